@@ -379,30 +379,26 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
 
 
 def check_names(policy: Policy, paths: Iterable[str]) -> list[Finding]:
-    """List the names of a policy that look renamed beside the accounts of its ledger.
+    """List the analysts of a policy who look renamed beside the accounts of its ledger.
 
-    An account is known by its name, and the data by that of the data set: another name has all of
-    its budget before it, about the same people.
+    An account is known by its name: under another name all of a budget is there again, to learn
+    about the same people.
     """
     spent = [path.split("/") for path in paths]
-    datasets = sorted({path[0] for path in spent})
-    if datasets and policy.dataset not in datasets:
-        return [_renamed("dataset", datasets, [policy.dataset])]
     known = {path[1] for path in spent if path[0] == policy.dataset and len(path) > 1}
     gone, new = sorted(known - {*policy.accounts}), sorted({*policy.accounts} - known)
-    return [_renamed("accounts", gone, new)] if gone and new else []
-
-
-def _renamed(subject: str, gone: list[str], new: list[str]) -> Finding:
+    if not (gone and new):
+        return []
     before, after = (", ".join(printable(name, 40) for name in names[:5]) for names in (gone, new))
-    return Finding(
-        "warning",
-        subject,
-        f"the ledger has {before}, which the policy has not, and nothing of {after}: a new name is "
-        "a new budget",
-        "If it is the same under another name, keep the name it had. If it is another, this says "
-        "nothing against it.",
-    )
+    return [
+        Finding(
+            "warning",
+            "accounts",
+            f"the ledger has {before}, which the policy has not, and nothing of {after}: a new "
+            "name is a new budget",
+            "Whoever has another name now keeps the old one here. Of others, this says nothing.",
+        )
+    ]
 
 
 def shown_type(type_text: str) -> str:
