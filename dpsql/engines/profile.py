@@ -45,7 +45,7 @@ def look(database: Path) -> Mapping[tuple[str, str], str]:
     return {key: text for key, text in found.items() if text}
 
 
-def listed_values(engine: DuckDBEngine) -> Mapping[tuple[str, str], tuple[str, ...]]:
+def values_of_types(engine: DuckDBEngine) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """Return the values that the types of columns list (ENUM), keyed as :func:`look` does.
 
     They are a part of the schema: no row is read.

@@ -22,7 +22,7 @@ from dpsql.policy.parameters import Parameters, check_value
 MAX_DRAFTED_NAME: Final = 200
 """Characters in a table name that a draft still writes out."""
 MAX_LISTED: Final = 100
-"""Values of a type that a draft declares as keys."""
+"""Values of a type that a draft proposes as keys."""
 _ROW_NUMBERS: Final = frozenset(
     {"rownames", "rowname", "rownum", "rownumber", "rowid", "unnamed:0"}
 )
@@ -36,8 +36,8 @@ class Draft:
     is of a unit (``units``), linked (``links``), public, or left out; the others are drafted from
     ``guesses``.
     ``seen`` says what the data hold in a column, where the owner has asked to look; ``listed`` has
-    the values that types list, which are no secret of any row. Without a ``delta`` it follows from
-    each account's.
+    the values that types list, which may have been collected from rows, so the owner is asked.
+    Without a ``delta`` it follows from each account's.
     """
 
     dataset: str
@@ -191,20 +191,16 @@ def numeric_columns(table: Table, draft: Draft) -> list[Column]:
 
 
 def key_columns(table: Table, draft: Draft) -> list[Column]:
-    """Return the columns whose values could be listed, and are not: texts and truth values."""
+    """Return the columns whose values could be listed. Those of truth values need not be."""
     return [
         column
         for column in table.columns
-        if (is_text(column.type) or base_type(column.type) == "BOOLEAN")
-        and not says_whose(column, table, draft)
-        and domain_by_type(table, column, draft) is None
+        if is_text(column.type) and not says_whose(column, table, draft)
     ]
 
 
-def domain_by_type(table: Table, column: Column, draft: Draft) -> tuple[object, ...] | None:
-    """Return the values that the type of a column lists, if these are few; None for others."""
-    if base_type(column.type) == "BOOLEAN":
-        return False, True
+def listed_values(table: Table, column: Column, draft: Draft) -> tuple[str, ...] | None:
+    """Return the values that the type of a column lists (ENUM), if these are few."""
     listed = draft.listed.get((table.name.key, fold(column.name)))
     return listed if listed is not None and len(listed) <= MAX_LISTED else None
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from dpsql.core.names import is_account_name
 from dpsql.core.quoting import quote
-from dpsql.core.schema import Schema, Table, fold, is_moment
+from dpsql.core.schema import Column, Schema, Table, base_type, fold, is_moment
 from dpsql.core.table_name import TableName
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
@@ -17,10 +17,10 @@ from dpsql.policy.draft import (
     MAX_DRAFTED_NAME,
     Draft,
     bare_name,
-    domain_by_type,
     guess_unit,
     guess_unit_name,
     likely_units,
+    listed_values,
     numeric_columns,
     says_whose,
 )
@@ -58,6 +58,7 @@ _FOUND_OUT: Final = """\
   # How many groups one person may influence, a question finds out privately where keys are
   # unknown; elsewhere it is {usual}. A number holds for all of them:
   # {name}: {usual}"""
+_OF_ENUM: Final = "its ENUM's list: declare it unless it was collected from rows"
 _OF_THE_ACCOUNT: Final = f"""\
   # delta is {DELTA_SHARE:.0%} of the account's, which should be far below 1 / number of people"""
 _MAXIMA: Final = {"epsilon": 1.0, "delta": 1e-7}
@@ -228,14 +229,14 @@ def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
 
 
 def _lines_by_type(table: Table, draft: Draft) -> Iterator[str]:
-    """Declare the keys that types list; the owner knows how an ENUM came to have its values."""
+    """Declare the keys of columns of truth values, which everybody knows."""
     for column in table.columns:
-        values = domain_by_type(table, column, draft)
-        key = (table.name.key, fold(column.name))
-        if values is None or key in draft.columns or says_whose(column, table, draft):
-            continue
-        caution = "" if values == (False, True) else "  # of its ENUM: GUESS, was it public?"
-        yield f"{_quoted(column.name)}: {{domain: [{', '.join(map(_scalar, values))}]}}{caution}"
+        if _is_truth(column) and (table.name.key, fold(column.name)) not in draft.columns:
+            yield f"{_quoted(column.name)}: {{domain: [false, true]}}"
+
+
+def _is_truth(column: Column) -> bool:
+    return base_type(column.type) == "BOOLEAN"
 
 
 def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
@@ -243,11 +244,15 @@ def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
     for column in table.columns:
         key = (table.name.key, fold(column.name))
         seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
-        if key in draft.columns or domain_by_type(table, column, draft) is not None:
+        listed = listed_values(table, column, draft)
+        if key in draft.columns or _is_truth(column):
             continue
         if column in numeric_columns(table, draft):
             type_text = shown_type(column.type)
             yield f"{_quoted(column.name)}: {{lower: LOWEST, upper: HIGHEST}}  # {type_text}{seen}"
+        elif listed is not None and not says_whose(column, table, draft):
+            values = ", ".join(map(_scalar, listed))
+            yield f"{_quoted(column.name)}: {{domain: [{values}]}}  # {_OF_ENUM}"
         elif seen and not says_whose(column, table, draft):
             yield f"{_quoted(column.name)}: {{domain: [VALUES]}}  # {seen.removeprefix('; ')}"
 

@@ -161,25 +161,30 @@ def test_a_column_that_is_called_like_no_other_needs_no_table(shop: Path) -> Non
 def test_domains_are_asked_for_and_types_say_theirs(shop: Path) -> None:
     with duckdb.connect("pets.duckdb") as writer:
         writer.execute(
-            "CREATE TYPE species AS ENUM ('cat', 'dog', 'no'); CREATE TABLE pets ("
+            "CREATE TYPE species AS ENUM ('cat', 'dog', 'no, they: say'); CREATE TABLE pets ("
             "rownames INTEGER, license_number VARCHAR, kind species, tagged BOOLEAN, "
             "town VARCHAR, weight DOUBLE)"
         )
-    answers = ("pets", "license_number", "pet", "weight", "0:90", "town, kind", "town")
-    answers += ("Graz, Linz, 'sHertogenbosch", "ana", "3,1e-6", "yes")
+    answers = ("pets", "license_number", "pet", "weight", "0:90", "town, tagged", "town, kind")
+    answers += ("Graz, Linz, 'sHertogenbosch", "", "ana", "3,1e-6", "yes")
     asked = run("pets.duckdb", "--ask", answers=answers)
     assert asked.exit_code == 0, asked.output
     assert "Likely: license_number" in asked.output
-    assert "kind is none of them" in asked.output
+    assert "tagged is none of them" in asked.output
+    assert "A,B,C [cat,dog,no, they: say]: " in asked.output
     assert "rownames, weight" not in asked.output
     columns = load_policy("policies.yaml").tables["pets"].columns
-    assert columns["kind"].domain == ("cat", "dog", "no")
+    assert columns["kind"].domain == ("cat", "dog", "no, they: say")
     assert columns["tagged"].domain == (False, True)
     assert columns["town"].domain == ("Graz", "Linz", "'sHertogenbosch")
     assert check(database="pets.duckdb").exit_code == 0
     sql = "SELECT kind, tagged, COUNT(*) FROM pets GROUP BY ALL"
     shown = CliRunner().invoke(cli, ["query", sql, "-d", "pets.duckdb", "-a", "ana", "-f", "csv"])
     assert len(shown.stdout.splitlines()) == 1 + 3 * 2
+    assert run("pets.duckdb", "--unit", "license_number=pet", "--force").exit_code == 0
+    text = (shop / "policies.yaml").read_text()
+    assert '# kind: {domain: [cat, dog, "no, they: say"]}  # its ENUM\'s list: declare it' in text
+    assert {*load_policy("policies.yaml").tables["pets"].columns} == {"tagged"}
 
 
 def test_the_delta_of_a_query_follows_from_the_account_unless_it_is_given(shop: Path) -> None:

@@ -13,7 +13,7 @@ import click
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.engines.duckdb import open_database
-from dpsql.engines.profile import listed_values, look
+from dpsql.engines.profile import look, values_of_types
 from dpsql.errors import Error
 from dpsql.policy.conformance import shown_type
 from dpsql.policy.draft import (
@@ -23,6 +23,7 @@ from dpsql.policy.draft import (
     guess_unit_name,
     key_columns,
     likely_units,
+    listed_values,
     numeric_columns,
 )
 from dpsql.policy.draft_options import (
@@ -47,7 +48,7 @@ def with_schema(draft: Draft, database: Path) -> tuple[Draft, Schema]:
     """
     engine = open_database(database)
     try:
-        return replace(draft, listed=listed_values(engine)), engine.schema()
+        return replace(draft, listed=values_of_types(engine)), engine.schema()
     finally:
         engine.close()
 
@@ -242,10 +243,13 @@ class Questions:
         keys = self._open(key_columns(table, draft), draft, table)
         question = f"Of which of {printable(str(table.name))} are all values publicly known"
         for column in self._chosen(question, table, keys):
+            listed = listed_values(table, column, draft)
+            read = partial(_values, column, listed)
             draft = self._ask(
                 f"Which values can {printable(column.name)} have? With commas, such as A,B,C"
                 f"{_seen(draft, table, column)}",
-                partial(self._with_column, draft, table, column, partial(domain_of, column=column)),
+                partial(self._with_column, draft, table, column, read),
+                None if listed is None else _in_one(listed),
             )
         return draft
 
@@ -332,6 +336,17 @@ def _seen(draft: Draft, table: Table, column: Column) -> str:
     """Say what the data hold in a column, if its owner has asked to look."""
     seen = draft.seen.get((table.name.key, fold(column.name)))
     return f" (the data hold {seen}: not private)" if seen else ""
+
+
+def _values(column: Column, listed: tuple[str, ...] | None, text: str) -> ColumnPolicy:
+    """Read the values of a column; those that its type lists may hold commas."""
+    if listed is not None and text == _in_one(listed):
+        return ColumnPolicy(domain=listed)
+    return domain_of(text, column)
+
+
+def _in_one(values: tuple[str, ...]) -> str:
+    return printable(",".join(values)).strip()
 
 
 def _yes_or_no(text: str) -> bool:
