@@ -21,7 +21,7 @@ from dpsql.policy.parameters import Parameters, check_value
 
 MAX_DRAFTED_NAME: Final = 200
 """Characters in a table name that a draft still writes out."""
-MAX_LISTED: Final = 100
+MAX_PROPOSED_KEYS: Final = 100
 """Values of a type that a draft proposes as keys."""
 _ROW_NUMBERS: Final = frozenset(
     {"rownames", "rowname", "rownum", "rownumber", "rowid", "unnamed:0"}
@@ -202,7 +202,7 @@ def key_columns(table: Table, draft: Draft) -> list[Column]:
 def listed_values(table: Table, column: Column, draft: Draft) -> tuple[str, ...] | None:
     """Return the values that the type of a column lists (ENUM), if these are few."""
     listed = draft.listed.get((table.name.key, fold(column.name)))
-    return listed if listed is not None and len(listed) <= MAX_LISTED else None
+    return listed if listed is not None and len(listed) <= MAX_PROPOSED_KEYS else None
 
 
 def says_whose(column: Column, table: Table, draft: Draft) -> bool:

@@ -166,8 +166,8 @@ def test_domains_are_asked_for_and_types_say_theirs(shop: Path) -> None:
             "town VARCHAR, weight DOUBLE)"
         )
     answers = ("pets", "license_number", "pet", "weight", "0:90", "town, tagged", "town, kind")
-    answers += ("Graz, Linz, 'sHertogenbosch", "", "ana", "3,1e-6", "yes")
-    asked = run("pets.duckdb", "--ask", answers=answers)
+    towns = "Graz, Linz, 'sHertogenbosch"
+    asked = run("pets.duckdb", "--ask", answers=(*answers, towns, "", "ana", "3,1e-6", "yes"))
     assert asked.exit_code == 0, asked.output
     assert "Likely: license_number" in asked.output
     assert "tagged is none of them" in asked.output

@@ -87,7 +87,7 @@ def shared_query(select: exp.Select) -> int | None:
 
 
 def _mark_shared(select: exp.Select) -> None:
-    """Mark the subqueries that every set has a copy of: one answer does for all of them."""
+    """Give numbers to the subqueries that every set has a copy of: one answer does for all."""
     roots = [*select.expressions, select.args.get("having"), select.args.get("qualify")]
     for root in roots:
         for subquery in () if root is None else root.find_all(exp.Select):
