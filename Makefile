@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEMO := $(VENV)/.ready-demo
+READY_TOOLS := $(VENV)/.ready-tools
 
 comma := ,
 
-.PHONY: demo test lint types slow check attack bench utility robust session coverage ledger-bench
+.PHONY: demo test lint types slow tools check attack bench utility robust session coverage ledger-bench
 .PHONY: tpch scale peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
@@ -28,6 +29,11 @@ types: $(READY)
 # The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
 slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow
+
+# What other people draw and ask with: altair, great_tables, ibis, JupySQL, marimo.
+tools: $(READY_TOOLS)
+	$(BIN)/python -m pytest -n 2 -q -m slow tests/interfaces/test_foreign_tools.py \
+	  tests/connection/test_jupysql.py
 
 check: lint types test slow
 
@@ -103,6 +109,10 @@ $(READY_DEMO): pyproject.toml
 $(READY): pyproject.toml
 	$(call set_up,dev)
 	touch $(READY_DEMO) $@
+
+$(READY_TOOLS): $(READY)
+	$(call set_up,dev$(comma)tools)
+	touch $@
 
 clean:
 	rm -rf $(VENV) .peers demo-data dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

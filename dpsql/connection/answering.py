@@ -77,6 +77,11 @@ class _Charges:
     question: Charge
     looks: tuple[tuple[PreparedLook, Charge], ...]
 
+    @property
+    def all(self) -> tuple[Charge, ...]:
+        """All of them, the question's first."""
+        return self.question, *(charge for _, charge in self.looks)
+
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
@@ -164,7 +169,7 @@ class Answerer:
         found = self._read_and_release(prepared, charges, alone=alone)
         if isinstance(found, _Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
-            error = self._failed(charges.question, found)
+            error = self._failed(charges.all, found)
             _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
             raise error
         cost = self._settle(prepared, charges, found)
@@ -241,7 +246,7 @@ class Answerer:
             return known, FREE
         found = self._read_looks(charges)
         if isinstance(found, _Failure):
-            error = self._failed(charges[0][1], found)
+            error = self._failed([charge for _, charge in charges], found)
             _logger.error("%s: failed a look, %s", self.payer.path, found.code)
             raise error
         loss = self._settle_looks(charges, found)
@@ -544,11 +549,11 @@ class Answerer:
 
     # -- failures -----------------------------------------------------------------------------
 
-    def _failed(self, charge: Charge, failure: _Failure) -> EngineError:
-        """Build what the analyst is told of a failure, once the ledger knows of it."""
+    def _failed(self, charges: Sequence[Charge], failure: _Failure) -> EngineError:
+        """Build what the analyst is told of a failure, once the ledger knows of all its charges."""
         cause = suspending_cause(self.policy, failure.code)
         if cause is not None:
-            self._failures.append((charge, cause))
+            self._failures += [(charge, cause) for charge in charges]
             self._record_failures()
         suspended = None if cause is None else self.payer.analyst
         kept = "What it had reserved stays spent."

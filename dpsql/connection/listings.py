@@ -161,11 +161,14 @@ def _defaults(table: TablePolicy) -> str | None:
     return ", ".join(f"{name} = {text}" for name, text in values) or None
 
 
-def all_table_listing(policy: Policy, schema: Schema) -> Listing:
-    """List the tables an analyst may use with their columns, as DuckDB's SHOW ALL TABLES does."""
+def all_table_listing(policy: Policy, schema: Schema, catalog: str) -> Listing:
+    """List the tables an analyst may use with their columns, as DuckDB's SHOW ALL TABLES does.
+
+    ``catalog`` is the database's name, as names of tables may have it in front.
+    """
     rows: list[tuple[object, ...]] = [
         (
-            *(policy.dataset, table.name.schema, table.name.table),
+            *(catalog, table.name.schema, table.name.table),
             *([column.name for column in table.columns], [c.type for c in table.columns]),
             False,
         )
@@ -174,16 +177,16 @@ def all_table_listing(policy: Policy, schema: Schema) -> Listing:
     return Listing(ALL_TABLE_COLUMNS, rows)
 
 
-def database_listing(policy: Policy) -> Listing:
-    """List the one database there is: the policy's data set."""
-    return Listing(DATABASE_COLUMNS, [(policy.dataset,)])
+def database_listing(catalog: str) -> Listing:
+    """List the one database there is, by its name."""
+    return Listing(DATABASE_COLUMNS, [(catalog,)])
 
 
-def schema_listing(policy: Policy) -> Listing:
+def schema_listing(policy: Policy, catalog: str) -> Listing:
     """List the schemas that the policy has tables of, and ``main``, where everybody is."""
     others = {name.schema for name in policy.names if not name.in_main}
     schemas = [MAIN_SCHEMA, *sorted(others)]
-    return Listing(SCHEMA_COLUMNS, [(policy.dataset, schema) for schema in schemas])
+    return Listing(SCHEMA_COLUMNS, [(catalog, schema) for schema in schemas])
 
 
 def table_info_listing(

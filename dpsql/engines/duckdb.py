@@ -39,6 +39,7 @@ from dpsql.engines.attached import attached, publish
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
+from dpsql.engines.interruptible import interruptibly
 from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.spelling import one_spelling
@@ -164,7 +165,9 @@ class DuckDBEngine:
         try:
             if data is not None:
                 self._connection.register(_FRAME, data)
-            self._connection.execute(f"CREATE {what} {DATA}.main.{quote(name)} AS {query}")
+            made = f"CREATE {what} {DATA}.main.{quote(name)} AS {query}"
+            connection = self._connection
+            interruptibly(lambda: connection.execute(made), connection.interrupt)
         except duckdb.Error as error:
             refusal = _not_loaded(name, files, error)
         finally:

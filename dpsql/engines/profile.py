@@ -1,6 +1,6 @@
-"""What the data hold, for an owner who asks to see it while drafting a policy. Nothing is private.
+"""What the data hold, for their owner, who drafts or checks a policy. Nothing here is private.
 
-Analysts have no way here: nothing but ``dpsql init --look`` imports this.
+Analysts have no way here: nothing but ``dpsql init`` and ``dpsql check`` imports this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from dpsql.core.formatting import printable
 from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import fold, is_numeric, is_text
 from dpsql.core.table_name import TableName
-from dpsql.engines.duckdb import open_database
+from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.engines.views import owned
 from dpsql.errors import EngineError
 
 MAX_DOMAIN_VALUES: Final = 12
@@ -90,6 +91,39 @@ def _most_per_unit(
         f"WHERE {quote(unit)} IS NOT NULL GROUP BY {quote(unit)})"
     ).fetchall()
     return tuple(row)
+
+
+def values_of_types(engine: DuckDBEngine) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return the values that the types of columns list (ENUM), keyed as :func:`look` does.
+
+    They are a part of the schema: no row is read.
+    """
+    cursor = engine._connection.cursor()
+    found = {}
+    for table in engine.schema().values():
+        if table.unreadable is None and not engine.definition(table.name).files:
+            rows = cursor.sql(f"SELECT * FROM {owned(table.name)}")
+            for name, type_ in zip(rows.columns, rows.types, strict=True):
+                if type_.id == "enum":
+                    values = dict(type_.children)["values"]
+                    assert isinstance(values, list)
+                    found[table.name.key, fold(name)] = tuple(values)
+    return found
+
+
+def repeats(engine: DuckDBEngine, table: TableName, column: str) -> bool:
+    """Tell whether some value stands in a column more than once. Reads the data: for its owner.
+
+    Raises ``EngineError``.
+    """
+    name, cursor = quote(column), engine._connection.cursor()
+    try:
+        rows = cursor.execute(
+            f"SELECT count({name}) > count(DISTINCT {name}) FROM {quote_table(table)}"
+        ).fetchall()
+    except duckdb.Error:
+        raise EngineError() from None
+    return bool(rows[0][0])
 
 
 def _seen(cursor: duckdb.DuckDBPyConnection, table: TableName, column: str, numeric: bool) -> str:

@@ -40,7 +40,7 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
-from dpsql.sql.lineage.table_names import is_qualified, name_of, settle_names, tables_named
+from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
@@ -269,8 +269,7 @@ class Preparer:
         """Plan a question; of one whose text says that it has no rows, only names and types."""
         with understood():
             tree = self._tree(question, stages)
-            # Types can stand for the rows of tables that have no schema in front alone.
-            empty = has_no_rows(tree) and not any(map(is_qualified, tables_named(tree)))
+            empty = has_no_rows(tree)
         if not empty:
             return self._plan(question, tree, stages)
         try:
@@ -291,7 +290,7 @@ class Preparer:
             stages.tree(tree)
         tree = bind_values(tree, question.values, question.text)
         schema = self._engine.schema()
-        place_catalog(tree, self._policy, schema)
+        place_catalog(tree, self._policy, schema, self._engine.catalog)
         settle_names(
             tree, question.text, rules_of(schema, self._engine.catalog, self._policy.names)
         )

@@ -207,7 +207,7 @@ def test_a_question_that_is_too_dear_spends_nothing_on_looks(tmp_path: Path) -> 
 
 
 def test_a_failing_look_suspends_the_account_and_says_nothing(
-    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def failing(*arguments: object) -> None:
         raise ValueError("row 4711")
@@ -219,6 +219,10 @@ def test_a_failing_look_suspends_the_account_and_says_nothing(
     assert caught.value.__context__ is None
     with pytest.raises(LedgerError):
         connection.sql(ASKED)
+    with Ledger.open(tmp_path / "budget.db", who="olga") as ledger:
+        question, look = ledger.history("world", 100)
+        assert question.failed
+        assert look.failed
 
 
 DAMAGES = (

@@ -74,6 +74,7 @@ def init_command(
     from dpsql.interfaces.cli import init_questions as drafting
     from dpsql.policy.draft import Draft
     from dpsql.policy.draft_text import checked
+    from dpsql.policy.load import parse_policy
 
     database = place or database
     if database is None:
@@ -82,21 +83,26 @@ def init_command(
     refuse_kept(target, (database, ledger, options.settings_file()))
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
-        schema = drafting.database_schema(database)
-        draft = Draft(table_name_for(database), guesses=not asking)
+        bare = Draft(table_name_for(database), guesses=not asking)
+        draft, schema = drafting.with_schema(bare, database)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)
         if look:
-            draft = drafting.looked(draft, database, asking)
+            draft = drafting.looked(draft, schema, database, asking)
         text = checked(schema, draft)
         if asking:
-            text = checked(schema, drafting.Questions(schema).answered(draft, dataset is None))
-            click.echo(f"\n{text}")
-            click.confirm(f"Write this to {target}?", default=True, abort=True)
+            questions = drafting.Questions(schema)
+            text = checked(schema, questions.answered(draft, dataset is None, target))
         write(text.encode())
     if not schema:
         click.echo("The database has no tables, in no schema: is it the right file?", err=True)
+    elif not parse_policy(text, str(target)).tables:
+        click.echo(
+            "No table is in it yet, so nobody can ask anything: say with --unit TABLE.COLUMN=NAME "
+            "whose rows they are, or fill in what is marked DECIDE.",
+            err=True,
+        )
     to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."
     command = shlex.join(["dpsql", "check", "--database", str(database), "-p", str(target)])
     click.echo(f"Wrote {target}.{to_do}\nNext: {command}")
