@@ -207,6 +207,11 @@ class BlockPlan:
         return self.block.domain_size if self.block.known_domain else None
 
     @property
+    def tells_left_out(self) -> bool:
+        """True if it is told what bounding leaves out, or was asked for even if it cannot be."""
+        return bool(self.looks) or self.block.parameters.looks_anywhere
+
+    @property
     def shares_rows(self) -> bool:
         """True if looks can be taken at the rows of units and groups that the block is made of.
 
