@@ -71,6 +71,7 @@ def parameters(
 ) -> st.SearchStrategy[Parameters]:
     return st.builds(
         Parameters,
+        left_out_share=st.just(0.0),
         epsilon=exponents(*epsilon),
         delta=exponents(*delta),
         max_groups_contributed=st.one_of(st.none(), counts(groups)),
