@@ -403,7 +403,10 @@ class Result(ReadableAnswer):
         if not self.tells_left_out:
             return []
         lines = []
+        wished = any(plan.block.parameters.looks_anywhere for plan in self._noise.plans)
         for one in self.left_out:
+            if not (one.told or wished):
+                continue
             wider = self._narrower_than_left_out(one, confidence)
             lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
         lines += [corrected_words(one, confidence) for one in self.corrected(confidence)]
