@@ -27,9 +27,10 @@ from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Toge
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
-from dpsql.ir.plan import BlockPlan, PreparedLook
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
+from dpsql.pipeline.exact import ExactBlock, ExactLook
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.read import read_exact, read_look
@@ -416,12 +417,18 @@ class Answerer:
         self._stopped = None
         run = self._run = self.engine.run(self.policy.limits.seconds)
         released: list[ReleasedBlock] = []
+        looks: dict[str, ReleasedLook] = {}
         try:
             with run:
                 for block in prepared.blocks:
-                    with read_exact(run, block, self._report_progress) as exact:
+                    left = [one for one in charges.looks if one[0].fingerprint not in looks]
+                    beside = _beside(block, left)
+                    with read_exact(run, block, self._report_progress, beside) as exact:
                         released.append(release_block(block, exact, self.source))
-                looks = self._released_looks(run, charges.looks)
+                        if isinstance(exact, ExactBlock):
+                            looks |= self._drawn_looks(exact.looks, left)
+                left = [one for one in charges.looks if one[0].fingerprint not in looks]
+                looks |= self._released_looks(run, left)
                 payload = encode_release(self.tails.keys, released, alone=alone)
                 return _Release(tuple(released), payload, looks)
         except Exception as error:
@@ -443,6 +450,18 @@ class Answerer:
             return _Failure(failure_code(error, expired=run.expired))
         finally:
             self._run = None
+
+    def _drawn_looks(
+        self,
+        exact: Mapping[str, ExactLook],
+        charges: Sequence[tuple[PreparedLook, Charge]],
+    ) -> dict[str, ReleasedLook]:
+        """Draw what comes out of looks that were read beside a block: each with what it costs."""
+        return {
+            look.fingerprint: release_look(look, exact[look.fingerprint], self.source)
+            for look, _ in charges
+            if look.fingerprint in exact
+        }
 
     def _released_looks(
         self, run: Run, charges: Sequence[tuple[PreparedLook, Charge]]
@@ -577,6 +596,17 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     if within is None:
         return None
     return f"what is left allows less: {within}. Ask for a larger max_error"
+
+
+def _beside(
+    block: PreparedBlock, charges: Sequence[tuple[PreparedLook, Charge]]
+) -> tuple[PreparedLook, ...]:
+    """List the looks of a block that were charged and can be taken at the rows it is made of."""
+    if not block.plan.shares_rows:
+        return ()
+    charged = {look.fingerprint for look, _ in charges}
+    beside = {one.fingerprint: one for one in block.looks if one.fingerprint in charged}
+    return tuple(beside.values())
 
 
 def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:

@@ -410,9 +410,8 @@ class Preparer:
         return PreparedBlock(plan, statement, keys, tuple(looks))
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
-        """Write a look's SQL and bind it: its expressions are those of the block."""
+        """Write a look's SQL: all it computes of rows is what the block does."""
         statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
-        self._engine.bind(statement)
         return PreparedLook(look, statement, look_fingerprint(plan, look))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:

@@ -60,6 +60,8 @@ MOST_AGE: Final = Period(months=1200)
 """The longest age that can be given: a century, within which every calendar can count."""
 NO_AGE: Final = "none"
 """The word for no maximum age."""
+USUAL_LEFT_OUT_SHARE: Final = 0.03
+"""Up to this share, looks are taken where they cost little time and nothing else is better."""
 MAX_SUGGESTIONS: Final = 20
 
 
@@ -250,9 +252,11 @@ _TABLE: Final = (
     ParameterSpec(
         "left_out_share",
         float,
-        option="Part of the price that goes to telling what bounding leaves out; 0 for none.",
+        option="Part of the price that goes to telling what bounding leaves out; 0 for none, more "
+        "than 0.03 where it takes long, too.",
         default="Part of a query's price that goes to an estimate of what bounding leaves out of "
-        "its counts and sums, where the account has none yet; 0 for none.",
+        "its counts and sums, where the account has none yet; 0 for none. Up to 0.03 only where "
+        "that takes little time, above it wherever it can be told.",
         limits=LEFT_OUT_LIMITS,
         in_plan=True,
     ),
@@ -329,11 +333,16 @@ class Parameters:
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
     max_error: float | None = None
-    left_out_share: float = 0.0
+    left_out_share: float = USUAL_LEFT_OUT_SHARE
     combine: Combining = Combining.SERIES
     answer_from: AnswerFrom = AnswerFrom.ROWS
     max_age: Period | None = None
     given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
+    @property
+    def looks_anywhere(self) -> bool:
+        """True if what bounding leaves out is to be told wherever that is possible."""
+        return self.left_out_share > USUAL_LEFT_OUT_SHARE
 
     @property
     def undecided(self) -> bool:

@@ -265,7 +265,7 @@ def _declared(block: Block) -> Iterator[str]:
 
 def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[LeftOutFigure, ...]:
     """List what is told of what bounding leaves out, where a part of the price is for it."""
-    if not plan.block.parameters.left_out_share:
+    if not plan.tells_left_out:
         return ()
     by_subject = {one.look.subject: one for one in looks}
     found = []

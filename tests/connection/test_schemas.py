@@ -66,7 +66,7 @@ def rules(*more: TablePolicy) -> Policy:
     tables += [TablePolicy(name, None) for name in PUBLIC]
     return Policy(
         "shop",
-        Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1),
+        Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1, left_out_share=0.0),
         accounts={"ana": AccountPolicy("ana", 1e6, 0.4)},
         tables={table.name.key: table for table in (*tables, *more)},
     )
@@ -403,7 +403,7 @@ def test_a_link_leads_to_a_table_of_another_schema(file: Path) -> None:
         items = TablePolicy(TableName("items", "b"), None, link=link)
         policy = Policy(
             f"links-{schema}",
-            Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1),
+            Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1, left_out_share=0.0),
             accounts={"ana": AccountPolicy("ana", 1e6, 0.4)},
             tables={table.name.key: table for table in (*tables, items)},
         )
@@ -432,7 +432,7 @@ def test_a_view_of_the_owners_reads_the_tables_that_it_means(tmp_path: Path) -> 
     tables = {name.key: TablePolicy(name, UNIT) for name in names}
     policy = Policy(
         "views",
-        Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1),
+        Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1, left_out_share=0.0),
         accounts={"ana": AccountPolicy("ana", 1e6, 0.4)},
         tables=tables,
     )
@@ -455,7 +455,7 @@ def with_tables(path: Path, *names: TableName) -> Policy:
                 f"SELECT i AS uid FROM range({place * ROWS}) t(i)"
             )
     tables = {name.key: TablePolicy(name, UNIT) for name in names}
-    parameters = Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1)
+    parameters = Parameters(epsilon=100.0, delta=1e-9, max_rows_contributed=1, left_out_share=0.0)
     accounts = {"ana": AccountPolicy("ana", 1e6, 0.4)}
     return Policy(path.stem, parameters, accounts=accounts, tables=tables)
 

@@ -43,7 +43,13 @@ POLICY = Policy(
         )
     },
     accounts={"ana": AccountPolicy("ana", 200.0, 1e-3)},
-    defaults=Parameters(epsilon=3.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=2),
+    defaults=Parameters(
+        epsilon=3.0,
+        delta=1e-6,
+        max_groups_contributed=1,
+        max_rows_contributed=2,
+        left_out_share=0.0,
+    ),
 )
 
 

@@ -65,7 +65,11 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
         },
         accounts={"ana": AccountPolicy("ana", 100.0, 1e-4)},
         defaults=Parameters(
-            epsilon=5.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=1
+            epsilon=5.0,
+            delta=1e-6,
+            max_groups_contributed=1,
+            max_rows_contributed=1,
+            left_out_share=0.0,
         ),
     )
     with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as opened:
@@ -330,7 +334,7 @@ def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path: P
         "world",
         accounts={"ana": AccountPolicy("ana", 1.0, 1e-4, Composition.BASIC)},
         tables={"t": TablePolicy("t", PrivacyUnit("person", "uid"), {})},
-        defaults=Parameters(epsilon=0.5, delta=2.0**-20),
+        defaults=Parameters(epsilon=0.5, delta=2.0**-20, left_out_share=0.0),
     )
     with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as opened:
         text = repr(opened.sql("SELECT key, COUNT(*) AS n FROM t GROUP BY key"))
