@@ -146,8 +146,8 @@ def test_a_price_that_buys_too_little_buys_no_look_by_default(tmp_path: Path) ->
             for epsilon in (0.5, 0.05, 0.005, 0.0005)
         ]
         assert looks == [1, 1, 0, 0]
-        asked = {"epsilon": 0.0005, "left_out_share": 0.04}
-        assert opened.explain("SELECT count(*) AS n FROM visits", **asked).blocks[0].left_out
+        asked = "SELECT count(*) AS n FROM visits"
+        assert opened.explain(asked, epsilon=0.0005, left_out_share=0.04).blocks[0].left_out
 
 
 def test_blocks_that_ask_the_same_look_take_it_once_and_both_are_told(tmp_path: Path) -> None:
