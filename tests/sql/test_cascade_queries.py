@@ -83,6 +83,10 @@ class Stage:
         names = (self.keys[number] for number in found.ids.tolist())
         return dict(zip(names, found.weights.tolist(), strict=True))
 
+    def eligible(self, named: Named, kept: int) -> set[tuple[object, ...]]:
+        found = self.exact.rows.unnamed_weights(self.of(named), kept)
+        return {self.keys[number] for number in found.ids[found.enough].tolist()}
+
     def sizes(self, named: Named | None) -> dict[int, int]:
         found = self.exact.rows.unit_sizes(None if named is None else self.of(named))
         return dict(zip(found.sizes.tolist(), found.units.tolist(), strict=True))
@@ -125,7 +129,8 @@ class _Changed(DuckDBScratch):
 
 
 def l2(one: dict[Any, int], other: dict[Any, int]) -> float:
-    return math.sqrt(sum((one[key] - other[key]) ** 2 for key in one.keys() & other.keys()))
+    """How far weights are apart; a group that nobody keeps weighs nothing."""
+    return math.sqrt(sum((one.get(k, 0) - other.get(k, 0)) ** 2 for k in one.keys() | other.keys()))
 
 
 def violations(
@@ -142,8 +147,9 @@ def violations(
         yield "a round weighs what has a name"
     if l2(one, two) > WEIGHT_STEPS:
         yield f"a round moves by {l2(one, two) / WEIGHT_STEPS}"
-    fresh, floor = one.keys() - two.keys(), plan.block.parameters.min_units_per_group - 1
-    if two.keys() - one.keys() or len(fresh) > kept:
+    may, might = mine.eligible(named, kept), left.eligible(named, kept)
+    fresh, floor = may - might, plan.block.parameters.min_units_per_group - 1
+    if might - may or len(fresh) > kept:
         yield "groups come and go"
     most = floor * WEIGHT_STEPS + weight_of(1, max(1, len(fresh)))
     if any(one[key] > most for key in fresh):
@@ -317,6 +323,8 @@ def test_steps_are_those_of_the_mechanism() -> None:
                 expected = model.unnamed_weights(ids, 100)
                 weights = dict(zip(expected.ids.tolist(), expected.weights.tolist(), strict=True))
                 assert mine.weights(named, 100) == {(k,): w for k, w in weights.items()}
+                enough = expected.ids[expected.enough].tolist()
+                assert mine.eligible(named, 100) == {(k,) for k in enough}
                 sizes = model.unit_sizes(ids)
                 assert mine.sizes(named) == dict(
                     zip(sizes.sizes.tolist(), sizes.units.tolist(), strict=True)
@@ -369,12 +377,13 @@ def test_steps_ask_for_released_names_only_and_count_no_others() -> None:
         exact = ExactCascade(watched, watched.totals, mine.exact.keys_of)
         drawn = draw_cascade(plan, exact, SeededSource(3))
     released = tuple(drawn.named.ids.tolist())
-    first = tuple(drawn.named.ids[drawn.named.rounds == 0].tolist())
+    first, second = ([*drawn.named.ids[drawn.named.rounds == n].tolist()] for n in (0, 1))
     assert first
     assert watched.log == [
         ("look", ()),
         ("round", ()),
-        ("round", first),
+        ("round", tuple(first)),
+        ("round", tuple(first + second)),
         ("look", released),
         ("count", released),
     ]
@@ -410,6 +419,7 @@ def test_explain_shows_steps_shares_noise_and_thresholds() -> None:
         "look at keys per unit",
         "naming, round 1",
         "naming, round 2",
+        "naming, round 3",
         "look at named groups per unit",
         "counting units",
         "counting sum(i)",
@@ -663,7 +673,7 @@ def test_settings_and_options_take_the_word(connection: dpsql.Connection) -> Non
     assert one_round.blocks[0].steps == ()
     again = options.replace("3", "auto")
     rounds = connection.explain(f"SELECT {again} a, count(*) FROM r GROUP BY a")
-    assert len(rounds.blocks[0].steps) == 5
+    assert len(rounds.blocks[0].steps) == 6
     assert NAMED_ALONE not in CAP_CHOICES
 
 
