@@ -30,7 +30,8 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, GroupWeights, UnitSizes
+from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
+from dpsql.mechanisms.naming import GroupWeights
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.pipeline.cascade import draw_cascade, read_cascade
 from dpsql.pipeline.exact import ExactCascade
@@ -52,7 +53,8 @@ RULES = Policy(
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
     tables={"r": TablePolicy("r", PrivacyUnit("unit", "u"), {"i": ColumnPolicy(-5, 9)})},
 )
-Named = frozenset[tuple[object, ...]]
+Key = tuple[object, ...]
+Named = frozenset[Key]
 Change = Callable[[str], str]
 
 
@@ -78,14 +80,15 @@ class Stage:
     def keys(self) -> dict[int, tuple[object, ...]]:
         return {number: key for key, number in self.ids.items()}
 
-    def weights(self, named: Named, kept: int) -> dict[tuple[object, ...], int]:
+    def weighed(self, named: Named, kept: int) -> tuple[dict[Key, int], set[Key]]:
+        """The weights of all groups that somebody keeps, and which have the minimum of units."""
         found = self.exact.rows.unnamed_weights(self.of(named), kept)
-        names = (self.keys[number] for number in found.ids.tolist())
-        return dict(zip(names, found.weights.tolist(), strict=True))
+        names = [self.keys[number] for number in found.ids.tolist()]
+        enough = {name for name, flag in zip(names, found.enough.tolist(), strict=True) if flag}
+        return dict(zip(names, found.weights.tolist(), strict=True)), enough
 
-    def eligible(self, named: Named, kept: int) -> set[tuple[object, ...]]:
-        found = self.exact.rows.unnamed_weights(self.of(named), kept)
-        return {self.keys[number] for number in found.ids[found.enough].tolist()}
+    def weights(self, named: Named, kept: int) -> dict[Key, int]:
+        return self.weighed(named, kept)[0]
 
     def sizes(self, named: Named | None) -> dict[int, int]:
         found = self.exact.rows.unit_sizes(None if named is None else self.of(named))
@@ -142,12 +145,11 @@ def violations(
         change = [more.get(size, 0) - fewer.get(size, 0) for size in more | fewer]
         if sorted(map(abs, filter(None, change))) not in ([], [1]):
             yield f"a look changes by {change}"
-    one, two = mine.weights(named, kept), left.weights(named, kept)
+    (one, may), (two, might) = mine.weighed(named, kept), left.weighed(named, kept)
     if named & one.keys():
         yield "a round weighs what has a name"
     if l2(one, two) > WEIGHT_STEPS:
         yield f"a round moves by {l2(one, two) / WEIGHT_STEPS}"
-    may, might = mine.eligible(named, kept), left.eligible(named, kept)
     fresh, floor = may - might, plan.block.parameters.min_units_per_group - 1
     if might - may or len(fresh) > kept:
         yield "groups come and go"
@@ -322,9 +324,11 @@ def test_steps_are_those_of_the_mechanism() -> None:
                 ids = np.array(sorted(int(str(key[0])) for key in named), np.int64)
                 expected = model.unnamed_weights(ids, 100)
                 weights = dict(zip(expected.ids.tolist(), expected.weights.tolist(), strict=True))
-                assert mine.weights(named, 100) == {(k,): w for k, w in weights.items()}
                 enough = expected.ids[expected.enough].tolist()
-                assert mine.eligible(named, 100) == {(k,) for k in enough}
+                assert mine.weighed(named, 100) == (
+                    {(k,): w for k, w in weights.items()},
+                    {(k,) for k in enough},
+                )
                 sizes = model.unit_sizes(ids)
                 assert mine.sizes(named) == dict(
                     zip(sizes.sizes.tolist(), sizes.units.tolist(), strict=True)
