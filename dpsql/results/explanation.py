@@ -422,7 +422,7 @@ def _score(plan: BlockPlan) -> str | None:
         return f"units of {plan.groups} groups each"
     if plan.cascade is not None:
         ever = plan.cascade.score_if_brief(0.5) is not None
-        more = " (more if the last round is cut short)" if ever else ""
+        more = " (more if the second round is the last)" if ever else ""
         return f"units with one unnamed key{more}"
     return None if plan.score is None else plan.measures[plan.score].measure.name
 
@@ -456,8 +456,8 @@ def _bounding(plan: BlockPlan) -> str:
 def _cascade_bounding(cascade: Cascade, rows: str) -> str:
     """Tell what a unit may contribute to each step."""
     naming = "its keys weigh at most 1 together in l2 in each round"
-    if cascade.shares.brief is not None:
-        naming += ", of which the last is cut short where the first leaves little to name"
+    if cascade.shares.ends_after is not None:
+        naming += ", of which the second is the last where it names few more than the first"
     if cascade.single:
         return f"at most 1 group per unit (sampled by a salted hash), {rows}"
     kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the look says"
