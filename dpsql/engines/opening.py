@@ -6,39 +6,33 @@ from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
+from dpsql.core.data_files import shown_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
-from dpsql.errors import InterfaceError
 
 DatabasePlace: TypeAlias = str | Path
 """The path of a database or of files, or the URL of a database on a server."""
 _SCHEMES = ("postgresql://", "postgres://")
 
 
-def is_server(place: object) -> bool:
-    """Tell whether a place is the URL of a database on a server, and no path."""
-    return isinstance(place, str) and "://" in place
+def is_postgresql(place: object) -> bool:
+    """Tell whether a place is the URL of a database on a PostgreSQL server."""
+    return isinstance(place, str) and place.lower().startswith(_SCHEMES)
 
 
 def open_engine(place: DatabasePlace) -> Engine:
     """Open the database at a place. Raises ``InterfaceError`` if there is none."""
-    if not is_server(place):
+    if not is_postgresql(place):
         return open_database(place)
-    if str(place).startswith(_SCHEMES):
-        from dpsql.engines.postgresql import PostgreSQLEngine
+    from dpsql.engines.postgresql import PostgreSQLEngine
 
-        return PostgreSQLEngine(str(place))
-    raise InterfaceError(
-        "there are no databases at addresses of that kind",
-        code="server_unsupported",
-        hint="Give the path of a DuckDB database or of files, or postgresql://user@host/database.",
-    )
+    return PostgreSQLEngine(str(place))
 
 
 def place_name(place: DatabasePlace) -> str:
     """Return a short name of a database: that of its file, or the one on its server."""
-    if not is_server(place):
-        return Path(place).name
+    if not is_postgresql(place):
+        return shown_name(place)
     try:
         return unquote(urlsplit(str(place)).path.strip("/")) or "database"
     except ValueError:
