@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
     from dpsql.connection.connection import Connection, connect
     from dpsql.engines.duckdb import DuckDBEngine
+    from dpsql.engines.spark import SparkEngine
     from dpsql.ledger import Ledger
     from dpsql.policy.conformance import check_policy
     from dpsql.policy.load import load_policy, parse_policy
@@ -78,6 +79,7 @@ __all__ = [
     "QueryRefused",
     "Result",
     "SQLSyntaxError",
+    "SparkEngine",
     "StaleAnswerWarning",
     "UnknownName",
     "Warning",
@@ -99,6 +101,7 @@ _LATER = {
     "Ledger": "dpsql.ledger",
     "Policy": "dpsql.policy.model",
     "Result": "dpsql.results.result",
+    "SparkEngine": "dpsql.engines.spark",
     "check_policy": "dpsql.policy.conformance",
     "connect": "dpsql.connection.connection",
     "load_policy": "dpsql.policy.load",

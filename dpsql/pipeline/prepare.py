@@ -37,6 +37,7 @@ from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
+from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import is_qualified, name_of, settle_names, tables_named
@@ -215,7 +216,7 @@ class Preparer:
         trace: Trace | None = None,
     ) -> None:
         self._engine = engine
-        self._dialect = dialect_named(engine.dialect)
+        self._dialect = dialect_named(engine.dialect)  # of what is run; types are found by DuckDB
         self._policy = policy
         self._account = account
         self._tails = tails
@@ -361,7 +362,7 @@ class Preparer:
                 {**self._engine.schema(), **public},
                 question.parameters,
                 self._engine.bind,
-                self._dialect,
+                DUCKDB,
                 self._decided(question.mechanism),
                 combines=question.combining,
                 catalog=self._engine.catalog,
@@ -393,34 +394,35 @@ class Preparer:
         return {name: table for name, table in views.items() if name in unknown}
 
     def _statement(self, plan: BlockPlan) -> str:
-        """Write a block's SQL, to be shown and bound: every read has a salt of its own."""
+        """Write a block's SQL, to be shown: every read has a salt of its own."""
         return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
+        keys = self._key_columns(plan, text)
         statement = self._statement(plan)
-        keys = self._key_columns(plan, statement, text)
         looks = [self.look(plan, look) for look in plan.looks]
         return PreparedBlock(plan, statement, keys, tuple(looks))
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL and bind it: its expressions are those of the block."""
+        self._engine.bind(left_out_sql(plan, look, plan.block.source.table, DUCKDB))
         statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
-        self._engine.bind(statement)
         return PreparedLook(look, statement, look_fingerprint(plan, look))
 
-    def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
+    def _key_columns(self, plan: BlockPlan, text: str) -> tuple[Column, ...]:
         """Return the released keys' types, once nothing computed of private rows can fail.
 
         The types of plain columns are known from the catalog.
         """
         block = plan.block
-        computed = examined_expressions(block, self._dialect)
+        computed = examined_expressions(block, DUCKDB)
         types = self._examined(block, computed, text) if computed else ()
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
             types[place] if column is None else column.type for place, column in enumerate(known)
         ]
         if None in found:
+            statement = rewrite(plan, block.source.table, 0, DUCKDB)
             found = [column.type for column in self._engine.bind(statement)[1:]]
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
@@ -428,7 +430,7 @@ class Preparer:
     def _examined(
         self, block: Block, expressions: Sequence[str], text: str
     ) -> tuple[str | None, ...]:
-        rows = from_clause(block.source.rows, self._dialect)
+        rows = from_clause(block.source.rows, DUCKDB)
         examined = self._engine.examine(rows, expressions)
         if examined.objection is not None:
             raise can_fail(block, examined.objection, text)

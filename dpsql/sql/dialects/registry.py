@@ -7,8 +7,9 @@ from typing import Final
 
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.dialects.spark import SPARK
 
-DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (DUCKDB,)}
+DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (DUCKDB, SPARK)}
 """All dialects that generated SQL can be written in, by name."""
 
 

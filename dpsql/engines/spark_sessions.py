@@ -1,0 +1,127 @@
+"""Spark sessions of dpsql's own: opened beside the owner's, with settings that are read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from dpsql.errors import InterfaceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "false",
+        "spark.sql.crossJoin.enabled": "true",
+        "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.groupByOrdinal": "true",
+        "spark.sql.orderByOrdinal": "true",
+        # With these, texts and names of questions would be patterns, or read the environment.
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.parser.quotedRegexColumnNames": "false",
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    }
+)
+"""What results depend on. Never seen by the owner's own session."""
+_CARRIED: Final = ("spark.sql.shuffle.partitions",)
+_SCHEME: Final = "sc://"
+_MISSING: Final = "pyspark cannot be imported"
+
+
+def is_spark_session(value: object) -> bool:
+    """Tell whether a value is a session of Spark's, without importing that."""
+    module = type(value).__module__
+    return module.startswith("pyspark.sql.") and type(value).__name__ == "SparkSession"
+
+
+def is_spark_url(place: object) -> bool:
+    """Tell whether a text is the URL of a Spark Connect server."""
+    return isinstance(place, str) and place.startswith(_SCHEME)
+
+
+def opened(given: SparkSession | str) -> SparkSession:
+    """Open a session of our own beside one, or on a server, with all settings.
+
+    Raises ``InterfaceError``.
+    """
+    session = _connected(given) if isinstance(given, str) else given
+    if not is_spark_session(session):
+        raise InterfaceError(
+            "this is neither a SparkSession nor the URL of a Spark Connect server",
+            code="bad_parameter",
+            hint="Give spark, or 'sc://host:15002'.",
+        )
+    if not session.version.startswith("4."):
+        raise InterfaceError(
+            f"this is Spark {session.version}: dpsql knows what functions compute in Spark 4",
+            code="engine_not_surveyed",
+            hint="Use Spark 4, or a runtime of Databricks with it.",
+        )
+    return prepared(session)
+
+
+def _connected(url: str) -> SparkSession:
+    if not is_spark_url(url):
+        raise InterfaceError(
+            "the address of a Spark Connect server begins with sc://",
+            code="bad_parameter",
+            hint="Write sc://host:15002.",
+        )
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InterfaceError(
+            _MISSING, code="package_missing", hint="Install it: pip install 'dpsql[spark]'."
+        ) from None
+    failed = False
+    try:
+        session = SparkSession.builder.remote(url).create()
+        session.version  # noqa: B018 - asks the server
+    except Exception:  # noqa: BLE001 - of the network, of the server; it may quote the token
+        failed = True
+    if failed:
+        raise InterfaceError(
+            "there is no Spark Connect server at this address, or it does not let this user in",
+            code="engine_unreachable",
+            hint="Look whether it runs, and at the token in the URL.",
+        )
+    return session
+
+
+def prepared(parent: SparkSession) -> SparkSession:
+    """Open a session beside another one, and set what results depend on.
+
+    Raises ``InterfaceError`` where that cannot be set.
+    """
+    session = parent.newSession()
+    for name in _CARRIED:
+        session.conf.set(name, str(parent.conf.get(name)))
+    refused = [name for name, value in SETTINGS.items() if not _set(session, name, value)]
+    if refused:
+        raise InterfaceError(
+            f"the setting {refused[0]} cannot be {SETTINGS[refused[0]]} in this Spark",
+            code="engine_setting",
+            hint="Results depend on it. Let sessions set it, or use another cluster.",
+        )
+    return session
+
+
+def _set(session: SparkSession, name: str, value: str) -> bool:
+    try:
+        session.conf.set(name, value)
+        return str(session.conf.get(name)) == value
+    except Exception:  # noqa: BLE001 - a setting that this Spark has not, or does not let us set
+        return False
+
+
+def closed(session: SparkSession, parent: Any) -> None:
+    """End a session of ours on a server; one in this process goes with its last reference."""
+    if not hasattr(session, "_jsparkSession"):
+        session.stop()
