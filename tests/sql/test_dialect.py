@@ -163,9 +163,22 @@ def what_is_no_truth_value_is_null(dialect: Dialect) -> None:
 
 @promise("try_cast")
 def what_does_not_fit_is_null(dialect: Dialect) -> None:
-    assert values(dialect.try_cast("x", "BIGINT", "VARCHAR"), TEXTS)[:5] == [7, None, None, None, None]
+    assert values(dialect.try_cast("x", "BIGINT", "VARCHAR"), TEXTS)[:5] == [
+        7,
+        None,
+        None,
+        None,
+        None,
+    ]
     extremes = of("'NaN'::DOUBLE", "'inf'::DOUBLE", "1e300", "2.6", "-2.6", "9223372036854775808")
-    assert values(dialect.try_cast("x", "BIGINT", "DOUBLE"), extremes) == [None, None, None, 3, -3, None]
+    assert values(dialect.try_cast("x", "BIGINT", "DOUBLE"), extremes) == [
+        None,
+        None,
+        None,
+        3,
+        -3,
+        None,
+    ]
 
 
 @promise("type_of")
@@ -265,10 +278,16 @@ def remainders_have_the_sign_of_the_dividend(dialect: Dialect) -> None:
 
 @promise("sum")
 def sums_are_exact_and_wide(dialect: Dialect) -> None:
-    found = rows(f"SELECT {dialect.sum('x', wide=False)} FROM (SELECT {2**63 - 1} AS x FROM range(1000))")
+    found = rows(
+        f"SELECT {dialect.sum('x', wide=False)} FROM (SELECT {2**63 - 1} AS x FROM range(1000))"
+    )
     assert found == [(1000 * (2**63 - 1),)]
-    assert rows(f"SELECT {dialect.sum('x', wide=False)} FROM (VALUES (NULL::BIGINT)) v(x)") == [(None,)]
-    assert rows(f"SELECT {dialect.sum('x', wide=False)} FROM (VALUES (3), (NULL), (4)) v(x)") == [(7,)]
+    assert rows(f"SELECT {dialect.sum('x', wide=False)} FROM (VALUES (NULL::BIGINT)) v(x)") == [
+        (None,)
+    ]
+    assert rows(f"SELECT {dialect.sum('x', wide=False)} FROM (VALUES (3), (NULL), (4)) v(x)") == [
+        (7,)
+    ]
 
 
 @promise("least", "greatest")

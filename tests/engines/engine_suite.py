@@ -1,0 +1,498 @@
+"""The suite that every engine has to pass, whatever it is: a class to inherit from.
+
+A subclass has a fixture ``world`` (:class:`engine_world.EngineWorld`). What is asked comes from the
+golden files and from the generator of the sensitivity audit; what DuckDB reads of the same rows is
+what is expected.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import lineage_world
+import numpy as np
+import pytest
+import test_sensitivity as sensitivity
+from audit import Difference
+from engine_world import (
+    EngineWorld,
+    Filled,
+    Groups,
+    Row,
+    blocks_of,
+    prepared,
+    read_all,
+    schema_for,
+    statement_groups,
+)
+from golden_files import Case, cases, files
+from hypothesis import given
+from scipy import stats
+from support import Planned, planned, policy
+from worlds import DuckDBWorld, small_tables
+
+from dpsql.errors import EngineError, QueryRefused
+from dpsql.ir.plan import PreparedBlock
+from dpsql.policy.model import PrivacyUnit, TablePolicy
+from dpsql.sql.dialects.base import Dialect
+
+CASES = [case for file in files() for case in cases(file)]
+LIFTED = {"max_groups_contributed": 1000, "max_rows_contributed": 10**5}
+R_COLUMNS = sensitivity.COLUMNS
+
+# -- data ------------------------------------------------------------------------------------------
+
+
+def lineage_tables(seed: int = 7, rows: int = 60) -> dict[str, Filled]:
+    """Random rows for the tables of the lineage world, few values so that they meet."""
+    drawn = random.Random(seed)
+    values: Mapping[str, Sequence[object]] = {
+        "BIGINT": (1, 2, 3, 4, 5, 6, None),
+        "INTEGER": (0, 1, 2, 3, 4, None),
+        "DOUBLE": (0.0, -0.0, 1.5, -2.25, 9.75, 1e9, None),
+        "VARCHAR": ("", "a", "b", "ä", "A", "Oslo", "7", None),
+    }
+    keys = {"okey": 30, "ikey": 40}
+    return {
+        name: Filled(
+            columns,
+            [
+                tuple(
+                    place
+                    if column in keys and name in ("orders", "items") and at == 1
+                    else drawn.choice(values[type_])
+                    for at, (column, type_) in enumerate(columns)
+                )
+                for place in range(rows)
+            ],
+        )
+        for name, columns in lineage_world.COLUMNS.items()
+    }
+
+
+def one_table(rows: Sequence[Row]) -> dict[str, Filled]:
+    """The table of the sensitivity audit."""
+    return {"r": Filled(R_COLUMNS, rows)}
+
+
+def tables_of(case: Case) -> dict[str, Filled]:
+    """The rows that a golden case is asked of."""
+    return small_tables() if case.world == "small" else lineage_tables()
+
+
+def asked(case: Case, tables: Mapping[str, Filled]) -> Planned:
+    """A golden case, its caps above what any unit has."""
+    parameters: dict[str, Any] = dict(case.parameters)
+    if isinstance(parameters.get("max_groups_contributed", 1), int):
+        parameters["max_groups_contributed"] = LIFTED["max_groups_contributed"]
+    parameters["max_rows_contributed"] = LIFTED["max_rows_contributed"]
+    if case.world == "small":
+        return planned(case.statement, schema_for(tables), policy(), **parameters)
+    return lineage_world.planned_here(case.statement, **parameters)
+
+
+def fair(counts: Sequence[int], groups: int, cap: int) -> float:
+    """The p-value of how often units keep each of their groups, if none is favoured."""
+    spread = (groups - cap) / (groups - 1)
+    return float(stats.chi2.sf(stats.chisquare(list(counts)).statistic / spread, groups - 1))
+
+
+class EngineSuite:
+    """What holds of every engine."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def reference(cls) -> Iterator[EngineWorld]:
+        """DuckDB with the same rows."""
+        world = DuckDBWorld()
+        yield world
+        world.close()
+
+    # -- exact rows ---------------------------------------------------------------------------
+
+    @pytest.mark.few(12)
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file}: {case.title}")
+    def test_exact_rows_are_those_of_duckdb_with_the_caps_lifted(
+        self, case: Case, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        tables = tables_of(case)
+        try:
+            found = asked(case, tables)
+        except QueryRefused as refused:
+            assert refused.code == "no_mechanism"  # with caps that high
+            return
+        blocks = blocks_of(found, schema_for(tables))
+        expected = [read_all(reference.engine(tables), block) for block in blocks]
+        assert any(each.groups for each in expected), "the case finds no rows"
+        engine = world.engine(tables)
+        for block, each in zip(blocks, expected, strict=True):
+            try:
+                answer = read_all(engine, block)
+            except QueryRefused as refused:
+                assert world.lenient(case.title, refused.code) is not None, str(refused)
+                return
+            assert answer.groups == each.groups
+            if not block.plan.selection.needs_pairs:
+                assert answer.others == each.others
+        assert world.lenient(case.title, "") is None, "what is answered is listed as refused"
+
+    def test_random_questions_have_the_exact_rows_of_duckdb(
+        self, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        self._random(world, reference, 8)
+
+    @pytest.mark.slow
+    def test_random_questions_have_the_exact_rows_of_duckdb_at_length(
+        self, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        self._random(world, reference, 400)
+
+    def _random(self, world: EngineWorld, reference: EngineWorld, examples: int) -> None:
+        compared, refused = [0], [0]
+
+        @sensitivity.examples_of(examples)
+        @given(sensitivity.questions(), sensitivity.rows_of_units)
+        def check(question: tuple[str, dict[str, Any]], rows: list[Row]) -> None:
+            sql, parameters = question
+            wide = {**parameters, "max_rows_contributed": 1000}
+            if wide["max_groups_contributed"] is not None:
+                wide["max_groups_contributed"] = 1000
+            found = sensitivity.plans(sql, wide)
+            if found is None:
+                return
+            tables = one_table(rows)
+            block = prepared(found.plans[0], schema_for(tables))
+            with reference.engine(tables).run() as run:
+                expected = statement_groups(run, block, reference.dialect)
+            try:
+                with world.engine(tables).run() as run:
+                    answer = statement_groups(run, block, world.dialect)
+            except QueryRefused as refusal:
+                assert refusal.code == "expression_not_allowed"
+                refused[0] += 1
+                return
+            compared[0] += 1
+            assert answer == expected, sql
+
+        check()
+        assert compared[0] > refused[0] / 2
+
+    # -- what one unit changes ----------------------------------------------------------------
+
+    def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(
+        self, world: EngineWorld
+    ) -> None:
+        self._audit(world, 4)
+
+    @pytest.mark.slow
+    def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
+        self, world: EngineWorld
+    ) -> None:
+        self._audit(world, 200)
+
+    def _audit(self, world: EngineWorld, examples: int) -> None:
+        @sensitivity.examples_of(examples)
+        @given(sensitivity.questions(), sensitivity.rows_of_units)
+        def check(question: tuple[str, dict[str, Any]], rows: list[Row]) -> None:
+            found = sensitivity.plans(*question)
+            if found is not None:
+                assert self.violations(world, found, rows, world.dialect) == {}
+
+        check()
+
+    def violations(
+        self, world: EngineWorld, found: Planned, rows: Sequence[Row], dialect: Dialect
+    ) -> dict[object, list[str]]:
+        """What each unit moves beyond what is declared, by a dialect's statement."""
+        block = prepared(found.plans[0], schema_for(one_table(())))
+
+        def groups(kept: Sequence[Row]) -> Groups:
+            with world.engine(one_table(kept)).run() as run:
+                return statement_groups(run, block, dialect)
+
+        try:
+            whole = groups(rows)
+        except QueryRefused as refusal:
+            assert refusal.code == "expression_not_allowed"
+            return {}
+        violations = {}
+        for unit in {row[0] for row in rows} - {None}:
+            without = groups([row for row in rows if row[0] != unit])
+            moved = Difference(without, whole).violations(block.plan)
+            if moved:
+                violations[unit] = moved
+        return violations
+
+    # -- caps ---------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("measure", ["count(DISTINCT u)", "count(*)", "sum(j)"])
+    @pytest.mark.parametrize("bounding", ["sample", "weight"])
+    def test_units_keep_as_many_groups_as_they_may(
+        self, measure: str, bounding: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        sizes = {unit: 1 + unit % 9 for unit in range(60)}
+        rows = [
+            (unit, k, 0.0, "1", "p", 5, 4, 3.5) for unit, size in sizes.items() for k in range(size)
+        ]
+        found = self._planned(f"SELECT a, {measure} FROM r GROUP BY a", 4, bounding)
+        answers = []
+        for each in (reference, world):
+            block = prepared(found.plans[0], schema_for(one_table(rows)))
+            with each.engine(one_table(rows)).run() as run:
+                answers.append(statement_groups(run, block, each.dialect))
+        assert set(answers[1]) == set(answers[0]) == {(k,) for k in range(9)}
+        if bounding == "weight":
+            return
+        factor = 4 if measure == "sum(j)" else 1
+        expected = sum(min(4, size) for size in sizes.values()) * factor
+        assert [sum(m[0] for m in answer.values()) for answer in answers] == [expected] * 2
+
+    def _planned(self, sql: str, cap: int, bounding: str = "sample") -> Planned:
+        return planned(
+            sql,
+            sensitivity.SCHEMA,
+            sensitivity.RULES,
+            max_groups_contributed=cap,
+            contribution_bounding=bounding,
+        )
+
+    @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
+    def test_the_cap_favours_no_group(self, salt: int, world: EngineWorld) -> None:
+        assert self.fairness(world, world.dialect, salt) > 1e-9
+
+    def fairness(self, world: EngineWorld, dialect: Dialect, salt: int) -> float:
+        """The p-value of what 300 units keep that all have the same 12 groups."""
+        found = self._planned("SELECT a, count(DISTINCT u) FROM r GROUP BY a", 4)
+        rows = [(unit, k, 0.0, "1", "p", 5, 4, 3.5) for unit in range(300) for k in range(12)]
+        block = prepared(found.plans[0], schema_for(one_table(rows)))
+        with world.engine(one_table(rows)).run() as run:
+            kept = [m[0] for m in statement_groups(run, block, dialect, salt).values()]
+        assert sum(kept) == 300 * 4
+        return fair(kept, 12, 4)
+
+    # -- poison -------------------------------------------------------------------------------
+
+    POISON: Mapping[str, Sequence[object]] = {
+        "a": (0, -1, 2**31 - 1, -(2**31)),
+        "f": (float("nan"), float("inf"), -float("inf"), -0.0, 1e308, -1e308, 5e-324, 2.0**53),
+        "s": (
+            "",
+            " ",
+            "bad",
+            "1e3",
+            "1e400",
+            " 7 ",
+            "İ",
+            "straße",
+            "a\\",
+            "%",
+            "'\";--",
+            "9" * 400,
+        ),
+        "i": (2**31 - 1, -(2**31), 0),
+        "j": (2**63 - 1, -(2**63), 2**53 + 1),
+        "x": (float("nan"), float("inf"), -float("inf"), -0.0, 1.7e308, -1.7e308, 5e-324, 1e-310),
+    }
+
+    @pytest.mark.few(12)
+    @pytest.mark.parametrize("column", POISON)
+    @pytest.mark.parametrize("measure", [*sensitivity.MEASURES])
+    def test_no_row_makes_a_statement_fail_or_changes_other_rows(
+        self, column: str, measure: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        """Groups of units without the value stay; those of the one with it are DuckDB's."""
+        clean = [(unit, unit % 3, 1.5, "1", "p", 2, 3, 1.0) for unit in range(1, 7)]
+        place = [name for name, _ in R_COLUMNS].index(column)
+        usual: list[object] = [99, 77, 1.5, "poison", "p", 2, 3, 1.0]
+        poison = []
+        for value in self.POISON[column]:
+            row = list(usual)
+            row[place] = value
+            poison.append(tuple(row))
+        # Its unit has groups of its own, so all others must stay as they are.
+        key = "s" if column == "a" else "a"
+        sql = f"SELECT {key}, {measure} FROM r GROUP BY 1"
+        found = sensitivity.plans(sql, {"max_groups_contributed": 100, "max_rows_contributed": 100})
+        if found is None:
+            return
+        block = prepared(found.plans[0], schema_for(one_table(())))
+        try:
+            before, after = (
+                self._groups(world, rows, block) for rows in (clean, [*clean, *poison])
+            )
+        except QueryRefused as refusal:
+            assert refusal.code == "expression_not_allowed"
+            return
+        assert after == self._groups(reference, [*clean, *poison], block)
+        for group, values in before.items():
+            assert after[group] == values
+        assert len(after) > len(before)
+
+    def _groups(self, world: EngineWorld, rows: Sequence[Row], block: PreparedBlock) -> Groups:
+        with world.engine(one_table(rows)).run() as run:
+            return statement_groups(run, block, world.dialect)
+
+    # -- order --------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("key", ["s", "a", "f"])
+    def test_groups_of_one_score_come_in_the_order_of_their_keys(
+        self, key: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        values: Mapping[str, Sequence[object]] = {
+            "s": ("b", "A", "a", "ä", "Z", "", "10", "9", "a b", None, "é", "B"),
+            "a": (3, -1, 0, None, 2**31 - 1, -(2**31)),
+            "f": (1.0, float("nan"), None, -1.0, float("inf"), 0.0, -float("inf")),
+        }
+        column = [name for name, _ in R_COLUMNS].index(key)
+        rows = []
+        for unit, value in enumerate(values[key]):
+            row: list[object] = [unit, 1, 1.0, "1", "p", 2, 3, 1.0]
+            row[column] = value
+            rows.append(tuple(row))
+        found = planned(
+            f"SELECT {key}, count(DISTINCT u) AS n FROM r GROUP BY 1 ORDER BY n DESC LIMIT 2",
+            sensitivity.SCHEMA,
+            sensitivity.RULES,
+            k_bar=4,
+            max_groups_contributed=None,
+        )
+        assert found.plans[0].selection.top_rows_needed == 5
+        block = prepared(found.plans[0], schema_for(one_table(())))
+        answers = [list(self._groups(each, rows, block)) for each in (reference, world)]
+        assert answers[1] == answers[0]
+        assert len(answers[0]) == 5
+
+    # -- runs ---------------------------------------------------------------------------------
+
+    def test_steps_of_a_run_see_one_state_of_the_data(self, world: EngineWorld) -> None:
+        if not world.snapshots:
+            pytest.skip("nobody else can write")
+        rows = [(unit, 1, 0.0, "1", "p", 5, 4, 3.5) for unit in range(10)]
+        engine = world.engine(one_table(rows))
+        table = world.dialect.table(engine.schema()["r"])
+        count = f"SELECT 1 AS __dpsql_rid, count(*) AS m FROM {table}"
+        with engine.run(60) as run:
+            before = run.exact(count, (), ["m"]).measures["m"].tolist()
+            world.write("r", rows[0])
+            with run.scratch() as scratch:
+                assert scratch.store("__dpsql_t", f"SELECT * FROM {table}") == 10
+                stored = scratch.integers("SELECT count(*) AS m FROM __dpsql_t")
+            after = run.exact(count, (), ["m"]).measures["m"].tolist()
+        assert before == after == stored[0].tolist() == [10]
+        with engine.run(60) as run:
+            assert run.exact(count, (), ["m"]).measures["m"].tolist() == [11]
+
+    def test_scratch_tables_are_gone_when_it_is_left(self, world: EngineWorld) -> None:
+        engine = world.engine(one_table([]))
+        numbers = world.dialect.numbers(5, "v", "n")
+        for _ in range(2):
+            with engine.run(60) as run, run.scratch() as scratch:
+                assert scratch.store("__dpsql_t", f"SELECT n FROM {numbers}") == 5
+                assert scratch.store("__dpsql_u", "SELECT n FROM __dpsql_t WHERE n > 3") == 2
+                few = world.dialect.among_given("n", few=True)
+                many = world.dialect.among_given("n", few=False)
+                assert scratch.store("__dpsql_v", f"SELECT n FROM __dpsql_t WHERE {few}", [1]) == 1
+                for among in (few, many):
+                    (found,) = scratch.integers(
+                        f"SELECT n FROM __dpsql_t WHERE {among} ORDER BY n", [2, 4, 9]
+                    )
+                    assert found.tolist() == [2, 4]
+                first, end = world.dialect.parameter(1), world.dialect.parameter(2)
+                (found,) = scratch.integers(
+                    f"SELECT n FROM __dpsql_t WHERE n >= {first} AND n < {end} ORDER BY n", 2, 4
+                )
+                assert found.tolist() == [2, 3]
+                assert found.dtype == np.int64
+                scratch.drop("__dpsql_u")
+                with pytest.raises(EngineError):
+                    scratch.integers("SELECT n FROM __dpsql_u")
+
+    def test_errors_say_nothing_of_a_value(self, world: EngineWorld) -> None:
+        engine = world.engine(one_table([]))
+        with engine.run(60) as run, pytest.raises(EngineError) as failed:
+            run.exact(world.failing, (), ["m"])
+        assert str(failed.value).startswith(EngineError.FIXED_REASON)
+        error: BaseException | None = failed.value
+        while error is not None:
+            assert "quoted-value" not in str(error) + repr(error.args)
+            error = error.__cause__ or error.__context__
+        with engine.run(60) as run:  # the engine goes on
+            assert run.exact("SELECT 1 AS __dpsql_rid, 2 AS m", (), ["m"]).measures["m"] == [2]
+
+    def test_a_run_is_over_when_its_time_is(self, world: EngineWorld) -> None:
+        engine = world.engine(one_table([]))
+        start = time.monotonic()
+        with engine.run(0.5) as run, pytest.raises(EngineError):
+            run.exact(world.endless, (), ["m"])
+        assert run.expired
+        assert time.monotonic() - start < 20
+
+    def test_a_run_is_interrupted_from_another_thread_and_no_other_is(
+        self, world: EngineWorld
+    ) -> None:
+        engine = world.engine(one_table([(1, 1, 0.0, "1", "p", 5, 4, 3.5)]))
+        with engine.run() as run, engine.run() as other:
+            over = threading.Event()
+
+            def interrupt() -> None:
+                while not over.wait(0.2):
+                    run.interrupt()
+
+            thread = threading.Thread(target=interrupt)
+            thread.start()
+            try:
+                with pytest.raises(EngineError) as stopped:
+                    run.exact(world.endless, (), ["m"])
+            finally:
+                over.set()
+                thread.join()
+            assert stopped.value.code == "interrupted"
+            assert not run.expired
+            found = other.exact("SELECT 1 AS __dpsql_rid, 2 AS m", (), ["m"])
+            assert found.measures["m"].tolist() == [2]
+
+    def test_keys_of_every_type_arrive_as_they_are(
+        self, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        import datetime
+        import uuid
+        from decimal import Decimal
+
+        values: Mapping[str, Sequence[object]] = {
+            "BOOLEAN": (True, False),
+            "SMALLINT": (-(2**15), 0, 2**15 - 1),
+            "INTEGER": (-(2**31), 0, 2**31 - 1),
+            "BIGINT": (-(2**63), 2**53 + 1, 2**63 - 1),
+            "FLOAT": (0.5, float("inf"), -1.5, float("nan")),
+            "DOUBLE": (0.1, -0.0, 1e308, 5e-324, float("nan"), -float("inf")),
+            "DECIMAL(12,2)": (Decimal("9999999999.99"), Decimal("-0.01")),
+            "DECIMAL(38,10)": (Decimal("1234567890123456789012345678.0123456789"),),
+            "VARCHAR": ("", "it's", "İ", "straße", "😀", "a\\b", "x" * 5000),
+            "DATE": (
+                datetime.date(1, 1, 1),
+                datetime.date(2024, 2, 29),
+                datetime.date(9999, 12, 31),
+            ),
+            "TIMESTAMP": (
+                datetime.datetime(1, 1, 1),
+                datetime.datetime(2024, 2, 29, 23, 59, 59, 999999),
+            ),
+            "TIME": (datetime.time(0, 0), datetime.time(23, 59, 59, 999999)),
+            "UUID": (uuid.UUID(int=1), uuid.UUID(int=2**128 - 1)),
+        }
+        for type_ in sorted(values.keys() & world.types):
+            rows = [(place, value) for place, value in enumerate([*values[type_], None])]
+            tables = {"t": Filled((("u", "BIGINT"), ("k", type_)), rows)}
+            listed = TablePolicy("t", PrivacyUnit("unit", "u"))
+            rules = replace(sensitivity.RULES, tables={"t": listed})
+            schema = schema_for(tables)
+            found = planned("SELECT k, count(DISTINCT u) FROM t GROUP BY k", schema, rules)
+            block = prepared(found.plans[0], schema)
+            answers = [read_all(each.engine(tables), block) for each in (reference, world)]
+            assert answers[1].groups == answers[0].groups, type_
+            assert len(answers[0].groups) == len(rows)
