@@ -8,7 +8,6 @@ twin, an empty DuckDB, as for every engine: no text of Spark's reaches anybody.
 
 from __future__ import annotations
 
-import secrets
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
-from dpsql.core.table_name import MAIN, TableName
+from dpsql.core.table_name import TableName
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.spark_results import exact_rows, integers_of, sound
 from dpsql.engines.spark_schema import catalog_tables, read_as
-from dpsql.engines.spark_sessions import SETTINGS, closed, opened, prepared
+from dpsql.engines.spark_sessions import DISCREET, beside, closed, opened
 from dpsql.engines.spark_text import GIVEN, quote, view_of
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError
@@ -148,10 +147,7 @@ class SparkEngine:
 
 
 class SparkRun:
-    """The statements of one question, in sessions of their own, under one tag.
-
-    What carries the tag is interrupted together, and nothing else.
-    """
+    """The statements of one question, in sessions of their own: what is interrupted is these."""
 
     def __init__(
         self, session: SparkSession, schema: Schema, snapshot: Snapshot, seconds: float | None
@@ -160,7 +156,7 @@ class SparkRun:
         self._tables = {view_of(t.name): t for t in schema.values() if t.unreadable is None}
         self._schema = schema
         self._snapshot: Snapshot = snapshot
-        self._sessions: list[tuple[SparkSession, str]] = []
+        self._sessions: list[SparkSession] = []
         stop = _Stop(self._sessions)
         self._stop = stop
         self._deadline = None if seconds is None else Deadline(seconds, stop)
@@ -177,7 +173,7 @@ class SparkRun:
     def __exit__(self, *_: object) -> None:
         if self._deadline is not None:
             self._deadline.__exit__()
-        for session, _tag in self._sessions:
+        for session in self._sessions:
             with suppress(Exception):
                 closed(session, self._parent)
 
@@ -207,24 +203,23 @@ class SparkRun:
 
     def _place(self) -> SparkScratch:
         """Make a session with its settings, and no views yet."""
-        session = quietly(lambda: prepared(self._parent))
-        tag = f"dpsql-{secrets.token_hex(8)}"
-        self._sessions.append((session, tag))
-        return SparkScratch(session, tag, self._tables, self._snapshot, self._stop)
+        session = quietly(lambda: beside(self._parent))
+        self._sessions.append(session)
+        return SparkScratch(session, self._tables, self._snapshot, self._stop)
 
 
 class _Stop:
     """Interrupts all that a run executes; knows nothing of the run itself."""
 
-    def __init__(self, sessions: list[tuple[SparkSession, str]]) -> None:
+    def __init__(self, sessions: list[SparkSession]) -> None:
         self._sessions = sessions
         self.called = False
 
     def __call__(self) -> None:
         self.called = True
-        for session, tag in tuple(self._sessions):
+        for session in tuple(self._sessions):
             with suppress(Exception):
-                session.interruptTag(tag)
+                session.interruptAll()
 
 
 class SparkScratch:
@@ -237,13 +232,11 @@ class SparkScratch:
     def __init__(
         self,
         session: SparkSession,
-        tag: str,
         tables: dict[str, Table],
         snapshot: Snapshot,
         stop: _Stop,
     ) -> None:
         self._session = session
-        self._tag = tag
         self._tables = tables
         self._snapshot: Snapshot = snapshot
         self._stop = stop
@@ -265,14 +258,14 @@ class SparkScratch:
             stored.createOrReplaceTempView(quote(name))
             return int(stored.count())
 
-        return self._tagged(run)
+        return self._quietly(run)
 
     def drop(self, name: str) -> None:
         def run() -> None:
             self._session.catalog.dropTempView(name)
             _forget(self._stored.pop(name))
 
-        self._tagged(run)
+        self._quietly(run)
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return self._exact(sql, keys, measures)
@@ -283,14 +276,14 @@ class SparkScratch:
                 table: ArrowStream = sound(frame).toArrow()
                 return table
 
-        return self._tagged(run)
+        return self._quietly(run)
 
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         def run() -> list[NDArray[np.int64]]:
             with self._reading(sql, parameters) as frame:
                 return integers_of(frame.toArrow())
 
-        return self._tagged(run)
+        return self._quietly(run)
 
     def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
         return self._exact(sql, keys, (), row_ids.tolist())
@@ -306,21 +299,12 @@ class SparkScratch:
             with self._reading(sql, parameters) as frame:
                 return exact_rows(sound(frame).toArrow(), keys, measures)
 
-        return self._tagged(run)
+        return self._quietly(run)
 
     # -- statements ---------------------------------------------------------------------------
 
-    def _tagged(self, run: Callable[[], _T]) -> _T:
-        """Run something that can be interrupted by the tag."""
-
-        def tagged() -> _T:
-            self._session.addTag(self._tag)
-            try:
-                return run()
-            finally:
-                self._session.removeTag(self._tag)
-
-        return quietly(tagged, self._stop)
+    def _quietly(self, run: Callable[[], _T]) -> _T:
+        return quietly(run, self._stop)
 
     @contextmanager
     def _reading(self, sql: str, parameters: Sequence[int | list[int]]) -> Iterator[DataFrame]:
@@ -377,7 +361,10 @@ def _forget(frame: DataFrame) -> None:
 def quietly(run: Callable[[], _T], stop: Any = None) -> _T:
     """Run something; replace its errors by one with a fixed text, as Spark's quote rows."""
     try:
-        return run()
+        with DISCREET:
+            return run()
+    except InterfaceError:
+        raise
     except Exception:  # noqa: BLE001 - of Spark, of the bridge to it, of the network
         code = "interrupted" if stop is not None and stop.called else "engine_failed"
     # Raised outside the handler, so that not even its context quotes a row.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -64,6 +66,7 @@ def opened(given: SparkSession | str) -> SparkSession:
             code="engine_not_surveyed",
             hint="Use Spark 4, or a runtime of Databricks with it.",
         )
+    keep_logs_discreet()
     return prepared(session)
 
 
@@ -95,14 +98,32 @@ def _connected(url: str) -> SparkSession:
     return session
 
 
+def beside(parent: SparkSession) -> SparkSession:
+    """Open a session beside one of ours, with all its settings and in its database."""
+    if hasattr(parent, "cloneSession"):  # on a server: one question instead of many
+        session: SparkSession = parent.cloneSession()
+        return session
+    session = _new(parent)
+    for name, value in SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _new(parent: SparkSession) -> SparkSession:
+    session = parent.newSession()
+    session.catalog.setCurrentCatalog(parent.catalog.currentCatalog())
+    session.catalog.setCurrentDatabase(parent.catalog.currentDatabase())
+    for name in _CARRIED:
+        session.conf.set(name, str(parent.conf.get(name)))
+    return session
+
+
 def prepared(parent: SparkSession) -> SparkSession:
-    """Open a session beside another one, and set what results depend on.
+    """Open a session beside the owner's, in its database, and set what results depend on.
 
     Raises ``InterfaceError`` where that cannot be set.
     """
-    session = parent.newSession()
-    for name in _CARRIED:
-        session.conf.set(name, str(parent.conf.get(name)))
+    session = _new(parent)
     refused = [name for name, value in SETTINGS.items() if not _set(session, name, value)]
     if refused:
         raise InterfaceError(
@@ -119,6 +140,36 @@ def _set(session: SparkSession, name: str, value: str) -> bool:
         return str(session.conf.get(name)) == value
     except Exception:  # noqa: BLE001 - a setting that this Spark has not, or does not let us set
         return False
+
+
+class _Discreet(logging.Filter):
+    """Keeps what happens inside ``with`` out of the logs of pyspark, which quote plans and rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._here = threading.local()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record of this thread is to be written."""
+        return not getattr(self._here, "depth", 0)
+
+    def __enter__(self) -> None:
+        self._here.depth = getattr(self._here, "depth", 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        self._here.depth -= 1
+
+
+DISCREET: Final = _Discreet()
+"""A context in which pyspark writes no errors of this thread into logs."""
+_LOGGER: Final = "SQLQueryContextLogger"
+
+
+def keep_logs_discreet() -> None:
+    """Have pyspark's own log of errors ask :data:`DISCREET` first."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger(_LOGGER).addFilter(DISCREET)
 
 
 def closed(session: SparkSession, parent: Any) -> None:

@@ -30,9 +30,9 @@ def require() -> None:
     """Skip what needs Spark where it is not, and fail where it must be."""
     reason = missing()
     if reason is not None and os.environ.get("DPSQL_REQUIRE_SPARK") == "1":
-        pytest.fail(reason)
+        pytest.fail(reason, pytrace=False)
     if reason is not None:
-        pytest.skip(reason)
+        pytest.skip(reason, allow_module_level=True)
 
 
 def started(master: str = "local[2]", **settings: str) -> Any:

@@ -34,6 +34,7 @@ from dpsql.sql.dialects.spark_values import (
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _Rule: TypeAlias = Callable[["Translator", exp.Expr], Value]
 _KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
+_READ_AS: Final = {"TINYINT": "INTEGER", "SMALLINT": "INTEGER", "FLOAT": "DOUBLE"}
 _CASTS: Final = {
     exp.DType.BIGINT: "BIGINT",
     exp.DType.BOOLEAN: "BOOLEAN",
@@ -80,11 +81,12 @@ class Translator:
     def column(self, node: exp.Expr) -> Value:
         """Write a column."""
         found = self._table.column(node.name)
-        if found is None or base_type(found.type) not in _KINDS:
-            kind = "unknown" if found is None else found.type
-            raise refused(f"a column of type {kind} cannot be computed with")
-        kind = found.type if base_type(found.type) == "DECIMAL" else base_type(found.type)
-        return Value(quote(found.name), kind)
+        kind = "" if found is None else base_type(found.type)
+        kind = _READ_AS.get(kind, kind)
+        if found is None or kind not in _KINDS:
+            shown = "unknown" if found is None else found.type
+            raise refused(f"a column of type {shown} cannot be computed with")
+        return Value(quote(found.name), found.type if kind == "DECIMAL" else kind)
 
     def known(self, operation: str, *operands: Value | str) -> None:
         """Refuse an operation unless it is known to compute what DuckDB does."""

@@ -99,7 +99,7 @@ def _arithmetic(sign: str, guarded: str) -> _Make:
 def _of_decimals(sign: str, values: list[Value]) -> Call:
     """Compute with decimals as the type that DuckDB gives the result; NULL where it is too small.
 
-    There 64 bits stay 64 bits, of which 18 digits are left.
+    There a product of two with 64 bits has 64 bits, which hold 18 digits.
     """
     (digits, scale), (others, other) = (decimal_of(value.type) for value in values)
     if sign == "*":
@@ -108,7 +108,8 @@ def _of_decimals(sign: str, values: list[Value]) -> Call:
         places = max(scale, other)
         width = max(digits - scale, others - other) + places + 1
     exact = decimal_type(width, places)
-    type_ = decimal_type(_SHORT if max(digits, others) <= _SHORT < width else width, places)
+    short = sign == "*" and max(digits, others) <= _SHORT < width
+    type_ = decimal_type(_SHORT if short else width, places)
     one, two = (widened(v, decimal_type(*decimal_of(v.type))).sql for v in values)
     text = f"try_cast(CAST(({one} {sign} {two}) AS {spelled(exact)}) AS {spelled(type_)})"
     return _made(sign, values, text, type_, fails=True)
@@ -273,7 +274,7 @@ def _power(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
     one, other = (widened(value, "DOUBLE").sql for value in values)
     infinite = f"abs({other}) = double('Infinity')"
     text = (
-        f"CASE WHEN {one} = 1 OR ({one} = -1 AND {infinite}) THEN 1D "
+        f"CASE WHEN {other} IS NULL THEN NULL WHEN {one} = 1 OR ({one} = -1 AND {infinite}) THEN 1D "
         f"ELSE pow({one}, {other}) END"
     )
     return _made("pow", values, text, "DOUBLE")
