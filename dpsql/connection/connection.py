@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from dpsql.budget import BudgetReport, payer
 from dpsql.connection.answering import Answerer
@@ -22,6 +22,7 @@ from dpsql.connection.tuning import USUAL_SHARE, TuningRequest
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
+from dpsql.engines.spark_sessions import is_spark_session
 from dpsql.errors import (
     EngineError,
     Error,
@@ -43,6 +44,9 @@ from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _logger = logging.getLogger(__name__)
 
@@ -236,7 +240,7 @@ def _ignore_progress(percent: int) -> None:
 
 
 def connect(
-    database: str | Path | Engine,
+    database: str | Path | Engine | SparkSession,
     policies: str | Path | Policy = "policies.yaml",
     ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
     analyst: str = "",
@@ -247,8 +251,8 @@ def connect(
 ) -> Connection:
     """Open a connection for one analyst.
 
-    ``database``: a DuckDB, Parquet or CSV file, or an engine the owner has filled. ``policies``: a
-    policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
+    ``database``: a DuckDB, Parquet or CSV file, an engine the owner has filled, or a Spark
+    session. ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
     ``postgresql://`` URL of one; None for a connection that can explain and do nothing else. Left
     out, it is the one that the policies file names, or ``clinic.budget.db`` beside
     ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
@@ -260,6 +264,10 @@ def connect(
     ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
     """
     analyst, session = plain_text("analyst", analyst), plain_text("session", session)
+    if is_spark_session(database):
+        from dpsql.engines.spark import SparkEngine
+
+        database = SparkEngine(database)
     if not isinstance(database, str | Path) and not hasattr(type(database), "schema"):
         raise _wrong_type("database", "a path or an engine", database)
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):

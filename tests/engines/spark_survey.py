@@ -156,14 +156,14 @@ class Recorder(Translator):
         self.calls.append(f"{operation}({', '.join(kinds)})")
 
 
-def worlds() -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The types of columns and the expressions over them."""
+def worlds(*, pairs: bool) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """The types of columns and the expressions over them; of two columns where ``pairs``."""
     for type_ in (*TYPES, *MORE_TYPES):
         kind = "moments" if type_ in ("DATE", "TIMESTAMP") else "numbers"
         texts = _OF_ONE.get(type_, _OF_ONE[kind])
         casts = [f"CAST(a AS {target})" for target in _CAST_TO]
         yield (type_,), [*texts, *casts]
-    for types in product(TYPES, TYPES):
+    for types in product(TYPES, TYPES) if pairs else ():
         yield types, list(_OF_TWO)
 
 
@@ -199,10 +199,10 @@ def rows_of(types: Sequence[str]) -> pa.Table:
         return connection.sql(sql).to_arrow_table()
 
 
-def verdicts(session: Any) -> dict[str, str]:
+def verdicts(session: Any, *, pairs: bool = True) -> dict[str, str]:
     """The verdict on each call, in the order of their names."""
     found: dict[str, list[str]] = {}
-    for types, texts in worlds():
+    for types, texts in worlds(pairs=pairs):
         cases = cases_of(types, texts)
         if cases:
             for case, verdict in zip(cases, compared(session, types, cases), strict=True):
