@@ -41,7 +41,10 @@ QUESTIONS = {
     "units": ("SELECT item, count(DISTINCT u) AS n FROM r GROUP BY item", "sample"),
     "rows": ("SELECT item, count(*) AS n FROM r GROUP BY item", "sample"),
     "rows, weighted": ("SELECT item, count(*) AS n FROM r GROUP BY item", "weight"),
-    "top k": ("SELECT item, count(DISTINCT u) AS n FROM r GROUP BY item ORDER BY n DESC LIMIT 9", ""),
+    "top k": (
+        "SELECT item, count(DISTINCT u) AS n FROM r GROUP BY item ORDER BY n DESC LIMIT 9",
+        "",
+    ),
     "sums": ("SELECT cat, sum(v) AS s, avg(v) AS m FROM r GROUP BY cat", "sample"),
 }
 

@@ -252,7 +252,8 @@ def connect(
     """Open a connection for one analyst.
 
     ``database``: a DuckDB, Parquet or CSV file, an engine the owner has filled, or a Spark
-    session. ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
+    session. ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget,
+    created if missing, or the
     ``postgresql://`` URL of one; None for a connection that can explain and do nothing else. Left
     out, it is the one that the policies file names, or ``clinic.budget.db`` beside
     ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.

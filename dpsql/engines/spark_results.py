@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import ROW_ID, quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows
 from dpsql.engines.duckdb import exact_from_arrow

@@ -105,7 +105,7 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> str:
 
 def _spelled(type_: str) -> str:
     """Name a type of the schema as Spark does."""
-    named = {schema: spark for schema, spark in _TYPES.values()}
+    named = dict(_TYPES.values())
     return "STRING" if type_ == "VARCHAR" else named.get(type_, type_)
 
 

@@ -57,16 +57,79 @@ EDGES: dict[str, Sequence[str]] = {
         *("9007199254740992", "9007199254740993", "9223372036854775807", "-9223372036854775808"),
         *("2147483647.5", "-2147483648.5", "4503599627370495.5", "1e-300", "0.1", "1e16"),
     ),
-    "DECIMAL(10,2)": ("-99999999.99", "-2.50", "-0.01", "0.00", "0.50", "1.00", "2.49", "2.50", "99999999.99"),
+    "DECIMAL(10,2)": (
+        "-99999999.99",
+        "-2.50",
+        "-0.01",
+        "0.00",
+        "0.50",
+        "1.00",
+        "2.49",
+        "2.50",
+        "99999999.99",
+    ),
     "DECIMAL(38,0)": ("-99999999999999999999999999999999999999", "0", "1", "9007199254740993"),
     "DECIMAL(18,6)": ("-999999999999.999999", "0.500000", "2.675000", "0.000001"),
     "VARCHAR": (
-        *("", " ", "a", "A", "ab", "ä", "Ä", "straße", "İ", "i̇", "Σ", "ς", "e\u0301", "😀", "a%b", "a_b"),
+        *(
+            "",
+            " ",
+            "a",
+            "A",
+            "ab",
+            "ä",
+            "Ä",
+            "straße",
+            "İ",
+            "i̇",
+            "Σ",
+            "ς",
+            "e\u0301",
+            "😀",
+            "a%b",
+            "a_b",
+        ),
         *("a\\b", "\\", "'", '"', "$", "${x}", "\t x \n", "x\u0000y", "null", "zzz", "é", "a\nb"),
-        *("1", "-1", "+5", " 7 ", "1e3", "2.5", "-2.5", ".5", "7.", "1_000", "0x1F", "1e400", "1e-400"),
-        *("9" * 30, "9223372036854775807", "9223372036854775808", "NaN", "inf", "-Infinity", "1.5f", "1d"),
-        *("2024-02-29", "2023-02-29", "2024-2-9", "2024/02/29", " 2024-02-29 ", "2024-02-29 23:59:59"),
-        *("2024-02-29T23:59:59.25", "2024-02-29 25:00:00", "2024-02-29 10:00", "0001-01-01", "9999-12-31"),
+        *(
+            "1",
+            "-1",
+            "+5",
+            " 7 ",
+            "1e3",
+            "2.5",
+            "-2.5",
+            ".5",
+            "7.",
+            "1_000",
+            "0x1F",
+            "1e400",
+            "1e-400",
+        ),
+        *(
+            "9" * 30,
+            "9223372036854775807",
+            "9223372036854775808",
+            "NaN",
+            "inf",
+            "-Infinity",
+            "1.5f",
+            "1d",
+        ),
+        *(
+            "2024-02-29",
+            "2023-02-29",
+            "2024-2-9",
+            "2024/02/29",
+            " 2024-02-29 ",
+            "2024-02-29 23:59:59",
+        ),
+        *(
+            "2024-02-29T23:59:59.25",
+            "2024-02-29 25:00:00",
+            "2024-02-29 10:00",
+            "0001-01-01",
+            "9999-12-31",
+        ),
         *("12345-01-01", "2024-13-01", "true", "x" * 3000, "2024", "1e99999", "epoch"),
     ),
     "BOOLEAN": ("true", "false"),
@@ -89,46 +152,176 @@ _UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 _PARTS = (*_UNITS, "dayofweek", "isodow", "dayofyear", "dow", "doy")
 _OF_ONE = {
     "numbers": (
-        *("-a", "abs(a)", "floor(a)", "ceil(a)", "round(a)", "trunc(a)", "sqrt(a)", "exp(a)", "ln(a)"),
+        *(
+            "-a",
+            "abs(a)",
+            "floor(a)",
+            "ceil(a)",
+            "round(a)",
+            "trunc(a)",
+            "sqrt(a)",
+            "exp(a)",
+            "ln(a)",
+        ),
         *("log(a)", "log10(a)", "log2(a)", "isnan(a)", "round(a, 0)", "round(a, 1)", "round(a, 2)"),
-        *("round(a, 6)", "a + 1", "1 - a", "a * 3", "a * 1.5", "a - 0.25", "a / 2", "a // 2", "a % 7"),
-        *("a * 1e3", "a > 1", "a <= 1.5", "a = 1e0", "a BETWEEN 0 AND 1", "a IN (0, 1, 2)", "-a // 3"),
+        *(
+            "round(a, 6)",
+            "a + 1",
+            "1 - a",
+            "a * 3",
+            "a * 1.5",
+            "a - 0.25",
+            "a / 2",
+            "a // 2",
+            "a % 7",
+        ),
+        *(
+            "a * 1e3",
+            "a > 1",
+            "a <= 1.5",
+            "a = 1e0",
+            "a BETWEEN 0 AND 1",
+            "a IN (0, 1, 2)",
+            "-a // 3",
+        ),
         *("coalesce(a, 0)", "nullif(a, 0)", "nullif(a, 1)", "greatest(a, 1)", "least(a, 0, 1)"),
-        *("CASE WHEN a > 0 THEN a ELSE 0 END", "a IS NULL", "pow(a, 2)", "pow(a, 0.5)", "a + 2147483647"),
+        *(
+            "CASE WHEN a > 0 THEN a ELSE 0 END",
+            "a IS NULL",
+            "pow(a, 2)",
+            "pow(a, 0.5)",
+            "a + 2147483647",
+        ),
         *("CASE WHEN a > 0 THEN 'x' ELSE 'y' END", "coalesce(a, 2.5)", "a IS DISTINCT FROM 0"),
-        *("greatest(a, 2.5)", "a + 3000000000", "a NOT IN (1, NULL)", "if(a > 0, 1, 2)", "a / 0", "a // 0"),
+        *(
+            "greatest(a, 2.5)",
+            "a + 3000000000",
+            "a NOT IN (1, NULL)",
+            "if(a > 0, 1, 2)",
+            "a / 0",
+            "a // 0",
+        ),
     ),
     "VARCHAR": (
-        *("lower(a)", "upper(a)", "length(a)", "trim(a)", "ltrim(a)", "rtrim(a)", "a || 'x'", "'x' || a"),
-        *("concat(a, 'x')", "concat(a, NULL)", "substr(a, 1, 1)", "substr(a, 2)", "substr(a, 2, 3)"),
-        *("left(a, 1)", "left(a, 0)", "right(a, 2)", "right(a, 0)", "contains(a, 'a')", "contains(a, '')"),
-        *("starts_with(a, 'a')", "starts_with(a, '')", "a LIKE 'a%'", "a LIKE '_'", "a LIKE '%\\%'"),
-        *("a LIKE 'a\\%b'", "a LIKE '%'", "a LIKE ''", "a LIKE '%$%'", "a LIKE 'a_b'", "a NOT LIKE '%a%'"),
-        *("a = 'a'", "a > 'a'", "a <= 'ä'", "a BETWEEN 'a' AND 'z'", "a IN ('a', 'straße', '${x}')"),
-        *("coalesce(a, '')", "nullif(a, 'a')", "a = '\\'", "a = ''''", "greatest(a, 'b')", "a < '😀'"),
+        *(
+            "lower(a)",
+            "upper(a)",
+            "length(a)",
+            "trim(a)",
+            "ltrim(a)",
+            "rtrim(a)",
+            "a || 'x'",
+            "'x' || a",
+        ),
+        *(
+            "concat(a, 'x')",
+            "concat(a, NULL)",
+            "substr(a, 1, 1)",
+            "substr(a, 2)",
+            "substr(a, 2, 3)",
+        ),
+        *(
+            "left(a, 1)",
+            "left(a, 0)",
+            "right(a, 2)",
+            "right(a, 0)",
+            "contains(a, 'a')",
+            "contains(a, '')",
+        ),
+        *(
+            "starts_with(a, 'a')",
+            "starts_with(a, '')",
+            "a LIKE 'a%'",
+            "a LIKE '_'",
+            "a LIKE '%\\%'",
+        ),
+        *(
+            "a LIKE 'a\\%b'",
+            "a LIKE '%'",
+            "a LIKE ''",
+            "a LIKE '%$%'",
+            "a LIKE 'a_b'",
+            "a NOT LIKE '%a%'",
+        ),
+        *(
+            "a = 'a'",
+            "a > 'a'",
+            "a <= 'ä'",
+            "a BETWEEN 'a' AND 'z'",
+            "a IN ('a', 'straße', '${x}')",
+        ),
+        *(
+            "coalesce(a, '')",
+            "nullif(a, 'a')",
+            "a = '\\'",
+            "a = ''''",
+            "greatest(a, 'b')",
+            "a < '😀'",
+        ),
         *("CASE a WHEN 'a' THEN 1 ELSE 2 END", "a IS NULL", "a = '\t x \n'"),
     ),
     "BOOLEAN": (
-        *("NOT a", "a AND a", "a OR NULL", "a IS TRUE", "a IS NOT FALSE", "coalesce(a, false)", "a = true"),
+        *(
+            "NOT a",
+            "a AND a",
+            "a OR NULL",
+            "a IS TRUE",
+            "a IS NOT FALSE",
+            "coalesce(a, false)",
+            "a = true",
+        ),
         *("CASE WHEN a THEN 1 ELSE 0 END", "a IS NULL", "a < true"),
     ),
     "moments": (
         *(f"extract({part} FROM a)" for part in _PARTS),
-        *("year(a)", "quarter(a)", "month(a)", "week(a)", "weekofyear(a)", "day(a)", "dayofmonth(a)"),
+        *(
+            "year(a)",
+            "quarter(a)",
+            "month(a)",
+            "week(a)",
+            "weekofyear(a)",
+            "day(a)",
+            "dayofmonth(a)",
+        ),
         *("dayofweek(a)", "isodow(a)", "dayofyear(a)", "hour(a)", "minute(a)", "second(a)"),
         *(f"date_trunc('{unit}', a)" for unit in _UNITS),
         *(f"a + INTERVAL 7 {unit}" for unit in _UNITS),
         *(f"a - INTERVAL 1 {unit}" for unit in _UNITS),
         *("a + 1", "a - 1", "a + 30", "a >= '2024-02-29'", "a = DATE '2024-02-29'", "a IS NULL"),
         *("a BETWEEN '1970-01-01' AND '2024-12-31'", "a IN ('2024-02-29', '1970-01-01')"),
-        *("a < TIMESTAMP '2024-02-29 12:00:00'", "greatest(a, a)", "coalesce(a, DATE '2000-01-01')"),
+        *(
+            "a < TIMESTAMP '2024-02-29 12:00:00'",
+            "greatest(a, a)",
+            "coalesce(a, DATE '2000-01-01')",
+        ),
     ),
 }
-_CAST_TO = ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL(10,2)", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")
+_CAST_TO = (
+    "INTEGER",
+    "BIGINT",
+    "DOUBLE",
+    "DECIMAL(10,2)",
+    "VARCHAR",
+    "BOOLEAN",
+    "DATE",
+    "TIMESTAMP",
+)
 _OF_TWO = (
     *(f"a {sign} b" for sign in (*_SIGNS, *_COMPARED, "||")),
-    *("coalesce(a, b)", "nullif(a, b)", "greatest(a, b)", "least(a, b)", "concat(a, b)", "pow(a, b)"),
-    *("CASE WHEN a IS NULL THEN b ELSE a END", "contains(a, b)", "starts_with(a, b)", "a IN (b, a)"),
+    *(
+        "coalesce(a, b)",
+        "nullif(a, b)",
+        "greatest(a, b)",
+        "least(a, b)",
+        "concat(a, b)",
+        "pow(a, b)",
+    ),
+    *(
+        "CASE WHEN a IS NULL THEN b ELSE a END",
+        "contains(a, b)",
+        "starts_with(a, b)",
+        "a IN (b, a)",
+    ),
     *(f"date_diff('{unit}', a, b)" for unit in _UNITS),
 )
 
@@ -248,7 +441,7 @@ def _together(session: Any, cases: Sequence[Case]) -> list[Any] | None:
     listed = ", ".join(f"{case.spark} AS x{i}" for i, case in enumerate(cases))
     try:
         found = session.sql(f"SELECT n, {listed} FROM t ORDER BY n").toArrow()
-    except Exception:
+    except Exception:  # noqa: BLE001 - one by one it shows which call it is
         return None
     return [found.column(i + 1) for i in range(len(cases))]
 
@@ -256,7 +449,8 @@ def _together(session: Any, cases: Sequence[Case]) -> list[Any] | None:
 def _inside(connection: duckdb.DuckDBPyConnection, types: Sequence[str]) -> list[bool]:
     """Which rows have dates in the years 1 to 9999 alone."""
     tests = [
-        f"({name} IS NULL OR {name} BETWEEN '0001-01-01' AND '9999-12-31 23:59:59.999999'::TIMESTAMP)"
+        f"({name} IS NULL OR {name} BETWEEN '0001-01-01' "
+        "AND '9999-12-31 23:59:59.999999'::TIMESTAMP)"
         for name, type_ in zip("ab", types, strict=False)
         if type_ in ("DATE", "TIMESTAMP")
     ]
@@ -273,7 +467,7 @@ def _verdict(
     if column is None:
         try:
             found = session.sql(f"SELECT n, {case.spark} AS x FROM t ORDER BY n").toArrow()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it raises
             return f"differs: raises {_condition(error)}"
         column = found.column(1)
     close = False
@@ -294,7 +488,11 @@ def _condition(error: Exception) -> str:
 def _plain(column: Any) -> list[Any]:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         wide = pa.int64() if pa.types.is_timestamp(column.type) else pa.int32()
-        return column.cast(pa.timestamp("us") if wide == pa.int64() else column.type).cast(wide).to_pylist()
+        return (
+            column.cast(pa.timestamp("us") if wide == pa.int64() else column.type)
+            .cast(wide)
+            .to_pylist()
+        )
     return column.to_pylist()
 
 

@@ -32,6 +32,7 @@ from dpsql.engines.spark_text import quote, view_of  # noqa: E402
 from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
 
 POLICY = """
+version: 1
 dataset: spark-tests
 defaults: {max_rows_contributed: 5}
 accounts:
@@ -247,9 +248,7 @@ class _NullsFirst(SparkDialect):
         return sql
 
 
-def _groups(
-    world: Any, sql: str, rows: Sequence[Any], dialect: Any, **parameters: Any
-) -> Groups:
+def _groups(world: Any, sql: str, rows: Sequence[Any], dialect: Any, **parameters: Any) -> Groups:
     limits = {"max_groups_contributed": 100, "max_rows_contributed": 100} | parameters
     found = planned(sql, sensitivity.SCHEMA, sensitivity.RULES, **limits)
     block = prepared(found.plans[0], schema_for(one_table(())))
@@ -306,7 +305,7 @@ def test_a_twin_without_guards_is_caught(world: SparkWorld) -> None:
         __slots__ = ()
 
         def expression(self, tree: Any, table: Any) -> str:
-            return super().expression(tree, table).replace("try_add", "") .replace(", ", " + ")
+            return super().expression(tree, table).replace("try_add", "").replace(", ", " + ")
 
     assert set(_groups(world, sql, rows, world.dialect)) == {(5,), (None,)}
     with pytest.raises(dpsql.EngineError):

@@ -16,8 +16,8 @@ from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
 from dpsql.engines.spark_text import GIVEN, quote, view_of
 from dpsql.sql.dialects import spark_values
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.spark_expressions import translated
 from dpsql.sql.dialects.spark_casts import cast_of
+from dpsql.sql.dialects.spark_expressions import translated
 from dpsql.sql.dialects.spark_values import MOST_DIGITS, Value, decimal_of, spelled
 
 # Quotients of decimals have 32 digits before the point: nothing beyond them is ever divided.

@@ -312,8 +312,11 @@ def _function(rule: functions.Rule) -> _Rule:
         for part in rule.parts:
             found = node.args.get(part)
             nodes += found if isinstance(found, list) else [found] if found is not None else []
-        values = [_interval(each) if isinstance(each, exp.Interval) else at.value(each)
-                  for each in nodes if not isinstance(each, exp.Var)]
+        values = [
+            _interval(each) if isinstance(each, exp.Interval) else at.value(each)
+            for each in nodes
+            if not isinstance(each, exp.Var)
+        ]
         units = [each.name.upper() for each in nodes if isinstance(each, exp.Var)]
         if rule.swallows:
             strict(values)

@@ -15,7 +15,6 @@ from sqlglot import exp
 
 from dpsql.sql.dialects.spark_values import (
     INTEGERS,
-    MOST_DIGITS,
     NUMBERS,
     Value,
     common,
@@ -141,7 +140,10 @@ def _divided(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
     constant = values[1].constant
     if isinstance(constant, int) and constant != 0:
         return _made("/", values, f"({one} / {other})", "DOUBLE")
-    infinite = f"CASE WHEN CAST({other} AS STRING) = '-0.0' THEN double('-Infinity') ELSE double('Infinity') END"
+    infinite = (
+        f"CASE WHEN CAST({other} AS STRING) = '-0.0' THEN double('-Infinity') "
+        "ELSE double('Infinity') END"
+    )
     text = f"CASE WHEN {other} = 0 THEN {one} * {infinite} ELSE try_divide({one}, {other}) END"
     return _made("/", values, text, "DOUBLE")
 
@@ -176,7 +178,9 @@ def _absolute(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
     _numeric("abs", values)
     if value.kind in INTEGERS:
         zero = widened(Value("0", "INTEGER"), value.type).sql
-        text = f"CASE WHEN {value.sql} < 0 THEN try_subtract({zero}, {value.sql}) ELSE {value.sql} END"
+        text = (
+            f"CASE WHEN {value.sql} < 0 THEN try_subtract({zero}, {value.sql}) ELSE {value.sql} END"
+        )
         return _made("abs", values, text, value.type, fails=True)
     _refuse_longest(value)
     return _made("abs", values, f"abs({value.sql})", value.type)
@@ -205,10 +209,11 @@ def _rounding(name: str, double: Callable[[str], str]) -> _Make:
         (value,) = values
         _numeric(name, values)
         if value.kind == "DECIMAL":
-            digits, scale = decimal_of(value.type)
-            type_ = decimal_type(digits, 0)
+            type_ = decimal_type(decimal_of(value.type)[0], 0)
             word = {"trunc": _truncated}.get(name, lambda sql: f"{name}({sql})")
-            return _made(name, values, f"try_cast({word(value.sql)} AS {spelled(type_)})", type_, fails=True)
+            return _made(
+                name, values, f"try_cast({word(value.sql)} AS {spelled(type_)})", type_, fails=True
+            )
         if value.kind == "DOUBLE":
             return _made(name, values, double(value.sql), "DOUBLE")
         if name in ("round", "trunc"):
@@ -274,7 +279,8 @@ def _power(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
     one, other = (widened(value, "DOUBLE").sql for value in values)
     infinite = f"abs({other}) = double('Infinity')"
     text = (
-        f"CASE WHEN {other} IS NULL THEN NULL WHEN {one} = 1 OR ({one} = -1 AND {infinite}) THEN 1D "
+        f"CASE WHEN {other} IS NULL THEN NULL "
+        f"WHEN {one} = 1 OR ({one} = -1 AND {infinite}) THEN 1D "
         f"ELSE pow({one}, {other}) END"
     )
     return _made("pow", values, text, "DOUBLE")
@@ -353,7 +359,9 @@ def _end(name: str) -> _Make:
         text, length = values
         _texts(name, [text])
         (given,) = _constants(name.upper(), [length], 0)
-        return Call(name, (text, "place"), Value(f"{name}({text.sql}, {given})", "VARCHAR", text.fails))
+        return Call(
+            name, (text, "place"), Value(f"{name}({text.sql}, {given})", "VARCHAR", text.fails)
+        )
 
     return make
 
@@ -395,7 +403,12 @@ _PARTS: Final = {
     "SECOND": "second({x})",
 }
 _CLOCK: Final = ("HOUR", "MINUTE", "SECOND")
-_SAME_PARTS: Final = {"DOW": "DAYOFWEEK", "DOY": "DAYOFYEAR", "WEEKOFYEAR": "WEEK", "DAYOFMONTH": "DAY"}
+_SAME_PARTS: Final = {
+    "DOW": "DAYOFWEEK",
+    "DOY": "DAYOFYEAR",
+    "WEEKOFYEAR": "WEEK",
+    "DAYOFMONTH": "DAY",
+}
 _TRUNCATED: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _INTERVALS: Final = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
@@ -546,4 +559,8 @@ def _joined(values: list[Value]) -> Call:
     """Join texts; those that are NULL are left out."""
     typed = [value for value in values if value.kind != "NULL"]
     _texts("concat", typed)
-    return Call("concat", ("VARCHAR",), Value(f"concat_ws('', {', '.join(v.sql for v in values)})", "VARCHAR"))
+    return Call(
+        "concat",
+        ("VARCHAR",),
+        Value(f"concat_ws('', {', '.join(v.sql for v in values)})", "VARCHAR"),
+    )
