@@ -151,10 +151,10 @@ def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) ->
         view = quote(view_of(engine.schema()["visits"].name))
         twice = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
         with engine.run() as run:
-            with run.scratch()._reading(twice, ()) as frame:  # type: ignore[attr-defined]
+            with run.scratch()._reading(twice, ()) as frame:
                 plan = frame._jdf.queryExecution().optimizedPlan().toString()
                 assert plan.count("parquet") == files, plan
-            with run.scratch()._reading(f"SELECT `u` FROM {view}", ()) as frame:  # type: ignore[attr-defined]
+            with run.scratch()._reading(f"SELECT `u` FROM {view}", ()) as frame:
                 assert "parquet" in frame._jdf.queryExecution().optimizedPlan().toString()
 
 
