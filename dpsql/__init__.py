@@ -1,4 +1,4 @@
-"""dpsql: differentially private SQL over DuckDB.
+"""dpsql: differentially private SQL over DuckDB and PostgreSQL.
 
 import dpsql
 
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from dpsql.budget import BudgetReport
     from dpsql.connection.connection import Connection, connect
     from dpsql.engines.duckdb import DuckDBEngine
+    from dpsql.engines.postgresql import PostgreSQLEngine
     from dpsql.engines.spark import SparkEngine
     from dpsql.ledger import Ledger
     from dpsql.policy.conformance import check_policy
@@ -75,6 +76,7 @@ __all__ = [
     "ParameterError",
     "Policy",
     "PolicyError",
+    "PostgreSQLEngine",
     "ProgrammingError",
     "QueryRefused",
     "Result",
@@ -100,6 +102,7 @@ _LATER = {
     "Interval": "dpsql.accuracy.intervals",
     "Ledger": "dpsql.ledger",
     "Policy": "dpsql.policy.model",
+    "PostgreSQLEngine": "dpsql.engines.postgresql",
     "Result": "dpsql.results.result",
     "SparkEngine": "dpsql.engines.spark",
     "check_policy": "dpsql.policy.conformance",

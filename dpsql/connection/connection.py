@@ -21,8 +21,7 @@ from dpsql.connection.statements import Arguments, Statements, statement_text
 from dpsql.connection.tuning import USUAL_SHARE, TuningRequest
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
-from dpsql.engines.duckdb import open_database
-from dpsql.engines.spark_sessions import is_spark_session
+from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import (
     EngineError,
     Error,
@@ -251,9 +250,9 @@ def connect(
 ) -> Connection:
     """Open a connection for one analyst.
 
-    ``database``: a DuckDB, Parquet or CSV file, an engine the owner has filled, or a Spark
-    session. ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget,
-    created if missing, or the
+    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's
+    database, the ``sc://`` URL of a Spark Connect server, a Spark session, or an engine the owner
+    has filled. ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
     ``postgresql://`` URL of one; None for a connection that can explain and do nothing else. Left
     out, it is the one that the policies file names, or ``clinic.budget.db`` beside
     ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
@@ -265,10 +264,8 @@ def connect(
     ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
     """
     analyst, session = plain_text("analyst", analyst), plain_text("session", session)
-    if is_spark_session(database):
-        from dpsql.engines.spark import SparkEngine
-
-        database = SparkEngine(database)
+    if is_session(database):
+        database = engine_of_session(database)
     if not isinstance(database, str | Path) and not hasattr(type(database), "schema"):
         raise _wrong_type("database", "a path or an engine", database)
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
@@ -281,7 +278,7 @@ def connect(
     with ExitStack() as owned:
         engine = database
         if isinstance(engine, str | Path):
-            engine = owned.enter_context(closing(open_database(engine)))
+            engine = owned.enter_context(closing(open_engine(engine)))
         _check(policy, engine)
         engine.lock(policy.tables, policy.limits.memory)
         opened = place

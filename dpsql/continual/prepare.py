@@ -29,8 +29,7 @@ from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, time
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.lineage.table_names import parsed
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
@@ -104,6 +103,7 @@ class ViewPreparer:
         self._engine = engine
         self._policy = policy
         self._dialect: Dialect = dialect_named(engine.dialect)
+        self._twins: Dialect = TWIN
 
     def time_of(self, text: str) -> TimeColumn:
         """Return the time column of the one private table that a view's query reads.
@@ -120,6 +120,11 @@ class ViewPreparer:
 
         Raises what a query is refused with, and ``QueryRefused`` (``no_view``).
         """
+        if self._dialect is not self._twins:
+            raise no_view(
+                "views are made of DuckDB's rows alone, not of a server's",
+                "Ask the query itself, as often as you need it.",
+            )
         query = self._query(definition, 1)
         (block,) = query.blocks
         tail = query.plain
@@ -128,8 +133,7 @@ class ViewPreparer:
         plan = plan_continual(definition, block, account, short_lived=short_lived)
         self._examine(block, definition.text)
         first = plan.at(1)
-        unit, *columns = self._engine.bind(self._contributions(first, DUCKDB))
-        self._contributions(first, self._dialect)  # refused here, if the engine lacks something
+        unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
         shown = tuple(_columns(plan, keys, tail, len(query.supports)))
         return PreparedView(plan, unit.type, keys, shown, fingerprint([first]))
@@ -137,7 +141,7 @@ class ViewPreparer:
     def contributions(self, view: PreparedView, step: int) -> str:
         """Write the SQL for what each unit has contributed to each group by the end of a step."""
         (block,) = self._query(view.plan.definition, step).blocks
-        return self._contributions(view.plan.of_block(block).at(step), self._dialect)
+        return self._contributions(view.plan.of_block(block).at(step))
 
     def _short_lived(self, definition: ViewDefinition) -> bool:
         """Tell whether units are of periods that all lie within one step each."""
@@ -157,8 +161,8 @@ class ViewPreparer:
         table, count = block.source.table, last - first + 1
         return stepped_contributions(plan, table, number.expression, count, self._dialect)
 
-    def _contributions(self, plan: BlockPlan, dialect: Dialect) -> str:
-        return unit_contributions(plan, plan.block.source.table, dialect)
+    def _contributions(self, plan: BlockPlan) -> str:
+        return unit_contributions(plan, plan.block.source.table, self._dialect)
 
     def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
         """Make the query over the rows up to the end of a step.
@@ -183,7 +187,7 @@ class ViewPreparer:
                 self._engine.schema(),
                 definition.parameters,
                 self._engine.bind,
-                DUCKDB,
+                self._dialect,
                 partial(with_usual_groups, why=_ALL_STEPS),
                 catalog=self._engine.catalog,
             )
@@ -220,9 +224,9 @@ class ViewPreparer:
 
     def _examine(self, block: Block, text: str) -> None:
         """Refuse what may fail on a row."""
-        computed = examined_expressions(block, DUCKDB)
+        computed = examined_expressions(block, self._dialect)
         if computed:
-            rows = from_clause(block.source.rows, DUCKDB)
+            rows = from_clause(block.source.rows, self._dialect)
             examined = self._engine.examine(rows, computed)
             if examined.objection is not None:
                 raise can_fail(block, examined.objection, text)

@@ -226,6 +226,11 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unknown_command": "A command that the shell does not have.",
         "unknown_setting": "A setting that the shell does not have.",
         "unknown_topic": "A topic that the shell has no help on.",
+        "server_privileges": "The role that dpsql connects to a server as may do more than read, "
+        "or may not do what is needed.",
+        "server_unreachable": "A database server that does not answer, or refuses the connection.",
+        "server_unsupported": "A database server of a kind, version or encoding that dpsql does "
+        "not ask.",
         "view_unreadable": "A view that fails, or reads files which its engine no longer reaches.",
     },
     InternalError: {

@@ -6,7 +6,6 @@ Analysts have no way here: nothing but ``dpsql init --look`` imports this.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 import duckdb
@@ -16,18 +15,25 @@ from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import fold, is_numeric, is_text
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import open_database
-from dpsql.errors import EngineError
+from dpsql.engines.opening import DatabasePlace, is_server
+from dpsql.errors import EngineError, InterfaceError
 
 MAX_DOMAIN_VALUES: Final = 12
 """Columns of text with more distinct values are not shown."""
 
 
-def look(database: Path) -> Mapping[tuple[str, str], str]:
+def look(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
     """Describe each column by the range of its numbers, or by its texts where they are few.
 
     Keyed by the table's key and the folded name of the column. Raises ``InterfaceError`` and
     ``EngineError``.
     """
+    if is_server(database):
+        raise InterfaceError(
+            "what the data hold is shown of files alone, not of a server's database",
+            code="server_unsupported",
+            hint="Leave --look out, and write bounds from what is publicly known.",
+        )
     engine = open_database(database)
     try:
         cursor = engine._connection.cursor()

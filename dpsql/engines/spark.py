@@ -27,7 +27,7 @@ from dpsql.engines.spark_schema import catalog_tables, read_as
 from dpsql.engines.spark_sessions import DISCREET, beside, closed, opened
 from dpsql.engines.spark_text import GIVEN, quote, view_of
 from dpsql.engines.twin import Twin
-from dpsql.errors import EngineError, InterfaceError
+from dpsql.errors import EngineError, InterfaceError, ParameterError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,11 +57,11 @@ class SparkEngine:
         snapshot: Snapshot = "copy",
     ) -> None:
         if snapshot not in _SNAPSHOTS:
-            raise InterfaceError(
+            raise ParameterError(
                 f"snapshot is {' or '.join(_SNAPSHOTS)}", code="bad_parameter", hint="Leave it out."
             )
-        self._given = session
-        self._session = opened(session)
+        self._given, self._session = opened(session)
+        self._owns = isinstance(session, str)
         self._schemas = tuple(schemas)
         self._snapshot: Snapshot = snapshot
         self._schema: Schema | None = None
@@ -142,8 +142,9 @@ class SparkEngine:
         """Forget the session; one that was opened from a URL is ended."""
         if self._twin is not None:
             self._twin.close()
-        with suppress(Exception):
-            closed(self._session, self._given)
+        for session in (self._session, *([self._given] if self._owns else [])):
+            with suppress(Exception):
+                closed(session)
 
 
 class SparkRun:
@@ -175,7 +176,7 @@ class SparkRun:
             self._deadline.__exit__()
         for session in self._sessions:
             with suppress(Exception):
-                closed(session, self._parent)
+                closed(session)
 
     @property
     def dialect(self) -> str:

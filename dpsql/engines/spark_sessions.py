@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dpsql.errors import InterfaceError
 
@@ -48,8 +48,8 @@ def is_spark_url(place: object) -> bool:
     return isinstance(place, str) and place.startswith(_SCHEME)
 
 
-def opened(given: SparkSession | str) -> SparkSession:
-    """Open a session of our own beside one, or on a server, with all settings.
+def opened(given: SparkSession | str) -> tuple[SparkSession, SparkSession]:
+    """Return the owner's session, or a first one on a server, and one of our own beside it.
 
     Raises ``InterfaceError``.
     """
@@ -57,31 +57,31 @@ def opened(given: SparkSession | str) -> SparkSession:
     if not is_spark_session(session):
         raise InterfaceError(
             "this is neither a SparkSession nor the URL of a Spark Connect server",
-            code="bad_parameter",
+            code="server_unsupported",
             hint="Give spark, or 'sc://host:15002'.",
         )
     if not session.version.startswith("4."):
         raise InterfaceError(
             f"this is Spark {session.version}: dpsql knows what functions compute in Spark 4",
-            code="engine_not_surveyed",
+            code="server_unsupported",
             hint="Use Spark 4, or a runtime of Databricks with it.",
         )
     keep_logs_discreet()
-    return prepared(session)
+    return session, prepared(session)
 
 
 def _connected(url: str) -> SparkSession:
     if not is_spark_url(url):
         raise InterfaceError(
             "the address of a Spark Connect server begins with sc://",
-            code="bad_parameter",
+            code="server_unsupported",
             hint="Write sc://host:15002.",
         )
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise InterfaceError(
-            _MISSING, code="package_missing", hint="Install it: pip install 'dpsql[spark]'."
+            _MISSING, code="server_unsupported", hint="Install it: pip install 'dpsql[spark]'."
         ) from None
     failed = False
     try:
@@ -92,7 +92,7 @@ def _connected(url: str) -> SparkSession:
     if failed:
         raise InterfaceError(
             "there is no Spark Connect server at this address, or it does not let this user in",
-            code="engine_unreachable",
+            code="server_unreachable",
             hint="Look whether it runs, and at the token in the URL.",
         )
     return session
@@ -128,7 +128,7 @@ def prepared(parent: SparkSession) -> SparkSession:
     if refused:
         raise InterfaceError(
             f"the setting {refused[0]} cannot be {SETTINGS[refused[0]]} in this Spark",
-            code="engine_setting",
+            code="server_unsupported",
             hint="Results depend on it. Let sessions set it, or use another cluster.",
         )
     return session
@@ -172,7 +172,7 @@ def keep_logs_discreet() -> None:
     PySparkLogger.getLogger(_LOGGER).addFilter(DISCREET)
 
 
-def closed(session: SparkSession, parent: Any) -> None:
+def closed(session: SparkSession) -> None:
     """End a session of ours on a server; one in this process goes with its last reference."""
     if not hasattr(session, "_jsparkSession"):
         session.stop()

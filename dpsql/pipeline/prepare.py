@@ -37,8 +37,7 @@ from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
-from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import is_qualified, name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -216,7 +215,9 @@ class Preparer:
         trace: Trace | None = None,
     ) -> None:
         self._engine = engine
-        self._dialect = dialect_named(engine.dialect)  # of what is run; types are found by DuckDB
+        # Private rows are read in the engine's dialect; all is bound and examined on its twin.
+        self._dialect = dialect_named(engine.dialect)
+        self._twins = TWIN
         self._policy = policy
         self._account = account
         self._tails = tails
@@ -331,7 +332,8 @@ class Preparer:
             stand_ins = [known[name] for name in query.public_tables] if empty else []
             self._tails.checker.check(query, blocks, stand_ins)
             # All types are checked here, where there are no rows.
-            columns = self._engine.bind(check_sql(query, blocks, stand_ins or [*views.values()]))
+            bound = [self._on_twin(block) for block in blocks]
+            columns = self._engine.bind(check_sql(query, bound, stand_ins or [*views.values()]))
         replan = partial(
             plan_within_epsilon,
             mechanism=question.mechanism,
@@ -362,7 +364,7 @@ class Preparer:
                 {**self._engine.schema(), **public},
                 question.parameters,
                 self._engine.bind,
-                DUCKDB,
+                self._twins,
                 self._decided(question.mechanism),
                 combines=question.combining,
                 catalog=self._engine.catalog,
@@ -394,43 +396,52 @@ class Preparer:
         return {name: table for name, table in views.items() if name in unknown}
 
     def _statement(self, plan: BlockPlan) -> str:
-        """Write a block's SQL, to be shown: every read has a salt of its own."""
+        """Write a block's SQL, to be shown and bound: every read has a salt of its own."""
         return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
 
+    def _twins_statement(self, plan: BlockPlan, statement: str) -> str:
+        """Return a block's statement as the twin reads it, to be bound there."""
+        if self._dialect is self._twins:
+            return statement
+        return rewrite(plan, plan.block.source.table, 0, self._twins)
+
+    def _on_twin(self, block: PreparedBlock) -> PreparedBlock:
+        return replace(block, statement=self._twins_statement(block.plan, block.statement))
+
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
-        keys = self._key_columns(plan, text)
         statement = self._statement(plan)
+        keys = self._key_columns(plan, statement, text)
         looks = [self.look(plan, look) for look in plan.looks]
         return PreparedBlock(plan, statement, keys, tuple(looks))
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL and bind it: its expressions are those of the block."""
-        self._engine.bind(left_out_sql(plan, look, plan.block.source.table, DUCKDB))
-        statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
+        table = plan.block.source.table
+        statement = left_out_sql(plan, look, table, self._dialect)
+        self._engine.bind(left_out_sql(plan, look, table, self._twins))
         return PreparedLook(look, statement, look_fingerprint(plan, look))
 
-    def _key_columns(self, plan: BlockPlan, text: str) -> tuple[Column, ...]:
+    def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
         """Return the released keys' types, once nothing computed of private rows can fail.
 
         The types of plain columns are known from the catalog.
         """
         block = plan.block
-        computed = examined_expressions(block, DUCKDB)
+        computed = examined_expressions(block, self._twins)
         types = self._examined(block, computed, text) if computed else ()
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
             types[place] if column is None else column.type for place, column in enumerate(known)
         ]
         if None in found:
-            statement = rewrite(plan, block.source.table, 0, DUCKDB)
-            found = [column.type for column in self._engine.bind(statement)[1:]]
+            found = [c.type for c in self._engine.bind(self._twins_statement(plan, statement))[1:]]
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
 
     def _examined(
         self, block: Block, expressions: Sequence[str], text: str
     ) -> tuple[str | None, ...]:
-        rows = from_clause(block.source.rows, DUCKDB)
+        rows = from_clause(block.source.rows, self._twins)
         examined = self._engine.examine(rows, expressions)
         if examined.objection is not None:
             raise can_fail(block, examined.objection, text)

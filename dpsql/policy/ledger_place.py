@@ -30,14 +30,14 @@ def usual_place(policy: Policy | None, database: object) -> str:
     """
     if policy is not None and policy.ledger is not None:
         return policy.ledger
-    if isinstance(database, str | Path):
+    if isinstance(database, str | Path) and not is_url(str(database)):
         return beside(database)
     raise InterfaceError(
         "it is not said where the ledger is, which keeps what has been spent",
         code="ledger_not_given",
         hint="Name it: `ledger` in connect(), --ledger or DPSQL_LEDGER for a command, or a line "
         "`ledger: budget.db` in the policies file. A database's file has one beside it; an engine "
-        "has no file.",
+        "or a server has no file.",
     )
 
 

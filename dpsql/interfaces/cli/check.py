@@ -16,6 +16,7 @@ from dpsql.interfaces.cli.printing import show
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from dpsql.engines.opening import DatabasePlace
     from dpsql.policy.conformance import Finding
 
 
@@ -36,13 +37,13 @@ if TYPE_CHECKING:
 @options.formats("table", "json")
 @click.pass_context
 def check_command(
-    ctx: click.Context, /, database: Path, policies: Path, survey: bool, format_: str
+    ctx: click.Context, /, database: DatabasePlace, policies: Path, survey: bool, format_: str
 ) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
     Warnings ask the owner to look; errors make some query impossible or wrong.
     """
-    from dpsql.engines.duckdb import open_database
+    from dpsql.engines.opening import open_engine, place_name
     from dpsql.policy.conformance import check_policy, no_tables
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
@@ -50,11 +51,11 @@ def check_command(
     if survey:
         _survey_engine()
     policy = load_policy(policies)
-    engine = open_database(database)
+    engine = open_engine(database)
     try:
         findings = check_policy(policy, engine.schema(), engine.definition)
         if not engine.schema():
-            findings.append(no_tables(database.name))
+            findings.append(no_tables(place_name(database)))
     finally:
         engine.close()
     if format_ == "json":

@@ -229,7 +229,7 @@ def _checked(file: _File, table: str, given: object) -> Iterator[tuple[str, Any]
         if wanted is not None:
             what = f"{key} must be {wanted}, but is {_kind(value)}"
             hint = "Correct it, or remove the line."
-            shown = key != "ledger"
+            shown = key not in ("ledger", "database")  # they may be URLs with passwords
             raise file.error(what, "config_wrong_type", hint, table, key, shown=shown)
         yield key, _absolute(file.path, value) if option.path else value
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from dpsql.core.kept_files import refuse_kept
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.new_files import new_file
-from dpsql.policy.ledger_place import beside
+from dpsql.policy.ledger_place import beside, without_password
+
+if TYPE_CHECKING:
+    from dpsql.engines.opening import DatabasePlace
 
 
 def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
@@ -27,7 +31,9 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
         "dpsql init demo-data/demo.duckdb -o seen.yaml --look --no-ask",
     )
 )
-@click.argument("place", metavar="[DATABASE]", required=False, type=click.Path(path_type=Path))
+@click.argument(
+    "place", metavar="[DATABASE]", required=False, type=options.PlaceOfDatabase(path_type=Path)
+)
 @options.optional_database
 @click.option(
     "--output",
@@ -54,8 +60,8 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
     "--ask/--no-ask", default=None, help="Ask what is not given.  [default: on a terminal]"
 )
 def init_command(
-    place: Path | None,
-    database: Path | None,
+    place: DatabasePlace | None,
+    database: DatabasePlace | None,
     target: Path,
     force: bool,
     dataset: str | None,
@@ -67,9 +73,10 @@ def init_command(
 ) -> None:
     """Draft a policies file from a database, by options and by answers to questions.
 
-    DATABASE is a DuckDB, Parquet or CSV file. The names and types of its tables and columns are
-    read, and no row unless --look is given.
+    DATABASE is a DuckDB, Parquet or CSV file, or a postgresql:// URL. The names and types of its
+    tables and columns are read, and no row unless --look is given.
     """
+    from dpsql.engines.opening import is_server, place_name
     from dpsql.interfaces.cli import init_questions as drafting
     from dpsql.policy.draft import Draft
     from dpsql.policy.draft_text import checked
@@ -77,11 +84,12 @@ def init_command(
     database = place or database
     if database is None:
         raise click.UsageError("name a database: dpsql init DATABASE")
-    refuse_kept(target, (database, beside(database), options.settings_file()))
+    ledger = None if is_server(database) else beside(database)
+    refuse_kept(target, (database, ledger, options.settings_file()))
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
         schema = drafting.database_schema(database)
-        draft = Draft(database.stem, guesses=not asking)
+        draft = Draft(Path(place_name(database)).stem, guesses=not asking)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)
@@ -96,5 +104,6 @@ def init_command(
     if not schema:
         click.echo("The database has no tables, in no schema: is it the right file?", err=True)
     to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."
-    command = shlex.join(["dpsql", "check", "--database", str(database), "-p", str(target)])
+    shown = without_password(str(database))
+    command = shlex.join(["dpsql", "check", "--database", shown, "-p", str(target)])
     click.echo(f"Wrote {target}.{to_do}\nNext: {command}")

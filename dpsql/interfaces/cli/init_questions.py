@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 import click
 
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold
-from dpsql.engines.duckdb import open_database
+from dpsql.engines.opening import DatabasePlace, open_engine
 from dpsql.engines.profile import look
 from dpsql.errors import Error
 from dpsql.policy.conformance import shown_type
@@ -37,16 +36,16 @@ _T = TypeVar("_T")
 _Texts = tuple[str, ...]
 
 
-def database_schema(database: Path) -> Schema:
+def database_schema(database: DatabasePlace) -> Schema:
     """Read the names and types of a database's tables. Raises ``InterfaceError``."""
-    engine = open_database(database)
+    engine = open_engine(database)
     try:
         return engine.schema()
     finally:
         engine.close()
 
 
-def looked(draft: Draft, database: Path, asking: bool) -> Draft:
+def looked(draft: Draft, database: DatabasePlace, asking: bool) -> Draft:
     """Add to the draft what the data hold; an owner who can be asked is asked first."""
     if asking:
         click.confirm(

@@ -97,15 +97,22 @@ def _setting(*names: str, **attributes: Any) -> Decorator:
     return click.option(*names, cls=SettingOption, **attributes)
 
 
+class PlaceOfDatabase(click.Path):
+    """The path of a database or of files, or the address of a server, which is no path."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if "://" in str(value) else super().convert(value, param, ctx)
+
+
 def _database(required: bool) -> Decorator:
     return _setting(
         "--database",
         "-d",
         required=required,
         path=True,
-        type=click.Path(path_type=Path),
-        help="A DuckDB database, or Parquet, CSV or JSON files: one, a directory, a pattern. Never "
-        "written to.",
+        type=PlaceOfDatabase(path_type=Path),
+        help="A DuckDB database, Parquet, CSV or JSON files (one, a directory, a pattern), or a "
+        "postgresql:// URL. Never written to.",
     )
 
 

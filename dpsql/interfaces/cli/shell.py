@@ -17,7 +17,9 @@ from dpsql.interfaces.cli.budget.ledgers import located
         'dpsql shell demo-data/demo.duckdb -a ana -f csv -c "SELECT COUNT(*) AS n FROM nafld2"',
     )
 )
-@click.argument("place", metavar="[DB]", required=False, type=click.Path(path_type=Path))
+@click.argument(
+    "place", metavar="[DB]", required=False, type=options.PlaceOfDatabase(path_type=Path)
+)
 @click.option(
     "--database",
     "-d",

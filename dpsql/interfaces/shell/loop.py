@@ -69,7 +69,7 @@ def toolbar(shell: Shell) -> str:
     """Write what stands below the prompt: database, dataset, the last answer's cost and time."""
     source = shell.source
     parts = [
-        source.target.database.name,
+        source.target.name,
         f"dataset {source.policy.dataset}",
         shell.last,
         "\\? for help",
@@ -95,6 +95,6 @@ def _greet(shell: Shell) -> None:
         total = significant(now.budget.epsilon, 3)
         left = f" You have ε {significant(now.left, 3)} of {total} left."
     shell.screen.say(
-        f"dpsql {dpsql.__version__} on {printable(shell.source.target.database.name)}.{left} "
+        f"dpsql {dpsql.__version__} on {printable(shell.source.target.name)}.{left} "
         "\\? for help, \\q to leave."
     )

@@ -38,7 +38,7 @@ def start(
         settings = replace(settings, max_rows=None)  # nothing is cut for a program
     screen = Screen(sys.stdout, sys.stderr, interactive)
     with ExitStack() as stack:
-        with screen.opening(target.database.name):
+        with screen.opening(target.name):
             source = stack.enter_context(open_target(target, screen.progress))
         if source.connection.ledger_created:
             screen.warn(announcement(target.ledger))

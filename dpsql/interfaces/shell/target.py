@@ -12,7 +12,7 @@ from dpsql.budget import OwnAccount, payer
 from dpsql.budget.payer import policy_budget
 from dpsql.connection.connection import Connection, connect
 from dpsql.core.schema import Schema
-from dpsql.engines.duckdb import open_database
+from dpsql.engines.opening import DatabasePlace, open_engine, place_name
 from dpsql.interfaces.shell.cancel import Work
 from dpsql.ledger import Ledger
 from dpsql.pipeline.set_union import Percent
@@ -25,12 +25,17 @@ from dpsql.policy.views_place import place_beside
 class Target:
     """What to connect to, and as whom."""
 
-    database: Path
+    database: DatabasePlace
     policies: Path
     ledger: str
     analyst: str
     session: str = ""
     settings: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """A short name of the database."""
+        return place_name(self.database)
 
     @property
     def files(self) -> tuple[str | Path | None, ...]:
@@ -59,7 +64,7 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
     """Open a source, closed at the end. Raises as :func:`dpsql.connect` does."""
     policy = _with_views_placed(load_policy(target.policies), target.database)
     account = policy.account(target.analyst)
-    with closing(open_database(target.database)) as engine:
+    with closing(open_engine(target.database)) as engine:
 
         def told(percent: int) -> None:
             work.check()
@@ -77,7 +82,9 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
             yield OpenTarget(target, connection, policy, engine.schema(), own, budget, work)
 
 
-def _with_views_placed(policy: Policy, database: Path) -> Policy:
+def _with_views_placed(policy: Policy, database: DatabasePlace) -> Policy:
     """Set where private states of views lie: an engine that is handed over names no file."""
     place = place_beside(database, policy.views.directory)
+    if place is None:
+        return policy
     return replace(policy, views=replace(policy.views, directory=str(place)))

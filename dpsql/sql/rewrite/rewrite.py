@@ -313,8 +313,8 @@ class _Rewriter:
             return step(measure, value, self.dialect)
         # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
         group = [self.rows.unit, *self.rows.keys]
-        hashed, value = self.rows.hashed([*group, name]), self.dialect.ascending(name)
-        order = f"{name} IS NULL, {hashed}, {value}"
+        hashed, last = self.rows.hashed([*group, name]), self.dialect.ascending(name)
+        order = f"{name} IS NULL, {hashed}, {last}"
         rank = f"dense_rank() OVER (PARTITION BY {', '.join(group)} ORDER BY {order})"
         return f"CASE WHEN {rank} <= {measure.reach(self._max_rows)} THEN {name} END"
 

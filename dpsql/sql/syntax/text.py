@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError
 
 from dpsql.core.schema import fold
 from dpsql.sql.syntax.dialect import WRITTEN_NAME, BoundedAggregate
@@ -36,8 +37,11 @@ def display(node: exp.Expr) -> str:
 
 
 def pretty(sql: str) -> str:
-    """Format generated SQL over several lines."""
-    tree = _dialect.parse(sql)[0]
+    """Format generated SQL over several lines; as it is, where another engine's cannot be read."""
+    try:
+        tree = _dialect.parse(sql)[0]
+    except ParseError:
+        return sql
     assert tree is not None
     return tree.sql(dialect=DIALECT, pretty=True)
 

@@ -1,0 +1,436 @@
+"""PostgreSQL 15 and later: generated SQL runs on the owner's server, over ADBC.
+
+A run is a transaction with one snapshot of the data, on a session of its own whose settings are
+pinned. Statements are bound and examined on an empty DuckDB with the same tables
+(:mod:`dpsql.engines.twin`), so that analysts' SQL means the same on every engine, and no text of
+the server's can reach anybody. The driver comes with ``pip install '.[postgresql]'``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote, urlsplit
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.extras import install_hint
+from dpsql.core.quoting import ROW_ID, literal, quote
+from dpsql.core.schema import Column, Schema
+from dpsql.core.table_name import TableName
+from dpsql.engines.arrow_rows import as_type, exact_rows, integers
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
+from dpsql.engines.deadline import Deadline
+from dpsql.engines.evidence import evidence_for
+from dpsql.engines.postgresql_catalog import (
+    SETTINGS,
+    Catalog,
+    check_role,
+    check_server,
+    check_writable,
+    read_catalog,
+)
+from dpsql.engines.postgresql_reading import rows_of, sent
+from dpsql.engines.twin import Twin
+from dpsql.errors import EngineError, InterfaceError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_T = TypeVar("_T")
+_DIALECT: Final = "postgresql"
+_CANCELLED, _OUT_OF_MEMORY = "57014", "53200"
+_GRACE: Final = 5.0  # seconds after which the server ends what the watch over the time has not
+_IDLE: Final = 4  # sessions that are kept for the next runs
+
+
+class PostgreSQLEngine:
+    """An owner-side handle on a PostgreSQL database, given as a ``postgresql://`` URL.
+
+    The role in the URL can read the tables of the policy and change nothing; connecting proves it.
+    Raises ``InterfaceError`` if the server cannot be reached, or is no PostgreSQL 15 or later.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._sessions = _Sessions(url)
+        self._lock = threading.Lock()
+        self._twin: Twin | None = None
+        with self._sessions.one() as session:
+            database = check_server(session.ask)
+            self._catalog = read_catalog(session.ask, database)
+
+    def __repr__(self) -> str:
+        """Show the database, and nothing of the URL, which may have a password."""
+        return f"<PostgreSQLEngine on the database {self._catalog.database}>"
+
+    # -- engine protocol ----------------------------------------------------------------------
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    @property
+    def catalog(self) -> str:
+        return self._catalog.database
+
+    @property
+    def written(self) -> str | None:
+        return None  # servers do not tell
+
+    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
+        """Prove that the role can change nothing. ``memory`` is the server's own business."""
+        evidence_for(duckdb.__version__)  # without it nothing private could be asked
+        with self._sessions.one() as session:
+            check_role(session.ask)
+            found = read_catalog(session.ask, self._catalog.database)
+            listed = [found.relations[key] for key in tables if key in found.relations]
+            check_writable(listed)
+
+    def schema(self) -> Schema:
+        return self._catalog.schema
+
+    def definition(self, table: TableName) -> Definition:
+        return self._catalog.definition(table)
+
+    def bind(self, sql: str) -> tuple[Column, ...]:
+        return self._empty_twin().bind(sql)
+
+    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+        return self._empty_twin().examine(source, expressions)
+
+    def _empty_twin(self) -> Twin:
+        with self._lock:
+            if self._twin is None:
+                self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
+            return self._twin
+
+    def run(self, seconds: float | None = None) -> PostgreSQLRun:
+        return PostgreSQLRun(self._sessions, self._catalog, seconds)
+
+    def close(self) -> None:
+        """Close all sessions that no run has."""
+        self._sessions.close()
+        with self._lock:
+            if self._twin is not None:
+                self._twin.close()
+                self._twin = None
+
+
+class _Sessions:
+    """Sessions of one database: each is lent to one run at a time, and kept for the next."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._idle: list[_Session] = []
+        self._closed = False
+
+    def take(self) -> _Session:
+        """Return a session that nobody else has."""
+        with self._lock:
+            session = self._idle.pop() if self._idle else None
+        return session or _Session(self._url)
+
+    def give(self, session: _Session, *, sound: bool) -> None:
+        """Take a session back; one that is not ``sound`` is closed."""
+        with self._lock:
+            keep = sound and not self._closed and len(self._idle) < _IDLE
+            if keep:
+                self._idle.append(session)
+        if not keep:
+            session.close()
+
+    @contextlib.contextmanager
+    def one(self) -> Any:
+        """Lend a session for questions about the server."""
+        session = self.take()
+        sound = False
+        try:
+            yield session
+            sound = session.rolled_back()
+        finally:
+            self.give(session, sound=sound)
+
+    def close(self) -> None:
+        """Close those that nobody has, and the others when they come back."""
+        with self._lock:
+            self._closed, idle, self._idle = True, self._idle, []
+        for session in idle:
+            session.close()
+
+
+class _Session:
+    """One connection to the server with pinned settings, and a transaction that is always open."""
+
+    def __init__(self, url: str) -> None:
+        dbapi = _driver()
+        failed = False
+        try:
+            self._connection = dbapi.connect(url)
+        except Exception:  # noqa: BLE001  # of whatever kind: its text may hold the URL
+            failed = True
+        if failed:
+            raise _unreachable(url)
+        self._cursor = self._connection.cursor()
+        for name, value in SETTINGS.items():
+            self.run(f"SET SESSION {name} = {_setting(name, value)}")
+        self.limit(None)
+
+    def limit(self, seconds: float | None) -> None:
+        """Set how long a statement may take on the server, for whoever takes the session."""
+        most = 0 if seconds is None else math.ceil(1000 * (seconds + _GRACE))
+        self.run(f"SET SESSION statement_timeout = {min(most, 2**31 - 1)}")
+        self._discreetly(self._connection.commit)
+
+    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a fixed statement over the catalogs."""
+        return self._discreetly(lambda: _rows(self._fetched(sql, ())))
+
+    def run(self, sql: str) -> None:
+        """Run a statement without rows."""
+        self._discreetly(lambda: self._cursor.execute(sql))
+
+    def rows(self, sql: str, parameters: Sequence[int | list[int]] = ()) -> pa.Table:
+        """Run a generated query. Raises ``EngineError`` with a fixed text."""
+        return self._discreetly(lambda: self._fetched(sql, parameters))
+
+    def _fetched(self, sql: str, parameters: Sequence[int | list[int]]) -> pa.Table:
+        self._execute(sql, parameters)
+        return self._cursor.fetch_arrow_table()
+
+    def store(self, sql: str, parameters: Sequence[int | list[int]]) -> None:
+        """Run a statement that makes a table."""
+        self._discreetly(lambda: self._execute(sql, parameters))
+
+    def _execute(self, sql: str, parameters: Sequence[int | list[int]]) -> None:
+        if parameters:
+            self._cursor.execute(sql, list(parameters))
+        else:
+            self._cursor.execute(sql)
+
+    def cancel(self) -> None:
+        """Have the server stop what this session runs now. For other threads."""
+        with contextlib.suppress(Exception):  # nothing runs, or it was closed a moment ago
+            self._connection.adbc_cancel()
+
+    def rolled_back(self) -> bool:
+        """End the transaction, with all of its temporary tables. False if the session is broken."""
+        try:
+            self._connection.rollback()
+        except Exception:  # noqa: BLE001
+            return False
+        return True
+
+    def close(self) -> None:
+        """Close the connection; the server forgets what is left of it."""
+        for part in (self._cursor, self._connection):
+            with contextlib.suppress(Exception):
+                part.close()
+
+    def _discreetly(self, run: Callable[[], _T]) -> _T:
+        """Run something; replace its errors by one with a fixed text, by their kind."""
+        try:
+            return run()
+        except (MemoryError, _driver().Error) as error:
+            code = _code(error)
+        # Raised outside the handler, so that not even its context quotes a row.
+        raise EngineError(code=code)
+
+
+def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def _code(error: Exception) -> str:
+    """Tell what happened by the kind of the error: texts depend on rows."""
+    state = getattr(error, "sqlstate", None)
+    if state == _CANCELLED:
+        return "interrupted"
+    return (
+        "memory_limit"
+        if state == _OUT_OF_MEMORY or isinstance(error, MemoryError)
+        else "engine_failed"
+    )
+
+
+def _setting(name: str, value: str) -> str:
+    return value if name == "search_path" else literal(value)
+
+
+def _driver() -> Any:
+    """Import the driver, which is an extra."""
+    try:
+        import adbc_driver_postgresql.dbapi as dbapi
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise InterfaceError(
+            "a PostgreSQL database needs the packages adbc-driver-postgresql and pyarrow",
+            code="missing_package",
+            hint=install_hint("postgresql"),
+        ) from None
+    return dbapi
+
+
+def _unreachable(url: str) -> InterfaceError:
+    """Say that nobody answers, in words of our own: the driver's may repeat the URL."""
+    try:
+        parts = urlsplit(url)
+        where = f"{parts.hostname or 'this machine'}, database {unquote(parts.path[1:]) or '?'}"
+    except ValueError:
+        where = "the address that was given"
+    return InterfaceError(
+        f"the PostgreSQL server cannot be connected to ({where})",
+        code="server_unreachable",
+        hint="Check that it runs, and user, password and database in the URL: "
+        "postgresql://user:password@host:5432/database.",
+    )
+
+
+class PostgreSQLRun:
+    """The statements of one query: a transaction with one snapshot, on a session of its own."""
+
+    def __init__(self, sessions: _Sessions, catalog: Catalog, seconds: float | None) -> None:
+        self._sessions = sessions
+        self._catalog = catalog
+        self._seconds = seconds
+        self._session: _Session | None = None
+        self._open = _Open()
+        stop = partial(_cancel, self._open)
+        self._deadline = None if seconds is None else Deadline(seconds, stop)
+
+    @property
+    def expired(self) -> bool:
+        return self._deadline is not None and self._deadline.expired
+
+    def __enter__(self) -> PostgreSQLRun:
+        if self._deadline is not None:
+            self._deadline.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._deadline is not None:
+            self._deadline.__exit__()
+        session, self._session = self._session, None
+        self._open.session = None
+        if session is not None:
+            sound = session.rolled_back()
+            self._sessions.give(session, sound=sound and not self._open.cancelled)
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    @property
+    def session(self) -> _Session:
+        """The session of this run, taken when it is first needed."""
+        if self._session is None:
+            session = self._sessions.take()
+            session.limit(self._seconds)
+            self._session = self._open.session = session
+        return self._session
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self.session, sql, keys, measures)
+
+    def pairs(self, sql: str) -> ArrowStream:
+        found: ArrowStream = self.session.rows(sql)
+        return found
+
+    def scratch(self) -> PostgreSQLScratch:
+        return PostgreSQLScratch(self.session)
+
+    def stream(self, table: str) -> ArrowStream:
+        known = self._catalog.relations[table].table
+        selected = _selected((), known.columns)
+        found = self.session.rows(f"SELECT {selected} FROM ({rows_of(known)}) AS t")
+        names = [column.name for column in known.columns]
+        columns = [as_type(found[c.name], c.type) for c in known.columns]
+        stream: ArrowStream = type(found).from_arrays(columns, names=names)
+        return stream
+
+    def interrupt(self) -> None:
+        _cancel(self._open)
+
+
+class _Open:
+    """The session that a run has now, for those who may stop it."""
+
+    def __init__(self) -> None:
+        self.session: _Session | None = None
+        self.cancelled = False
+
+
+def _cancel(running: _Open) -> None:
+    session = running.session
+    if session is not None:
+        running.cancelled = True
+        session.cancel()
+
+
+class PostgreSQLScratch:
+    """Temporary tables of one run, which go with its transaction at the latest."""
+
+    def __init__(self, session: _Session) -> None:
+        self._session = session
+        self._tables: set[str] = set()
+
+    def __enter__(self) -> PostgreSQLScratch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for table in self._tables:
+            with contextlib.suppress(EngineError):  # the transaction is over
+                self._session.run(f"DROP TABLE pg_temp.{quote(table)}")
+        self._tables.clear()
+
+    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
+        place = f"pg_temp.{quote(name)}"
+        self._session.store(f"CREATE TEMP TABLE {quote(name)} AS {sql}", parameters)
+        self._tables.add(name)
+        # Without figures of a new table, the planner takes it for a small one.
+        self._session.run(f"ANALYZE {place}")
+        count = self._session.rows(f"SELECT count(*) AS n FROM {place}")
+        return int(integers(count["n"])[0])
+
+    def drop(self, name: str) -> None:
+        self._session.run(f"DROP TABLE pg_temp.{quote(name)}")
+        self._tables.remove(name)
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self._session, sql, keys, measures)
+
+    def pairs(self, sql: str) -> ArrowStream:
+        found: ArrowStream = self._session.rows(sql)
+        return found
+
+    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+        return [integers(column) for column in self._session.rows(sql, parameters).columns]
+
+    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        return _exact(self._session, sql, keys, (), [row_ids.tolist()])
+
+
+def _exact(
+    session: _Session,
+    sql: str,
+    keys: Sequence[Column],
+    measures: Sequence[str],
+    parameters: Sequence[int | list[int]] = (),
+) -> ExactRows:
+    """Read exact rows; what leaves the server are integers of 64 bits, and keys."""
+    selected = _selected([ROW_ID, *measures], keys)
+    return exact_rows(
+        session.rows(f"SELECT {selected} FROM ({sql}) AS t", parameters), keys, measures
+    )
+
+
+def _selected(numbers: Sequence[str], columns: Sequence[Column]) -> str:
+    written = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name in numbers]
+    written += [f"{sent(quote(c.name), c.type)} AS {quote(c.name)}" for c in columns]
+    return ", ".join(written)

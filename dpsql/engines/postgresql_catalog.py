@@ -1,0 +1,350 @@
+"""What a PostgreSQL server says of itself: its version, what a role may do, tables and views.
+
+Only catalogs are read here, by fixed statements. What a role could change is refused: generated SQL
+changes nothing, and a role that cannot either is what makes sure of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.schema import Column, LeftOut, Remark, Schema, Table, fold, schema_of
+from dpsql.core.table_name import TableName
+from dpsql.engines.base import Definition
+from dpsql.engines.postgresql_reading import duckdb_type
+from dpsql.errors import InterfaceError
+
+Ask = Callable[[str], list[tuple[Any, ...]]]
+"""Runs one of the statements below and returns its rows."""
+OLDEST: Final = 150_000
+_SERVER: Final = re.compile(r"PostgreSQL \d+(\.\d+)*(beta\d+|rc\d+)?( \([^)]*\))? on ")
+_NOT_REALLY: Final = re.compile(r"redshift|greenplum|-yb-|cockroach|materialize|enterprisedb", re.I)
+
+SETTINGS: Final[Mapping[str, str]] = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "extra_float_digits": "1",
+    "search_path": "pg_catalog, pg_temp",
+    "standard_conforming_strings": "on",
+    "backslash_quote": "safe_encoding",
+    "transform_null_equals": "off",
+    "row_security": "off",
+    "jit": "off",
+    "lock_timeout": "60s",
+    "idle_in_transaction_session_timeout": "0",
+    "default_transaction_isolation": "repeatable read",
+    "default_transaction_read_only": "off",
+    "client_min_messages": "error",
+}
+"""What every session of dpsql's is set to: of all these, meaning or safety depends on it."""
+
+_ABOUT: Final = """
+SELECT version(), CAST(current_setting('server_version_num') AS INTEGER),
+  current_setting('server_encoding'), CAST(current_database() AS TEXT), CAST(current_user AS TEXT)
+"""
+_ROLE: Final = """
+SELECT rolsuper, rolcreaterole, rolcreatedb, rolreplication,
+  EXISTS (SELECT 1 FROM pg_roles s WHERE s.rolsuper AND pg_has_role(current_user, s.oid, 'MEMBER')),
+  EXISTS (SELECT 1 FROM pg_roles s WHERE pg_has_role(current_user, s.oid, 'MEMBER') AND s.rolname IN
+    ('pg_write_all_data', 'pg_read_server_files', 'pg_write_server_files',
+     'pg_execute_server_program', 'pg_maintain', 'pg_create_subscription')),
+  has_database_privilege(current_database(), 'CREATE'),
+  has_database_privilege(current_database(), 'TEMP')
+FROM pg_roles WHERE rolname = current_user
+"""
+_CREATES: Final = """
+SELECT CAST(nspname AS TEXT) FROM pg_namespace
+WHERE nspname !~ '^pg_(toast|temp)' AND has_schema_privilege(oid, 'CREATE') ORDER BY 1
+"""
+_TABLES: Final = """
+SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), CAST(c.relkind AS TEXT),
+  CAST(c.oid AS BIGINT),
+  row_security_active(c.oid),
+  has_schema_privilege(n.oid, 'USAGE'),
+  has_table_privilege(c.oid, 'INSERT') OR has_table_privilege(c.oid, 'UPDATE')
+    OR has_table_privilege(c.oid, 'DELETE') OR has_table_privilege(c.oid, 'TRUNCATE')
+    OR has_table_privilege(c.oid, 'TRIGGER') OR has_table_privilege(c.oid, 'REFERENCES')
+    OR has_any_column_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'UPDATE'),
+  EXISTS (SELECT 1 FROM pg_partition_tree(c.oid) p JOIN pg_class f ON f.oid = p.relid
+    WHERE f.relkind = 'f')
+  OR EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class f ON f.oid = i.inhrelid
+    WHERE i.inhparent = c.oid AND f.relkind = 'f')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
+  AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'dpsql_ledger')
+  AND n.nspname !~ '^pg_(toast|temp)'
+ORDER BY 1, 2
+"""
+_COLUMNS: Final = """
+SELECT CAST(a.attrelid AS BIGINT), CAST(a.attname AS TEXT), CAST(t.typname AS TEXT),
+  CAST(tn.nspname AS TEXT), format_type(a.atttypid, a.atttypmod),
+  coalesce(co.collisdeterministic, TRUE),
+  has_column_privilege(a.attrelid, a.attnum, 'SELECT'), CAST(a.attgenerated AS TEXT)
+FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+  JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace tn ON tn.oid = t.typnamespace
+  LEFT JOIN pg_collation co ON co.oid = a.attcollation
+WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
+ORDER BY a.attrelid, a.attnum
+"""
+# A view is what its rewrite rule is: calls, and tables that it reads.
+_VIEWS: Final = """
+SELECT CAST(r.ev_class AS BIGINT), CAST(r.ev_action AS TEXT) FROM pg_rewrite r
+JOIN pg_class c ON c.oid = r.ev_class WHERE c.relkind = 'v' AND r.rulename = '_RETURN'
+"""
+# Comparisons never fail, whatever they compare: an index could not be built on any others.
+_COMPARISONS: Final = """
+SELECT CAST(o.oprcode AS OID)::BIGINT FROM pg_operator o
+JOIN pg_amop a ON a.amopopr = o.oid JOIN pg_am m ON m.oid = a.amopmethod
+WHERE m.amname IN ('btree', 'hash') AND o.oid < 16384
+UNION
+SELECT CAST(o.oprcode AS OID)::BIGINT FROM pg_operator o WHERE o.oprname = '<>' AND o.oid < 16384
+"""
+_CALLS: Final = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|inputcollid_func) (\d+)")
+_READS: Final = re.compile(r":relid (\d+)")
+_NODES: Final = re.compile(r"\{([A-Z]+)\b")
+_PLAIN_NODES: Final = frozenset(
+    {"QUERY", "RTE", "RANGETBLENTRY", "RANGETBLREF", "FROMEXPR", "JOINEXPR", "TARGETENTRY", "VAR"}
+    | {"CONST", "OPEXPR", "BOOLEXPR", "NULLTEST", "BOOLEANTEST", "ALIAS", "RELABELTYPE"}
+    | {"COALESCEEXPR", "CASEEXPR", "CASEWHEN", "SETOPERATIONSTMT", "SORTGROUPCLAUSE"}
+    | {"RTEPERMISSIONINFO", "DISTINCTEXPR", "NULLIFEXPR", "COLLATEEXPR", "COMMONTABLEEXPR"}
+    | {"RELABELTYPE", "SCALARARRAYOPEXPR", "ARRAYEXPR", "MINMAXEXPR"}
+)
+_OPENED_SHOWN: Final = {
+    "FUNCEXPR": "calls a function",
+    "COERCEVIAIO": "casts through text",
+    "AGGREF": "aggregates rows",
+    "WINDOWFUNC": "computes over windows of rows",
+    "SQLVALUEFUNCTION": "depends on who asks, or when",
+    "NEXTVALUEEXPR": "draws from a sequence",
+    "SUBLINK": "asks whether other rows exist",
+    "TABLESAMPLECLAUSE": "takes a sample",
+}
+_BELOW: Final = "List the tables below it instead, or store its rows as a table."
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table of the server, with what the role may do with it; ``foreign``: a part of it is."""
+
+    table: Table
+    oid: int
+    kind: str
+    writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What was found in a database."""
+
+    database: str
+    relations: Mapping[str, Relation]
+    views: Mapping[int, str]
+    comparisons: frozenset[int]
+
+    @property
+    def schema(self) -> Schema:
+        """The tables in DuckDB's types."""
+        return schema_of(*(relation.table for relation in self.relations.values()))
+
+    def definition(self, name: TableName) -> Definition:
+        """Describe a table or view: of views, what they call."""
+        found = self.relations[name.key]
+        if found.kind != "v":
+            return Definition(None)
+        reason = self._objection(found.oid, set())
+        return Definition(None if reason is None else Remark(reason, _BELOW))
+
+    def _objection(self, oid: int, seen: set[int]) -> str | None:
+        """Say what in a view could fail on a row, or differ each time; None for nothing."""
+        if oid in seen:
+            return None
+        seen.add(oid)
+        text = self.views.get(oid)
+        if text is None:
+            kinds = {relation.oid: relation.kind for relation in self.relations.values()}
+            plain = kinds.get(oid) in ("r", "p", "m")
+            return None if plain else "reads what is no table of this database"
+        unknown = next((n for n in _NODES.findall(text) if n not in _PLAIN_NODES), None)
+        if unknown is not None:
+            what = _OPENED_SHOWN.get(unknown, f"is made with {unknown.lower()}")
+            return f"{what}: whether that can fail on a row, dpsql does not know"
+        if any(int(call) not in self.comparisons for call in _CALLS.findall(text) if call != "0"):
+            return "computes with an operator that may fail on a row"
+        below = (int(each) for each in _READS.findall(text) if each != "0")
+        return next(filter(None, (self._objection(each, seen) for each in below)), None)
+
+
+def check_server(ask: Ask) -> str:
+    """Return the name of the database. Raises ``InterfaceError`` for servers of other kinds."""
+    ((version, number, encoding, database, _),) = ask(_ABOUT)
+    if _SERVER.match(version) is None or _NOT_REALLY.search(version):
+        raise InterfaceError(
+            "the server is no PostgreSQL, or one that was changed",
+            code="server_unsupported",
+            hint="dpsql asks PostgreSQL 15 or later itself; others answer some things differently.",
+        )
+    if number < OLDEST:
+        raise InterfaceError(
+            f"the server is PostgreSQL {number // 10_000}, which is too old",
+            code="server_unsupported",
+            hint="dpsql asks PostgreSQL 15 or later.",
+        )
+    if encoding != "UTF8":
+        raise InterfaceError(
+            f"the database has the encoding {encoding}, whose texts need not be valid",
+            code="server_unsupported",
+            hint="Copy the tables into a database with ENCODING 'UTF8'.",
+        )
+    return str(database)
+
+
+def check_role(ask: Ask) -> None:
+    """Require a role that can change nothing. Raises ``InterfaceError`` with what to do."""
+    ((superuser, roles, databases, replication, above, files, creates, temporary),) = ask(_ROLE)
+    found = [
+        (superuser, "is a superuser", "Connect as a role of its own, made for dpsql."),
+        (above, "may become a superuser", "REVOKE that role from it."),
+        (roles, "may create roles", "ALTER ROLE … NOCREATEROLE."),
+        (databases, "may create databases", "ALTER ROLE … NOCREATEDB."),
+        (replication, "may replicate", "ALTER ROLE … NOREPLICATION."),
+        (files, "may write all data, or reach files or programs", "REVOKE the pg_… role from it."),
+        (creates, "may create schemas", "REVOKE CREATE ON DATABASE … FROM …."),
+        (
+            not temporary,
+            "may not make temporary tables, which questions of several steps need",
+            "GRANT TEMP ON DATABASE … TO ….",
+        ),
+    ]
+    schemas = [name for (name,) in ask(_CREATES)]
+    if schemas:
+        hint = f"REVOKE CREATE ON SCHEMA {schemas[0]} FROM …, and from PUBLIC."
+        found.append((True, f"may create tables in the schema {schemas[0]}", hint))
+    for wrong, what, hint in found:
+        if wrong:
+            raise _may(what, hint)
+
+
+def check_writable(relations: Sequence[Relation]) -> None:
+    """Require that the role may read these tables and change none of them."""
+    for relation in relations:
+        if relation.writable:
+            name = relation.table.name
+            hint = (
+                f"REVOKE ALL ON {name} FROM … and GRANT SELECT ON {name} TO …; it may own nothing."
+            )
+            raise _may(f"may change the table {name}", hint)
+
+
+def _may(what: str, hint: str) -> InterfaceError:
+    return InterfaceError(
+        f"the role that dpsql connects as {what}",
+        code="server_privileges",
+        hint=f"{hint} It needs CONNECT and TEMP on the database, USAGE on schemas and SELECT on "
+        "the tables of the policy, and nothing else.",
+    )
+
+
+def read_catalog(ask: Ask, database: str) -> Catalog:
+    """Read which tables there are, with the columns that dpsql can read."""
+    columns: dict[int, list[tuple[Any, ...]]] = {}
+    for oid, *column in ask(_COLUMNS):
+        columns.setdefault(int(oid), []).append(tuple(column))
+    relations: dict[str, Relation] = {}
+    for schema, name, kind, oid, secured, usable, writable, foreign in ask(_TABLES):
+        reason = _unreadable(
+            name, schema, kind, database, secured=secured, usable=usable, foreign=foreign
+        )
+        table = _table(TableName(name, _schema(schema)), kind, columns.get(int(oid), ()), reason)
+        key = table.name.key
+        if key in relations:  # told apart by the case of letters alone, which analysts cannot
+            table = _refused(relations[key].table, _ALIKE)
+        relations[key] = Relation(table, int(oid), kind, bool(writable))
+    views = {int(oid): text for oid, text in ask(_VIEWS)}
+    comparisons = frozenset(int(oid) for (oid,) in ask(_COMPARISONS))
+    return Catalog(database, relations, views, comparisons)
+
+
+def _schema(name: str) -> str:
+    return "main" if name == "public" else name
+
+
+_ALIKE: Final = Remark("has the name of another but for the case of letters", "Rename one of them.")
+_OF_THE_TWIN: Final = frozenset({"pg_catalog", "information_schema", "memory", "system", "temp"})
+_EMPTY: Final = Remark("has no column that dpsql can read", "Leave it out of the policy.")
+
+
+def _unreadable(
+    name: str, schema: str, kind: str, database: str, *, secured: bool, usable: bool, foreign: bool
+) -> Remark | None:
+    if fold(name).startswith(INTERNAL_PREFIX) or fold(schema).startswith(INTERNAL_PREFIX):
+        reason = f"has a name that begins with {INTERNAL_PREFIX}, which is reserved"
+        return Remark(reason, "Rename it.")
+    if fold(schema) in _OF_THE_TWIN:
+        return Remark(
+            "is in a schema that is called like one of DuckDB's own", "Rename the schema."
+        )
+    if fold(schema) == "main":
+        return Remark("is in a schema called main, which stands for public", "Rename the schema.")
+    if fold(schema) == fold(database):
+        return Remark("is in a schema with the name of the database", "Rename the schema.")
+    if not usable:
+        return Remark(
+            "is in a schema that the role may not use", f"GRANT USAGE ON SCHEMA {schema} TO …."
+        )
+    if kind == "f" or foreign:
+        return Remark("is kept by another server, wholly or in part", "Store its rows as a table.")
+    if secured:
+        return Remark(
+            "has row-level security for the role: which rows there are depends on who asks",
+            "Let the role see all rows by a policy of its own table, or grant BYPASSRLS.",
+        )
+    return None
+
+
+def _table(
+    name: TableName, kind: str, found: Sequence[tuple[Any, ...]], reason: Remark | None
+) -> Table:
+    columns: list[Column] = []
+    left_out: list[LeftOut] = []
+    for column, problem in _columns(found):
+        if problem is None:
+            columns.append(column)
+        else:
+            left_out.append(LeftOut(column.name, problem))
+    kept = () if reason is not None else tuple(columns)
+    if reason is None and not columns:
+        reason = _EMPTY
+    return Table(name, kept, kind == "v", reason, tuple(left_out))
+
+
+def _columns(found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Column, str | None]]:
+    """Yield columns, and why they are left out if they are."""
+    seen: set[str] = set()
+    for name, type_, namespace, shown, deterministic, readable, generated in found:
+        known = duckdb_type(type_, shown) if namespace == "pg_catalog" else None
+        problem = None
+        if not readable:
+            problem = "the role may not read it"
+        elif known is None:
+            problem = (
+                f"dpsql has no equal of the type {shown if namespace == 'pg_catalog' else type_}"
+            )
+        elif not deterministic:
+            problem = "its collation makes different texts equal"
+        elif generated == "v":
+            problem = "it is computed when it is read"
+        elif fold(name).startswith(INTERNAL_PREFIX):
+            problem = f"its name begins with {INTERNAL_PREFIX}, which is reserved"
+        elif fold(name) in seen:
+            problem = "its name is that of another but for the case of letters"
+        seen.add(fold(name))
+        yield Column(name, known or ""), problem
+
+
+def _refused(table: Table, reason: Remark) -> Table:
+    return Table(table.name, (), table.is_view, reason)

@@ -1,0 +1,917 @@
+"""Expressions over one row as PostgreSQL computes them, without a way to fail.
+
+PostgreSQL has no TRY: what cannot be computed ends the statement. So every operation is written
+with a guard of its own, and means what DuckDB means by it inside TRY: NULL where that fails. Types
+are those that DuckDB gives the same expression. Nothing is taken for granted: each operation on its
+types has a name, as ``+(INTEGER, INTEGER)``, and is written only if the table of verdicts
+(:mod:`dpsql.sql.dialects.verdicts`) has found it to be the same on rows of edge values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.quoting import quote
+from dpsql.core.schema import Table, base_type
+from dpsql.engines.postgresql_reading import within_years
+from dpsql.errors import QueryRefused
+from dpsql.sql.dialects import postgresql_types as pg
+from dpsql.sql.dialects.postgresql_types import Value, once
+from dpsql.sql.dialects.verdicts import Verdicts
+from dpsql.sql.syntax.text import to_sql
+
+_YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result
+_DAYS: Final = 1_400_000
+_LONGEST_TEXT: Final = 2**27  # bytes of what texts are joined to; the server's limit is 2^30
+_COMPARISONS: Final[dict[type[exp.Expr], str]] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+}
+_PARTS: Final[dict[type[exp.Expr], str]] = {
+    exp.Year: "year",
+    exp.Quarter: "quarter",
+    exp.Month: "month",
+    exp.Day: "day",
+    exp.DayOfMonth: "day",
+    exp.DayOfYear: "doy",
+    exp.DayOfWeek: "dow",
+    exp.DayOfWeekIso: "isodow",
+    exp.Week: "week",
+    exp.WeekOfYear: "week",
+    exp.Hour: "hour",
+    exp.Minute: "minute",
+    exp.Second: "second",
+}
+_EXTRACTED: Final = {
+    **{name: name for name in _PARTS.values()},
+    "dayofmonth": "day",
+    "dayofyear": "doy",
+    "dayofweek": "dow",
+    "isodow": "isodow",
+    "weekofyear": "week",
+}
+_TRUNCATED: Final = frozenset(
+    {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
+)
+_UNITS: Final = {"year": 12, "quarter": 3, "month": 1}
+_MICROSECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+
+
+class RowExpressions:
+    """Writes checked expressions over the columns of a table. Raises ``QueryRefused``.
+
+    Without ``verdicts`` everything that can be written is: for the survey, which collects the names
+    of ``calls`` in the order in which they are met.
+    """
+
+    def __init__(self, table: Table, verdicts: Verdicts | None) -> None:
+        self._table = table
+        self._verdicts = verdicts
+        self.calls: list[tuple[str, bool]] = []
+
+    def value(self, node: exp.Expr) -> Value:
+        """Write an expression, with the type that it has."""
+        written = _RULES.get(type(node))
+        if written is None:
+            raise _refused(_called(node), "it has no equal there that never fails")
+        return written(self, node)
+
+    def settled(self, node: exp.Expr) -> Value:
+        """Write an expression that stands for itself, so that the type of a constant is settled."""
+        found = self.value(node)
+        return replace(found, constant=None)
+
+    def called(self, name: str, *types: str, plain: bool = False) -> None:
+        """Note that an operation on types is needed, or refuse it."""
+        call = f"{name}({', '.join(map(_family, types))})"
+        self.calls.append((call, plain))
+        if self._verdicts is not None:
+            objection = self._verdicts.objection(call)
+            if objection is not None:
+                raise _refused(call, objection)
+
+    # -- leaves -------------------------------------------------------------------------------
+
+    def column(self, node: exp.Expr) -> Value:
+        found = self._table.column(node.name)
+        if found is None or pg.sql_type(found.type) is None:
+            type_ = "" if found is None else f" of type {base_type(found.type)}"
+            raise _refused(f"a value{type_}", "nothing is computed of these there")
+        return Value(quote(found.name), found.type)
+
+    def literal(self, node: exp.Expr) -> Value:
+        text = node.name
+        if node.is_string:
+            if "\0" in text:
+                raise _refused("a text with a zero byte", "no text has one")
+            return Value(pg.text_literal(text), "VARCHAR", text)
+        return _number(text)
+
+    def boolean(self, node: exp.Expr) -> Value:
+        return Value("TRUE" if node.this else "FALSE", "BOOLEAN")
+
+    def null(self, node: exp.Expr) -> Value:
+        return Value("NULL", pg.NULL)
+
+    def paren(self, node: exp.Expr) -> Value:
+        return self.value(node.this)
+
+    # -- logic --------------------------------------------------------------------------------
+
+    def truth(self, node: exp.Expr) -> str:
+        """Write a truth value."""
+        found = self.value(node)
+        if found.kind not in ("BOOLEAN", pg.NULL):
+            raise _refused(f"{found.kind} as a condition", "a condition is TRUE or FALSE there")
+        return "CAST(NULL AS BOOLEAN)" if found.kind == pg.NULL else found.sql
+
+    def connective(self, node: exp.Expr) -> Value:
+        word = "AND" if isinstance(node, exp.And) else "OR"
+        self.called(word.lower(), plain=True)
+        return Value(f"({self.truth(node.this)} {word} {self.truth(node.expression)})", "BOOLEAN")
+
+    def negation(self, node: exp.Expr) -> Value:
+        self.called("not", plain=True)
+        return Value(f"(NOT {self.truth(node.this)})", "BOOLEAN")
+
+    def is_(self, node: exp.Expr) -> Value:
+        if isinstance(node.expression, exp.Null):
+            self.called("is null", plain=True)
+            return Value(f"({self.value(node.this).sql} IS NULL)", "BOOLEAN")
+        self.called("is", "BOOLEAN", plain=True)
+        word = "TRUE" if node.expression.this else "FALSE"
+        return Value(f"({self.truth(node.this)} IS {word})", "BOOLEAN")
+
+    def comparison(self, node: exp.Expr) -> Value:
+        return self._compared(_COMPARISONS[type(node)], self.value(node.this), node.expression)
+
+    def _compared(self, sign: str, left: Value, other: exp.Expr) -> Value:
+        one, two = self._alike(sign, [left, self.value(other)])
+        self.called(sign, one.type, one.type, plain=True)
+        return Value(f"({one.sql} {sign} {two.sql})", "BOOLEAN")
+
+    def null_safe(self, node: exp.Expr) -> Value:
+        one, two = self._alike("=", [self.value(node.this), self.value(node.expression)])
+        self.called("=", one.type, one.type, plain=True)
+        word = "IS DISTINCT FROM" if isinstance(node, exp.NullSafeNEQ) else "IS NOT DISTINCT FROM"
+        return Value(f"({one.sql} {word} {two.sql})", "BOOLEAN")
+
+    def between(self, node: exp.Expr) -> Value:
+        low, high = node.args["low"], node.args["high"]
+        value, least, most = self._alike(">=", [self.value(n) for n in (node.this, low, high)])
+        self.called(">=", value.type, value.type, plain=True)
+        self.called("<=", value.type, value.type, plain=True)
+        return Value(f"({value.sql} BETWEEN {least.sql} AND {most.sql})", "BOOLEAN")
+
+    def among(self, node: exp.Expr) -> Value:
+        found = [self.value(n) for n in (node.this, *node.expressions)]
+        value, *items = self._alike("=", found)
+        self.called("=", value.type, value.type, plain=True)
+        return Value(f"({value.sql} IN ({', '.join(item.sql for item in items)}))", "BOOLEAN")
+
+    # -- choices ------------------------------------------------------------------------------
+
+    def case(self, node: exp.Expr) -> Value:
+        branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
+        return self._cases(node.this, branches, node.args.get("default"))
+
+    def if_(self, node: exp.Expr) -> Value:
+        return self._cases(None, [(node.this, node.args["true"])], node.args.get("false"))
+
+    def _cases(
+        self,
+        subject: exp.Expr | None,
+        branches: Sequence[tuple[exp.Expr, exp.Expr]],
+        default: exp.Expr | None,
+    ) -> Value:
+        tests = [
+            self.truth(test)
+            if subject is None
+            else self._compared("=", self.value(subject), test).sql
+            for test, _ in branches
+        ]
+        given = [value for _, value in branches] + ([] if default is None else [default])
+        values = self._alike("case", [self.value(value) for value in given])
+        self.called("case", values[0].type, plain=True)
+        whens = " ".join(
+            f"WHEN {test} THEN {value.sql}" for test, value in zip(tests, values, strict=False)
+        )
+        end = "" if default is None else f" ELSE {values[-1].sql}"
+        return Value(f"(CASE {whens}{end} END)", values[0].type)
+
+    def coalesce(self, node: exp.Expr) -> Value:
+        values = self._alike("coalesce", [self.value(n) for n in (node.this, *node.expressions)])
+        self.called("coalesce", values[0].type, plain=True)
+        return Value(f"coalesce({', '.join(v.sql for v in values)})", values[0].type)
+
+    def nullif(self, node: exp.Expr) -> Value:
+        first = self.settled(node.this)
+        one, two = self._alike("nullif", [self.value(node.this), self.value(node.expression)])
+        if one.type != first.type:
+            raise _refused(f"nullif({first.kind}, {two.kind})", "the two are of different types")
+        self.called("nullif", one.type, plain=True)
+        return Value(f"NULLIF({one.sql}, {two.sql})", one.type)
+
+    def extreme(self, node: exp.Expr) -> Value:
+        word = "least" if isinstance(node, exp.Least) else "greatest"
+        values = self._alike(word, [self.value(n) for n in (node.this, *node.expressions)])
+        self.called(word, values[0].type, plain=True)
+        return Value(f"{word}({', '.join(v.sql for v in values)})", values[0].type)
+
+    def _alike(self, what: str, values: Sequence[Value]) -> list[Value]:
+        """Give values one type, as DuckDB would; casts that could fail on a row are refused."""
+        target = _common([value for value in values if not value.is_literal])
+        if target is None:
+            raise _refused(f"{what}({_list(values)})", "its values are of different types")
+        target = _with_literals(target, [value for value in values if value.is_literal])
+        found = [None if target is None else _converted(value, target) for value in values]
+        if target is None or None in found:
+            raise _refused(f"{what}({_list(values)})", "its values are of different types")
+        return [value for value in found if value is not None]
+
+    # -- numbers ------------------------------------------------------------------------------
+
+    def arithmetic(self, node: exp.Expr) -> Value:
+        sign = _SIGNS[type(node)]
+        left, right = self.value(node.this), node.expression
+        if isinstance(right, exp.Interval):
+            return self._moved(sign, left, right)
+        one, two = left, self.value(right)
+        if one.kind in pg.MOMENTS or two.kind in pg.MOMENTS:
+            return self._of_dates(sign, one, two)
+        kinds = {value.kind for value in (one, two)} - {pg.NULL}
+        if "DOUBLE" in kinds or (sign == "/" and kinds <= {*pg.INTEGERS, "DECIMAL"}):
+            one, two = (self._as(sign, value, "DOUBLE") for value in (one, two))
+            return self._doubles(sign, one, two)
+        if kinds <= set(pg.INTEGERS) and kinds:
+            one, two = self._alike(sign, [one, two])
+            return self._integers(sign, one, two)
+        if kinds <= {*pg.INTEGERS, "DECIMAL"} and kinds:
+            return self._decimals(sign, one, two)
+        raise _refused(f"{sign}({_list([one, two])})", "it is not computed there on these types")
+
+    def _as(self, what: str, value: Value, type_: str) -> Value:
+        found = _converted(value, type_)
+        if found is None:
+            raise _refused(f"{what}({value.kind})", "it is not computed there on this type")
+        return found
+
+    def _integers(self, sign: str, one: Value, two: Value) -> Value:
+        type_ = _wider_integer(one, two)
+        self.called(sign, type_, type_)
+        wide = "NUMERIC" if type_ == "BIGINT" else "BIGINT"
+        left, right = f"CAST({one.sql} AS {wide})", two.sql
+        if sign in ("+", "-", "*"):
+            return Value(pg.clamped_or_null(f"({left} {sign} {right})", type_), type_)
+        if sign == "//":
+            quotient = f"({left} / NULLIF({right}, 0))"
+            if wide == "NUMERIC":
+                quotient = f"div({left}, NULLIF({right}, 0))"
+            return Value(pg.clamped_or_null(quotient, type_), type_)
+        low, _ = pg.ends(type_)
+        if sign == "%":  # where the quotient does not fit, DuckDB fails
+
+            def rest(divisor: str) -> str:
+                some = f"NULLIF({divisor}, 0)"
+                plain = pg.clamped_or_null(f"({left} % {some})", type_)
+                fits = f"{divisor} <> -1 OR {one.sql} > {low}"
+                return f"CASE WHEN {fits} THEN {plain} END"
+
+            return Value(once(right, rest), type_)
+        raise _refused(f"{sign}({type_}, {type_})", "it is not computed there on these types")
+
+    def _decimals(self, sign: str, one: Value, two: Value) -> Value:
+        type_ = _decimal_result(sign, _as_decimal(one), _as_decimal(two))
+        if type_ is None:
+            raise _refused(f"{sign}({_list([one, two])})", "its result has too many digits")
+        self.called(sign, "DECIMAL", "DECIMAL")
+        plain = f"(CAST({one.sql} AS NUMERIC) {sign} CAST({two.sql} AS NUMERIC))"
+        return Value(pg.decimal_or_null(plain, type_), type_)
+
+    def _doubles(self, sign: str, one: Value, two: Value) -> Value:
+        self.called(sign, "DOUBLE", "DOUBLE")
+        written = _DOUBLES.get(sign)
+        if written is None:
+            raise _refused(f"{sign}(DOUBLE, DOUBLE)", "it has no equal there")
+        return Value(once(one.sql, lambda a: once(two.sql, lambda b: written(a, b))), "DOUBLE")
+
+    def negative(self, node: exp.Expr) -> Value:
+        found = self.value(node.this)
+        if found.is_literal and isinstance(node.this, exp.Literal) and not node.this.is_string:
+            return _number(f"-{node.this.name}")
+        if found.kind in pg.INTEGERS:
+            self.called("-", found.type)
+            wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
+            value = pg.clamped_or_null(f"(- CAST({found.sql} AS {wide}))", found.type)
+            return Value(value, found.type)
+        if found.kind in ("DOUBLE", "DECIMAL"):
+            self.called("-", found.type, plain=True)
+            return Value(f"(- {found.sql})", found.type)
+        raise _refused(f"-({found.kind})", "it is not computed there on this type")
+
+    def absolute(self, node: exp.Expr) -> Value:
+        found = self.settled(node.this)
+        if found.kind in pg.INTEGERS:
+            self.called("abs", found.type)
+            wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
+            return Value(
+                pg.clamped_or_null(f"abs(CAST({found.sql} AS {wide}))", found.type), found.type
+            )
+        if found.kind in ("DOUBLE", "DECIMAL"):
+            self.called("abs", found.type, plain=True)
+            return Value(f"abs({found.sql})", found.type)
+        raise _refused(f"abs({found.kind})", "it is not computed there on this type")
+
+    def sign(self, node: exp.Expr) -> Value:
+        found = self.settled(node.this)
+        if found.kind not in (*pg.INTEGERS, "DOUBLE", "DECIMAL"):
+            raise _refused(f"sign({found.kind})", "it is not computed there on this type")
+        self.called("sign", found.type)
+        zero = once(
+            found.sql,
+            lambda v: (
+                f"CASE WHEN {_nan(v, found)} THEN 0 WHEN {v} > 0 THEN 1 WHEN {v} < 0 THEN -1 "
+                f"WHEN {v} = 0 THEN 0 END"
+            ),
+        )
+        return Value(f"CAST({zero} AS SMALLINT)", "TINYINT")
+
+    def whole(self, node: exp.Expr) -> Value:
+        """Write floor, ceil, trunc, and round without digits."""
+        word = _WHOLE[type(node)]
+        found = self.settled(node.this)
+        digits = node.args.get("decimals")
+        if digits is not None:
+            return self._rounded_to(word, found, digits)
+        if found.kind in pg.INTEGERS and word == "round":
+            self.called("round", found.type, plain=True)
+            return found
+        if found.kind in pg.INTEGERS and word in ("floor", "ceil"):
+            self.called(word, found.type)
+            return Value(f"CAST({found.sql} AS {pg.DOUBLE})", "DOUBLE")
+        if found.kind == "DOUBLE":
+            self.called(word, "DOUBLE", plain=word != "round")
+            text = pg.half_away(found.sql) if word == "round" else f"{word}({found.sql})"
+            return Value(text, "DOUBLE")
+        if found.kind == "DECIMAL":
+            self.called(word, "DECIMAL")
+            width, _ = pg.width_and_scale(found.type)
+            type_ = f"DECIMAL({width},0)"
+            return Value(pg.decimal_or_null(f"{word}({found.sql})", type_), type_)
+        raise _refused(f"{word}({found.kind})", "it is not computed there on this type")
+
+    def _rounded_to(self, word: str, found: Value, digits: exp.Expr) -> Value:
+        places = self.value(digits).constant
+        if found.kind != "DECIMAL" or word != "round" or not isinstance(places, int):
+            raise _refused(f"{word}({found.kind}, …)", "digits are told of decimals alone there")
+        width, scale = pg.width_and_scale(found.type)
+        if not 0 <= places < scale:
+            raise _refused("round", f"a value with {scale} digits cannot be rounded to {places}")
+        self.called("round", "DECIMAL", "CONSTANT")
+        type_ = f"DECIMAL({width},{places})"
+        return Value(pg.decimal_or_null(f"round({found.sql}, {places})", type_), type_)
+
+    def of_double(self, node: exp.Expr) -> Value:
+        """Write a function of one double."""
+        word = _OF_DOUBLE[type(node)]
+        found = self._as(word, self.settled(node.this), "DOUBLE")
+        self.called(word, "DOUBLE")
+        return Value(once(found.sql, _GUARDED[word]), "DOUBLE")
+
+    def logarithm(self, node: exp.Expr) -> Value:
+        if node.args.get("expression") is not None:
+            raise _refused("log with a base", "it has no equal there")
+        found = self._as("log", self.settled(node.this), "DOUBLE")
+        self.called("log", "DOUBLE")
+        return Value(once(found.sql, _GUARDED["log"]), "DOUBLE")
+
+    def is_nan(self, node: exp.Expr) -> Value:
+        found = self.settled(node.this)
+        if found.kind != "DOUBLE":
+            raise _refused(f"isnan({found.kind})", "it is not computed there on this type")
+        self.called("isnan", "DOUBLE")
+        return Value(f"({found.sql} = {pg.NAN})", "BOOLEAN")
+
+    def cast(self, node: exp.Expr) -> Value:
+        found = self.value(node.this)
+        type_ = target_type(node)
+        if found.is_literal and pg.sql_type(type_) is not None:
+            written = self._cast_constant(found, type_)
+            if written is not None:
+                return written
+        made = pg.cast(replace(found, constant=None), type_)
+        if made is None:
+            raise _refused(f"CAST({found.kind} AS {base_type(type_)})", "it has no equal there")
+        self.called(f"CAST AS {base_type(type_)}", found.type)
+        return made
+
+    def _cast_constant(self, found: Value, type_: str) -> Value | None:
+        try:
+            text = pg.constant(found.constant, type_)
+        except KeyError:
+            return None
+        return Value(text or f"CAST(NULL AS {pg.sql_type(type_)})", type_)
+
+    # -- texts --------------------------------------------------------------------------------
+
+    def _text(self, what: str, node: exp.Expr) -> Value:
+        found = self.value(node)
+        if found.kind not in ("VARCHAR", pg.NULL):
+            raise _refused(f"{what}({found.kind})", "it is computed there of texts alone")
+        return found
+
+    def length(self, node: exp.Expr) -> Value:
+        found = self._text("length", node.this)
+        self.called("length", "VARCHAR")
+        return Value(f"CAST(char_length({found.sql}) AS BIGINT)", "BIGINT")
+
+    def substring(self, node: exp.Expr) -> Value:
+        found = self._text("substr", node.this)
+        first = self._whole_number("substr", node.args.get("start"), 1)
+        self.called("substr", "VARCHAR", "CONSTANT", plain=True)
+        if node.args.get("length") is None:
+            return Value(f"substr({found.sql}, {first})", "VARCHAR")
+        size = self._whole_number("substr", node.args["length"], 0)
+        return Value(f"substr({found.sql}, {first}, {size})", "VARCHAR")
+
+    def side(self, node: exp.Expr) -> Value:
+        word = "left" if isinstance(node, exp.Left) else "right"
+        found = self._text(word, node.this)
+        size = self._whole_number(word, node.expression, 0)
+        self.called(word, "VARCHAR", "CONSTANT", plain=True)
+        return Value(f"{word}({found.sql}, {size})", "VARCHAR")
+
+    def _whole_number(self, what: str, node: exp.Expr | None, least: int) -> int:
+        value = None if node is None else self.value(node).constant
+        if not isinstance(value, int) or not least <= value < 2**31 - 2**20:
+            raise _refused(what, f"places and lengths are constants from {least} on there")
+        return value
+
+    def trim(self, node: exp.Expr) -> Value:
+        if any(value for key, value in node.args.items() if key not in ("this",)):
+            raise _refused("trim of certain characters", "spaces alone are trimmed there")
+        found = self._text("trim", node.this)
+        self.called("trim", "VARCHAR")
+        return Value(f"btrim({found.sql}, ' ')", "VARCHAR")
+
+    def like(self, node: exp.Expr) -> Value:
+        found, pattern = self._text("like", node.this), self._text("like", node.expression)
+        self.called("like", "VARCHAR", "VARCHAR")
+        return Value(f"({found.sql} LIKE {pattern.sql} ESCAPE '')", "BOOLEAN")
+
+    def contains(self, node: exp.Expr) -> Value:
+        found, part = self._text("contains", node.this), self._text("contains", node.expression)
+        self.called("contains", "VARCHAR", "VARCHAR")
+        return Value(f"(strpos({found.sql}, {part.sql}) > 0)", "BOOLEAN")
+
+    def starts_with(self, node: exp.Expr) -> Value:
+        found, part = (self._text("starts_with", n) for n in (node.this, node.expression))
+        self.called("starts_with", "VARCHAR", "VARCHAR", plain=True)
+        return Value(f"starts_with({found.sql}, {part.sql})", "BOOLEAN")
+
+    def joined(self, node: exp.Expr) -> Value:
+        """Write ``||``, which is NULL if either is."""
+        one, two = (self._as_text("||", n) for n in (node.this, node.expression))
+        self.called("||", "VARCHAR", "VARCHAR")
+        return Value(_joined_once(one.sql, two.sql), "VARCHAR")
+
+    def concat(self, node: exp.Expr) -> Value:
+        """Write concat, which passes over NULL."""
+        parts = [f"coalesce({self._as_text('concat', n).sql}, '')" for n in node.expressions]
+        self.called("concat", "VARCHAR", "...")
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = _joined_once(whole, part)
+        return Value(whole, "VARCHAR")
+
+    def _as_text(self, what: str, node: exp.Expr) -> Value:
+        found = self.value(node)
+        if found.kind in ("VARCHAR", pg.NULL):
+            return found
+        made = pg.cast(replace(found, constant=None), "VARCHAR")
+        if made is None:
+            raise _refused(f"{what}({found.kind})", "it is computed there of texts alone")
+        self.called("CAST AS VARCHAR", found.type)
+        return made
+
+    # -- dates --------------------------------------------------------------------------------
+
+    def _moment(self, what: str, node: exp.Expr) -> Value:
+        found = self.value(node)
+        if found.kind not in pg.MOMENTS:
+            raise _refused(f"{what}({found.kind})", "it is computed there of DATE and TIMESTAMP")
+        return found
+
+    def part(self, node: exp.Expr) -> Value:
+        return self._part(_PARTS[type(node)], node.this)
+
+    def extract(self, node: exp.Expr) -> Value:
+        name = _EXTRACTED.get(node.name.lower())
+        if name is None:
+            raise _refused(f"extract({node.name.lower()})", "it has no equal there")
+        return self._part(name, node.expression)
+
+    def _part(self, name: str, node: exp.Expr) -> Value:
+        found = self._moment(name, node)
+        if found.kind == "DATE" and name in ("hour", "minute", "second"):
+            raise _refused(f"{name}(DATE)", "a date has none there")
+        self.called(name, found.type)
+        return Value(f"CAST(trunc(EXTRACT({name} FROM {found.sql})) AS BIGINT)", "BIGINT")
+
+    def truncated(self, node: exp.Expr) -> Value:
+        unit = str(node.args["unit"].name).lower()
+        found = self._moment("date_trunc", node.this)
+        if unit not in _TRUNCATED:
+            raise _refused(f"date_trunc('{unit}')", "it has no equal there")
+        self.called(f"date_trunc '{unit}'", found.type)
+        return Value(f"date_trunc('{unit}', CAST({found.sql} AS TIMESTAMP))", "TIMESTAMP")
+
+    def _moved(self, sign: str, moment: Value, interval: exp.Interval) -> Value:
+        """Write a date or timestamp plus or minus a constant number of units."""
+        unit = str(interval.args["unit"].name).lower().removesuffix("s") if interval.unit else ""
+        try:
+            number = int(str(interval.name))
+        except ValueError:
+            number = None
+        if isinstance(interval.this, exp.Neg) and number is not None:
+            number = -number
+        known = unit in _UNITS or unit in _MICROSECONDS
+        if moment.kind not in pg.MOMENTS or sign not in "+-" or not known or number is None:
+            raise _refused("an interval", "a constant number of units is added to a date there")
+        years = number * _UNITS[unit] / 12 if unit in _UNITS else 0
+        years = years or number * _MICROSECONDS.get(unit, 0) / (365 * 86_400)
+        if abs(years) > _YEARS:
+            raise _refused("an interval", f"it has more than {_YEARS} years")
+        self.called(f"{sign} interval '{unit}'", moment.type)
+        if unit == "quarter":
+            number, unit = 3 * number, "month"
+        plain = f"(CAST({moment.sql} AS TIMESTAMP) {sign} INTERVAL '{number} {unit}')"
+        return Value(once(plain, within_years), "TIMESTAMP")
+
+    def _of_dates(self, sign: str, one: Value, two: Value) -> Value:
+        if sign == "-" and one.kind == two.kind == "DATE":
+            self.called("-", "DATE", "DATE")
+            return Value(f"CAST({one.sql} - {two.sql} AS BIGINT)", "BIGINT")
+        if sign in "+-" and one.kind == "DATE" and two.kind in ("SMALLINT", "INTEGER"):
+            self.called(sign, "DATE", two.type)
+
+            def moved(days: str) -> str:
+                there = once(f"({one.sql} {sign} CAST({days} AS INTEGER))", within_years)
+                return f"CASE WHEN {days} BETWEEN {-_DAYS} AND {_DAYS} THEN {there} END"
+
+            return Value(once(two.sql, moved), "DATE")
+        raise _refused(f"{sign}({_list([one, two])})", "it is not computed there on these types")
+
+    def difference(self, node: exp.Expr) -> Value:
+        """Write date_diff: how many boundaries of units lie between."""
+        unit = str(node.args["unit"].name).lower() if node.args.get("unit") else ""
+        end, start = (self._moment("date_diff", n) for n in (node.this, node.expression))
+        if end.kind != start.kind or unit not in ("year", "month", "day"):
+            raise _refused(f"date_diff('{unit}')", "it has no equal there on these types")
+        self.called(f"date_diff '{unit}'", end.type, start.type)
+        if unit == "day":
+            days = f"CAST({end.sql} AS DATE) - CAST({start.sql} AS DATE)"
+            return Value(f"CAST({days} AS BIGINT)", "BIGINT")
+        ends = [f"EXTRACT(year FROM {m.sql})" for m in (end, start)]
+        if unit == "month":
+            months = [f"EXTRACT(month FROM {m.sql})" for m in (end, start)]
+            ends = [f"({y} * 12 + {m})" for y, m in zip(ends, months, strict=True)]
+        return Value(f"CAST({ends[0]} - {ends[1]} AS BIGINT)", "BIGINT")
+
+
+# -- doubles: results too large are infinite, results too small are 0, and nothing is raised ------
+
+_BIG, _SMALL = pg.double_sql(1e150), pg.double_sql(1e-150)
+_LARGEST: Final = pg.double_sql(1.7976931348623157e308)
+_HALF: Final = pg.double_sql(2.0**1023)
+_LOG_LARGEST: Final = pg.double_sql(709.7827128)
+_LOG_LEAST: Final = pg.double_sql(-745.13)
+
+
+def _usual(value: str) -> str:
+    return f"abs({value}) BETWEEN {_SMALL} AND {_BIG}"
+
+
+def _endless(value: str) -> str:
+    return f"abs({value}) > {_LARGEST}"  # so is NaN
+
+
+def _sum(sign: str) -> Callable[[str, str], str]:
+    def written(a: str, b: str) -> str:
+        small = f"abs({a}) < {_HALF} AND abs({b}) < {_HALF}"
+        # Halves of what is large do not overflow, and what is small beside it does not count.
+        halves = [f"CASE WHEN abs({v}) < 1 THEN 0 ELSE {v} * 0.5 END" for v in (a, b)]
+        total = f"({halves[0]} {sign} {halves[1]})"
+        return (
+            f"CASE WHEN {small} OR {_endless(a)} OR {_endless(b)} THEN {a} {sign} {b} "
+            f"WHEN {total} >= {_HALF} THEN {pg.INFINITY} "
+            f"WHEN {total} <= -{_HALF} THEN {pg.MINUS_INFINITY} "
+            f"WHEN {total} IS NOT NULL THEN {a} {sign} {b} END"
+        )
+
+    return written
+
+
+def _product(a: str, b: str) -> str:
+    grows = f"abs({a}) > 1 AND abs({b}) > 1"
+    return _scaled("*", "+", a, b, f"{a} = 0 OR {b} = 0", grows)
+
+
+def _quotient(a: str, b: str) -> str:
+    """Write a quotient; by zero it is NaN or infinite, as IEEE 754 has it."""
+    grows = f"abs({b}) < 1"
+    signed = f"({a} * CASE WHEN CAST({b} AS TEXT) = '-0' THEN -1 ELSE 1 END)"
+    by_zero = (
+        f"CASE WHEN {_nan_text(a)} OR {a} = 0 THEN {pg.NAN} "
+        f"WHEN {signed} > 0 THEN {pg.INFINITY} ELSE {pg.MINUS_INFINITY} END"
+    )
+    return (
+        f"CASE WHEN {b} = 0 THEN CASE WHEN {a} IS NOT NULL THEN {by_zero} END "
+        f"ELSE {_scaled('/', '-', a, b, f'{a} = 0', grows)} END"
+    )
+
+
+def _scaled(sign: str, logs: str, a: str, b: str, zero: str, grows: str) -> str:
+    """Write a product or quotient; logarithms tell where it is too large or too small."""
+    plain, log = f"{a} {sign} {b}", f"(ln(abs({a})) {logs} ln(abs({b})))"
+    signs = f"(sign({a}) * sign({b}))"
+    return (
+        f"CASE WHEN {_usual(a)} AND {_usual(b)} THEN {plain} "
+        f"WHEN {zero} OR {_endless(a)} OR {_endless(b)} THEN {plain} "
+        f"WHEN {log} > {_LOG_LARGEST} AND {grows} THEN {signs} * {pg.INFINITY} "
+        f"WHEN {log} < {_LOG_LEAST} THEN {signs} * 0e0 "
+        f"WHEN {log} IS NOT NULL THEN {plain} END"
+    )
+
+
+def _nan_text(value: str) -> str:
+    return f"{value} = {pg.NAN}"
+
+
+def _nan(value: str, of: Value) -> str:
+    return _nan_text(value) if of.kind == "DOUBLE" else "FALSE"
+
+
+_DOUBLES: Final[dict[str, Callable[[str, str], str]]] = {
+    "+": _sum("+"),
+    "-": _sum("-"),
+    "*": _product,
+    "/": _quotient,
+}
+
+
+def _logarithm(word: str) -> Callable[[str], str]:
+    return lambda v: (
+        f"CASE WHEN {v} > 0 THEN {word}({v}) WHEN {v} = 0 THEN {pg.MINUS_INFINITY} "
+        f"WHEN {v} < 0 THEN {pg.NAN} END"
+    )
+
+
+_GUARDED: Final[dict[str, Callable[[str], str]]] = {
+    "sqrt": lambda v: f"CASE WHEN {v} < 0 THEN {pg.NAN} ELSE sqrt({v}) END",
+    "ln": _logarithm("ln"),
+    "log": _logarithm("log"),
+    "exp": lambda v: (
+        f"CASE WHEN {_nan_text(v)} THEN {v} WHEN {v} > {pg.double_sql(709.782)} "
+        f"THEN {pg.INFINITY} WHEN {v} < {pg.double_sql(-745.1)} THEN {pg.double_sql(0)} "
+        f"ELSE exp({v}) END"
+    ),
+}
+_OF_DOUBLE: Final[dict[type[exp.Expr], str]] = {exp.Sqrt: "sqrt", exp.Ln: "ln", exp.Exp: "exp"}
+
+
+def _joined_once(one: str, other: str) -> str:
+    return once(one, lambda a: once(other, lambda b: _joined([a, b])))
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Write texts one behind the other, NULL where the result would be too long for the server."""
+    size = " + ".join(f"CAST(octet_length({part}) AS BIGINT)" for part in parts)
+    return f"CASE WHEN {size} < {_LONGEST_TEXT} THEN {' || '.join(parts)} END"
+
+
+# -- types ----------------------------------------------------------------------------------------
+
+
+def target_type(node: exp.Expr) -> str:
+    """Name the type of a cast as the schema does."""
+    text = to_sql(node.args["to"]).upper()
+    kind = base_type(text)
+    return text.replace(" ", "") if kind == "DECIMAL" and "(" in text else _PLAIN.get(kind, kind)
+
+
+_PLAIN: Final = {"DECIMAL": "DECIMAL(18,3)", "TIMESTAMPNTZ": "TIMESTAMP"}
+
+
+def _number(text: str) -> Value:
+    """Write a number as it is written, of the type that DuckDB gives it."""
+    digits = text.lstrip("-")
+    if "e" in digits.lower():
+        value = float(text)
+        return Value(pg.double_sql(value), "DOUBLE")
+    if "." not in digits:
+        whole = int(text)
+        for type_ in ("INTEGER", "BIGINT"):
+            low, high = pg.ends(type_)
+            if low <= whole <= high:
+                return Value(f"({text})" if whole < 0 else text, type_, whole)
+        raise _refused("a number of more than 64 bits", "there are no such integers there")
+    before, after = digits.split(".")
+    width = max(len(before.lstrip("0")) + len(after), len(after) + 1, 1)
+    if width > pg.MOST_DIGITS:
+        raise _refused("a number of that many digits", "decimals have 38 at most")
+    shown = f"({text})" if text.startswith("-") else text
+    return Value(shown, f"DECIMAL({width},{len(after)})", _Digits(text))
+
+
+class _Digits(str):
+    """The text of a decimal number that was written down."""
+
+    __slots__ = ()
+
+
+def _common(values: Sequence[Value]) -> str | None:
+    """Name the type to which values are widened; empty for none, None where there is none."""
+    types = dict.fromkeys(value.type for value in values if value.type != pg.NULL)
+    kinds = {base_type(type_) for type_ in types}
+    if len(types) <= 1:
+        return next(iter(types), "")
+    if kinds <= set(pg.INTEGERS):
+        return max(types, key=pg.INTEGERS.index)
+    if kinds <= {*pg.INTEGERS, "DECIMAL"}:
+        return _wide_decimal([_as_decimal(value) for value in values if value.type != pg.NULL])
+    if kinds <= {*pg.INTEGERS, "DECIMAL", "DOUBLE"} or kinds == {"FLOAT", "DOUBLE"}:
+        return "DOUBLE"
+    return "TIMESTAMP" if kinds == set(pg.MOMENTS) else None
+
+
+def _with_literals(target: str, literals: Sequence[Value]) -> str | None:
+    """Widen a type to what constants need that stand beside its values."""
+    if not target:
+        return _common([replace(value, constant=None) for value in literals]) or pg.NULL
+    for value in literals:
+        if value.kind == "VARCHAR":
+            continue  # read as the type
+        if base_type(target) in pg.INTEGERS and isinstance(value.constant, int):
+            low, high = pg.ends(target)
+            fits = low <= value.constant <= high
+            found = target if fits else _common([Value("", target), Value("", value.type)])
+        else:
+            found = _common([Value("", target), Value("", value.type)])
+        if found is None:
+            return None
+        target = found
+    return target
+
+
+def _converted(value: Value, type_: str) -> Value | None:
+    """Widen a value to a type, as far as that cannot fail on any row."""
+    if value.type == type_ and not value.is_literal:
+        return value
+    if value.type == pg.NULL:
+        name = pg.sql_type(type_)
+        return value if name is None else Value(f"CAST(NULL AS {name})", type_)
+    if value.is_literal:
+        if value.kind == "VARCHAR" and type_ == "VARCHAR":
+            return replace(value, constant=None)
+        return _constant(value, type_)
+    widened = {*pg.INTEGERS, "DECIMAL", "DOUBLE", "FLOAT"}
+    numbers = value.kind in widened and base_type(type_) in widened - {"FLOAT"}
+    moments = value.kind == "DATE" and type_ == "TIMESTAMP"
+    return pg.cast(value, type_) if numbers or moments else None
+
+
+def _constant(value: Value, type_: str) -> Value | None:
+    digits = str(value.constant).strip().lstrip("+-")
+    if base_type(type_) in pg.INTEGERS and value.kind == "VARCHAR" and not digits.isdigit():
+        return None  # read as a number, and rounded: nobody means that
+    try:
+        text = pg.constant(value.constant, type_)
+    except KeyError:
+        return None
+    return None if text is None else Value(text, type_)
+
+
+def _wider_integer(one: Value, two: Value) -> str:
+    return max(one.type, two.type, key=pg.INTEGERS.index)
+
+
+def _as_decimal(value: Value) -> tuple[int, int]:
+    if value.kind == "DECIMAL":
+        return pg.width_and_scale(value.type)
+    return pg.DIGITS[value.kind], 0
+
+
+def _wide_decimal(found: Sequence[tuple[int, int]]) -> str | None:
+    scale = max(scale for _, scale in found)
+    whole = max(width - scale for width, scale in found)
+    return f"DECIMAL({whole + scale},{scale})" if whole + scale <= pg.MOST_DIGITS else None
+
+
+def _decimal_result(sign: str, one: tuple[int, int], two: tuple[int, int]) -> str | None:
+    """Name the type that DuckDB gives a sum or product of decimals."""
+    narrow = False
+    if sign == "*":
+        width, scale = one[0] + two[0], one[1] + two[1]
+        narrow = max(one[0], two[0]) <= 18 and scale < 18
+    elif sign in "+-":
+        scale = max(one[1], two[1])
+        width = max(one[0] - one[1], two[0] - two[1]) + scale + 1
+    else:
+        return None
+    if scale > pg.MOST_DIGITS:
+        return None
+    return f"DECIMAL({min(width, 18 if narrow else pg.MOST_DIGITS)},{scale})"
+
+
+def _family(type_: str) -> str:
+    return "DECIMAL" if type_.startswith("DECIMAL(") else type_
+
+
+def _list(values: Sequence[Value]) -> str:
+    return ", ".join(value.kind for value in values)
+
+
+def _called(node: exp.Expr) -> str:
+    return node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__.lower()
+
+
+def _refused(what: str, why: str) -> QueryRefused:
+    return QueryRefused(
+        f"{what} is not available over private rows of a PostgreSQL database: {why}",
+        code="expression_not_allowed",
+        hint="Compute it over released rows, or have the owner add a column or view that holds it; "
+        "docs/engines/postgresql.md lists what is available.",
+    )
+
+
+_SIGNS: Final[dict[type[exp.Expr], str]] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.IntDiv: "//",
+    exp.Mod: "%",
+}
+_WHOLE: Final[dict[type[exp.Expr], str]] = {
+    exp.Floor: "floor",
+    exp.Ceil: "ceil",
+    exp.Round: "round",
+    exp.Trunc: "trunc",
+}
+_Rule = Callable[[RowExpressions, exp.Expr], Value]
+_RULES: Final[dict[type[exp.Expr], _Rule]] = {
+    exp.Column: RowExpressions.column,
+    exp.Literal: RowExpressions.literal,
+    exp.Boolean: RowExpressions.boolean,
+    exp.Null: RowExpressions.null,
+    exp.Paren: RowExpressions.paren,
+    exp.And: RowExpressions.connective,
+    exp.Or: RowExpressions.connective,
+    exp.Not: RowExpressions.negation,
+    exp.Is: RowExpressions.is_,
+    exp.NullSafeEQ: RowExpressions.null_safe,
+    exp.NullSafeNEQ: RowExpressions.null_safe,
+    exp.Between: RowExpressions.between,
+    exp.In: RowExpressions.among,
+    exp.Case: RowExpressions.case,
+    exp.If: RowExpressions.if_,
+    exp.Coalesce: RowExpressions.coalesce,
+    exp.Nullif: RowExpressions.nullif,
+    exp.Greatest: RowExpressions.extreme,
+    exp.Least: RowExpressions.extreme,
+    exp.Neg: RowExpressions.negative,
+    exp.Abs: RowExpressions.absolute,
+    exp.Sign: RowExpressions.sign,
+    exp.Log: RowExpressions.logarithm,
+    exp.IsNan: RowExpressions.is_nan,
+    exp.Cast: RowExpressions.cast,
+    exp.TryCast: RowExpressions.cast,
+    exp.Length: RowExpressions.length,
+    exp.Substring: RowExpressions.substring,
+    exp.Left: RowExpressions.side,
+    exp.Right: RowExpressions.side,
+    exp.Trim: RowExpressions.trim,
+    exp.Like: RowExpressions.like,
+    exp.Contains: RowExpressions.contains,
+    exp.StartsWith: RowExpressions.starts_with,
+    exp.DPipe: RowExpressions.joined,
+    exp.Concat: RowExpressions.concat,
+    exp.Extract: RowExpressions.extract,
+    exp.TimestampTrunc: RowExpressions.truncated,
+    exp.DateTrunc: RowExpressions.truncated,
+    exp.DateDiff: RowExpressions.difference,
+    **dict.fromkeys(_COMPARISONS, RowExpressions.comparison),
+    **dict.fromkeys(_SIGNS, RowExpressions.arithmetic),
+    **dict.fromkeys(_WHOLE, RowExpressions.whole),
+    **dict.fromkeys(_OF_DOUBLE, RowExpressions.of_double),
+    **dict.fromkeys(_PARTS, RowExpressions.part),
+}

@@ -1,0 +1,345 @@
+# ruff: noqa: E501
+"""A PostgreSQL database end to end: what is asked, what is refused, and what is never shown."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+from postgres import Server
+from postgresql_world import PASSWORD, READER, PostgreSQLWorld
+from support import ANALYST, policy
+from worlds import DuckDBWorld, small_tables
+
+import dpsql
+from dpsql.engines.postgresql import PostgreSQLEngine
+from dpsql.engines.postgresql_catalog import check_server
+from dpsql.errors import InterfaceError
+from dpsql.interfaces.cli import cli
+from dpsql.policy.conformance import check_policy
+
+pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
+
+
+@pytest.fixture(scope="module")
+def world(postgres_server: Server) -> Iterator[PostgreSQLWorld]:
+    """The small world on a server."""
+    world = PostgreSQLWorld(postgres_server, f"asked_{os.getpid()}")
+    world.engine(small_tables())
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def connection(world: PostgreSQLWorld, tmp_path: Path) -> Iterator[dpsql.Connection]:
+    """A connection by the database's URL."""
+    with dpsql.connect(world.url, policy(), tmp_path / "budget.db", ANALYST) as opened:
+        yield opened
+
+
+QUESTIONS = (
+    "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k ORDER BY k",
+    "SELECT c, count(*), sum(n), avg(x) FROM visits GROUP BY c ORDER BY c",
+    "SELECT k, median(n) FROM visits GROUP BY k ORDER BY k",
+    "SELECT DISTINCT s FROM visits ORDER BY s",
+    "SELECT s.name, count(DISTINCT v.uid) FROM visits v JOIN shops s ON v.k = s.k GROUP BY 1 ORDER BY 1",
+    "SELECT date_trunc('month', ts) AS m, count(*) FROM visits WHERE n > 3 GROUP BY 1 ORDER BY 1",
+    "SELECT d, count(DISTINCT uid) FROM visits GROUP BY d ORDER BY d",
+    "SELECT amount, count(*) FROM visits GROUP BY amount ORDER BY amount",
+    "SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY n DESC, k LIMIT 3",
+    "SELECT n FROM (SELECT uid, count(*) AS n FROM visits GROUP BY uid) GROUP BY n ORDER BY n",
+    "SELECT name, size FROM shops ORDER BY name",
+)
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.few(100)
+@pytest.mark.parametrize("sql", QUESTIONS)
+def test_answers_without_noise_are_those_of_duckdb(
+    sql: str, connection: dpsql.Connection, tmp_path: Path
+) -> None:
+    reference = DuckDBWorld()
+    engine = reference.engine(small_tables())
+    with dpsql.connect(engine, policy(), tmp_path / "other.db", ANALYST) as other:
+        options: dict[str, Any] = {"max_groups_contributed": 60, "max_rows_contributed": 100}
+        if "shops ORDER" in sql or "median" in sql:
+            options = {}
+        expected, found = (each.sql(sql, **options) for each in (other, connection))
+    if "median" not in sql:  # drawn
+        assert found.fetchall() == expected.fetchall()
+    assert (found.columns, found.types) == (expected.columns, expected.types)
+    assert found.cost.reserved == expected.cost.reserved
+    reference.close()
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        ("SELECT upper(s), count(*) FROM visits GROUP BY 1", "upper is not available"),
+        ("SELECT count(*) FROM visits WHERE s ILIKE 'A%'", "ilike is not available"),
+        ("SELECT k, sum(pow(n, 2)) FROM visits GROUP BY k", "pow"),
+        ("SELECT count(*) FROM visits WHERE CAST(s AS DATE) > DATE '2024-01-01'", "CAST"),
+        ("SELECT ts - TIMESTAMP '2024-01-01' AS t, count(*) FROM visits GROUP BY 1", "TIMESTAMP"),
+    ],
+)
+def test_what_the_server_has_no_equal_of_is_refused_for_nothing(
+    sql: str, named: str, connection: dpsql.Connection
+) -> None:
+    before = repr(connection.budget())
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        connection.sql(sql)
+    assert refused.value.code in ("expression_not_allowed", "bounds_missing", "unbounded")
+    assert named in str(refused.value) or refused.value.code != "expression_not_allowed"
+    assert "PostgreSQL" in str(refused.value) or refused.value.code != "expression_not_allowed"
+    assert repr(connection.budget()) == before
+
+
+def test_what_fails_on_the_twin_is_refused_as_everywhere(connection: dpsql.Connection) -> None:
+    with pytest.raises(dpsql.UnknownName) as refused:
+        connection.sql("SELECT nothing, count(*) FROM visits GROUP BY 1")
+    assert "PostgreSQL" not in str(refused.value)
+    with pytest.raises(dpsql.QueryRefused) as no_view:
+        connection.sql(
+            "CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2024-01-01', steps = 10) "
+            "AS SELECT k, count(*) FROM visits GROUP BY k"
+        )
+    assert no_view.value.code == "no_view"
+
+
+def test_a_server_has_no_ledger_beside_it(world: PostgreSQLWorld) -> None:
+    with pytest.raises(InterfaceError) as raised:
+        dpsql.connect(world.url, policy(), analyst=ANALYST)
+    assert raised.value.code == "ledger_not_given"
+    assert PASSWORD not in str(raised.value)
+
+
+def test_passwords_are_never_shown(world: PostgreSQLWorld, connection: dpsql.Connection) -> None:
+    engine = PostgreSQLEngine(world.url)
+    shown = [repr(engine), repr(connection), str(engine), str(connection.explain(QUESTIONS[0]))]
+    engine.close()
+    for url in (
+        world.url.replace(PASSWORD, "wrong-password"),
+        "postgresql://a:wrong-password@[::1",
+    ):
+        with pytest.raises(InterfaceError) as raised:
+            PostgreSQLEngine(url)
+        assert raised.value.code == "server_unreachable"
+        error: BaseException | None = raised.value
+        while error is not None:
+            shown.append(f"{error!r} {error}")
+            error = error.__cause__ or error.__context__
+    assert all(PASSWORD not in text and "wrong-password" not in text for text in shown)
+
+
+# -- least privilege -------------------------------------------------------------------------------
+
+GRANTS: Mapping[str, tuple[str, str, str]] = {
+    "it is a superuser": (f"ALTER ROLE {READER} SUPERUSER", f"ALTER ROLE {READER} NOSUPERUSER", "superuser"),
+    "it creates roles": (f"ALTER ROLE {READER} CREATEROLE", f"ALTER ROLE {READER} NOCREATEROLE", "roles"),
+    "it writes a table": (
+        f"GRANT INSERT ON visits TO {READER}", f"REVOKE INSERT ON visits FROM {READER}", "visits"
+    ),
+    "it writes a column": (
+        f"GRANT UPDATE (n) ON visits TO {READER}", f"REVOKE UPDATE (n) ON visits FROM {READER}", "visits"
+    ),
+    "it creates tables": (
+        f"GRANT CREATE ON SCHEMA public TO {READER}", f"REVOKE CREATE ON SCHEMA public FROM {READER}", "public"
+    ),
+    "it reads files": (
+        f"GRANT pg_read_server_files TO {READER}", f"REVOKE pg_read_server_files FROM {READER}", "files"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.few(100)
+@pytest.mark.parametrize("why", GRANTS)
+def test_a_role_that_can_do_more_than_read_is_refused(
+    why: str, world: PostgreSQLWorld, tmp_path: Path
+) -> None:
+    grant, revoke, word = GRANTS[why]
+    world.run(grant)
+    try:
+        with pytest.raises(InterfaceError) as raised:
+            dpsql.connect(world.url, policy(), tmp_path / "budget.db", ANALYST)
+    finally:
+        world.run(revoke)
+    assert raised.value.code == "server_privileges"
+    assert word in str(raised.value)
+
+
+def test_a_role_without_temporary_tables_is_refused(world: PostgreSQLWorld, tmp_path: Path) -> None:
+    database = world.url.rpartition("/")[2]
+    world.run(f"REVOKE TEMP ON DATABASE {database} FROM PUBLIC")
+    try:
+        with pytest.raises(InterfaceError, match="GRANT TEMP"):
+            dpsql.connect(world.url, policy(), tmp_path / "budget.db", ANALYST)
+    finally:
+        world.run(f"GRANT TEMP ON DATABASE {database} TO PUBLIC")
+
+
+# -- tables and views ------------------------------------------------------------------------------
+
+SETUP = (
+    "CREATE DOMAIN small AS INTEGER CHECK (VALUE < 10)",
+    "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+    "CREATE COLLATION careless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    "CREATE SCHEMA mart",
+    f"GRANT USAGE ON SCHEMA mart TO {READER}",
+    'CREATE TABLE mart.odd (uid BIGINT, "Uid" INT, a small, m mood, t TEXT COLLATE careless, n NUMERIC,'
+    " arr INT[], b BYTEA, j JSON, ok NUMERIC(9,2), ch CHAR(3), iv INTERVAL, hidden INT)",
+    f"GRANT SELECT (uid, \"Uid\", a, m, t, n, arr, b, j, ok, ch, iv) ON mart.odd TO {READER}",
+    "CREATE VIEW plain AS SELECT uid, k, n FROM visits WHERE k >= 0".replace("uid", '"Uid" AS uid'),
+    "CREATE VIEW chance AS SELECT \"Uid\" AS uid, random() AS r FROM visits",
+    "CREATE VIEW failing AS SELECT \"Uid\" AS uid, n / k AS r FROM visits",
+    "CREATE VIEW parsed AS SELECT \"Uid\" AS uid, CAST(s AS INTEGER) AS r FROM visits",
+    "CREATE VIEW who AS SELECT \"Uid\" AS uid FROM visits WHERE s = CURRENT_USER",
+    "CREATE VIEW counted AS SELECT \"Uid\" AS uid, count(*) AS n FROM visits GROUP BY 1",
+    "CREATE VIEW above AS SELECT * FROM failing",
+    "CREATE TABLE secured (uid BIGINT, k INT)",
+    "ALTER TABLE secured ENABLE ROW LEVEL SECURITY",
+    "CREATE TABLE parts (uid BIGINT, k INT) PARTITION BY RANGE (k)",
+    "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+    "CREATE TABLE unseen (uid BIGINT)",
+    *(
+        f"GRANT SELECT ON {name} TO {READER}"
+        for name in ("plain", "chance", "failing", "parsed", "who", "counted", "above", "secured", "parts")
+    ),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def odd(postgres_server: Server) -> Iterator[PostgreSQLEngine]:
+    """An engine over tables and views of all kinds."""
+    world = PostgreSQLWorld(postgres_server, f"odd_{os.getpid()}")
+    world.engine(small_tables())
+    for statement in SETUP:
+        world.run(statement)
+    engine = PostgreSQLEngine(world.url)
+    yield engine
+    engine.close()
+    world.close()
+
+
+def test_columns_without_an_equal_are_left_out_with_the_reason(odd: PostgreSQLEngine) -> None:
+    table = odd.schema()["mart.odd"]
+    assert [(c.name, c.type) for c in table.columns] == [("uid", "BIGINT"), ("ok", "DECIMAL(9,2)")]
+    reasons = {left.name: left.reason for left in table.left_out}
+    assert set(reasons) == {"Uid", "a", "m", "t", "n", "arr", "b", "j", "ch", "iv", "hidden"}
+    assert "case of letters" in reasons["Uid"]
+    assert "collation" in reasons["t"]
+    assert "may not read" in reasons["hidden"]
+
+
+def test_views_that_could_fail_or_change_are_refused(odd: PostgreSQLEngine) -> None:
+    schema = odd.schema()
+    refused = {
+        name: odd.definition(schema[name].name).refusal
+        for name in ("plain", "chance", "failing", "parsed", "who", "counted", "above", "visits")
+    }
+    assert {name for name, reason in refused.items() if reason is None} == {"plain", "visits"}
+    assert schema["plain"].is_view
+
+
+def test_tables_that_are_not_one_set_of_rows_are_refused(odd: PostgreSQLEngine) -> None:
+    schema = odd.schema()
+    assert schema["secured"].unreadable is not None
+    assert "row-level security" in schema["secured"].unreadable.reason
+    assert schema["parts"].unreadable is None
+    assert schema["unseen"].unreadable is not None  # nothing of it may be read
+    assert "parts_1" not in schema
+
+
+def test_a_policy_on_such_a_table_is_refused(odd: PostgreSQLEngine) -> None:
+    findings = check_policy(policy(), odd.schema(), odd.definition)
+    assert [f for f in findings if f.level == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "number", "encoding"),
+    [
+        ("PostgreSQL 14.2 on x86_64-pc-linux-gnu, compiled by gcc", 140002, "UTF8"),
+        ("PostgreSQL 15.1 on x86_64-pc-linux-gnu, compiled by gcc", 150001, "SQL_ASCII"),
+        ("PostgreSQL 8.0.2 on i686-pc-linux-gnu, Redshift 1.0.1", 80002, "UTF8"),
+        ("PostgreSQL 15.2-YB-2.25 on x86_64-pc-linux-gnu", 150002, "UTF8"),
+        ("CockroachDB CCL v23.1 (x86_64-pc-linux-gnu)", 150000, "UTF8"),
+        ("PostgreSQL 15.1 (Greenplum Database 7.0) on x86_64", 150001, "UTF8"),
+    ],
+)
+def test_other_servers_are_refused(version: str, number: int, encoding: str) -> None:
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        return [(version, number, encoding, "db", "me")]
+
+    with pytest.raises(InterfaceError) as raised:
+        check_server(ask)
+    assert raised.value.code == "server_unsupported"
+
+
+@pytest.mark.parametrize("extra", ["", " (Debian 15.1-1)"])
+def test_postgresql_itself_is_served(extra: str) -> None:
+    version = f"PostgreSQL 15.1{extra} on x86_64-pc-linux-gnu, compiled by gcc"
+    assert check_server(lambda sql: [(version, 150001, "UTF8", "db", "me")]) == "db"
+
+
+# -- commands --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(world: PostgreSQLWorld, tmp_path: Path) -> Callable[..., str]:
+    """Runs a command; returns what it printed."""
+
+    def run(*arguments: str) -> str:
+        done = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
+        assert PASSWORD not in done.output
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    return run
+
+
+def test_a_policy_is_drafted_checked_and_asked(
+    run: Callable[..., str], world: PostgreSQLWorld, tmp_path: Path
+) -> None:
+    target, ledger = str(tmp_path / "drafted.yaml"), str(tmp_path / "budget.db")
+    drafted = [
+        "--no-ask",
+        "--only",
+        "visits",
+        "--unit",
+        "visits.Uid=person",
+        "--account",
+        "ana=50,1e-6",
+    ]
+    run("init", world.url, "-o", target, *drafted)
+    text = Path(target).read_text()
+    assert PASSWORD not in text
+    Path(target).write_text(text + f"\nledger: {ledger}\n" if "ledger:" not in text else text)
+    assert "visits" in text
+    run("check", "-d", world.url, "-p", target)
+    asked = ["SELECT k, count(*) AS n FROM visits GROUP BY k", "-d", world.url, "-p", target]
+    asked += ["-l", ledger, "-a", "ana", "--epsilon", "1", "-f", "json"]
+    found = json.loads(run("query", *asked))
+    assert found
+
+
+def test_the_owner_sees_what_does_not_answer() -> None:
+    done = CliRunner().invoke(cli, ["check", "-d", "postgresql://a:hidden-word@127.0.0.1:1/b"])
+    assert done.exit_code != 0
+    assert "hidden-word" not in done.output
+
+
+def test_no_session_is_left_behind(world: PostgreSQLWorld, tmp_path: Path) -> None:
+    with dpsql.connect(world.url, policy(), tmp_path / "budget.db", ANALYST) as opened:
+        for sql in QUESTIONS[:3]:
+            opened.sql(sql)
+    database = world.url.rpartition("/")[2]
+    with psycopg.connect(world._server.url("postgres"), autocommit=True) as owner:
+        left = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND usename = %s"
+        found = owner.execute(left, [database, READER]).fetchone()
+    assert found is not None
+    assert found[0] <= 4  # those of the world's own engine
