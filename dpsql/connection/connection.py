@@ -250,10 +250,11 @@ def connect(
 ) -> Connection:
     """Open a connection for one analyst.
 
-    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's
-    database, the ``sc://`` URL of a Spark Connect server, a Spark session, or an engine the owner
-    has filled. ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
-    ``postgresql://`` URL of one; None for a connection that can explain and do nothing else. Left
+    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's database,
+    the ``sc://`` URL of a Spark Connect server, a Spark session, or an engine the owner has filled.
+    ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if
+    missing, or the ``postgresql://`` URL of one; None for a connection that can explain and do
+    nothing else. Left
     out, it is the one that the policies file names, or ``clinic.budget.db`` beside
     ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
     ``analyst``: an account of the policy. ``session``: the name of an account of its own below the
