@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEMO := $(VENV)/.ready-demo
 READY_ENGINES := $(VENV)/.ready-engines
+READY_TOOLS := $(VENV)/.ready-tools
 
 comma := ,
 
-.PHONY: demo test lint types slow check attack bench utility robust session coverage ledger-bench
-.PHONY: engines tpch peers pictures dist clean
+.PHONY: demo test lint types slow tools check attack bench utility robust session coverage ledger-bench
+.PHONY: engines tpch scale peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY_DEMO)
@@ -35,6 +36,11 @@ engines: $(READY_ENGINES)
 slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow
 
+# What other people draw and ask with: altair, great_tables, ibis, JupySQL, marimo.
+tools: $(READY_TOOLS)
+	$(BIN)/python -m pytest -n 2 -q -m slow tests/interfaces/test_foreign_tools.py \
+	  tests/connection/test_jupysql.py
+
 check: lint types test slow
 
 # The standing attacker at length: random statements on databases that differ in one unit.
@@ -48,6 +54,11 @@ bench: $(READY)
 # What one publication is worth: groups released and their error, sampling against weighting.
 utility: $(READY)
 	$(BIN)/python benchmarks/utility.py
+
+# What 1M, 10M and 100M rows of Parquet cost on two cores with 4 GB. Needs Linux and 2 GB of disk,
+# below the system's temporary directory. Writes benchmarks/results/, docs/scale.md.
+scale: $(READY)
+	$(BIN)/python benchmarks/scale.py
 
 # How often what a reader is told holds of the true values, what bounding leaves out included.
 coverage: $(READY)
@@ -106,7 +117,11 @@ $(READY): pyproject.toml
 	touch $(READY_DEMO) $@
 
 $(READY_ENGINES): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev$(comma)spark]'
+	$(call set_up,dev$(comma)spark)
+	touch $@
+
+$(READY_TOOLS): $(READY)
+	$(call set_up,dev$(comma)tools)
 	touch $@
 
 clean:

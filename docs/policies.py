@@ -27,6 +27,7 @@ defaults: # what a query uses unless it says otherwise
   max_groups_contributed: 4 # most patients are seen in few wards
   max_rows_contributed: 10
   min_units_per_group: 20 # groups of fewer patients are left out
+  max_age: 30 days # older answers are asked anew, and paid for again
 
 maxima: # no query may ask for more
   epsilon: 2
@@ -52,13 +53,16 @@ views: # answers that are kept up to date
 tables:
   patients:
     privacy_unit: { name: patient, column: id }
+    rows_per_unit: 1 # nobody is in two rows: questions take no larger bounds
     columns:
       born: { lower: 1900, upper: 2030 }
       sex: { domain: [f, m, x] } # all are answered, even those without rows
   visits:
     privacy_unit: { name: patient, column: patient_id } # joins with patients
     time: { column: seen_at, zone: Europe/Berlin } # views count their steps by it
+    defaults: { max_rows_contributed: 3, max_age: 1 day } # of questions that read this table
     columns:
+      clinic: { one_per_unit: true } # a patient goes to one of them, and counts in one group
       ward: { domain: [eyes, ears, heart] }
       cost: { lower: 0, upper: 2000 } # higher costs count as 2000
   calls: # who called on one day is protected, and not all that somebody did over the years
@@ -146,6 +150,7 @@ SECTIONS = {
     "Per": "`tables.NAME.privacy_unit.per`",
     "Time": "`tables.NAME.time`",
     "Column": "`tables.NAME.columns.NAME`",
+    "TableDefaults": "`tables.NAME.defaults`",
 }
 
 

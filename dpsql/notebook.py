@@ -77,7 +77,9 @@ def _parameters(method: _Method) -> _Method:
     """Add the privacy parameters of a connection or of one query."""
     for spec in reversed(tuple(PARAMETERS.values())):
         attributes: dict[str, Any] = {"type": spec.type}
-        if spec.words:
+        if spec.period:
+            attributes = {"metavar": "PERIOD"}
+        elif spec.words:
             attributes = {"metavar": "|".join(spec.words)}
         elif spec.unlimited:
             attributes = {"metavar": "N|unlimited|auto", "type": _groups}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.mechanisms.cascade import GroupWeights, Integers64, UnitSizes
+from dpsql.mechanisms.cascade import UnitSizes
+from dpsql.mechanisms.naming import GroupWeights, Integers64
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights
 
 
@@ -47,15 +48,14 @@ def _weighed(
     units: NDArray[np.int64], keys: NDArray[np.int64], weights: Weights, minimum: int
 ) -> GroupWeights:
     if len(units) == 0:
-        return GroupWeights(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return GroupWeights(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_))
     _, unit, sizes = np.unique(units, return_inverse=True, return_counts=True)
     each, which = np.unique(sizes, return_inverse=True)
     weight = weights.of(each)[which][unit]
     ids, group, members = np.unique(keys, return_inverse=True, return_counts=True)
     total = np.zeros(len(ids), np.int64)
     np.add.at(total, group, weight)
-    enough = members >= minimum
-    return GroupWeights(ids[enough], total[enough])
+    return GroupWeights(ids, total, members >= minimum)
 
 
 def whole(steps: NDArray[np.float64]) -> NDArray[np.float64]:

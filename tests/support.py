@@ -70,8 +70,9 @@ POLICY_TABLES = {
 }
 
 
-USUAL = Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10)
-NO_NUMBER = Parameters(epsilon=5.0, delta=1e-6)
+# What tests about other things are not to pay for, is not looked at.
+USUAL = Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10, left_out_share=0.0)
+NO_NUMBER = Parameters(epsilon=5.0, delta=1e-6, left_out_share=0.0)
 """Defaults by which a question decides for itself in how many groups a unit counts."""
 
 
@@ -149,7 +150,7 @@ def plays_policy(upper: float) -> Policy:
     unit, time = PrivacyUnit("person", "uid"), TimeColumn("played_at")
     return Policy(
         "plays",
-        defaults=Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=2),
+        defaults=Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=2, left_out_share=0.0),
         accounts={ANALYST: AccountPolicy(ANALYST, 100.0, 1e-3)},
         tables={"plays": TablePolicy("plays", unit, columns, time=time)},
     )

@@ -21,6 +21,7 @@ from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOutRelease
 
 LEFT_OUT_CONFIDENCE: Final = 0.95
+_PERCENT = 0.01
 _CLOSE = 0.2  # the widest interval of which both ends are told
 
 
@@ -318,7 +319,12 @@ def left_out_words(found: LeftOutPart) -> str:
         return _clamped_words(of, found, f"about {share} ({low} to {high})")
     if found.low <= 0.0 and found.high >= 1.0:
         return f"How much of the {of} {limits} left out cannot be told from so little budget."
-    if found.high <= 0.0:
+    if found.at_least and found.low < _PERCENT:
+        text = (
+            f"By estimate {share} of the {of} {were} left out by {limits}, units that may have "
+            "lost very much apart"
+        )
+    elif found.high <= 0.0:
         text = f"By estimate, none of the {of} {were} left out by {limits}"
     elif found.at_least:
         text = f"At least {low} of the {of} {were} left out by {limits} (by estimate {share})"

@@ -329,7 +329,7 @@ def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
     brief = appearance_if_brief(plan)
     if brief is not None:
         text += (
-            f"; where nearly all of the first round are large, the last is cut short, and it takes "
+            f"; where the second round names few more than the first, it is the last, and it takes "
             f"{_up(brief.half)} and {_up(brief.surely)}"
         )
     return f"{text}."

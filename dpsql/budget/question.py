@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from dpsql.core.periods import Period
 from dpsql.ir.plan import BlockPlan, PreparedLook, PrivacyPlan
 from dpsql.policy.parameters import PARAMETER_NAMES, AutomaticGroups, Parameters
 from dpsql.sql.syntax.placeholders import PlaceholderValues
@@ -153,7 +154,7 @@ def _block(plan: BlockPlan) -> dict[str, Any]:
 def _logged(parameters: Parameters, name: str) -> object:
     """Return the value of a privacy parameter to keep: a number, a word, None for unlimited."""
     value = getattr(parameters, name)
-    return str(value) if isinstance(value, AutomaticGroups) else value
+    return str(value) if isinstance(value, AutomaticGroups | Period) else value
 
 
 def _read_blocks(blocks: list[object]) -> Iterator[AskedBlock]:

@@ -21,14 +21,16 @@ from dpsql.accuracy.left_out import LookEvidence
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.payer import delta_buys
 from dpsql.budget.question import look_record, plan_record
+from dpsql.connection.ages import ANY_AGE, AgeLimit, KeptReleases
 from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
-from dpsql.ir.plan import BlockPlan, PreparedLook
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
+from dpsql.pipeline.exact import ExactBlock, ExactLook
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.read import read_exact, read_look
@@ -76,6 +78,11 @@ class _Charges:
     question: Charge
     looks: tuple[tuple[PreparedLook, Charge], ...]
 
+    @property
+    def all(self) -> tuple[Charge, ...]:
+        """All of them, the question's first."""
+        return self.question, *(charge for _, charge in self.looks)
+
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
@@ -104,10 +111,9 @@ class Answerer:
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, account, self.tails, trace)
         self.source: EntropySource = OSEntropy()
-        self.releases = StoredReleases(
-            self.paying_ledger, self.payer.analyst, self.preparer, self.tails.keys
-        )
-        self.finer = FinerReleases(self.paying_ledger, self.payer.analyst)
+        self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
+        self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
+        self.finer = FinerReleases(self.kept)
         if ledger is not None:
             self.tails.public.views = lambda: self.views
         self._views: Views | None = None
@@ -150,21 +156,21 @@ class Answerer:
             return self._answered(prepared, self._columns_alone(prepared), began)
         if not prepared.blocks:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
-        fresh = question.fresh or prepared.fresh
-        stored = None if fresh else self.releases.given(prepared)
+        fresh, limit = question.fresh or prepared.fresh, self.kept.limit(prepared.max_age)
+        stored = None if fresh else self.releases.given(prepared, limit)
         if stored is not None:
-            result = self.present_stored(prepared, question, stored)
+            result = self.present_stored(prepared, question, stored, limit)
             return self._answered(prepared, result, began)
         if prepared.only_released:
-            return self._answered(prepared, self._following(prepared, fresh=fresh), began)
+            return self._answered(prepared, self._following(prepared, limit, fresh=fresh), began)
         alone = fresh and prepared.combine is not Combining.ALL
-        together = None if alone else self._together(prepared, question)
-        known = self._known_looks(prepared.looks)
-        charges = self._reserve(prepared, question, known)
+        together = None if alone else self._together(prepared, question, limit)
+        known = self._known_looks(prepared.looks, limit)
+        charges = self._reserve(prepared, question, known, limit)
         found = self._read_and_release(prepared, charges, alone=alone)
         if isinstance(found, _Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
-            error = self._failed(charges.question, found)
+            error = self._failed(charges.all, found)
             _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
             raise error
         cost = self._settle(prepared, charges, found)
@@ -178,33 +184,41 @@ class Answerer:
         explanation = self._explained(prepared)
         if self._ledger is None or not prepared.blocks:
             return explanation
-        known = self._known_looks(prepared.looks)
+        limit = self.kept.limit(prepared.max_age)
+        known = self._known_looks(prepared.looks, limit)
         if known:
             unknown = [look for look in prepared.looks if look.fingerprint not in known]
             losses = [look.look.noise.loss for look in unknown]
             reserved = sum(losses, prepared.plan.reserved)
             epsilon = prepared.plan.epsilon(reserved)
             explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
-        stored = None if prepared.fresh else self.releases.given(prepared)
+        stored = None if prepared.fresh else self.releases.given(prepared, limit)
         if stored is not None:
             explanation = replace(explanation, answered=stored.settled)
         else:
-            explanation = self._offering(explanation, prepared)
+            outdated = None if prepared.fresh else self.releases.given(prepared, ANY_AGE)
+            if outdated is not None:
+                explanation = replace(
+                    explanation, outdated=outdated.settled, max_age=str(limit.age)
+                )
+            explanation = self._offering(explanation, prepared, limit)
         noises = [
             [block.noise for block in release.blocks if block.noise is not None]
-            for release in self._joined_by_new(prepared, stored)
+            for release in self._joined_by_new(prepared, stored, limit)
         ]
         return with_earlier(explanation, prepared.plan.blocks, noises)
 
-    def _offering(self, explanation: Explanation, prepared: Prepared) -> Explanation:
+    def _offering(
+        self, explanation: Explanation, prepared: Prepared, limit: AgeLimit
+    ) -> Explanation:
         """Add to an explanation what would follow from finer releases, for nothing."""
-        found = None if prepared.fresh else self.finer.following(prepared)
+        found = None if prepared.fresh else self.finer.following(prepared, limit)
         plans = [] if found is None else [each.block.plan for each in found.blocks]
         settled = None if found is None else found.settled
         return with_following(explanation, settled, plans, only=prepared.only_released)
 
     def _joined_by_new(
-        self, prepared: Prepared, stored: StoredRelease | None
+        self, prepared: Prepared, stored: StoredRelease | None, limit: AgeLimit
     ) -> tuple[StoredRelease, ...]:
         """List what a new release would be put together with, were it asked for with ``combine``.
 
@@ -215,7 +229,7 @@ class Answerer:
             if prepared.fresh:
                 return ()
             combine = Combining.ALL
-        return self.releases.before(prepared, combine=combine)
+        return self.releases.before(prepared, limit, combine=combine)
 
     def take_looks(
         self, prepared: Prepared, question: Question, asked: Sequence[PreparedLook]
@@ -225,7 +239,7 @@ class Answerer:
         Those that the account has a release of cost nothing. The ledger has the question's text
         with each of the others.
         """
-        known = self._known_looks(asked)
+        known = self._known_looks(asked, self.kept.limit(prepared.max_age))
         self._record_failures()
         record = (question.text, question.values)
         charges = self._reserve_looks(asked, known, *record)
@@ -233,16 +247,20 @@ class Answerer:
             return known, FREE
         found = self._read_looks(charges)
         if isinstance(found, _Failure):
-            error = self._failed(charges[0][1], found)
+            error = self._failed([charge for _, charge in charges], found)
             _logger.error("%s: failed a look, %s", self.payer.path, found.code)
             raise error
         loss = self._settle_looks(charges, found)
         delta = prepared.plan.conversion_delta
         return {**known, **found}, Cost(loss, loss, delta)
 
-    def looks_to_pay(self, asked: Sequence[PreparedLook]) -> tuple[PreparedLook, ...]:
+    def looks_to_pay(
+        self, prepared: Prepared, asked: Sequence[PreparedLook]
+    ) -> tuple[PreparedLook, ...]:
         """List the looks that the account has no release of: all without a ledger."""
-        known = self._known_looks(asked) if self._ledger is not None else {}
+        known: _Looks = {}
+        if self._ledger is not None:
+            known = self._known_looks(asked, self.kept.limit(prepared.max_age))
         missing = {look.fingerprint: look for look in asked if look.fingerprint not in known}
         return tuple(missing.values())
 
@@ -297,15 +315,15 @@ class Answerer:
 
     # -- the steps, in order ------------------------------------------------------------------
 
-    def _together(self, prepared: Prepared, question: Question) -> Together | None:
+    def _together(self, prepared: Prepared, question: Question, limit: AgeLimit) -> Together | None:
         """Find the releases that a new one will be put together with, before it is paid for."""
-        return self.releases.together(question, self.releases.before(prepared))
+        return self.releases.together(question, self.releases.before(prepared, limit))
 
-    def _following(self, prepared: Prepared, *, fresh: bool) -> Result:
+    def _following(self, prepared: Prepared, limit: AgeLimit, *, fresh: bool) -> Result:
         """Answer from what was released before by more keys; refuse what does not follow."""
-        found = None if fresh else self.finer.following(prepared)
+        found = None if fresh else self.finer.following(prepared, limit)
         if found is None:
-            raise nothing_released(fresh=fresh)
+            raise nothing_released(fresh=fresh, aged=limit.age is not None)
         return self._present(prepared, found.blocks, self._cost_of_stored(found.settled))
 
     def _cost_of_stored(self, answered: str) -> Cost:
@@ -324,17 +342,21 @@ class Answerer:
         found = None if drawn is None else self.releases.combined(together.with_new(drawn))
         return (prepared, release.blocks) if found is None else (together.prepared, found)
 
-    def _known_looks(self, looks: Sequence[PreparedLook]) -> dict[str, ReleasedLook]:
+    def _known_looks(
+        self, looks: Sequence[PreparedLook], limit: AgeLimit
+    ) -> dict[str, ReleasedLook]:
         """Find the releases that the account has of looks, which cost nothing."""
         found = {}
         for look in looks:
-            kept = self.paying_ledger().stored(self.payer.analyst, look.fingerprint)
+            kept = self.kept.latest(look.fingerprint, limit)
             known = None if kept is None else decode_look(look, kept.payload)
             if known is not None:
                 found[look.fingerprint] = known
         return found
 
-    def _reserve(self, prepared: Prepared, question: Question, known: _Looks) -> _Charges:
+    def _reserve(
+        self, prepared: Prepared, question: Question, known: _Looks, limit: AgeLimit
+    ) -> _Charges:
         """Charge the worst case, before any private row is read.
 
         Looks that are not known yet go first, as all of their price can be given back: if what is
@@ -348,7 +370,7 @@ class Answerer:
             charge = self._charged(prepared.plan.reserved, prepared.fingerprint, record)
         except BudgetExceeded as error:
             self._give_back(looks)
-            follows = self.finer.following(prepared) is not None
+            follows = self.finer.following(prepared, limit) is not None
             error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
         return _Charges(charge, looks)
@@ -395,12 +417,18 @@ class Answerer:
         self._stopped = None
         run = self._run = self.engine.run(self.policy.limits.seconds)
         released: list[ReleasedBlock] = []
+        looks: dict[str, ReleasedLook] = {}
         try:
             with run:
                 for block in prepared.blocks:
-                    with read_exact(run, block, self._report_progress) as exact:
+                    left = [one for one in charges.looks if one[0].fingerprint not in looks]
+                    beside = _beside(block, left)
+                    with read_exact(run, block, self._report_progress, beside) as exact:
                         released.append(release_block(block, exact, self.source))
-                looks = self._released_looks(run, charges.looks)
+                        if isinstance(exact, ExactBlock):
+                            looks |= self._drawn_looks(exact.looks, left)
+                left = [one for one in charges.looks if one[0].fingerprint not in looks]
+                looks |= self._released_looks(run, left)
                 payload = encode_release(self.tails.keys, released, alone=alone)
                 return _Release(tuple(released), payload, looks)
         except Exception as error:
@@ -422,6 +450,18 @@ class Answerer:
             return _Failure(failure_code(error, expired=run.expired))
         finally:
             self._run = None
+
+    def _drawn_looks(
+        self,
+        exact: Mapping[str, ExactLook],
+        charges: Sequence[tuple[PreparedLook, Charge]],
+    ) -> dict[str, ReleasedLook]:
+        """Draw what comes out of looks that were read beside a block: each with what it costs."""
+        return {
+            look.fingerprint: release_look(look, exact[look.fingerprint], self.source)
+            for look, _ in charges
+            if look.fingerprint in exact
+        }
 
     def _released_looks(
         self, run: Run, charges: Sequence[tuple[PreparedLook, Charge]]
@@ -452,15 +492,19 @@ class Answerer:
         return Cost(paid + looks, loss + looks, prepared.plan.conversion_delta)
 
     def present_stored(
-        self, prepared: Prepared, question: Question, stored: StoredRelease
+        self,
+        prepared: Prepared,
+        question: Question,
+        stored: StoredRelease,
+        limit: AgeLimit = ANY_AGE,
     ) -> Result:
         """Present the answer from a release that was paid for at some time, as it was given then.
 
-        That is together with those before it.
+        That is together with those before it, as far as these are not too old.
         """
         cost = self._cost_of_stored(stored.settled)
-        known = self._known_looks(prepared.looks)
-        earlier = self.releases.before(prepared, stored)
+        known = self._known_looks(prepared.looks, limit)
+        earlier = self.releases.before(prepared, limit, stored)
         together = self.releases.together(question, earlier)
         found = (
             None if together is None else self.releases.combined(together.with_new(stored.blocks))
@@ -524,11 +568,11 @@ class Answerer:
 
     # -- failures -----------------------------------------------------------------------------
 
-    def _failed(self, charge: Charge, failure: _Failure) -> EngineError:
-        """Build what the analyst is told of a failure, once the ledger knows of it."""
+    def _failed(self, charges: Sequence[Charge], failure: _Failure) -> EngineError:
+        """Build what the analyst is told of a failure, once the ledger knows of all its charges."""
         cause = suspending_cause(self.policy, failure.code)
         if cause is not None:
-            self._failures.append((charge, cause))
+            self._failures += [(charge, cause) for charge in charges]
             self._record_failures()
         suspended = None if cause is None else self.payer.analyst
         kept = "What it had reserved stays spent."
@@ -552,6 +596,17 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     if within is None:
         return None
     return f"what is left allows less: {within}. Ask for a larger max_error"
+
+
+def _beside(
+    block: PreparedBlock, charges: Sequence[tuple[PreparedLook, Charge]]
+) -> tuple[PreparedLook, ...]:
+    """List the looks of a block that were charged and can be taken at the rows it is made of."""
+    if not block.plan.shares_rows:
+        return ()
+    charged = {look.fingerprint for look, _ in charges}
+    beside = {one.fingerprint: one for one in block.looks if one.fingerprint in charged}
+    return tuple(beside.values())
 
 
 def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:

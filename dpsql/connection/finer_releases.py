@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dpsql.connection.ages import AgeLimit, KeptReleases
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
-from dpsql.ledger import Ledger
 from dpsql.mechanisms.summation import summed_std
 from dpsql.pipeline.coarser import added_up, may_follow
 from dpsql.pipeline.fingerprint import rows_fingerprint
@@ -32,31 +32,36 @@ class Following:
 class FinerReleases:
     """Finds the releases of one account and its sessions that a question's answer follows from."""
 
-    def __init__(self, ledger: Callable[[], Ledger], analyst: str) -> None:
-        self._ledger = ledger
-        self._analyst = analyst
+    def __init__(self, kept: KeptReleases) -> None:
+        self._kept = kept
 
-    def following(self, prepared: Prepared) -> Following | None:
-        """Answer a question from releases by more keys; None if a block of it follows from none."""
+    def following(self, prepared: Prepared, limit: AgeLimit) -> Following | None:
+        """Answer a question from releases by more keys; None if a block of it follows from none.
+
+        None of them is too old.
+        """
         if not all(may_follow(block.plan.block) for block in prepared.blocks):
             return None
         blocks: list[ReleasedBlock] = []
         for block in prepared.blocks:
-            found = self._nearest(block, series=prepared.combine is not Combining.ALL)
+            series = prepared.combine is not Combining.ALL
+            found = self._nearest(block, limit, series=series)
             if found is None:
                 return None
             blocks.append(found)
         times = [each.block.plan.added.settled for each in blocks if each.block.plan.added]
         return Following(max(times), tuple(blocks)) if blocks else None
 
-    def _nearest(self, block: PreparedBlock, *, series: bool) -> ReleasedBlock | None:
+    def _nearest(
+        self, block: PreparedBlock, limit: AgeLimit, *, series: bool
+    ) -> ReleasedBlock | None:
         """Find what is nearest to the truth, of what follows from several the latest.
 
         That depends on the laws of their noise alone, which are public. In a ``series`` nothing
         before the latest that was asked for afresh is looked at: the rows were others then.
         """
         rows = rows_fingerprint(block.plan.block)
-        kept = self._ledger().stored_on_rows(self._analyst, rows, MAX_FINER)
+        kept = self._kept.on_rows(rows, MAX_FINER, limit)
         found: list[ReleasedBlock] = []
         for each in reversed(kept):
             finer = decode_finer(each.payload)
@@ -69,8 +74,11 @@ class FinerReleases:
         return min(found, key=_noise_of, default=None)
 
 
-def nothing_released(*, fresh: bool) -> QueryRefused:
-    """Build the error for a question that was to be answered from releases alone, and is not."""
+def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:
+    """Build the error for a question that was to be answered from releases alone, and is not.
+
+    ``aged``: it has a maximum age, beyond which nothing was looked for.
+    """
     if fresh:
         return QueryRefused(
             "a fresh answer is none from what was released",
@@ -78,12 +86,15 @@ def nothing_released(*, fresh: bool) -> QueryRefused:
             hint="Leave out fresh, or ask with answer_from = rows.",
         )
     return QueryRefused(
-        "the answer follows from no release that the account holds",
+        f"the answer follows from no release that the account holds{_YOUNG * aged}",
         code="nothing_released",
         hint="Ask with answer_from = rows, and pay for it. What follows: questions that were "
         "answered before, and counts and sums by fewer of the keys of one, all of them with "
         "declared values, over the same rows.",
     )
+
+
+_YOUNG = ", and that max_age allows"
 
 
 def _noise_of(answer: ReleasedBlock) -> float:

@@ -17,9 +17,9 @@ from dpsql.policy.model import Policy, TablePolicy
 from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
-    PARAMETERS,
     Overrides,
     Parameters,
+    parameter_text,
     suggestion,
 )
 from dpsql.policy.resolve import resolve
@@ -37,7 +37,11 @@ def _columns(*names: str, numbers: Collection[str] = ()) -> tuple[Column, ...]:
 BUDGET_COLUMNS: Final = _columns(
     *("account", "quantity", "spent", "remaining", "limit"), numbers=("spent", "remaining", "limit")
 )
-TABLE_COLUMNS: Final = _columns("name", "access", "privacy_unit")
+TABLE_COLUMNS: Final = (
+    *_columns("name", "access", "privacy_unit"),
+    Column("rows_per_unit", "BIGINT"),
+    *_columns("defaults"),
+)
 _EITHER: Final = ("epsilon", "max_error")  # of these the nearer one holds
 PARAMETER_COLUMNS: Final = _columns("parameter", "value", "source", "limit")
 COLUMN_COLUMNS: Final = _columns(
@@ -144,14 +148,27 @@ def table_listing(policy: Policy) -> Listing:
     listed = sorted(
         policy.tables.values(), key=lambda table: (not table.name.in_main, table.name.key)
     )
-    return Listing(TABLE_COLUMNS, [(str(t.name), _access(t), policy.unit_name(t)) for t in listed])
+    rows: list[tuple[object, ...]] = [
+        (str(t.name), _access(t), policy.unit_name(t), t.rows_per_unit, _defaults(t))
+        for t in listed
+    ]
+    return Listing(TABLE_COLUMNS, rows)
 
 
-def all_table_listing(policy: Policy, schema: Schema) -> Listing:
-    """List the tables an analyst may use with their columns, as DuckDB's SHOW ALL TABLES does."""
+def _defaults(table: TablePolicy) -> str | None:
+    """Write the parameters that questions over a table have, unless they say otherwise."""
+    values = ((name, parameter_text(name, value)) for name, value in table.defaults.items())
+    return ", ".join(f"{name} = {text}" for name, text in values) or None
+
+
+def all_table_listing(policy: Policy, schema: Schema, catalog: str) -> Listing:
+    """List the tables an analyst may use with their columns, as DuckDB's SHOW ALL TABLES does.
+
+    ``catalog`` is the database's name, as names of tables may have it in front.
+    """
     rows: list[tuple[object, ...]] = [
         (
-            *(policy.dataset, table.name.schema, table.name.table),
+            *(catalog, table.name.schema, table.name.table),
             *([column.name for column in table.columns], [c.type for c in table.columns]),
             False,
         )
@@ -160,16 +177,16 @@ def all_table_listing(policy: Policy, schema: Schema) -> Listing:
     return Listing(ALL_TABLE_COLUMNS, rows)
 
 
-def database_listing(policy: Policy) -> Listing:
-    """List the one database there is: the policy's data set."""
-    return Listing(DATABASE_COLUMNS, [(policy.dataset,)])
+def database_listing(catalog: str) -> Listing:
+    """List the one database there is, by its name."""
+    return Listing(DATABASE_COLUMNS, [(catalog,)])
 
 
-def schema_listing(policy: Policy) -> Listing:
+def schema_listing(policy: Policy, catalog: str) -> Listing:
     """List the schemas that the policy has tables of, and ``main``, where everybody is."""
     others = {name.schema for name in policy.names if not name.in_main}
     schemas = [MAIN_SCHEMA, *sorted(others)]
-    return Listing(SCHEMA_COLUMNS, [(policy.dataset, schema) for schema in schemas])
+    return Listing(SCHEMA_COLUMNS, [(catalog, schema) for schema in schemas])
 
 
 def table_info_listing(
@@ -266,7 +283,10 @@ def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[obje
     lower = None if known is None or known.lower is None else float(known.lower)
     upper = None if known is None or known.upper is None else float(known.upper)
     domain = None if known is None or known.domain is None else ", ".join(map(_value, known.domain))
-    return column.name, column.type, _role(policy, table, column), lower, upper, domain
+    role = _role(policy, table, column)
+    if known is not None and known.one_per_unit:
+        role += f", one per {policy.unit_name(table)}"
+    return column.name, column.type, role, lower, upper, domain
 
 
 def _value(value: object) -> str:
@@ -292,12 +312,9 @@ def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
 
 
 def _value_text(parameters: Parameters, name: str) -> str:
-    value = getattr(parameters, name)
     if name == "epsilon" and parameters.max_error is not None:
         return "as max_error needs"
-    if value is None:
-        return "none" if PARAMETERS[name].optional else "unlimited"
-    return str(value)
+    return parameter_text(name, getattr(parameters, name))
 
 
 def _limit(policy: Policy, name: str) -> str | None:

@@ -229,11 +229,12 @@ class Statements:
                     self._answerer.views.drop(name)
                 return listings.view_listing(self._answerer.views.all())
             case Show(ShowSubject.ALL_TABLES):
-                return listings.all_table_listing(self._policy, self._answerer.engine.schema())
+                engine = self._answerer.engine
+                return listings.all_table_listing(self._policy, engine.schema(), engine.catalog)
             case Show(ShowSubject.DATABASES):
-                return listings.database_listing(self._policy)
+                return listings.database_listing(self._answerer.engine.catalog)
             case Show(ShowSubject.SCHEMAS):
-                return listings.schema_listing(self._policy)
+                return listings.schema_listing(self._policy, self._answerer.engine.catalog)
             case Describe():
                 return self._columns_of(statement)
         raise AssertionError("every statement has been answered")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.accuracy.combination import MAX_COMBINED, release_noise
-from dpsql.ledger import Ledger, Stored
+from dpsql.connection.ages import AgeLimit, KeptReleases
+from dpsql.ledger import Stored
 from dpsql.pipeline.combine import Release, combine_releases
 from dpsql.pipeline.fingerprint import STATISTIC_DIGITS
 from dpsql.pipeline.key_spelling import KeySpelling
@@ -51,31 +52,31 @@ class StoredReleases:
 
     def __init__(
         self,
-        ledger: Callable[[], Ledger],
-        analyst: str,
+        kept: KeptReleases,
         preparer: Preparer,
         keys: KeySpelling,
     ) -> None:
-        self._ledger = ledger
-        self._analyst = analyst
+        self._kept = kept
         self._preparer = preparer
         self._keys = keys
 
-    def given(self, prepared: Prepared) -> StoredRelease | None:
-        """Find the latest release of just this question, in any session."""
-        kept = self._ledger().stored(self._analyst, prepared.fingerprint)
+    def given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
+        """Find the latest release of just this question, in any session, unless it is too old."""
+        kept = self._kept.latest(prepared.fingerprint, limit)
         return None if kept is None else self._read(prepared, kept)
 
     def before(
         self,
         prepared: Prepared,
+        limit: AgeLimit,
         release: StoredRelease | None = None,
         combine: Combining | None = None,
     ) -> tuple[StoredRelease, ...]:
         """List the earlier releases that one is put together with, the oldest first.
 
         That is a new one, or one that is stored: then those before it, so that an answer given
-        again is what it was. Which they are, ``combine`` decides, left out that of the question.
+        again is what it was, for as long as none of them is too old. Which they are, ``combine``
+        decides, left out that of the question.
         """
         combine = combine or prepared.combine
         if combine is Combining.OFF or not _combinable(prepared):
@@ -84,7 +85,7 @@ class StoredReleases:
         if release is not None and (not release.combinable or (series and release.alone)):
             return ()
         start = prepared.fingerprint[:STATISTIC_DIGITS]
-        kept = self._ledger().stored_alike(self._analyst, start, MAX_COMBINED)
+        kept = self._kept.alike(start, MAX_COMBINED, limit)
         older = [each for each in kept if release is None or each.entry < release.entry]
         found: list[StoredRelease] = []
         for each in reversed(older[-(MAX_COMBINED - 1) :]):

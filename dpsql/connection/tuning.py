@@ -22,6 +22,7 @@ from dpsql.core.plain import plain_number, plain_whole
 from dpsql.errors import InterfaceError, ParameterError, QueryRefused
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, PreparedLook
+from dpsql.ir.relations import Scan, bottom_up
 from dpsql.pipeline.prepare import Prepared, Question
 from dpsql.pipeline.released import ReleasedLook
 from dpsql.planner.max_error import error_targets
@@ -35,6 +36,7 @@ from dpsql.planner.tuning import (
     tunable_aggregates,
     usual_caps,
 )
+from dpsql.policy.resolve import over_tables
 from dpsql.results.result import Cost
 from dpsql.results.tuning import (
     TriedSetting,
@@ -93,6 +95,14 @@ class TuningRequest:
         return not self.bounds or self.groups is not None or self.rows is not None
 
 
+def _as_planned(setting: CandidateSetting, plan: BlockPlan) -> CandidateSetting:
+    """Return a setting with no larger caps than what the policy says of units leaves of them."""
+    block = plan.block
+    groups = setting.groups if block.most_groups is None else block.most_groups
+    rows = setting.rows if block.most_rows is None else block.most_rows
+    return replace(setting, groups=groups, rows=rows)
+
+
 def _caps(name: str, given: object) -> tuple[int, ...] | None:
     """Read the caps to try; whether a question may have them is checked with it."""
     if given is None:
@@ -138,7 +148,7 @@ class Tuner:
         looks = trial.looks
         prepared = [trial.prepared_look(look, len(looks)) for look in looks]
         if request.dry_run:
-            missing = self._answerer.looks_to_pay(prepared)
+            missing = self._answerer.looks_to_pay(trial.base, prepared)
             loss = sum((look.look.noise.loss for look in missing), ZERO)
             cost = Cost(loss, ZERO, trial.base.plan.conversion_delta)
             released: Mapping[str, ReleasedLook] = {}
@@ -162,12 +172,15 @@ class _Trial:
         self._ask = ask
         self._request = request
         self.asked = ask({})
-        groups = self.asked.parameters.max_groups_contributed
-        self._groups = groups if isinstance(groups, int) else None
-        self._rows = self.asked.parameters.max_rows_contributed
-        self.base = self._prepared(CandidateSetting(1, self._rows))
+        self.base = self._prepared_with({"max_groups_contributed": 1})
         self._plan = self.base.blocks[0].plan
         self._block = self._plan.block
+        nodes = bottom_up(self._block.source.rows)
+        tables = [node.table.name for node in nodes if isinstance(node, Scan)]
+        _, parameters, _ = over_tables(answerer.policy, self.asked.parameters, tables)
+        groups = parameters.max_groups_contributed
+        self._groups = groups if isinstance(groups, int) else None
+        self._rows = self._block.parameters.max_rows_contributed
         self._refuse_untold()
 
     # -- what is tried ------------------------------------------------------------------------
@@ -185,7 +198,7 @@ class _Trial:
         pairs = dict.fromkeys((group, row) for row in rows for group in groups)
         if len(pairs) > MOST_TRIED:
             raise _bad(f"{len(pairs)} settings are too many to try at once: {MOST_TRIED} at most")
-        found = {}
+        found: dict[CandidateSetting, BlockPlan] = {}
         for setting in (CandidateSetting(*pair) for pair in pairs):
             try:
                 plan = self._prepared(setting).blocks[0].plan
@@ -198,7 +211,7 @@ class _Trial:
                     "what weighing units takes from their groups is not told",
                     "Tune with contribution_bounding = sample.",
                 )
-            found[setting] = plan
+            found.setdefault(_as_planned(setting, plan), plan)
         return found
 
     @cached_property
@@ -271,10 +284,10 @@ class _Trial:
 
     def _prepared(self, setting: CandidateSetting) -> Prepared:
         """Prepare the question with a setting. Raises what preparing it raises."""
-        asked = {
-            "max_groups_contributed": setting.groups,
-            "max_rows_contributed": setting.rows,
-        }
+        asked = {"max_groups_contributed": setting.groups, "max_rows_contributed": setting.rows}
+        return self._prepared_with(asked)
+
+    def _prepared_with(self, asked: Mapping[str, int]) -> Prepared:
         question = self._ask(asked)
         prepared = self._preparer.prepare(question)
         if len(prepared.blocks) != 1:
@@ -283,9 +296,14 @@ class _Trial:
                 f"{len(prepared.blocks) or 'none'}",
                 "Ask for one SELECT with its GROUP BY, without GROUPING SETS and UNION.",
             )
-        effective = prepared.blocks[0].plan.block.parameters
+        block = prepared.blocks[0].plan.block
+        most = {
+            "max_groups_contributed": block.most_groups,
+            "max_rows_contributed": block.most_rows,
+        }
         for name in asked:
-            if getattr(effective, name) != getattr(question.parameters, name):
+            expected = getattr(question.parameters, name) if most[name] is None else most[name]
+            if getattr(block.parameters, name) != expected:
                 raise _nothing(
                     f"the OPTIONS of the SELECT set {name}, so nothing else can be tried",
                     "Leave it out there.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
@@ -104,12 +104,17 @@ class ViewDefinition:
             "window": self.window,
             "factoring": self.factoring.value,
             "buffers": self.buffers,
-            "parameters": asdict(self.parameters.with_usual_groups),
+            "parameters": self._parameters(),
             "fingerprint": fingerprint,
             "mechanism": self.mechanism,
             "choices": asdict(self.choices),
         }
         return json.dumps({"statement": self.text, "stream": stream}, sort_keys=True)
+
+    def _parameters(self) -> dict[str, object]:
+        """Return what is kept of the parameters: none of a view's answers is too old."""
+        kept = self.parameters.with_usual_groups
+        return {name: getattr(kept, name) for name in PARAMETER_NAMES if name != "max_age"}
 
 
 def read_definition(record: str) -> tuple[ViewDefinition, str]:
@@ -126,8 +131,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             stream["steps"],
             stream["zone"],
         )
-        names = {field.name for field in fields(Parameters)}
-        given = {k: v for k, v in stream["parameters"].items() if k in names}
+        given = {k: v for k, v in stream["parameters"].items() if k in PARAMETER_NAMES}
         buffers, mechanism = stream["buffers"], stream.get("mechanism")
         definition = ViewDefinition(
             stream["name"],
@@ -180,6 +184,12 @@ def read_options(given: Mapping[str, object]) -> tuple[ViewOptions, dict[str, ob
     ``bad_time``, ``bad_steps``, ``bad_window``, ``bad_view_option``, ``unknown_factorisation``.
     """
     options = dict(given)
+    if "max_age" in options:
+        raise ParameterError(
+            "a view has no option max_age: its rows say of which step they are",
+            code="view_option_unknown",
+            hint="Leave it out. REFRESH publishes the steps that have closed since.",
+        )
     privacy = {name: options.pop(name) for name in PARAMETER_NAMES if name in options}
     known = {name: options.pop(name, None) for name in _OPTIONS}
     if options:

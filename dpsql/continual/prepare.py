@@ -17,7 +17,7 @@ from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import StateShape
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
-from dpsql.core.table_name import NameRules
+from dpsql.core.table_name import NameRules, TableName
 from dpsql.engines.base import Engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
@@ -102,18 +102,21 @@ class ViewPreparer:
     def __init__(self, engine: Engine, policy: Policy) -> None:
         self._engine = engine
         self._policy = policy
+        # A view goes on over all editions, and with the parameters that it was created with.
+        tables = {key: replace(t, defaults={}) for key, t in policy.tables.items()}
+        self._lasting = replace(policy, edition="", tables=tables)
         self._dialect: Dialect = dialect_named(engine.dialect)
         self._twins: Dialect = TWIN
 
-    def time_of(self, text: str) -> TimeColumn:
-        """Return the time column of the one private table that a view's query reads.
+    def table_of(self, text: str) -> tuple[TableName, TimeColumn]:
+        """Return the one private table that a view's query reads, and its time column.
 
         Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
         """
         with understood():
             _, table = timed_table(parsed(text, self._rules()), self._policy)
         assert table.time is not None
-        return table.time
+        return table.name, table.time
 
     def prepare(self, definition: ViewDefinition, account: AccountPolicy) -> PreparedView:
         """Plan a view for the account that pays for it.
@@ -141,7 +144,7 @@ class ViewPreparer:
     def contributions(self, view: PreparedView, step: int) -> str:
         """Write the SQL for what each unit has contributed to each group by the end of a step."""
         (block,) = self._query(view.plan.definition, step).blocks
-        return self._contributions(view.plan.of_block(block).at(step))
+        return self._contributions(_over(view, block).at(step))
 
     def _short_lived(self, definition: ViewDefinition) -> bool:
         """Tell whether units are of periods that all lie within one step each."""
@@ -157,7 +160,7 @@ class ViewPreparer:
         """Write the SQL that computes several steps' contributions, and reads private rows once."""
         (block,) = self._query(view.plan.definition, last, first).blocks
         *keys, number = block.keys
-        plan = view.plan.of_block(replace(block, keys=tuple(keys))).at(last)
+        plan = _over(view, replace(block, keys=tuple(keys))).at(last)
         table, count = block.source.table, last - first + 1
         return stepped_contributions(plan, table, number.expression, count, self._dialect)
 
@@ -183,7 +186,7 @@ class ViewPreparer:
             query = validate(
                 tree,
                 text,
-                replace(self._policy, edition=""),  # a view goes on over all editions
+                self._lasting,
                 self._engine.schema(),
                 definition.parameters,
                 self._engine.bind,
@@ -230,6 +233,11 @@ class ViewPreparer:
             examined = self._engine.examine(rows, computed)
             if examined.objection is not None:
                 raise can_fail(block, examined.objection, text)
+
+
+def _over(view: PreparedView, block: Block) -> ViewPlan | ListingPlan:
+    """Return the view's plan over other rows, with the bounds that it has been priced with."""
+    return view.plan.of_block(replace(block, parameters=view.plan.block.parameters))
 
 
 def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:

@@ -50,7 +50,7 @@ from dpsql.pipeline.rooms import Stay
 from dpsql.pipeline.set_union import Percent
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
-from dpsql.policy.resolve import resolve
+from dpsql.policy.resolve import over_tables, resolve
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 
 _logger = logging.getLogger(__name__)
@@ -182,9 +182,10 @@ class Views:
                 code="name_taken",
                 hint="Choose another name for the view.",
             )
-        time = self._preparer.time_of(text)
+        table, time = self._preparer.table_of(text)
         steps = ViewSteps(found.period, found.start, found.count, time.zone)
         parameters = resolve(self._policy, *given, Overrides.of(privacy))
+        _, parameters, _ = over_tables(self._policy, parameters, (table,))
         buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
         definition = ViewDefinition(
             name,

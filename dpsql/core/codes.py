@@ -165,6 +165,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "state_not_placed": "It is not said where the private state of views is kept.",
         "view_full": "All steps of a view are used.",
         "view_of_another": "A shared view is refreshed and dropped by the account that created it.",
+        "address_unknown": "An address that is none of files of data which dpsql reads.",
         "answer_too_large": "An answer of too many values to hold as Python objects; arrow() reads "
         "it.",
         "bad_setting": "A value that a setting of the shell does not take.",
@@ -188,9 +189,12 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "to.",
         "engine_not_surveyed": "A version of DuckDB of which it is not known which functions can "
         "fail on data.",
+        "extension_missing": "An extension of DuckDB that reads files of the network is not "
+        "installed.",
         "file_exists": "A file to be written exists already.",
         "file_in_use": "Answers written over a database, its policies, its ledger or the settings.",
-        "file_kinds": "A directory with data in files of several kinds, of which one is a table.",
+        "file_kinds": "Files that are no one table: of several kinds, too many, or with names that "
+        "are patterns.",
         "file_missing": "A file to be read does not exist.",
         "file_not_readable": "A file of heads of the ledger cannot be read as text.",
         "file_not_writable": "A file cannot be written, or is no file.",
@@ -218,6 +222,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "more than one private block.",
         "script_failed": "A file of statements was not run to its end. What came before is paid "
         "for.",
+        "secret_unknown": "A secret for files of the network that DuckDB does not take.",
         "survey_not_kept": "What was found of the engine's functions cannot be written to its "
         "directory.",
         "table_unreadable": "A table registered on an engine that DuckDB cannot load.",

@@ -6,16 +6,26 @@ import contextlib
 import glob
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import urlsplit
 
 from dpsql.errors import InterfaceError
 
 _GLOB = re.compile(r"[*?\[{]")
 _COMPRESSED = (".gz", ".zst")
+_WEB: Final = ("https", "http")
+_MANGLED: Final = re.compile(r"(?i)(https?|s3|gs|gcs|r2):/[^/]")
+_CATALOG: Final = re.compile(
+    r"(?i)(ducklake|iceberg|delta|quack|md|motherduck|postgres|mysql|sqlite):"
+)
+_STORES: Final = ("s3", "gs", "gcs", "r2")  # which list what they hold, as the web does not
+MAX_FILES: Final = 10_000
+"""The most files that are one table: each is looked into before any is read."""
 
 
 class FileKind(Enum):
@@ -31,12 +41,46 @@ class DataFiles:
     """Files of one kind that are one table, called ``table``.
 
     ``paths`` are the whole paths of the files, or a pattern for them. Those of a directory are
-    listed: a pattern would match what tools keep there while they write.
+    listed: a pattern would match what tools keep there while they write. Files elsewhere than on
+    this computer (``remote``) have addresses instead, or a pattern that is yet to be listed.
     """
 
     table: str
     kind: FileKind
     paths: tuple[str, ...]
+    remote: bool = False
+
+    @property
+    def pattern(self) -> str | None:
+        """The pattern of remote files that are not listed yet; None if there is nothing to list."""
+        (first, *_) = self.paths
+        return first if self.remote and _is_remote_pattern(first) else None
+
+    def listed(self, found: Iterable[str]) -> DataFiles:
+        """Return the same table of the files that a pattern of addresses was found to match.
+
+        Without what is hidden or what tools mark as theirs, as in a directory. Raises
+        ``InterfaceError`` (``file_missing``) if none is left, and (``file_kinds``) if they are too
+        many or if the name of one could be taken for a pattern.
+        """
+        assert self.pattern is not None
+        start = len(_fixed(self.pattern))
+        kept = sorted(each for each in found if not _is_hidden(each[start:]))
+        if not kept:
+            raise _missing(self.pattern)
+        if len(kept) > MAX_FILES:
+            raise InterfaceError(
+                f"{self.pattern} matches {len(kept):,} files, of which {MAX_FILES:,} can be read",
+                code="file_kinds",
+                hint="Write them again as fewer and larger files, which are read faster besides.",
+            )
+        if any(map(_is_remote_pattern, kept)):
+            raise InterfaceError(
+                f"{self.pattern} matches a file whose name could be taken for a pattern",
+                code="file_kinds",
+                hint="Give it a name without * ? [ and {.",
+            )
+        return replace(self, paths=tuple(kept))
 
 
 def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
@@ -44,9 +88,13 @@ def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
 
     It is called after the file, or after the directory that they are in. None for a path that is
     that of a database. Raises ``InterfaceError`` (``file_missing``) where there is no such file,
-    and (``file_kinds``) for a directory with files of several kinds.
+    (``file_kinds``) for a directory with files of several kinds, and (``address_unknown``) for an
+    address that is none of files of data.
     """
     text = os.fspath(path)
+    if is_address(text):
+        return _of_address(text)
+    _refuse_named_otherwise(text)
     if os.path.isdir(text):
         return _of_directory(os.path.abspath(text))
     several = _is_pattern(text)
@@ -60,6 +108,30 @@ def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
     if not os.path.isfile(text):
         raise _missing(text)
     return DataFiles(_stem(text), kind, (os.path.abspath(text),))
+
+
+def is_address(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is the address of something that is not on this computer."""
+    return "://" in os.fspath(path)
+
+
+def shown_address(address: str | os.PathLike[str]) -> str:
+    """Return an address as it may be shown: without passwords and signatures."""
+    bare = urlsplit(os.fspath(address))
+    host = bare.netloc.rpartition("@")[2]
+    return f"{bare.scheme}://{host}{bare.path}"
+
+
+def table_name_for(path: str | os.PathLike[str]) -> str:
+    """Return what a database or files are called: the name without its suffix."""
+    text = os.fspath(path)
+    return _of_address(text).table if is_address(text) else Path(text).stem
+
+
+def shown_name(path: str | os.PathLike[str]) -> str:
+    """Return the name of a database's file, or an address, as it may be shown."""
+    text = os.fspath(path)
+    return shown_address(text) if is_address(text) else Path(text).name
 
 
 def home(path: str | os.PathLike[str]) -> str:
@@ -96,6 +168,94 @@ def is_several(path: str | os.PathLike[str]) -> bool:
 
 def _is_pattern(text: str) -> bool:
     return _GLOB.search(text) is not None and not os.path.exists(text)
+
+
+def _of_address(text: str) -> DataFiles:
+    """Tell which table the files of an address make. Nothing is looked up."""
+    problem = _address_problem(text)
+    if problem is not None:
+        reason, hint = problem
+        raise InterfaceError(reason, code="address_unknown", hint=hint)
+    path = PurePosixPath(_path_of(text))
+    kind = _kind(path.name)
+    if kind is None:
+        raise InterfaceError(
+            f"{shown_address(text)} is no address of Parquet, CSV or JSON files",
+            code="address_unknown",
+            hint="It is told by the suffix: s3://bucket/visits.parquet, or a pattern for the files "
+            "of a directory: s3://bucket/visits/**/*.parquet.",
+        )
+    table = PurePosixPath(_fixed(text)).name if _is_remote_pattern(text) else _stem(path.name)
+    return DataFiles(table, kind, (text,), remote=True)
+
+
+def _refuse_named_otherwise(text: str) -> None:
+    """Refuse what looks like no path, as a file of such a name would be looked for in vain."""
+    if os.path.exists(text):
+        return
+    if _MANGLED.match(text) is not None:
+        raise InterfaceError(
+            f"{text} has lost a slash: an address cannot be a Path",
+            code="address_unknown",
+            hint="Give it as text: 's3://bucket/visits.parquet'.",
+        )
+    found = _CATALOG.match(text)
+    if found is not None:
+        raise InterfaceError(
+            f"{found[1]}: catalogs are not read",
+            code="address_unknown",
+            hint="Write the table to files or to a DuckDB database of yours, with the engine that "
+            "reads it: COPY (FROM visits) TO 'visits.parquet'.",
+        )
+
+
+def _address_problem(text: str) -> tuple[str, str] | None:
+    """Tell what is wrong with an address, as a reason and a hint; None if nothing is."""
+    scheme, _, rest = text.partition("://")
+    shown = f"{scheme}://…"
+    if scheme not in (*_WEB, *_STORES):
+        known = ", ".join(f"{each}://" for each in (*_WEB, *_STORES))
+        return f"addresses of the kind {shown} are not read", f"Files are read from {known}."
+    if not rest or re.search(r"[\x00-\x20\x7f]", rest):
+        return (
+            f"{shown} has a space or a control character in it",
+            "Write it as %20 or the like.",
+        )
+    if scheme in _WEB:
+        if "@" in rest.partition("/")[0]:
+            hint = "Give them as a secret of type http: DuckDBEngine(files=…, secrets=[…])."
+            return f"{shown} has a name or a password in it", hint
+        if "*" in rest:
+            return (
+                f"{shown} is a pattern, and a web server does not list its files",
+                "Give the address of one file.",
+            )
+    elif "?" in rest:
+        hint = "Give what is meant as a secret: DuckDBEngine(files=…, secrets=[…])."
+        return f"{shown} has a question mark in it", hint
+    return None
+
+
+def _path_of(address: str) -> str:
+    """Return the path of an address: what follows the host or the bucket, without a query."""
+    _, _, path = address.partition("://")[2].partition("/")
+    return re.split(r"[?#]", path)[0] if address.startswith(_WEB) else path
+
+
+def _is_remote_pattern(address: str) -> bool:
+    return not address.startswith(_WEB) and _GLOB.search(address) is not None
+
+
+def _fixed(pattern: str) -> str:
+    """Return the directory that all files of a pattern of addresses are below."""
+    found = _GLOB.search(pattern)
+    assert found is not None
+    return pattern[: found.start()].rpartition("/")[0]
+
+
+def _is_hidden(path: str) -> bool:
+    """Tell whether part of a path is hidden, or is marked by tools as theirs."""
+    return any(part.startswith((".", "_")) for part in path.split("/"))
 
 
 def _of_directory(directory: str) -> DataFiles:

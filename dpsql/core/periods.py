@@ -58,6 +58,11 @@ class Period:
         return None
 
     @property
+    def length(self) -> int:
+        """About how many seconds it has, to compare periods by: a month counts as 30 days."""
+        return self.seconds + 30 * _PERIODS["day"] * self.months
+
+    @property
     def whole_days(self) -> bool:
         """True if it begins and ends at midnight where its start does."""
         return self.seconds % _PERIODS["day"] == 0

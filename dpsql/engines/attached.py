@@ -50,6 +50,8 @@ def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnectio
             "temp_directory": temp_directory,
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
+            # Whoever runs this may have stored some for other purposes.
+            "allow_persistent_secrets": "false",
             # A view must not find an object of this process where a table is missing.
             "python_enable_replacements": "false",
         },

@@ -39,11 +39,13 @@ from dpsql.engines.attached import attached, publish
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
+from dpsql.engines.interruptible import interruptibly
 from dpsql.engines.lockdown import allow, lock_down
+from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
-from dpsql.engines.views import DATA, definition
+from dpsql.engines.views import DATA, definition, over_parquet
 from dpsql.errors import EngineError, InterfaceError
 
 _T = TypeVar("_T")
@@ -71,8 +73,12 @@ class DuckDBEngine:
     ``DuckDBEngine("data.duckdb")`` opens a file read-only. ``DuckDBEngine()`` starts empty, to be
     filled with ``register`` (Arrow tables, pandas or polars frames, dicts of columns),
     ``csv``, ``json`` and ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
-    ``files`` are tables by name, each the path of a file, a directory of files, or a pattern.
-    Raises ``InterfaceError`` if a file is missing or cannot be read as what it should be.
+    ``files`` are tables by name, each the path of a file, a directory of files, or a pattern; or an
+    address (``s3://``, ``gs://``, ``r2://``, ``https://``), which takes DuckDB's httpfs extension.
+    ``secrets`` are the options of DuckDB's CREATE SECRET, for files of the network: each a dict
+    with a ``type``. They are held in memory.
+    Raises ``InterfaceError`` if a file is missing or cannot be read as what it should be, or if the
+    extension is not installed.
     """
 
     def __init__(
@@ -80,6 +86,7 @@ class DuckDBEngine:
         path: str | Path | None = None,
         *,
         files: Mapping[str, str | Path] = MappingProxyType({}),
+        secrets: Sequence[Secret] = (),
     ) -> None:
         self._is_file = path is not None
         self._catalog = _catalog_of(path)
@@ -92,7 +99,10 @@ class DuckDBEngine:
         self._schema_lock = threading.Lock()
         self._definitions: dict[str, Definition] = {}
         self._guessed: set[str] = set()  # tables whose types were found out from their rows
-        self._in_place: set[str] = set()  # tables that are files, read where they are
+        self._in_place: dict[str, DataFiles] = {}  # tables that are files, read where they are
+        self._reaches = False  # files of the network
+        if secrets:
+            self._reach(secrets)
         self._places: list[str | Path] = [] if path is None else [path]  # of what may be written
         for name, place in files.items():
             self._add(name, _files(place))
@@ -121,41 +131,61 @@ class DuckDBEngine:
         self._add(name, _files(path, FileKind.PARQUET))
 
     def _add(self, name: str, files: DataFiles) -> None:
+        self._refuse_in_use()
+        if files.remote:
+            self._reach()
+            files = listed(self._connection, files)
         reader, key = _READERS[files.kind], TableName(name).key
         query = f"SELECT * FROM {reader}([{', '.join(map(literal, files.paths))}])"
         if files.kind is FileKind.PARQUET:
-            self._create(name, query, what="VIEW")
-            self._in_place.add(key)
-            self._places += files.paths
+            self._create(name, query, what="VIEW", files=files)
+            self._in_place[key] = files
         else:
-            self._create(name, query)
+            self._create(name, query, files=files)
             self._guessed.add(key)
+        if files.kind is FileKind.PARQUET and not files.remote:
+            self._places += files.paths
+
+    def _reach(self, secrets: Sequence[Secret] = ()) -> None:
+        """Let the connection reach files of the network, until it is locked."""
+        if not self._reaches:
+            reach(self._connection, secrets)
+            self._reaches = True
 
     def _create(
-        self, name: str, query: str, data: object = None, what: Literal["TABLE", "VIEW"] = "TABLE"
+        self,
+        name: str,
+        query: str,
+        data: object = None,
+        what: Literal["TABLE", "VIEW"] = "TABLE",
+        files: DataFiles | None = None,
     ) -> None:
+        self._refuse_in_use()
+        refusal = None
+        try:
+            if data is not None:
+                self._connection.register(_FRAME, data)
+            made = f"CREATE {what} {DATA}.main.{quote(name)} AS {query}"
+            connection = self._connection
+            interruptibly(lambda: connection.execute(made), connection.interrupt)
+        except duckdb.Error as error:
+            refusal = _not_loaded(name, files, error)
+        finally:
+            if data is not None:
+                with contextlib.suppress(duckdb.Error):
+                    self._connection.unregister(_FRAME)
+        if refusal is not None:
+            raise refusal
+        self._schema = None
+        self._definitions.clear()
+
+    def _refuse_in_use(self) -> None:
         if self._locked or self._is_file:
             raise InterfaceError(
                 "tables can only be registered on an in-memory engine that is not in use yet",
                 code="engine_in_use",
                 hint="Create DuckDBEngine(), register every table, then pass it to connect().",
             )
-        try:
-            if data is not None:
-                self._connection.register(_FRAME, data)
-            self._connection.execute(f"CREATE {what} {DATA}.main.{quote(name)} AS {query}")
-        except duckdb.Error:
-            raise InterfaceError(
-                f"table {name} could not be loaded",
-                code="table_unreadable",
-                hint="Check that the data can be read by DuckDB and the name is not taken.",
-            ) from None
-        finally:
-            if data is not None:
-                with contextlib.suppress(duckdb.Error):
-                    self._connection.unregister(_FRAME)
-        self._schema = None
-        self._definitions.clear()
 
     # -- engine protocol ----------------------------------------------------------------------
 
@@ -214,11 +244,11 @@ class DuckDBEngine:
         with self._schema_lock:
             if table.key not in self._definitions:
                 evidence = evidence_for(duckdb.__version__)
-                in_place = table.key in self._in_place
-                is_view = found.is_view or in_place
-                known = definition(self._connection, found.name, is_view, evidence)
-                if in_place:  # which its owner has said
-                    known = replace(known, remarks=())
+                files = self._in_place.get(table.key)
+                if files is not None:
+                    known = over_parquet(self._connection, files.paths)
+                else:
+                    known = definition(self._connection, found.name, found.is_view, evidence)
                 if table.key in self._guessed:
                     known = replace(known, remarks=(*known.remarks, _GUESSED))
                 self._definitions[table.key] = known
@@ -342,6 +372,16 @@ def _catalog_of(path: str | Path | None) -> str:
     return f"{name}_db" if fold(name) in _TAKEN else name
 
 
+def _not_loaded(name: str, files: DataFiles | None, error: duckdb.Error) -> InterfaceError:
+    if files is not None and files.remote and not isinstance(error, duckdb.CatalogException):
+        return unreachable(files, error)
+    return InterfaceError(
+        f"table {name} could not be loaded",
+        code="table_unreadable",
+        hint="Check that the data can be read by DuckDB and the name is not taken.",
+    )
+
+
 def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:
     for cursor in tuple(cursors):
         with contextlib.suppress(duckdb.Error):  # it was closed a moment ago
@@ -459,7 +499,7 @@ def exact_from_arrow(
 
 
 def open_database(path: str | Path) -> DuckDBEngine:
-    """Open a DuckDB file, or files that are one table: Parquet, CSV or JSON.
+    """Open a DuckDB file, or files that are one table: Parquet, CSV or JSON, here or elsewhere.
 
     Such a table is named after its file, or after the directory of its files.
     """

@@ -64,6 +64,9 @@ LOCKDOWN_SETTINGS: Final = {
 }
 """What a locked connection's settings are: all that reach out, or decide values and errors."""
 
+_BEFORE_SECRETS: Final = frozenset({"allow_persistent_secrets"})
+"""Settings that cannot be set any more once secrets are in use, not even to what they are."""
+
 
 def allow(
     connection: duckdb.DuckDBPyConnection, files: Sequence[str], directories: Sequence[str]
@@ -91,7 +94,10 @@ def lock_down(
     wanted = LOCKDOWN_SETTINGS | {"disabled_optimizers": ",".join(disabled)}
     if plain_arrow:
         wanted["arrow_lossless_conversion"] = "false"
+    found = settings_of(connection)
     for name, value in wanted.items():
+        if name in _BEFORE_SECRETS and found.get(name) == value:
+            continue
         # Globally, because every query runs on a cursor, and cursors inherit nothing else.
         connection.execute(f"SET GLOBAL {name} = {literal(value)}")
     if settings_of(connection) != wanted:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from urllib.parse import unquote, urlsplit
 
+from dpsql.core.data_files import shown_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
 from dpsql.engines.spark_sessions import is_spark_session, is_spark_url
-from dpsql.errors import InterfaceError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,8 +20,8 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 def is_server(place: object) -> bool:
-    """Tell whether a place is the URL of a database on a server, and no path."""
-    return isinstance(place, str) and "://" in place
+    """Tell whether a place is the URL of a database on a server: no path, and no file's address."""
+    return isinstance(place, str) and (place.startswith(_SCHEMES) or is_spark_url(place))
 
 
 def open_engine(place: DatabasePlace) -> Engine:
@@ -32,16 +32,9 @@ def open_engine(place: DatabasePlace) -> Engine:
         from dpsql.engines.postgresql import PostgreSQLEngine
 
         return PostgreSQLEngine(str(place))
-    if is_spark_url(place):
-        from dpsql.engines.spark import SparkEngine
+    from dpsql.engines.spark import SparkEngine
 
-        return SparkEngine(str(place))
-    raise InterfaceError(
-        "there are no databases at addresses of that kind",
-        code="server_unsupported",
-        hint="Give the path of a DuckDB database or of files, postgresql://user@host/database, or "
-        "sc://host:15002.",
-    )
+    return SparkEngine(str(place))
 
 
 def is_session(place: object) -> TypeGuard[SparkSession]:
@@ -59,7 +52,7 @@ def engine_of_session(session: SparkSession) -> Engine:
 def place_name(place: DatabasePlace) -> str:
     """Return a short name of a database: that of its file, or the one on its server."""
     if not is_server(place):
-        return Path(place).name
+        return shown_name(place)
     try:
         return unquote(urlsplit(str(place)).path.strip("/")) or "database"
     except ValueError:

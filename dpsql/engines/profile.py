@@ -1,11 +1,11 @@
-"""What the data hold, for an owner who asks to see it while drafting a policy. Nothing is private.
+"""What the data hold, for their owner, who drafts or checks a policy. Nothing here is private.
 
-Analysts have no way here: nothing but ``dpsql init --look`` imports this.
+Analysts have no way here: nothing but ``dpsql init`` and ``dpsql check`` imports this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import duckdb
@@ -14,8 +14,10 @@ from dpsql.core.formatting import printable
 from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import fold, is_numeric, is_text
 from dpsql.core.table_name import TableName
-from dpsql.engines.duckdb import open_database
+from dpsql.engines.base import Engine
+from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.engines.opening import DatabasePlace, is_server
+from dpsql.engines.views import owned
 from dpsql.errors import EngineError, InterfaceError
 
 MAX_DOMAIN_VALUES: Final = 12
@@ -48,6 +50,74 @@ def look(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
     finally:
         engine.close()
     return {key: text for key, text in found.items() if text}
+
+
+def look_at_units(
+    database: DatabasePlace, units: Mapping[str, str]
+) -> Mapping[tuple[str, str], tuple[str, ...] | None]:
+    """Tell of which columns each value of a unit has one value alone; None where it has one row.
+
+    ``units`` are the columns of units by the keys of their tables. Keyed by both, the column's name
+    folded; tables of which nothing of the kind is true are absent. Raises ``InterfaceError`` and
+    ``EngineError``.
+    """
+    engine = open_database(database)
+    found: dict[tuple[str, str], tuple[str, ...] | None] = {}
+    try:
+        cursor = engine._connection.cursor()
+        for table in engine.schema().values():
+            unit = units.get(table.name.key)
+            if unit is None:
+                continue
+            others = [c.name for c in table.columns if fold(c.name) != fold(unit)]
+            rows, *values = _most_per_unit(cursor, table.name, unit, others)
+            single = tuple(name for name, n in zip(others, values, strict=True) if n == 1)
+            if rows == 1:
+                found[table.name.key, fold(unit)] = None
+            elif single:
+                found[table.name.key, fold(unit)] = single
+    except duckdb.Error:
+        raise EngineError() from None
+    finally:
+        engine.close()
+    return found
+
+
+def _most_per_unit(
+    cursor: duckdb.DuckDBPyConnection, table: TableName, unit: str, others: Sequence[str]
+) -> tuple[int | None, ...]:
+    """Return the most rows of a unit, and its most values of each other column, NULL for one."""
+    counted = [
+        f"count(DISTINCT {quote(name)}) + (count(*) > count({quote(name)}))::INT AS n{index}"
+        for index, name in enumerate(others)
+    ]
+    largest = [f"max(n{index})" for index in range(len(others))]
+    (row,) = cursor.execute(
+        f"SELECT {', '.join(['max(r)', *largest])} FROM (SELECT "
+        f"{', '.join(['count(*) AS r', *counted])} FROM {quote_table(table)} "
+        f"WHERE {quote(unit)} IS NOT NULL GROUP BY {quote(unit)})"
+    ).fetchall()
+    return tuple(row)
+
+
+def values_of_types(engine: Engine) -> Mapping[tuple[str, str], tuple[str, ...]]:
+    """Return the values that the types of columns list (ENUM), keyed as :func:`look` does.
+
+    They are a part of the schema: no row is read.
+    """
+    if not isinstance(engine, DuckDBEngine):
+        return {}  # servers' types that list their values are read as text
+    cursor = engine._connection.cursor()
+    found = {}
+    for table in engine.schema().values():
+        if table.unreadable is None and not engine.definition(table.name).files:
+            rows = cursor.sql(f"SELECT * FROM {owned(table.name)}")
+            for name, type_ in zip(rows.columns, rows.types, strict=True):
+                if type_.id == "enum":
+                    values = dict(type_.children)["values"]
+                    assert isinstance(values, list)
+                    found[table.name.key, fold(name)] = tuple(values)
+    return found
 
 
 def _seen(cursor: duckdb.DuckDBPyConnection, table: TableName, column: str, numeric: bool) -> str:

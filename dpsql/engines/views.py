@@ -10,12 +10,14 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final
 
 import duckdb
 
+from dpsql.core.data_files import MAX_FILES, is_address
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Remark, fold
 from dpsql.core.table_name import TableName
@@ -60,7 +62,6 @@ _TOTAL_FUNCTIONS: Final = frozenset({"hash", "list_value", "struct_extract", "st
 _CHANGING: Final = frozenset({"reservoir_quantile", "version"})
 """Functions that the engine calls consistent, of chance or of its own version."""
 _GLOB: Final = re.compile(r"[*?\[{]")
-_MAX_FILES: Final = 10_000
 
 _OUTSIDE: Final = Remark(
     "reads Parquet files outside of the database",
@@ -87,13 +88,20 @@ def definition(
     patterns = _parquet_patterns(connection, name) if is_view else None
     if patterns is None:
         return Definition(_UNKNOWN)
-    return _over_parquet(connection, patterns)
+    if not all(os.path.isabs(pattern) and not is_address(pattern) for pattern in patterns):
+        return Definition(_ELSEWHERE)
+    return replace(over_parquet(connection, patterns), remarks=(_OUTSIDE,))
 
 
 _UNKNOWN = Remark(
     "reads files, or what only one program can read, in a way that dpsql cannot look into",
     "Load what it reads into the database as a table. A view that only selects columns of Parquet "
     "files, with read_parquet and nothing else, is read as it stands.",
+)
+_ELSEWHERE = Remark(
+    "reads Parquet files of the network, or of whatever directory a program runs in",
+    "Give the whole paths of files of this computer, which begin with a slash. Files of the "
+    "network are tables of their own: DuckDBEngine(files={...}).",
 )
 
 
@@ -250,26 +258,23 @@ def _enums(connection: duckdb.DuckDBPyConnection, source: str) -> Iterator[Remar
 # -- views of Parquet files -------------------------------------------------------------------
 
 
-def _over_parquet(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> Definition:
-    if not all(os.path.isabs(pattern) and "://" not in pattern for pattern in patterns):
-        return Definition(
-            Remark(
-                "reads Parquet files of the network, or of whatever directory a program runs in",
-                "Give the whole paths of files of this computer, which begin with a slash.",
-            )
-        )
-    if not _is_uniform(connection, patterns):
+def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Definition:
+    """Describe what reading Parquet files as they are comes to: whole paths, addresses, patterns.
+
+    Addresses are no patterns.
+    """
+    if not _is_uniform(connection, paths):
         return Definition(
             Remark(
                 "reads Parquet files of different columns or types: a value could fail to fit",
                 "Write them again with the same columns and types, or load them as a table.",
             )
         )
+    patterns = [path for path in paths if not is_address(path) and _GLOB.search(path)]
     return Definition(
         None,
-        files=tuple(pattern for pattern in patterns if not _GLOB.search(pattern)),
-        directories=tuple(_directory(p) for p in patterns if _GLOB.search(p)),
-        remarks=(_OUTSIDE,),
+        files=tuple(path for path in paths if path not in patterns),
+        directories=tuple(map(_directory, patterns)),
     )
 
 
@@ -280,9 +285,9 @@ def _directory(pattern: str) -> str:
     return os.path.dirname(pattern[: found.start()]) + "/"
 
 
-def _is_uniform(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> bool:
+def _is_uniform(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> bool:
     """Tell whether there are such files, all with the same columns of the same types."""
-    listed = ", ".join(map(literal, patterns))
+    listed = ", ".join(map(literal, paths))
     try:
         ((shapes, files),) = connection.execute(
             "SELECT count(DISTINCT shape), count(*) FROM (SELECT list((name, type, type_length, "
@@ -291,7 +296,7 @@ def _is_uniform(connection: duckdb.DuckDBPyConnection, patterns: list[str]) -> b
         ).fetchall()
     except duckdb.Error:
         return False
-    return bool(shapes == 1 and files <= _MAX_FILES)
+    return bool(shapes == 1 and files <= MAX_FILES)
 
 
 def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: TableName) -> list[str] | None:

@@ -206,6 +206,20 @@ class BlockPlan:
             return None if self.bounding.weighted else self.bounding.kept
         return self.block.domain_size if self.block.known_domain else None
 
+    @property
+    def tells_left_out(self) -> bool:
+        """True if it is told what bounding leaves out, or was asked for even if it cannot be."""
+        return bool(self.looks) or self.block.parameters.looks_anywhere
+
+    @property
+    def shares_rows(self) -> bool:
+        """True if looks can be taken at the rows of units and groups that the block is made of.
+
+        Not where it counts distinct values, which needs the rows below these.
+        """
+        kinds = [noisy.measure.kind for noisy in self.measures]
+        return self.groups_added is not None and MeasureKind.DISTINCT not in kinds
+
     def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
         """Tell what can be said of what bounding leaves out of an aggregate."""
         subject = self.subject_of(aggregate)

@@ -82,7 +82,10 @@ class Block:
     values are put together from several releases, and that each row says from which. ``counted``
     says that its tail aggregates the groups that come out, of which small ones are missing.
     ``groups_chosen`` says what became of a number of groups that nobody gave, and why; empty where
-    one was given, or ``auto`` by name, and until it is decided.
+    one was given, or ``auto`` by name, and until it is decided. ``most_rows`` and ``most_groups``
+    are how many rows a unit has, and in how many groups it is, by what the owner declares, where
+    that was less than what was asked for. ``table_defaults`` are the parameters that a table's
+    defaults decided, by name, each with that table's.
     """
 
     name: str
@@ -102,6 +105,9 @@ class Block:
     combines: bool = False
     groups_chosen: str = ""
     counted: bool = False
+    most_rows: int | None = None
+    most_groups: int | None = None
+    table_defaults: tuple[tuple[str, str], ...] = ()
 
     @property
     def known_domain(self) -> bool:

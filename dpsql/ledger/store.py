@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -236,6 +237,10 @@ class Ledger:
             journal.finish()
 
         self._link.write(failed)
+
+    def now(self) -> datetime:
+        """Read the clock by which the ledger dates what it keeps, as a UTC time."""
+        return datetime.fromisoformat(self._link.read(lambda sql: iso(sql.now())))
 
     def stored(self, account: str, query: str) -> Stored | None:
         """Return the latest kept answer to ``query`` that ``account`` or one below it has; free.

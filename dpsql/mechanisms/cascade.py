@@ -5,46 +5,44 @@ depends on public parameters and on what earlier steps *released*, on nothing el
 
 1. **A look**: how many units have 1, 2-3, 4-7, ... keys, with noise. It chooses how many keys K of
    a unit are kept.
-2. **Naming**, in rounds: a unit that has n of the keys without a name counts 1/sqrt(min(n, K)) in
-   each of them, so that all it adds has l2 norm 1 at most, whatever K is. Keys whose noisy weight
-   clears the round's threshold are named, and their rows are left out of later rounds, where units
-   divide their weight anew among what is left. A small first round takes the largest keys out of
-   the way of the others.
+2. **Naming**, in rounds (:mod:`dpsql.mechanisms.naming`): a unit that has n of the keys without a
+   name counts 1/sqrt(min(n, K)) in each of them, so that all it adds has l2 norm 1 at most,
+   whatever K is. Keys whose noisy weight, in the mean over the rounds so far, clears the round's
+   threshold are named, and their rows are left out of later rounds, where units divide their weight
+   anew among what is left. Small first rounds take the largest keys out of the way of the others.
 3. **A second look**: how many units have 1, 2-3, ... *named* keys. It chooses a cap C.
-4. **Counting** the named keys, whose set is public by then: a unit that has m of them counts
-   min(1, sqrt(C/m)) in each. There is no threshold and no sampling.
+4. **Counting** the named keys, whose set is public by then: a unit that has m of them counts min(1,
+   sqrt(C/m)) in each. There is no threshold and no sampling.
 5. **Scaling**, which is free: narrow rounds see little of a unit, but tell keys apart with little
    noise. Each round's values are multiplied by what the counting says they are too small by, and
    both are averaged by their variances.
 
 Where the first look says that nearly all pairs of a unit and a key are those of units with one key,
-there is nothing to divide: one round at one key per unit takes all that is left. Where the first
-round names keys that are nearly all far above its threshold, as those of a column with few values
-are, small keys are unlikely: a brief second round looks for some, and if it finds few, what is left
-of the naming is spent on counting the named.
+there is nothing to divide: one round at one key per unit takes all that is left. Where the second
+round names few more keys than the first, though it can tell keys of half the size, small keys are
+unlikely: as in a column with few values. Then there is no third, and what is left of the naming is
+spent on counting the named.
 
 **Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
 
 * A look counts each unit in one bucket, so adding one moves one count by 1: rho = 1/(2 sigma**2).
-* A round, given the set of names that it leaves out, is a weighted histogram with G = 1 and at most
-  K kept (:mod:`dpsql.mechanisms.weighted_histogram`): what a unit adds is a function of its own
-  rows, of the salt and of that set. It is delta_j-approximate 1/(2 sigma_j**2)-zCDP, by the proof
-  there, however the set came about. With a minimum of units for each group, the engine leaves out
-  of each round the groups in which too few units keep a row, and thresholds are as much higher.
+* The rounds together are delta-approximate rho-zCDP, with the sums of what they draw and of their
+  chances to name a key of one unit, however many of them there are
+  (:mod:`dpsql.mechanisms.naming`). The only round of units with one key is a weighted histogram
+  with G = 1 and one key kept.
 * Counting has a fixed set of groups and no threshold. The weights of a unit have l2 norm sqrt(C) at
   most, so each value costs rho = C Delta**2/(2 sigma**2) and no delta.
 * Choices of K and C, of what follows a look or a round, and scaling are functions of what is
   released. Whatever is released, what follows has no more than the rest of rho and of delta.
 
-Adaptive composition of approximate zCDP adds both parts up (Bun & Steinke 2016, Lemma 8.2): rho is
-the sum of the steps', delta that of the rounds'. A key that one unit brings and that is not named
-in one round may be named in the next, with a chance of its own: so the rounds divide delta, and do
-not each have all of it. Nothing is refunded where a step has nothing to do: the price is fixed.
-Checked by ``tests/mechanisms/test_cascade.py``.
+Adaptive composition of approximate zCDP adds these up (docs/mechanisms/coupling.md, Lemma 2): rho
+is the sum of the steps', delta that of the rounds'. A key that one unit brings and that is not
+named in one round may be named in the next, with a chance of its own: so the rounds divide delta,
+and do not each have all of it. Nothing is refunded where a step has nothing to do: the price is
+fixed. Checked by ``tests/mechanisms/test_cascade.py``.
 
-Shares were chosen by simulation on eleven shapes of data, where the number of groups is 1.24 times
-that of the best single cap in hindsight, and the error .18 times (geometric means over 31 cells).
-No guarantee rests on that.
+Shares were chosen by simulation on eleven shapes of data and those of ``benchmarks/robust.py``. No
+guarantee rests on that.
 """
 
 from __future__ import annotations
@@ -59,6 +57,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import IndependentNoise, Steps, gaussian
+from dpsql.mechanisms.naming import (
+    GroupWeights,
+    Integers64,
+    NamingRound,
+    RoundMemory,
+    naming_rounds,
+)
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.mechanisms.weighted_histogram import (
@@ -71,7 +76,7 @@ from dpsql.mechanisms.weighted_histogram import (
 KEPT_CHOICES = (1, 3, 10, 30, 100, 300, 1000, 3000)
 """How many keys of a unit the rounds may keep."""
 CAP_CHOICES: Final[tuple[int, ...]] = tuple(
-    factor * 10**power for power in range(4) for factor in (1, 2, 3, 5, 7)
+    factor * 10**power for power in range(4) for factor in range(1, 8)
 )
 """How many keys of a unit the counting may count in full."""
 NAMED_ALONE = 0
@@ -79,20 +84,18 @@ NAMED_ALONE = 0
 COUNTINGS: Final[tuple[int, ...]] = (NAMED_ALONE, *CAP_CHOICES, *(-cap for cap in CAP_CHOICES))
 """How a value may have been counted: at a cap, which is negative where naming left some budget."""
 
-_USUAL_KEPT = 100  # where the look shows nothing: too few cost names, too many a tenth of threshold
 _BUCKETS = 14  # by powers of two; the last has all units with 2**13 keys or more
 _CUT_OFF = (
     4.0  # in standard deviations: a false bucket of many keys misleads (at 3, one in 50 runs)
 )
+_UNSEEN_SIZE = 2.0**8  # keys: a look may hide units of so many, about as many as its noise
 _ALONE = 0.9  # the part of the pairs in units with one key from which one round is enough
 _NEAR = 2.0  # times the threshold: keys below are near it
-_FEW = 0.05  # the part of the named keys up to which those near the threshold are few
+_SEVERAL = 5  # keys: were there a tail of small ones, the next round would hardly name none
 _FEW_MORE = 0.1  # the part of the keys of the first round up to which a second one has named few
 _LEAST_RATIO = 0.5
 _MEAN_ABSOLUTE = 0.8  # of Gaussian noise, in standard deviations
 _SLACK = 2.0**-40
-
-Integers64 = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,6 @@ class UnitSizes:
     units: Integers64
 
 
-@dataclass(frozen=True, slots=True)
-class GroupWeights:
-    """Groups by row id with their exact weights in steps: int64 arrays of shape (groups,)."""
-
-    ids: Integers64
-    weights: Integers64
-
-
 class CascadeRows(Protocol):
     """Exact rows, as the steps of a cascade ask for them. ``named`` are row ids of groups."""
 
@@ -118,9 +113,9 @@ class CascadeRows(Protocol):
         """Count units by their number of keys, of all keys or of the named ones alone."""
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
-        """Weigh the groups that are not named, of which a unit keeps so many.
+        """Weigh the groups that are not named and that some unit keeps, of which it keeps so many.
 
-        Groups that keep fewer units than the minimum are left out.
+        Those that keep fewer units than the minimum are weighed, too, and marked.
         """
 
 
@@ -137,13 +132,18 @@ class CascadeGoal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CascadeShares:
-    """Parts of the budget: of each look, of counting units, and of the rounds among themselves."""
+    """Parts of the budget: of each look, of counting units, and of the rounds among themselves.
+
+    ``parts`` divide the ρ of the naming in proportion, ``deltas`` all of δ. Where it is given,
+    naming may end after so many rounds, and what the others would have had goes to the counting.
+    """
 
     look: float
     second_look: float
     counting: float
-    rounds: tuple[float, ...]
-    brief: float | None = None  # of the naming: a second round that expects little
+    parts: tuple[int, ...]
+    deltas: tuple[float, ...]
+    ends_after: int | None = None
 
     @property
     def naming(self) -> float:
@@ -152,9 +152,9 @@ class CascadeShares:
 
 
 _SHARES = {
-    CascadeGoal.COUNTS: CascadeShares(0.01, 0.01, 0.04, (0.05, 0.95), brief=0.2),
-    CascadeGoal.VALUES: CascadeShares(0.01, 0.01, 0.0, (0.05, 0.95)),
-    CascadeGoal.KEYS: CascadeShares(0.01, 0.0, 0.0, (0.01, 0.04, 0.15, 0.8)),
+    CascadeGoal.COUNTS: CascadeShares(0.01, 0.01, 0.04, (1, 4, 15), (0.05, 0.1, 0.85), 2),
+    CascadeGoal.VALUES: CascadeShares(0.01, 0.01, 0.0, (1, 4, 15), (0.05, 0.1, 0.85)),
+    CascadeGoal.KEYS: CascadeShares(0.01, 0.0, 0.0, (3, 10, 30, 57), (0.03, 0.06, 0.1, 0.81)),
 }
 
 
@@ -177,6 +177,15 @@ class LookNoise:
         np.add.at(counts, buckets, exact.units)
         noisy = self.noise.add(counts, source)
         return np.where(noisy < _CUT_OFF * self.noise.noise.std, 0.0, noisy)
+
+    def with_unseen(self, units: NDArray[np.float64], most: float) -> NDArray[np.float64]:
+        """Add what the cut-off may hide: in each empty bucket, as many units as noise is wide.
+
+        Takes and returns arrays of shape (buckets,). Buckets of more keys than ``most`` stay empty.
+        Where units are many this weighs nothing; where they are few it keeps choices moderate.
+        """
+        hidden = (units == 0) & (_bucket_sizes() <= most)
+        return np.where(hidden, self.noise.noise.std, units)
 
 
 def _bucket_sizes() -> NDArray[np.float64]:
@@ -244,10 +253,10 @@ class Cascade(Usual):
 
     @property
     def spared_counting(self) -> IndependentNoise:
-        """The noise of counting units, in steps, at a cap of 1, with what a brief naming left."""
-        assert self.shares.brief is not None
-        left = self.shares.naming * (1 - self.shares.rounds[0] - self.shares.brief)
-        return gaussian(self._part(self.shares.counting + left), WEIGHT_STEPS, 1)
+        """The noise of counting units, in steps, at a cap of 1, with what naming left."""
+        shares = self.shares
+        left = sum(shares.parts[shares.ends_after :]) / sum(shares.parts)
+        return gaussian(self._part(shares.counting + shares.naming * left), WEIGHT_STEPS, 1)
 
     def rho(self, released: int | None) -> float:
         """Compute the zCDP cost of looks and rounds: all of the budget but the counting's."""
@@ -266,24 +275,14 @@ class Cascade(Usual):
         """The noise of the second look."""
         return LookNoise(gaussian(self._part(self.shares.second_look), 1, 1))
 
-    def rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
+    def rounds(self, kept: int) -> tuple[NamingRound, ...]:
         """Build the rounds of a naming that keeps so many keys of a unit."""
         shares = self.shares
-        return tuple(
-            self._round(shares.naming * share, self.delta * share * (1 - _SLACK), kept)
-            for share in shares.rounds
-        )
+        deltas = [self.delta * share * (1 - _SLACK) for share in shares.deltas]
+        rho = self._part(shares.naming)
+        return naming_rounds(rho, shares.parts, deltas, Weights(1, kept), self.floor)
 
-    def brief_rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
-        """Build the rounds after a first that left little to name: a brief one, and the rest."""
-        brief, shares = self.shares.brief, self.shares
-        assert brief is not None
-        return tuple(
-            self._round(shares.naming * share, self.delta * share * (1 - _SLACK), kept)
-            for share in (brief, 1 - shares.rounds[0] - brief)
-        )
-
-    def naming_rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
+    def naming_rounds(self, kept: int) -> tuple[NamingRound | WeightedPositiveCounts, ...]:
         """Build the rounds: one where nothing is to be divided, however many keys are kept."""
         return (self.only_round,) if self.single else self.rounds(kept)
 
@@ -292,15 +291,13 @@ class Cascade(Usual):
         """The one round where units have one key each, at all but the first look's share."""
         look = 0.0 if self.single else self.shares.look
         # What the price of counting is taken for is spent here.
-        return self._round(1 - look, self.delta, 1)
-
-    def _round(self, share: float, delta: float, kept: int) -> WeightedPositiveCounts:
-        return weighted_positive_counts(self._part(share), delta, Weights(1, kept), self.floor)
+        rho = self._part(1 - look)
+        return weighted_positive_counts(rho, self.delta, Weights(1, 1), self.floor)
 
     # -- figures for plans --------------------------------------------------------------------
 
     @property
-    def last_round(self) -> WeightedPositiveCounts:
+    def last_round(self) -> NamingRound | WeightedPositiveCounts:
         """The round that decides which keys are named, keeping as many keys as it ever may."""
         return self.naming_rounds(KEPT_CHOICES[-1])[-1]
 
@@ -309,10 +306,11 @@ class Cascade(Usual):
         return self.last_round.score_for_inclusion(probability)
 
     def score_if_brief(self, probability: float) -> float | None:
-        """Tell the same of the brief round that may end the naming; None if there is none."""
-        if self.single or self.shares.brief is None:
+        """Tell the same of the round after which naming may end; None if it never does."""
+        if self.single or self.shares.ends_after is None:
             return None
-        return self.brief_rounds(KEPT_CHOICES[-1])[0].score_for_inclusion(probability)
+        last = self.rounds(KEPT_CHOICES[-1])[self.shares.ends_after - 1]
+        return last.score_for_inclusion(probability)
 
     # -- drawing ------------------------------------------------------------------------------
 
@@ -322,44 +320,50 @@ class Cascade(Usual):
 
     def name_groups(self, rows: CascadeRows, source: EntropySource) -> NamedGroups:
         """Look, and name groups round by round: the first two steps of the module."""
-        kept = 1 if self.single else self._kept(rows, source)
-        alone = kept is None or self.single
-        ids, weights, scales = [np.zeros(0, np.int64)], [np.zeros(0)], []
-        mechanism = self.only_round if alone else self._round_after(kept or 1, [])
-        while mechanism is not None:
-            left = rows.unnamed_weights(np.concatenate(ids), mechanism.weights.kept)
-            chosen = mechanism.select(left.weights, source)
-            assert chosen.noisy is not None
-            ids.append(left.ids[chosen.indices])
-            weights.append(chosen.noisy)
-            scales.append(mechanism.noise.std)
-            mechanism = None if alone else self._round_after(kept or 1, weights[1:])
-        named, rounds = np.concatenate(ids), np.arange(len(scales))
+        kept = None if self.single else self._kept(rows, source)
+        if kept is None:
+            return self._named_at_once(rows, source)
+        evidence, done = RoundMemory(), [np.zeros(0, np.int64)]
+        weights, scales = [np.zeros(0)], list[float]()
+        for one in self.rounds(kept):
+            if self._enough_named(kept, weights[1:]):
+                break
+            left = rows.unnamed_weights(np.concatenate(done), kept)
+            ids, means = evidence.named(one, left, source)
+            done, weights, scales = [*done, ids], [*weights, means], [*scales, one.noise.std]
+        named, rounds = np.concatenate(done), np.arange(len(scales))
         order = np.argsort(named, kind="stable")
         return NamedGroups(
             named[order],
-            np.repeat(rounds, [len(found) for found in ids[1:]])[order],
+            np.repeat(rounds, [len(found) for found in done[1:]])[order],
             np.concatenate(weights)[order],
             tuple(scales),
-            alone,
-            not alone and self._settled(kept or 1, weights[1]) and len(scales) == 2,
+            alone=False,
+            spared=len(scales) < len(self.shares.parts),
         )
 
-    def _round_after(self, kept: int, weights: Sequence[Steps]) -> WeightedPositiveCounts | None:
-        """Choose the next round by what the rounds before have released; None ends the naming."""
-        rounds, done = self.rounds(kept), len(weights)
-        if done and self._settled(kept, weights[0]):
-            rounds = (rounds[0], *self.brief_rounds(kept))
-            if done == 2 and len(weights[1]) <= _FEW_MORE * len(weights[0]):
-                return None
-        return rounds[done] if done < len(rounds) else None
+    def _named_at_once(self, rows: CascadeRows, source: EntropySource) -> NamedGroups:
+        """Name groups in the only round."""
+        mechanism, none = self.only_round, np.zeros(0, np.int64)
+        found = rows.unnamed_weights(none, 1)
+        order = np.flatnonzero(found.enough)[np.argsort(found.ids[found.enough], kind="stable")]
+        chosen = mechanism.select(found.weights[order], source)
+        assert chosen.noisy is not None
+        ids, rounds = found.ids[order][chosen.indices], np.zeros(len(chosen.indices), np.intp)
+        return NamedGroups(ids, rounds, chosen.noisy, (mechanism.noise.std,), alone=True)
 
-    def _settled(self, kept: int, weights: Steps) -> bool:
-        """Tell whether the first round's keys are nearly all far above its threshold."""
-        if self.shares.brief is None:
+    def _enough_named(self, kept: int, weights: Sequence[Steps]) -> bool:
+        """Tell whether the rounds so far say that few keys are left to name.
+
+        They do where the last of them named few more, with several times the budget, although the
+        first named several, or a few far above its threshold.
+        """
+        if len(weights) != self.shares.ends_after:
             return False
-        near = np.count_nonzero(weights < _NEAR * self.rounds(kept)[0].threshold)
-        return len(weights) > 0 and bool(near <= _FEW * len(weights))
+        first, last = weights[0], weights[-1]
+        near = np.count_nonzero(first < _NEAR * self.rounds(kept)[0].threshold)
+        many = len(first) >= _SEVERAL or (len(first) > 0 and near == 0)
+        return many and len(last) <= _FEW_MORE * len(first)
 
     def _kept(self, rows: CascadeRows, source: EntropySource) -> int | None:
         """Choose how many keys of a unit to keep, or None if one round at one key is enough.
@@ -368,10 +372,9 @@ class Cascade(Usual):
         """
         units, sizes = self.look.histogram(rows.unit_sizes(None), source), _bucket_sizes()
         pairs = float(units @ sizes)
-        if pairs == 0:
-            return _USUAL_KEPT
         if units[0] > _ALONE * pairs:
             return None
+        units = self.look.with_unseen(units, _UNSEEN_SIZE)
         gains = {
             kept: float(units @ np.sqrt(np.minimum(sizes, kept))) / self.rounds(kept)[-1].threshold
             for kept in KEPT_CHOICES
@@ -391,11 +394,15 @@ class Cascade(Usual):
         unit adds to a group at most. The choice weighs noise against what units with more groups
         count too little, for each group on average.
         """
-        choices = [cap for cap in CAP_CHOICES if self.most is None or cap <= self.most]
         if named.alone:
-            return choices[0]
-        units = self.second_look.histogram(rows.unit_sizes(named.ids), source)
+            return CAP_CHOICES[0]
+        # A unit has no more named groups than there are.
+        enough = next((cap for cap in CAP_CHOICES if cap >= len(named.ids)), CAP_CHOICES[-1])
+        most = enough if self.most is None else min(enough, self.most)
+        choices = [cap for cap in CAP_CHOICES if cap <= most]
         sizes, groups = _bucket_sizes(), max(1, len(named.ids))
+        units = self.second_look.histogram(rows.unit_sizes(named.ids), source)
+        units = self.second_look.with_unseen(units, min(_UNSEEN_SIZE, groups))
         noise = _MEAN_ABSOLUTE * float(np.mean(scales))
 
         def error(cap: int) -> float:

@@ -59,7 +59,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,7 +151,21 @@ class Weights:
 # -- analyses ---------------------------------------------------------------------------------
 
 
-def fresh_delta(noise: DiscreteGaussian, threshold: int, weights: Weights) -> float:
+class TailedNoise(Protocol):
+    """Noise on the integers, as far as thresholds need to know it."""
+
+    @property
+    def sigma(self) -> float:
+        """Its scale, which is about its standard deviation."""
+
+    def sf(self, t: int) -> float:
+        """Bound P[noise > t] from above."""
+
+    def __hash__(self) -> int:
+        """Return the hash of a value: thresholds are remembered."""
+
+
+def fresh_delta(noise: TailedNoise, threshold: int, weights: Weights) -> float:
     """Bound the probability that some fresh group's noisy weight exceeds ``threshold``."""
     return -math.expm1(_lattice_log_hidden(noise, threshold, weights)) * (1 + _SLACK)
 
@@ -207,7 +221,7 @@ def _joint(sigma: float, others: float) -> float:
     return 1 / math.sqrt(1 / sigma**2 + others / WEIGHT_STEPS**2) * (1 - _SLACK)
 
 
-def _lattice_log_hidden(noise: DiscreteGaussian, threshold: int, weights: Weights) -> float:
+def _lattice_log_hidden(noise: TailedNoise, threshold: int, weights: Weights) -> float:
     def at(given: Integers) -> Floats:
         shown = [noise.sf(threshold - weight) for weight in given.tolist()]
         return _log_complement(np.array(shown))
@@ -268,7 +282,7 @@ def _continuous_threshold(
 
 
 @lru_cache(maxsize=256)
-def _fresh_threshold(noise: DiscreteGaussian, delta: float, weights: Weights) -> int:
+def fresh_threshold(noise: TailedNoise, delta: float, weights: Weights) -> int:
     """Find the smallest threshold, above any floor, that hides fresh groups up to ``delta``."""
     guess = round(_hiding(delta, noise.sigma, weights))
     return smallest(lambda t: fresh_delta(noise, t, weights) <= delta, guess)
@@ -346,7 +360,7 @@ class WeightedPositiveCounts(_Weighted):
     @property
     def threshold(self) -> int:
         """T: the noisy weight a group must exceed, in steps."""
-        return self.floor * WEIGHT_STEPS + _fresh_threshold(self.noise, self.delta, self.weights)
+        return self.floor * WEIGHT_STEPS + fresh_threshold(self.noise, self.delta, self.weights)
 
     def rho(self, released: int | None) -> float:
         return self.score_noise.rho(self.weights.groups)

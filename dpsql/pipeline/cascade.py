@@ -16,11 +16,11 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.cascade import (
     NAMED_ALONE,
-    GroupWeights,
     NamedGroups,
     UnitSizes,
     scaled_counts,
 )
+from dpsql.mechanisms.naming import GroupWeights
 from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.pipeline.exact import ExactCascade, KeysOf
 from dpsql.pipeline.set_union import Percent, ReadingProgress
@@ -78,7 +78,8 @@ class _StagedRows:
         table = STAGED_PAIRS
         if len(named):
             table = self._of_named(named, LEFT_PAIRS, self.sql.left)
-        return GroupWeights(*self._step(self.sql.weights(table, kept)))
+        ids, weights, enough = self._step(self.sql.weights(table, kept))
+        return GroupWeights(ids, weights, enough > 0)
 
     def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
         """Read what units add to the named groups, and to no others.

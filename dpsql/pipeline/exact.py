@@ -6,8 +6,8 @@ None of it is released: these values go from :mod:`dpsql.pipeline.read` to
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +24,29 @@ KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
 
 
 @dataclass(frozen=True, slots=True)
+class ExactLook:
+    """What bounding keeps of a measure, and how far units climbed in each span of a ladder.
+
+    Sums over units, in steps of the measure's quantum.
+    """
+
+    kept: int
+    climbed: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExactBlock:
     """The exact rows of a block's groups.
 
     ``histograms`` reads the values of groups for quantiles, None where none are asked for.
     ``keys_of`` reads the keys of released groups, None where ``rows`` has those of all groups.
+    ``looks`` are those that were taken at the same rows, by fingerprint.
     """
 
     rows: ExactRows
     histograms: HistogramsOf | None = None
     keys_of: KeysOf | None = None
+    looks: Mapping[str, ExactLook] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +58,6 @@ class ExactUnion:
 
     weights: NDArray[np.int64]
     named: Callable[[NDArray[np.int64]], ExactRows]
-
-
-@dataclass(frozen=True, slots=True)
-class ExactLook:
-    """What bounding keeps of a measure, and how far units climbed in each span of a ladder.
-
-    Sums over units, in steps of the measure's quantum.
-    """
-
-    kept: int
-    climbed: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.accounting.zcdp import ZERO
+from dpsql.core.periods import Period
 from dpsql.core.schema import Column, Table, rules_of
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
@@ -39,7 +40,7 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.expressions.legality import plain_column
-from dpsql.sql.lineage.table_names import is_qualified, name_of, settle_names, tables_named
+from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql
 from dpsql.sql.rewrite.rewrite import rewrite
@@ -50,7 +51,7 @@ from dpsql.sql.tail.bind_check import check_sql
 
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
-_Key: TypeAlias = tuple[str, object, str | None, Parameters, bool]
+_Key: TypeAlias = tuple[str, object, str | None, tuple[Parameters, frozenset[str]], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,8 @@ class Question:
     @property
     def key(self) -> _Key:
         """The key of what is prepared for a question: equal for two that ask the same."""
-        return self.text, values_key(self.values), self.mechanism, self.parameters, self.combining
+        asked = (self.parameters, self.parameters.given)
+        return self.text, values_key(self.values), self.mechanism, asked, self.combining
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,12 @@ class Prepared:
         """Which earlier releases its answer is put together with: what a block refuses, none."""
         asked = {block.plan.block.parameters.combine for block in self.blocks}
         return next((c for c in (Combining.OFF, Combining.ALL) if c in asked), Combining.SERIES)
+
+    @property
+    def max_age(self) -> Period | None:
+        """How old what it is answered from may be: as the strictest of its blocks says."""
+        asked = (block.plan.block.parameters.max_age for block in self.blocks)
+        return min(filter(None, asked), key=lambda age: age.length, default=None)
 
     def explain(self) -> Explanation:
         """Explain the plan in words and numbers."""
@@ -263,8 +271,7 @@ class Preparer:
         """Plan a question; of one whose text says that it has no rows, only names and types."""
         with understood():
             tree = self._tree(question, stages)
-            # Types can stand for the rows of tables that have no schema in front alone.
-            empty = has_no_rows(tree) and not any(map(is_qualified, tables_named(tree)))
+            empty = has_no_rows(tree)
         if not empty:
             return self._plan(question, tree, stages)
         try:
@@ -285,7 +292,7 @@ class Preparer:
             stages.tree(tree)
         tree = bind_values(tree, question.values, question.text)
         schema = self._engine.schema()
-        place_catalog(tree, self._policy, schema)
+        place_catalog(tree, self._policy, schema, self._engine.catalog)
         settle_names(
             tree, question.text, rules_of(schema, self._engine.catalog, self._policy.names)
         )
@@ -415,10 +422,8 @@ class Preparer:
         return PreparedBlock(plan, statement, keys, tuple(looks))
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
-        """Write a look's SQL and bind it: its expressions are those of the block."""
-        table = plan.block.source.table
-        statement = left_out_sql(plan, look, table, self._dialect)
-        self._engine.bind(left_out_sql(plan, look, table, self._twins))
+        """Write a look's SQL: all it computes of rows is what the block does."""
+        statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
         return PreparedLook(look, statement, look_fingerprint(plan, look))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:

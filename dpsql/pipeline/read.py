@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from dpsql.pipeline.exact import (
 from dpsql.pipeline.set_union import Percent, read_set_union
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import dialect_named
-from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns
+from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns, shared_sql
 from dpsql.sql.rewrite.quantile_histograms import (
     GROUPS,
     HistogramSQL,
@@ -45,10 +46,20 @@ from dpsql.sql.rewrite.set_union import set_union_sql
 
 @contextmanager
 def read_exact(
-    rows: PrivateReader, block: PreparedBlock, progress: Percent
+    rows: PrivateReader,
+    block: PreparedBlock,
+    progress: Percent,
+    looks: Sequence[PreparedLook] = (),
 ) -> Iterator[ExactBlock | ExactUnion | ExactCascade]:
-    """Read a block's private rows, which stay readable until this is left."""
+    """Read a block's private rows, which stay readable until this is left.
+
+    With them some of its looks, where these share its rows: of others there may be none.
+    """
     plan, dialect = block.plan, dialect_named(rows.dialect)
+    if looks:
+        with rows.scratch() as scratch:
+            yield _shared(block, looks, scratch, dialect)
+        return
     bounded = plan.declared or plan.selection.top_rows_needed is not None
     if bounded and not plan.quantiles:
         yield ExactBlock(_exact_rows(rows, plan, _salted(plan, dialect), block.keys))
@@ -66,9 +77,34 @@ def read_exact(
 
 def read_look(rows: PrivateReader, look: PreparedLook) -> ExactLook:
     """Read what bounding keeps and leaves out."""
+    return _exact_look(rows, look, look.statement)
+
+
+def _exact_look(rows: PrivateReader | Scratch, look: PreparedLook, statement: str) -> ExactLook:
     climbed = climbed_columns(look.look)
-    found = rows.exact(look.statement, (), [KEPT_COLUMN, *climbed]).measures
+    found = rows.exact(statement, (), [KEPT_COLUMN, *climbed]).measures
     return ExactLook(int(found[KEPT_COLUMN][0]), tuple(int(found[name][0]) for name in climbed))
+
+
+def _shared(
+    block: PreparedBlock, looks: Sequence[PreparedLook], scratch: Scratch, dialect: Dialect
+) -> ExactBlock:
+    """Read the exact rows of a block, and looks at them, over rows that are stored once."""
+    plan = block.plan
+    asked = [look.look for look in looks]
+    sql = shared_sql(plan, asked, plan.block.source.table, _salt(), dialect)
+    for name, statement in sql.stored:
+        scratch.store(name, statement)
+    told = {
+        look.fingerprint: _exact_look(scratch, look, statement)
+        for look, statement in zip(looks, sql.looks, strict=True)
+    }
+    if plan.declared or plan.selection.top_rows_needed is not None:
+        return ExactBlock(_exact_rows(scratch, plan, sql.groups, block.keys), looks=told)
+    scratch.store(GROUPS, sql.groups)
+    for name, _ in sql.stored:
+        scratch.drop(name)
+    return replace(_groups_stored(block, scratch, dialect), looks=told)
 
 
 def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBlock:
@@ -83,10 +119,14 @@ def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBl
     if plan.declared:
         stored = f"SELECT * FROM {dialect.quote(GROUPS)}"
         return ExactBlock(_exact_rows(scratch, plan, stored, block.keys), histograms)
-    # However many groups there are, keys are read of those alone that come out.
-    measures = _measure_columns(plan)
+    return replace(_groups_stored(block, scratch, dialect), histograms=histograms)
+
+
+def _groups_stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBlock:
+    """Read measures of all groups, however many there are; keys of those alone that come out."""
+    measures = _measure_columns(block.plan)
     exact = scratch.exact(stored_groups(measures, dialect), (), measures)
-    return ExactBlock(exact, histograms, _keys_of(block.keys, scratch, dialect))
+    return ExactBlock(exact, keys_of=_keys_of(block.keys, scratch, dialect))
 
 
 def _keys_of(keys: Sequence[Column], scratch: Scratch, dialect: Dialect) -> KeysOf:

@@ -13,7 +13,7 @@ from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind
 from dpsql.pipeline.public_tables import PublicTables
 from dpsql.pipeline.rooms import Tenant
-from dpsql.sql.tail.bind_check import constant_fails, tail_sql, text_is_read
+from dpsql.sql.tail.bind_check import constant_fails, needs_catalog, tail_sql, text_is_read
 
 PLAN_LIMITS: Final = SandboxLimits(1 << 30, "500MB", 10.0)
 
@@ -31,7 +31,7 @@ class TailChecker:
     ) -> None:
         """Refuse a tail that fails whatever is released. Nothing is run but its constants.
 
-        Tables with ``stand_ins`` are not looked for: types take their place.
+        Tables with ``stand_ins`` are not looked for: types take their place, or empty copies.
 
         Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
         takes more than ``PLAN_LIMITS``. Errors that depend on released values come when it runs.
@@ -56,8 +56,8 @@ class TailChecker:
     def _failing(
         self, query: Query, sql: str, stand_ins: Sequence[Table]
     ) -> FailingConstant | None:
-        if query.tail_kind is TailKind.BOUNDED:
+        if query.tail_kind is TailKind.BOUNDED and not any(map(needs_catalog, stand_ins)):
             return failing_constant(self._tenant.stay().cursor, sql, texts=not query.casts)
-        given = {table.name.key for table in stand_ins}
+        given = {table.name.key for table in stand_ins if not needs_catalog(table)}
         tables = [self._public.definition(t) for t in query.public_tables if t not in given]
         return self._apart.failing_constant(tables, sql, PLAN_LIMITS, texts=not query.casts)

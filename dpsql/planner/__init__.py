@@ -9,6 +9,7 @@ to appear, or by noise where all groups are answered.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -102,17 +103,19 @@ def plan_within_epsilon(
     """Find the best plan that costs at most the epsilon in the block's parameters.
 
     Of those that keep a maximum error, if any does and the block asks for one. Where a part of the
-    price is for telling what bounding leaves out, and that can be told, the plan has the rest.
+    price is for telling what bounding leaves out, and that can be told, the plan has the rest. What
+    the rest does not answer is answered for the whole price, and nothing is told.
     """
     planned = partial(_plan_for_share, block, mechanism, composition, delta_for_conversion)
-    whole = planned(0.0)
     share = block.parameters.left_out_share
-    if share == 0.0 or not looks_possible(whole):
-        return whole
-    plan = planned(share)
     budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
-    looks = priced_looks(plan, budget, share)
-    return replace(plan, looks=looks) if looks else whole
+    if looks_possible(block, budget):
+        with suppress(QueryRefused, ParameterError):
+            plan = planned(share)
+            looks = priced_looks(plan, budget, share)
+            if looks:
+                return replace(plan, looks=looks)
+    return planned(0.0)
 
 
 def _plan_for_share(

@@ -11,9 +11,12 @@ from typing import Final
 from dpsql.errors import ParameterError
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
-from dpsql.mechanisms.left_out import PARTS_OF_UNITS, WHOLE_UNIT, left_out_noise
+from dpsql.ir.query import Block
+from dpsql.mechanisms.left_out import PARTS_OF_UNITS, WHOLE_UNIT, LeftOutNoise, left_out_noise
 from dpsql.planner.budget import QueryBudget
 
+MOST_HIDDEN: Final = 10_000
+"""How many units' full contributions the noise in what is kept may hide, at 95% confidence."""
 MOST_ADDED: Final = 2**40
 """What a unit may add within its bounds, in steps, where it is to be told what they leave out."""
 
@@ -41,8 +44,13 @@ def told_subjects(plan: BlockPlan) -> dict[LookSubject, int]:
 
 
 def clamped_subjects(plan: BlockPlan) -> list[LookSubject]:
-    """Return the sums of which it can be told how many values are out of bounds."""
-    if plan.groups_added is None:
+    """Return the sums of which it can be told how many values are out of bounds.
+
+    Where a look is to take little time, only beside a cap on groups, which puts together what each
+    unit has in any case.
+    """
+    capped = plan.bounding is not None and bool(plan.block.keys)
+    if plan.groups_added is None or not (capped or plan.block.parameters.looks_anywhere):
         return []
     asked = [a.measures[0] for a in plan.block.aggregates if a.kind is AggregateKind.SUM]
     kinds = {index: plan.measures[index].measure.kind for index in asked}
@@ -50,16 +58,26 @@ def clamped_subjects(plan: BlockPlan) -> list[LookSubject]:
     return [LookSubject(index, clamped=True) for index in sums]
 
 
-def looks_possible(plan: BlockPlan) -> bool:
-    """Tell whether anything can be told of what bounding leaves out."""
-    return bool(told_subjects(plan) or clamped_subjects(plan))
+def looks_possible(block: Block, budget: QueryBudget) -> bool:
+    """Tell whether a plan of the block can be told anything of what bounding leaves out.
+
+    Where it is False, none can.
+    """
+    if block.parameters.left_out_share == 0.0 or budget.gaussian or block.cascades:
+        return False
+    simple = any(a.quantile is None and not a.kind.composed for a in block.aggregates)
+    return simple and not block.quantiles
 
 
 def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[LeftOutLook, ...]:
     """Return the looks of a plan, which divide this share of the price equally.
 
-    None where no noise in range is so cheap.
+    None where no noise in range is so cheap. Of the usual share none either where looks would take
+    long, or where their noise hides what ``MOST_HIDDEN`` units may add in full.
     """
+    anywhere = plan.block.parameters.looks_anywhere
+    if not (plan.shares_rows or anywhere):
+        return ()
     told, clamped = told_subjects(plan), clamped_subjects(plan)
     if not told and not clamped:
         return ()
@@ -73,6 +91,12 @@ def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[Le
             for subject, most in told.items()
         ]
         outside = left_out_noise(WHOLE_UNIT, PARTS_OF_UNITS, rho=rho, epsilon=epsilon)
-        return (*missing, *(LeftOutLook(subject, outside) for subject in clamped))
     except ParameterError:
         return ()
+    looks = (*missing, *(LeftOutLook(subject, outside) for subject in clamped))
+    return looks if anywhere else tuple(look for look in looks if _says_something(look.noise))
+
+
+def _says_something(noise: LeftOutNoise) -> bool:
+    """Tell whether there could be data of a usual size of which a look says something."""
+    return noise.kept_noise.margin(0.95, 1) * noise.coarsening <= MOST_HIDDEN * noise.most

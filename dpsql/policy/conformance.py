@@ -1,11 +1,14 @@
-"""Policies and databases side by side: ``dpsql check``. Sees names and types, never a row."""
+"""Policies and databases side by side: ``dpsql check``. By names and types, and by what it is told.
+
+It never sees a row.
+"""
 
 from __future__ import annotations
 
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
@@ -17,6 +20,7 @@ from dpsql.core.schema import (
     Schema,
     Table,
     base_type,
+    fold,
     is_decimal,
     is_float,
     is_integer,
@@ -171,7 +175,7 @@ def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Itera
 
 
 def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:
-    """Compare a link's columns; that the referenced one is unique cannot be seen here."""
+    """Compare a link's columns; whether the referenced one is unique, the data say."""
     link = policy.link
     if link is None:
         return
@@ -196,6 +200,37 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
             f"is {shown_type(key.type)}",
             "Give both columns one type: a cast could make two keys the same.",
         )
+
+
+def check_links(
+    policy: Policy, schema: Schema, repeats: Callable[[TableName, str], bool]
+) -> list[Finding]:
+    """List the links that lead to a column with a value in several rows: these are no keys.
+
+    ``repeats`` tells that of a column, from the data. The policy must fit the schema.
+    """
+    ends = {
+        (link.parent.key, fold(link.parent_column)): link
+        for table in policy.tables.values()
+        if (link := table.link) is not None
+    }
+    found = []
+    for (key, _), link in sorted(ends.items()):
+        table = schema[key]
+        column = table.column(link.parent_column)
+        if column is not None and repeats(table.name, column.name):
+            found.append(_no_key(f"{table.name}.{column.name}"))
+    return found
+
+
+def _no_key(subject: str) -> Finding:
+    return Finding(
+        "error",
+        subject,
+        "a link leads to it, and a value stands in several rows: what is linked to it counts once "
+        "for each of them, and belongs to all of their units",
+        "Link to a column that is a key, or remove what stands there twice.",
+    )
 
 
 def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:
@@ -333,6 +368,16 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
                 "Raise the account's epsilon, or lower defaults.epsilon: as it is, each query has "
                 "to ask for less.",
             )
+        for table in policy.tables.values():
+            asked = table.defaults.get("epsilon")
+            if isinstance(asked, float) and account.epsilon < asked:
+                yield Finding(
+                    "warning",
+                    account.name,
+                    f"the account's epsilon {account.epsilon:g} is below the default of "
+                    f"{table.name}, {asked:g}",
+                    f"Raise the account's epsilon, or lower that of {table.name}.",
+                )
         if account.delta < delta:
             yield Finding(
                 "warning",
@@ -341,6 +386,29 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
                 f"{delta:g}",
                 "Raise the account's delta, or lower defaults.delta.",
             )
+
+
+def check_names(policy: Policy, paths: Iterable[str]) -> list[Finding]:
+    """List the analysts of a policy who look renamed beside the accounts of its ledger.
+
+    An account is known by its name: under another name all of a budget is there again, to learn
+    about the same people.
+    """
+    spent = [path.split("/") for path in paths]
+    known = {path[1] for path in spent if path[0] == policy.dataset and len(path) > 1}
+    gone, new = sorted(known - {*policy.accounts}), sorted({*policy.accounts} - known)
+    if not (gone and new):
+        return []
+    before, after = (", ".join(printable(name, 40) for name in names[:5]) for names in (gone, new))
+    return [
+        Finding(
+            "warning",
+            "accounts",
+            f"the ledger has {before}, which the policy has not, and nothing of {after}: a new "
+            "name is a new budget",
+            "Whoever has another name now keeps the old one here. Of others, this says nothing.",
+        )
+    ]
 
 
 def shown_type(type_text: str) -> str:

@@ -13,6 +13,7 @@ pydantic is used in this module only.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Final, Self
 
 from pydantic import (
@@ -48,6 +49,7 @@ from dpsql.policy.fields import (
     MayBeLeftOut,
     Name,
     PeriodText,
+    RowsPerUnit,
     Version,
     ViewsPlace,
     ZoneName,
@@ -70,6 +72,7 @@ from dpsql.policy.limits import (
 )
 from dpsql.policy.model import (
     DELTA_SHARE,
+    PUBLIC_PROMISE,
     PUBLIC_TIME,
     AccountPolicy,
     ColumnPolicy,
@@ -84,10 +87,12 @@ from dpsql.policy.model import (
     look_alike_problem,
     period_problems,
     stranger_problem,
+    table_default_problem,
 )
 from dpsql.policy.parameters import (
     AUTO,
     PARAMETERS,
+    TABLE_PARAMETERS,
     AnswerFrom,
     AutomaticGroups,
     Combining,
@@ -95,6 +100,7 @@ from dpsql.policy.parameters import (
     Maxima,
     Parameters,
     ParameterSpec,
+    ParameterValue,
     check_maximum,
 )
 from dpsql.policy.yaml_tree import Path
@@ -102,6 +108,8 @@ from dpsql.policy.yaml_tree import Path
 
 def _json(spec: ParameterSpec) -> JsonSchema:
     """Describe a parameter's values to an editor."""
+    if spec.period:
+        return {"type": "string"}
     if spec.words:
         return {"enum": list(map(str, spec.words))}
     low, high = spec.limits
@@ -137,6 +145,14 @@ def _default(name: str) -> Any:
     return Field(default=value, description=spec.default, json_schema_extra=values)
 
 
+def _table_default(name: str) -> Any:
+    """Build the field of a parameter that questions over one table have another default of."""
+    field = _default(name)
+    values, spec = field.json_schema_extra, PARAMETERS[name]
+    which = f"Of several tables, the {spec.several} holds."
+    return Field(default=None, description=f"{spec.option} {which}", json_schema_extra=values)
+
+
 def _maximum(name: str) -> Any:
     """Build the field of the most that a query may ask for."""
     spec = PARAMETERS[name]
@@ -164,6 +180,7 @@ class DefaultsSection(Section):
     left_out_share: float = _default("left_out_share")
     combine: Combining = _default("combine")
     answer_from: AnswerFrom = _default("answer_from")
+    max_age: Period | None = _default("max_age")
 
     _checked = field_validator("*", mode="plain")(checked_default)
 
@@ -336,14 +353,22 @@ class ColumnSection(Section):
         description="Every value a key can have, if that is public. All of them are answered, even "
         "those without rows, and no δ is spent on hiding which exist.",
     )
+    one_per_unit: bool = Field(
+        default=False,
+        description="`true`, in your word, if all rows of a unit have the same value here, such as "
+        "the country of birth of a customer. A unit then counts in one group of such keys, with "
+        "less noise. Of a unit with several values all but one would be left out, so that it is "
+        "protected all the same.",
+    )
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
         if self.lower is None and self.upper is None:
-            if self.domain is None:
+            if self.domain is None and not self.one_per_unit:
                 raise problem_with(
                     "says nothing about the column",
-                    "Give lower and upper, or domain, or remove it: it can be used without.",
+                    "Give lower and upper, or domain, or one_per_unit, or remove it: it can be "
+                    "used without.",
                 )
         elif self.lower is None or self.upper is None:
             given, absent = ("upper", "lower") if self.lower is None else ("lower", "upper")
@@ -369,6 +394,32 @@ def _named(value: object) -> object:
     return {"name": value, "column": value} if isinstance(value, str) else value
 
 
+class TableDefaultsSection(Section):
+    """What a question that reads the table uses unless it says otherwise.
+
+    It goes before `defaults` at the top. Where a question joins tables, those that say something
+    decide: for numbers of groups, rows and units the largest, for what limits a question the least.
+    """
+
+    epsilon: float | None = _table_default("epsilon")
+    delta: float | None = _table_default("delta")
+    max_groups_contributed: int | AutomaticGroups | None = _table_default("max_groups_contributed")
+    max_rows_contributed: int | None = _table_default("max_rows_contributed")
+    k_bar: int | None = _table_default("k_bar")
+    min_units_per_group: int | None = _table_default("min_units_per_group")
+    max_age: Period | None = _table_default("max_age")
+
+    _checked = field_validator("*", mode="plain")(checked_parameter)
+
+    def given(self) -> dict[str, ParameterValue]:
+        """Return the defaults that the section has, by name."""
+        return {name: getattr(self, name) for name in TABLE_PARAMETERS if self.has(name)}
+
+    def has(self, name: str) -> bool:
+        """Tell whether the section says something of a parameter."""
+        return name in self.model_fields_set
+
+
 class TableSection(Section):
     """A table that analysts may use: of a privacy unit, public, or linked to another table."""
 
@@ -376,7 +427,7 @@ class TableSection(Section):
         json_schema_extra={
             "not": {
                 "required": ["public"],
-                "anyOf": [{"required": ["privacy_unit"]}, {"required": ["time"]}],
+                "anyOf": [{"required": [key]} for key in ("privacy_unit", "time", "rows_per_unit")],
                 "properties": {"public": {"const": True}},
             }
         }
@@ -396,6 +447,16 @@ class TableSection(Section):
         default=None,
         description="When a row happened. Materialized views are made of tables that say so.",
     )
+    rows_per_unit: MayBeLeftOut[RowsPerUnit] = Field(
+        default=None,
+        description="The most rows that a unit has here, in your word: 1 where each unit has at "
+        "most one. Questions then take no larger bounds, and have less noise. Rows beyond it "
+        "would be left out, so that a unit with more is protected all the same.",
+    )
+    defaults: MayBeEmpty[TableDefaultsSection] = Field(
+        default_factory=TableDefaultsSection,
+        description="What a question that reads this table uses unless it says otherwise.",
+    )
     columns: MayBeEmpty[dict[str, ColumnSection]] = Field(
         default_factory=dict,
         description="What is publicly known about columns. Those left out can be used as keys and "
@@ -408,7 +469,19 @@ class TableSection(Section):
             raise problem_with(f"{NEEDS_UNIT}, not both", UNIT_HINT)
         if self.public and self.time is not None:
             raise_all([(("time",), problem_with(*PUBLIC_TIME))])
+        if self.public:
+            raise_all([(path, problem_with(*PUBLIC_PROMISE)) for path in self._promises()])
         return self
+
+    def _promises(self) -> Iterator[Path]:
+        """Yield where something is said of units."""
+        if self.rows_per_unit is not None:
+            yield ("rows_per_unit",)
+        if self.defaults.given():
+            yield ("defaults",)
+        for name, column in self.columns.items():
+            if column.one_per_unit:
+                yield ("columns", name, "one_per_unit")
 
 
 class ViewsSection(Section):
@@ -561,6 +634,22 @@ class PoliciesFile(Section):
 
     @field_validator("tables", mode="after")
     @classmethod
+    def _table_defaults_within(
+        cls, tables: dict[str, TableSection], info: ValidationInfo
+    ) -> dict[str, TableSection]:
+        maxima = info.data.get("maxima")  # absent when it has problems of its own
+        if maxima is not None:
+            most = Maxima(**maxima.model_dump())
+            found = (
+                ((name, "defaults", parameter), table_default_problem(most, parameter, value))
+                for name, table in tables.items()
+                for parameter, value in table.defaults.given().items()
+            )
+            raise_all([(path, problem_with(*words)) for path, words in found if words is not None])
+        return tables
+
+    @field_validator("tables", mode="after")
+    @classmethod
     def _one_period_for_a_unit(cls, tables: dict[str, TableSection]) -> dict[str, TableSection]:
         found = period_problems(tables)
         raise_all([((name, "privacy_unit"), problem_with(*words)) for name, *words in found])
@@ -621,10 +710,12 @@ def _table_policy(name: TableName, table: TableSection, link: Link | None) -> Ta
         privacy_unit=None if unit is None else unit.as_unit(),
         columns={
             fold(column): ColumnPolicy(
-                c.lower, c.upper, None if c.domain is None else tuple(c.domain)
+                c.lower, c.upper, None if c.domain is None else tuple(c.domain), c.one_per_unit
             )
             for column, c in table.columns.items()
         },
         link=link,
         time=None if table.time is None else TimeColumn(table.time.column, table.time.zone),
+        rows_per_unit=table.rows_per_unit,
+        defaults=table.defaults.given(),
     )

@@ -21,6 +21,11 @@ from dpsql.policy.parameters import Parameters, check_value
 
 MAX_DRAFTED_NAME: Final = 200
 """Characters in a table name that a draft still writes out."""
+MAX_PROPOSED_KEYS: Final = 100
+"""Values of a type that a draft proposes as keys."""
+_ROW_NUMBERS: Final = frozenset(
+    {"rownames", "rowname", "rownum", "rownumber", "rowid", "unnamed:0"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,10 @@ class Draft:
     Tables are named by the keys of their names, columns by that and their own folded names. A table
     is of a unit (``units``), linked (``links``), public, or left out; the others are drafted from
     ``guesses``.
-    ``seen`` says what the data hold in a column, where the owner has asked to look.
+    ``seen`` says what the data hold in a column, where the owner has asked to look, and ``single``
+    of which columns a unit has one value alone, by the table and the column of its unit; None where
+    it has one row. ``listed`` has the values that types list, which may have been collected from
+    rows, so the owner is asked. Without a ``delta`` it follows from each account's.
     """
 
     dataset: str
@@ -41,8 +49,10 @@ class Draft:
     columns: Mapping[tuple[str, str], ColumnPolicy] = field(default_factory=dict)
     accounts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     epsilon: float = Parameters().epsilon
-    delta: float = Parameters().delta
+    delta: float | None = None
     seen: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    single: Mapping[tuple[str, str], tuple[str, ...] | None] = field(default_factory=dict)
+    listed: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     guesses: bool = True
 
     def decided(self, table: Table) -> bool:
@@ -157,8 +167,9 @@ def guess_unit(table: Table) -> Column | None:
 
 
 def likely_units(table: Table) -> list[Column]:
-    """Return the columns whose names end like identifiers: ``patient_id``, ``userId``, ``ID``."""
-    return [c for c in table.columns if re.search(r"(_id|[a-z]Id|^id|ID)$", c.name)]
+    """Return the columns whose names end like identifiers: ``patientId``, ``license_number``."""
+    ending = r"(_id|[a-z]Id|^id|ID|(_| |[a-z](?=N))([Nn]umber|no|nr|NO|NR))$"
+    return [c for c in table.columns if re.search(ending, c.name)]
 
 
 def guess_unit_name(table: Table, unit: Column) -> str:
@@ -171,13 +182,39 @@ def guess_unit_name(table: Table, unit: Column) -> str:
 
 
 def numeric_columns(table: Table, draft: Draft) -> list[Column]:
-    """Return the columns that could be summed: numbers that are neither unit nor link."""
+    """Return the columns that could be summed: numbers of neither units, links nor rows."""
+    return [
+        column
+        for column in table.columns
+        if is_numeric(column.type)
+        and bare_name(column.name) not in _ROW_NUMBERS
+        and not says_whose(column, table, draft)
+    ]
+
+
+def key_columns(table: Table, draft: Draft) -> list[Column]:
+    """Return the columns whose values could be listed. Those of truth values need not be."""
+    return [
+        column
+        for column in table.columns
+        if is_text(column.type) and not says_whose(column, table, draft)
+    ]
+
+
+def listed_values(table: Table, column: Column, draft: Draft) -> tuple[str, ...] | None:
+    """Return the values that the type of a column lists (ENUM), if these are few."""
+    listed = draft.listed.get((table.name.key, fold(column.name)))
+    return listed if listed is not None and len(listed) <= MAX_PROPOSED_KEYS else None
+
+
+def says_whose(column: Column, table: Table, draft: Draft) -> bool:
+    """Tell whether a column is a table's unit or link, or guessed to be its unit."""
     name = table.name.key
     unit, link = draft.units.get(name), draft.links.get(name)
-    taken = {fold(unit.column)} if unit else {fold(link.column)} if link else set()
+    taken = [one.column for one in (unit, link) if one is not None]
     if not draft.decided(table) and draft.guesses and (guess := guess_unit(table)) is not None:
-        taken = {fold(guess.name)}
-    return [c for c in table.columns if is_numeric(c.type) and fold(c.name) not in taken]
+        taken = [guess.name]
+    return fold(column.name) in map(fold, taken)
 
 
 def plain_name(name: str, otherwise: str) -> str:

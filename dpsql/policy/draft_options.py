@@ -27,9 +27,19 @@ from dpsql.policy.parameters import check_value, suggestion
 def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
     """Return the column that ``table.column`` or ``schema.table.column`` names.
 
-    Parts with dots stand in double quotes. Raises ``ParameterError``.
+    A column that is called like no other needs no table. Parts with dots stand in double quotes.
+    Raises ``ParameterError``.
     """
     parts = read_parts(text.strip())
+    if len(parts) == 1:
+        found = [(t, column) for t in schema.values() if (column := t.column(parts[0].strip()))]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise wrong_option(
+                f"several tables have a column {text.strip()[:80]}",
+                "Write the table in front: TABLE.COLUMN.",
+            )
     if len(parts) in (2, 3):
         table = schema.get(TableName(*reversed(parts[:-1])).key)
         column = None if table is None else table.column(parts[-1].strip())

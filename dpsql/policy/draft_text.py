@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name
 from dpsql.core.quoting import quote
-from dpsql.core.schema import Column, Schema, Table, fold, is_moment
+from dpsql.core.schema import Column, Schema, Table, base_type, fold, is_moment
 from dpsql.core.table_name import TableName
 from dpsql.errors import PolicyError
 from dpsql.policy.conformance import check_policy, shown_type
@@ -19,11 +20,14 @@ from dpsql.policy.draft import (
     bare_name,
     guess_unit,
     guess_unit_name,
+    likely_units,
+    listed_values,
     numeric_columns,
+    says_whose,
 )
 from dpsql.policy.draft_options import _TRUTHS
 from dpsql.policy.load import parse_policy
-from dpsql.policy.model import PrivacyUnit
+from dpsql.policy.model import DELTA_SHARE, PrivacyUnit
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 
 
@@ -45,7 +49,7 @@ def checked(schema: Schema, draft: Draft) -> str:
 _PLAIN_WORDS: Final = frozenset({*_TRUTHS, "null", "yes", "no", "on", "off", "y", "n"})
 _MEANINGS: Final = {
     "epsilon": "privacy loss of a query: smaller is more private, and noisier",
-    "delta": "keep far below 1 / number of people",
+    "delta": "keep far below 1 / number of people; without it, a part of the account's",
     "max_groups_contributed": "groups one person may influence, or: unlimited",
     "max_rows_contributed": "rows one person may add to a group",
     "k_bar": "how many of the largest groups a top-k looks at",
@@ -55,6 +59,9 @@ _FOUND_OUT: Final = """\
   # How many groups one person may influence, a question finds out privately where keys are
   # unknown; elsewhere it is {usual}. A number holds for all of them:
   # {name}: {usual}"""
+_OF_ENUM: Final = "its ENUM's list: declare it unless it was collected from rows"
+_OF_THE_ACCOUNT: Final = f"""\
+  # delta is {DELTA_SHARE:.0%} of the account's, which should be far below 1 / number of people"""
 _MAXIMA: Final = {"epsilon": 1.0, "delta": 1e-7}
 _ACCOUNTS: Final = {"analyst": (3.0, 1e-6)}
 _HEAD: Final = """\
@@ -124,12 +131,13 @@ def _head(draft: Draft) -> str:
     settings |= {"epsilon": draft.epsilon, "delta": draft.delta}
     defaults = [_default(name, value) for name, value in settings.items()]
     accounts = (draft.accounts or _ACCOUNTS).items()
+    delta = draft.delta or DELTA_SHARE * max(delta for _, (_, delta) in accounts)
     return _HEAD.format(
         origin=_SEEN if draft.seen else _UNSEEN,
         dataset=_quoted(draft.dataset if is_account_name(draft.dataset) else "my-dataset"),
         defaults="\n".join(defaults),
         epsilon=max(draft.epsilon, _MAXIMA["epsilon"]),
-        delta=max(draft.delta, _MAXIMA["delta"]),
+        delta=max(float(f"{delta:.12g}"), _MAXIMA["delta"]),
         accounts="\n".join(
             f"  {_quoted(name)}: {{epsilon: {epsilon}, delta: {delta}}}"
             for name, (epsilon, delta) in accounts
@@ -138,7 +146,9 @@ def _head(draft: Draft) -> str:
 
 
 def _default(name: str, value: object) -> str:
-    """Write a default with what it means; what a question finds out by itself as a comment."""
+    """Write a default with what it means; what is found out without it as a comment."""
+    if value is None:
+        return _OF_THE_ACCOUNT
     if not isinstance(value, AutomaticGroups):
         return f"  {name}: {value}".ljust(30) + f"# {_MEANINGS[name]}"
     return _FOUND_OUT.format(name=name, usual=value.usual)
@@ -157,7 +167,8 @@ def _table(table: Table, draft: Draft) -> str:
     head = view if table.is_view else ""
     unit, guess = draft.units.get(table.name.key), guess_unit(table) if draft.guesses else None
     if unit is not None:
-        return f"{head}  {name}:\n{_unit(unit)}{_time(table)}{_columns(table, draft)}"
+        said = _unit(unit) + _promises(table, unit, draft) + _time(table)
+        return f"{head}  {name}:\n{said}{_columns(table, draft)}"
     if table.name.key in draft.links:
         says = "  # its link, below, says whose rows these are\n"
         return f"{head}  {name}:{says}{_time(table)}{_columns(table, draft)}"
@@ -166,11 +177,29 @@ def _table(table: Table, draft: Draft) -> str:
     caution = ", or does it number rows" if bare_name(guess.name) == "id" else ""
     question = f"    # GUESS: does each value of this column stand for one person{caution}?\n"
     unit = PrivacyUnit(guess_unit_name(table, guess), guess.name)
-    return f"{head}  {name}:\n{question}{_unit(unit)}{_time(table)}{_columns(table, draft)}"
+    said = _unit(unit) + _promises(table, unit, draft) + _time(table)
+    return f"{head}  {name}:\n{question}{said}{_columns(table, draft)}"
 
 
 def _unit(unit: PrivacyUnit) -> str:
     return f"    privacy_unit: {{name: {_quoted(unit.name)}, column: {_quoted(unit.column)}}}\n"
+
+
+def _promises(table: Table, unit: PrivacyUnit, draft: Draft) -> str:
+    """Propose what the data keep of a unit: the owner knows whether they always will."""
+    key = (table.name.key, fold(unit.column))
+    if key not in draft.single:
+        return ""
+    single, who = draft.single[key], printable(unit.name)
+    if single is None:
+        return (
+            f"    # rows_per_unit: 1  # SEEN: no {who} has two rows. Confirm that none ever can.\n"
+        )
+    names = "".join(f"    #   {_quoted(name)}\n" for name in single)
+    return (
+        f"    # SEEN: no {who} has two values in these columns. To each of which that is always\n"
+        f"    # so, add `one_per_unit: true` below `columns`:\n{names}"
+    )
 
 
 def _time(table: Table) -> str:
@@ -183,19 +212,26 @@ def _time(table: Table) -> str:
 
 def _undecided(table: Table, draft: Draft) -> str:
     name = _key(table.name)
+    likely = ", ".join(_quoted(column.name) for column in likely_units(table)[:5])
     return (
         f"  # DECIDE: no column of {name} looks like a person's identifier. Name the one that\n"
         "  # says whose row it is, or write `public: true` instead, for a table about nobody.\n"
-        f"  # {name}:\n"
+        + (f"  # It could be one of: {likely}\n" if likely else "")
+        + f"  # {name}:\n"
         "  #   privacy_unit: {name: WHO, column: COLUMN}\n"
         "  #   columns:\n"
         + "".join(f"  #     {line}\n" for line in _decided_lines(table, draft))
+        + "".join(f"  #     {line}\n" for line in _lines_by_type(table, draft))
         + "".join(f"  #     {line}\n" for line in _open_lines(table, draft))
     )
 
 
 def _columns(table: Table, draft: Draft) -> str:
-    lines = [*_decided_lines(table, draft), *(f"# {line}" for line in _open_lines(table, draft))]
+    lines = [
+        *_decided_lines(table, draft),
+        *_lines_by_type(table, draft),
+        *(f"# {line}" for line in _open_lines(table, draft)),
+    ]
     return "    columns:\n" + "".join(f"      {line}\n" for line in lines)
 
 
@@ -212,23 +248,33 @@ def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
         yield f"{_quoted(column.name)}: {{{', '.join(parts)}}}"
 
 
+def _lines_by_type(table: Table, draft: Draft) -> Iterator[str]:
+    """Declare the keys of columns of truth values, which everybody knows."""
+    for column in table.columns:
+        if _is_truth(column) and (table.name.key, fold(column.name)) not in draft.columns:
+            yield f"{_quoted(column.name)}: {{domain: [false, true]}}"
+
+
+def _is_truth(column: Column) -> bool:
+    return base_type(column.type) == "BOOLEAN"
+
+
 def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
     """Write the columns that the owner has to complete, with what was seen in them."""
     for column in table.columns:
         key = (table.name.key, fold(column.name))
         seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
-        if key in draft.columns:
+        listed = listed_values(table, column, draft)
+        if key in draft.columns or _is_truth(column):
             continue
         if column in numeric_columns(table, draft):
             type_text = shown_type(column.type)
             yield f"{_quoted(column.name)}: {{lower: LOWEST, upper: HIGHEST}}  # {type_text}{seen}"
-        elif seen and not _says_whose(column, table, draft):
+        elif listed is not None and not says_whose(column, table, draft):
+            values = ", ".join(map(_scalar, listed))
+            yield f"{_quoted(column.name)}: {{domain: [{values}]}}  # {_OF_ENUM}"
+        elif seen and not says_whose(column, table, draft):
             yield f"{_quoted(column.name)}: {{domain: [VALUES]}}  # {seen.removeprefix('; ')}"
-
-
-def _says_whose(column: Column, table: Table, draft: Draft) -> bool:
-    unit = draft.units.get(table.name.key)
-    return unit is not None and fold(unit.column) == fold(column.name)
 
 
 def _links(schema: Schema, draft: Draft) -> str:

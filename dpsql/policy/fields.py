@@ -27,7 +27,7 @@ from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
 from dpsql.policy.limits import ResourceFailures, limit_problem
 from dpsql.policy.model import PLAIN_NAME, Link
-from dpsql.policy.parameters import AUTO, AutomaticGroups, check_value
+from dpsql.policy.parameters import AUTO, COUNT_LIMITS, AutomaticGroups, check_value
 from dpsql.policy.yaml_tree import Path
 
 BOUND_LIMIT: Final = 2**53
@@ -181,6 +181,13 @@ def _period(value: str) -> str:
     return value
 
 
+def _rows_per_unit(value: object) -> int:
+    low, high = COUNT_LIMITS
+    if type(value) is not int or not low <= value <= high:
+        raise problem_with(f"must be a whole number from {low} to {high}", "Write 1, or remove it.")
+    return value
+
+
 def _bound(value: object) -> float | int:
     # Not a float of pydantic's, which would round integers before they are compared.
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -321,6 +328,11 @@ ViewsPlace = Annotated[str, AfterValidator(_directory), Field(json_schema_extra=
 PeriodText = Annotated[Name, AfterValidator(_period)]
 ZoneName = Annotated[Name, AfterValidator(_zone)]
 LedgerPlace = Annotated[str, AfterValidator(_ledger), Field(json_schema_extra=_PLAIN)]
+RowsPerUnit = Annotated[
+    int,
+    PlainValidator(_rows_per_unit),
+    WithJsonSchema({"type": "integer", "minimum": COUNT_LIMITS[0], "maximum": COUNT_LIMITS[1]}),
+]
 Bound = Annotated[
     float | int | None,
     PlainValidator(_bound),

@@ -10,7 +10,7 @@ import os
 import re
 from pathlib import Path
 
-from dpsql.core.data_files import home, is_several
+from dpsql.core.data_files import home, is_address, is_several
 from dpsql.errors import InterfaceError
 from dpsql.policy.model import Policy
 
@@ -26,18 +26,19 @@ def is_url(place: str) -> bool:
 def usual_place(policy: Policy | None, database: object) -> str:
     """Return the ledger that the policy names, or else the one beside the database's file.
 
-    Raises :class:`InterfaceError` (``ledger_not_given``) if there is neither, as for an engine.
+    Raises :class:`InterfaceError` (``ledger_not_given``) if there is neither, as for an engine or
+    an address.
     """
     if policy is not None and policy.ledger is not None:
         return policy.ledger
-    if isinstance(database, str | Path) and not is_url(str(database)):
+    if isinstance(database, str | Path) and not is_address(database):
         return beside(database)
     raise InterfaceError(
         "it is not said where the ledger is, which keeps what has been spent",
         code="ledger_not_given",
         hint="Name it: `ledger` in connect(), --ledger or DPSQL_LEDGER for a command, or a line "
         "`ledger: budget.db` in the policies file. A database's file has one beside it; an engine "
-        "or a server has no file.",
+        "or a server has no file, and beside an address nothing is written.",
     )
 
 

@@ -16,14 +16,19 @@ from dpsql.core.names import RULE, is_account_name, look_alikes
 from dpsql.core.periods import Period
 from dpsql.core.schema import fold
 from dpsql.core.table_name import TableName
-from dpsql.errors import PolicyError, UnknownName
+from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import (
+    COUNT_LIMITS,
     DELTA_LIMITS,
     MAX_SUGGESTIONS,
+    TABLE_PARAMETERS,
     Maxima,
     Parameters,
+    ParameterValue,
     _show,
+    check_maximum,
+    check_value,
     suggestion,
 )
 
@@ -70,11 +75,14 @@ class ColumnPolicy:
 
     ``lower`` and ``upper`` are both given or both None; ``domain`` lists distinct values of one
     type (str, int, float, bool, date or datetime), or is None when the values are not public.
+    ``one_per_unit`` is the owner's word that all rows of a unit have one value of it, or NULL all
+    of them: so bounds are chosen, and kept by the SQL whether it is true or not.
     """
 
     lower: float | int | None = None
     upper: float | int | None = None
     domain: tuple[object, ...] | None = None
+    one_per_unit: bool = False
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -110,7 +118,9 @@ class TablePolicy:
     A name that is a text has no schema.
 
     ``columns`` is keyed by folded column name; columns without an entry can still be used.
-    ``time`` says when a row happened, which materialized views need.
+    ``time`` says when a row happened, which materialized views need. ``rows_per_unit`` is the
+    owner's word on how many rows a unit has at most, which is trusted as ``one_per_unit`` of a
+    column is. ``defaults`` are checked privacy parameters of questions that read the table.
     """
 
     name: TableName
@@ -118,6 +128,8 @@ class TablePolicy:
     columns: Mapping[str, ColumnPolicy] = field(default_factory=dict)
     link: Link | None = None
     time: TimeColumn | None = None
+    rows_per_unit: int | None = None
+    defaults: Mapping[str, ParameterValue] = field(default_factory=dict)
 
     def __init__(
         self,
@@ -126,9 +138,12 @@ class TablePolicy:
         columns: Mapping[str, ColumnPolicy] | None = None,
         link: Link | None = None,
         time: TimeColumn | None = None,
+        rows_per_unit: int | None = None,
+        defaults: Mapping[str, ParameterValue] | None = None,
     ) -> None:
         known: dict[str, object] = {"name": TableName.of(name), "privacy_unit": privacy_unit}
         known |= {"link": link, "columns": {} if columns is None else columns, "time": time}
+        known |= {"rows_per_unit": rows_per_unit, "defaults": {} if defaults is None else defaults}
         for each, value in known.items():
             object.__setattr__(self, each, value)
 
@@ -223,8 +238,7 @@ class Policy:
             what, hint = stranger_problem(account, self.accounts)
             raise PolicyError(f"views: {what}", code="policy_invalid", hint=hint)
         for key, table in self.tables.items():
-            if table.public and table.time is not None:
-                what, hint = PUBLIC_TIME
+            for what, hint in self._table_problems(table):
                 raise PolicyError(f"{table.name}: {what}", code="policy_invalid", hint=hint)
             if key != table.name.key:
                 raise PolicyError(
@@ -232,6 +246,21 @@ class Policy:
                     code="policy_invalid",
                     hint=f"Tables are listed by folded names, here {_show(table.name.key)}.",
                 )
+
+    def _table_problems(self, table: TablePolicy) -> Iterator[tuple[str, str]]:
+        """Yield what is wrong with what is said of a table: reasons and hints."""
+        if table.public and table.time is not None:
+            yield PUBLIC_TIME
+        said = table.rows_per_unit is not None or table.defaults
+        if table.public and (said or any(c.one_per_unit for c in table.columns.values())):
+            yield PUBLIC_PROMISE
+        rows = table.rows_per_unit
+        if rows is not None and (type(rows) is not int or not _within(rows, COUNT_LIMITS)):
+            yield f"rows_per_unit {_show(rows)}", ROWS_HINT
+        for name, value in table.defaults.items():
+            problem = table_default_problem(self.maxima, name, value)
+            if problem is not None:
+                yield problem
 
     def _name_problems(self) -> Iterator[tuple[str, str]]:
         """Yield what is wrong with names that paths of accounts are made of: reasons and hints."""
@@ -316,6 +345,35 @@ PUBLIC_TIME: Final = (
     "Views read the time of the private table: remove `time`, or `public: true`.",
 )
 """What is wrong with a public table that has a time: reason and hint."""
+
+
+PUBLIC_PROMISE: Final = (
+    "a public table has no units, so nothing is promised of them, and no default is for it",
+    "Remove `rows_per_unit`, `one_per_unit` and `defaults`, or `public: true`.",
+)
+"""What is wrong with a public table of which something is said of units: reason and hint."""
+ROWS_HINT: Final = f"Give a whole number from {COUNT_LIMITS[0]} to {COUNT_LIMITS[1]}."
+
+
+def _within(value: int, limits: tuple[int, int]) -> bool:
+    return limits[0] <= value <= limits[1]
+
+
+def table_default_problem(
+    maxima: Maxima, name: str, value: ParameterValue
+) -> tuple[str, str] | None:
+    """Tell what is wrong with a table's default for a parameter: reason and hint, or None."""
+    if name not in TABLE_PARAMETERS:
+        return f"a table has no default {_show(name)}", f"One of: {', '.join(TABLE_PARAMETERS)}."
+    try:
+        checked = check_value(name, value)
+        if hasattr(maxima, name):
+            assert not isinstance(checked, str | Period)
+            check_maximum(maxima, name, checked)
+    except ParameterError as error:
+        hint = f"Lower it, or raise maxima.{name}." if "at most" in error.reason else error.hint
+        return error.reason, hint or "Correct it."
+    return None
 
 
 def stranger_problem(name: str, accounts: Mapping[str, object]) -> tuple[str, str]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import Final, Literal, TypedDict
 
+from dpsql.core.periods import Period
 from dpsql.core.plain import NotPlain, plain, plain_text, type_name
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError
@@ -23,7 +24,7 @@ class _Odd:
 
 def _plain(value: object) -> object:
     """Turn a setting into a value of exactly a built-in type, whatever object was passed."""
-    if type(value) in (_Odd, NotGiven, AutomaticGroups):
+    if type(value) in (_Odd, NotGiven, AutomaticGroups, Period):
         return value
     try:
         return plain(value)
@@ -55,6 +56,12 @@ DELTA_LIMITS: Final = (1e-18, 0.5)
 COUNT_LIMITS: Final = (1, 2**31 - 1)
 ERROR_LIMITS: Final = (1e-12, 1e30)
 LEFT_OUT_LIMITS: Final = (0.0, 0.5)
+MOST_AGE: Final = Period(months=1200)
+"""The longest age that can be given: a century, within which every calendar can count."""
+NO_AGE: Final = "none"
+"""The word for no maximum age."""
+USUAL_LEFT_OUT_SHARE: Final = 0.03
+"""Up to this share, looks are taken where they cost little time and nothing else is better."""
 MAX_SUGGESTIONS: Final = 20
 
 
@@ -105,6 +112,16 @@ class Combining(StrEnum):
     OFF = "off"
 
 
+class Several(StrEnum):
+    """Which default of several tables a question has that reads them all.
+
+    Of numbers of groups, ``unlimited`` is the largest, and then ``auto``.
+    """
+
+    LARGEST = "largest"
+    LEAST = "least"
+
+
 class AnswerFrom(StrEnum):
     """What a question is answered from.
 
@@ -125,11 +142,12 @@ class ParameterSpec:
     ``unlimited``: no number is a value too, and so is ``auto``. ``optional``: None is a value, by
     which it says nothing. ``least``: a policy's default is the least that a query may use.
     ``choices`` says what the words of a choice mean. ``in_plan``: all that it does to a release
-    shows in the plan; any other is part of what tells one question from another.
+    shows in the plan; any other is part of what tells one question from another. ``several``:
+    tables have defaults of their own for it, and which of them holds where several are read.
     """
 
     name: str
-    type: type[float] | type[int] | type[StrEnum]
+    type: type[float] | type[int] | type[StrEnum] | type[Period]
     option: str
     default: str
     maximum: str | None = None
@@ -139,6 +157,12 @@ class ParameterSpec:
     least: bool = False
     choices: str = ""
     in_plan: bool = False
+    several: Several | None = None
+
+    @property
+    def period(self) -> bool:
+        """True if its values are periods of time, written as texts."""
+        return self.type is Period
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -155,6 +179,7 @@ _TABLE: Final = (
         maximum="The most a query may cost, as ε.",
         limits=EPSILON_LIMITS,
         in_plan=True,
+        several=Several.LEAST,
     ),
     ParameterSpec(
         "delta",
@@ -164,6 +189,7 @@ _TABLE: Final = (
         maximum="The most a query may cost, as δ.",
         limits=DELTA_LIMITS,
         in_plan=True,
+        several=Several.LEAST,
     ),
     ParameterSpec(
         "max_groups_contributed",
@@ -175,6 +201,7 @@ _TABLE: Final = (
         maximum="The most groups a query may let one unit influence, or `unlimited`.",
         unlimited=True,
         in_plan=True,
+        several=Several.LARGEST,
     ),
     ParameterSpec(
         "max_rows_contributed",
@@ -182,6 +209,7 @@ _TABLE: Final = (
         option="Rows one unit may add to one group.",
         default="Rows one unit may add to one group.",
         maximum="The most rows a query may let one unit add to one group.",
+        several=Several.LARGEST,
     ),
     ParameterSpec(
         "k_bar",
@@ -190,6 +218,7 @@ _TABLE: Final = (
         default="How many of the largest groups a top-k looks at.",
         maximum="The most groups a top-k may look at.",
         in_plan=True,
+        several=Several.LARGEST,
     ),
     ParameterSpec(
         "min_units_per_group",
@@ -198,6 +227,7 @@ _TABLE: Final = (
         default="Groups of fewer units are left out: never released where keys are discovered; "
         "where keys are declared, their noisy number of units decides. A query may raise it.",
         least=True,
+        several=Several.LARGEST,
     ),
     ParameterSpec(
         "contribution_bounding",
@@ -222,9 +252,11 @@ _TABLE: Final = (
     ParameterSpec(
         "left_out_share",
         float,
-        option="Part of the price that goes to telling what bounding leaves out; 0 for none.",
+        option="Part of the price that goes to telling what bounding leaves out; 0 for none, more "
+        "than 0.03 where it takes long, too.",
         default="Part of a query's price that goes to an estimate of what bounding leaves out of "
-        "its counts and sums, where the account has none yet; 0 for none.",
+        "its counts and sums, where the account has none yet; 0 for none. Up to 0.03 only where "
+        "that takes little time, above it wherever it can be told.",
         limits=LEFT_OUT_LIMITS,
         in_plan=True,
     ),
@@ -248,13 +280,28 @@ _TABLE: Final = (
         "account holds, or refuses.",
         in_plan=True,
     ),
+    ParameterSpec(
+        "max_age",
+        Period,
+        option="How old what was released before may be to be given again: 7 days.",
+        default="How old a release may be to be given again, or to be put together with another: "
+        "`12 hours`, `7 days`. What is older is asked anew, and paid for. Left out, it may be of "
+        "any age.",
+        optional=True,
+        in_plan=True,
+        several=Several.LEAST,
+    ),
 )
 PARAMETERS: Final[Mapping[str, ParameterSpec]] = {spec.name: spec for spec in _TABLE}
 """Every privacy parameter, in the order in which they are listed."""
 PARAMETER_NAMES: Final = tuple(PARAMETERS)
 
 
-ParameterValue = float | int | StrEnum | AutomaticGroups | None
+TABLE_PARAMETERS: Final = tuple(spec.name for spec in _TABLE if spec.several is not None)
+"""The privacy parameters of which tables can have defaults of their own."""
+
+
+ParameterValue = float | int | StrEnum | AutomaticGroups | Period | None
 """The value of a checked parameter."""
 
 
@@ -273,7 +320,9 @@ class Parameters:
     costs the least epsilon that keeps it, and ``epsilon`` means nothing. None for none.
     ``left_out_share``: the part of the price that goes to telling what bounding leaves out.
     ``combine``: which earlier releases of the question are put together with what it releases.
-    ``answer_from``: whether rows are read, or only what was released before is used.
+    ``answer_from``: whether rows are read, or only what was released before is used. ``max_age``:
+    how old that may be, None for any age. ``given`` names those that somebody asked for, and that
+    are not the policy's.
     """
 
     epsilon: float = 0.5
@@ -284,9 +333,16 @@ class Parameters:
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
     max_error: float | None = None
-    left_out_share: float = 0.0
+    left_out_share: float = USUAL_LEFT_OUT_SHARE
     combine: Combining = Combining.SERIES
     answer_from: AnswerFrom = AnswerFrom.ROWS
+    max_age: Period | None = None
+    given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+
+    @property
+    def looks_anywhere(self) -> bool:
+        """True if what bounding leaves out is to be told wherever that is possible."""
+        return self.left_out_share > USUAL_LEFT_OUT_SHARE
 
     @property
     def undecided(self) -> bool:
@@ -336,6 +392,7 @@ class PrivacyParameters(TypedDict, total=False):
     left_out_share: float
     combine: Combining | Literal["series", "all", "off"]
     answer_from: AnswerFrom | Literal["rows", "released"]
+    max_age: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +413,7 @@ class Overrides:
     left_out_share: object = NOT_GIVEN
     combine: object = NOT_GIVEN
     answer_from: object = NOT_GIVEN
+    max_age: object = NOT_GIVEN
 
     @classmethod
     def of(cls, settings: Mapping[str, object]) -> Overrides:
@@ -378,7 +436,7 @@ class Maxima:
     There is none for ``min_units_per_group``, whose default is already the least a query may use,
     nor for ``contribution_bounding``, ``combine`` and ``answer_from``, which are choices and no
     amounts, nor for ``max_error``: the epsilon that it takes has one. Nor for ``left_out_share``,
-    which is a part of that epsilon.
+    which is a part of that epsilon, nor for ``max_age``, which an account pays for by asking anew.
     """
 
     epsilon: float | None = None
@@ -392,7 +450,8 @@ def check_value(name: str, value: object) -> ParameterValue:
     """Check one parameter against dpsql's own limits alone.
 
     The words ``unlimited`` (or None) and ``auto`` are values of ``max_groups_contributed`` only,
-    None alone one of ``max_error`` too. Raises ParameterError (also ``unknown_parameter``).
+    None alone one of ``max_error`` and ``max_age`` too. Raises ParameterError (also
+    ``unknown_parameter``).
     """
     check_parameter_name(name)
     spec, value = PARAMETERS[fold(name)], _plain(value)
@@ -402,6 +461,8 @@ def check_value(name: str, value: object) -> ParameterValue:
         return _automatic(spec, value)
     if spec.optional and value is None:
         return None
+    if spec.period:
+        return _age(spec, value)
     if spec.type is float:
         return _real(spec, value)
     return _count(spec, value) if spec.type is int else _choice(spec, value)
@@ -420,6 +481,13 @@ def check_maximum(maxima: Maxima, name: str, value: float | int | AutomaticGroup
         code="parameter_out_of_range",
         hint=f"The maximum is the policy's: maxima.{name} in the policies file.",
     )
+
+
+def parameter_text(name: str, value: ParameterValue) -> str:
+    """Write the value of a parameter, with a word for none."""
+    if value is None:
+        return NO_AGE if PARAMETERS[name].optional else "unlimited"
+    return str(value)
 
 
 def asked_by_error(settings: Mapping[str, object]) -> bool | None:
@@ -464,7 +532,8 @@ def check_minimum(name: str, minimum: int, value: float | int | None) -> None:
         raise ParameterError(
             f"{name} must be at least {minimum}, but is {_show(value)}",
             code="parameter_out_of_range",
-            hint=f"A query may raise the policy's defaults.{name}, never lower it.",
+            hint=f"A query may raise the policy's defaults.{name}, for all tables or for one of "
+            "them, never lower it.",
         )
 
 
@@ -492,6 +561,31 @@ def _count(spec: ParameterSpec, value: object) -> int:
         )
     _check_limits(spec, value, low, high)
     return int(value)
+
+
+def _age(spec: ParameterSpec, value: object) -> Period | None:
+    hint = "Write a number and a unit, such as '12 hours' or '7 days', or `none`."
+    if isinstance(value, str) and fold(value).strip() == NO_AGE:
+        return None
+    if isinstance(value, str):
+        try:
+            value = Period.read(value, spec.name)
+        except ParameterError as error:
+            error.hint = hint
+            raise
+    if not isinstance(value, Period):
+        raise ParameterError(
+            f"{spec.name} must be a period such as '7 days', but is {_show(value)}",
+            code="bad_period",
+            hint=hint,
+        )
+    if value.length > MOST_AGE.length:
+        raise ParameterError(
+            f"{spec.name} must be at most {MOST_AGE}, but is {value}",
+            code="parameter_out_of_range",
+            hint="Leave it out, or write `none`, for answers of any age.",
+        )
+    return value
 
 
 def _choice(spec: ParameterSpec, value: object) -> StrEnum:

@@ -22,6 +22,7 @@ from dpsql.policy.document import (
     PerSection,
     PoliciesFile,
     Section,
+    TableDefaultsSection,
     TableSection,
     TimeSection,
     TotalSection,
@@ -45,11 +46,12 @@ _SECTIONS: Final[Mapping[Path, type[Section]]] = {
     ("tables", "*", "privacy_unit"): UnitSection,
     ("tables", "*", "privacy_unit", "per"): PerSection,
     ("tables", "*", "time"): TimeSection,
+    ("tables", "*", "defaults"): TableDefaultsSection,
     ("tables", "*", "columns", "*"): ColumnSection,
 }
 _MAY_BE_EMPTY: Final = frozenset(
     {(), ("defaults",), ("maxima",), ("limits",), ("accounts",), ("tables",), ("links",)}
-    | {("views",), ("tables", "*", "columns")}
+    | {("views",), ("tables", "*", "columns"), ("tables", "*", "defaults")}
 )
 _MISSING_HINTS: Final[Mapping[str, str]] = {
     "version": "Add `version: 1` at the top.",
@@ -145,6 +147,8 @@ def _unknown_key_hint(path: Path) -> str:
         return f"Set it under defaults: defaults.{name} is already the least a query may use."
     if parameter is not None:
         return f"Set it under defaults: defaults.{name}. A query may choose any."
+    if section is TableDefaultsSection and fold(name) in PARAMETERS:
+        return f"It is not for one table: set defaults.{name} at the top."
     known = tuple(section.model_fields)
     return suggestion(name, known) or f"Known here: {', '.join(known)}."
 

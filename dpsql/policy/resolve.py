@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from dpsql.core.periods import Period
+from dpsql.core.table_name import TableName
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
     PARAMETERS,
+    TABLE_PARAMETERS,
     AutomaticGroups,
     Overrides,
     Parameters,
     ParameterValue,
+    Several,
     asked_by_error,
     check_maximum,
     check_minimum,
@@ -27,18 +32,86 @@ def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = Non
     ``base`` is the policy's defaults unless given; order overrides from far to near: connection,
     session, query, a SELECT's OPTIONS. Of ``epsilon`` and ``max_error`` the nearer one holds.
     Raises ParameterError (``parameter_not_number``, ``parameter_not_integer``,
-    ``parameter_not_finite``, ``parameter_not_a_choice`` or ``parameter_out_of_range``) for the
-    first winning value outside its range, and (``epsilon_and_max_error``) where one override gives
-    both.
+    ``parameter_not_finite``, ``parameter_not_a_choice``, ``bad_period`` or
+    ``parameter_out_of_range``) for the first winning value outside its range, and
+    (``epsilon_and_max_error``) where one override gives both.
     """
-    chosen: dict[str, object] = {n: getattr(base or policy.defaults, n) for n in PARAMETER_NAMES}
+    start = base or policy.defaults
+    chosen: dict[str, object] = {n: getattr(start, n) for n in PARAMETER_NAMES}
+    asked = set(start.given)
     for settings in overrides:
         given = {n: v for n in PARAMETER_NAMES if (v := getattr(settings, n)) is not NOT_GIVEN}
         if asked_by_error(given) is False:
             chosen["max_error"] = None
         chosen |= given
+        asked |= given.keys()
     checked: dict[str, Any] = {n: check_setting(policy, n, value) for n, value in chosen.items()}
-    return Parameters(**checked)
+    return Parameters(**checked, given=frozenset(asked))
+
+
+@dataclass(frozen=True, slots=True)
+class TableDefault:
+    """A privacy parameter that a question has by the default of a table that it reads."""
+
+    parameter: str
+    value: ParameterValue
+    table: TableName
+
+    def replaced(self, parameters: Parameters) -> bool:
+        """Tell whether somebody asked for something else."""
+        return bool(_EITHER.get(self.parameter, {self.parameter}) & parameters.given)
+
+
+_EITHER = {"epsilon": frozenset({"epsilon", "max_error"})}  # each decides the other
+
+
+def over_tables(
+    policy: Policy, parameters: Parameters, tables: Sequence[TableName]
+) -> tuple[Policy, Parameters, tuple[TableDefault, ...]]:
+    """Return what holds for a question that reads these tables: policy, parameters, and why.
+
+    The defaults of tables stand in for the policy's where nobody has asked for anything: those of
+    the only table that has one, or the largest or the least of several, as the parameter says. The
+    returned policy has them as its own. Raises ParameterError (``parameter_out_of_range``) where
+    less than a table's ``min_units_per_group`` was asked for.
+    """
+    found = tuple(_table_defaults(policy, tables))
+    if not found:
+        return policy, parameters, ()
+    values: dict[str, Any] = {each.parameter: each.value for each in found}
+    if "epsilon" in values:
+        values["max_error"] = None
+    over = replace(policy, defaults=replace(policy.defaults, **values))
+    asked = {name: getattr(parameters, name) for name in parameters.given}
+    if parameters.max_error is not None:
+        asked.pop("epsilon", None)
+    resolved = resolve(over, Overrides.of(asked))
+    left = tuple(each for each in found if not each.replaced(parameters))
+    return over, replace(resolved, given=parameters.given), left
+
+
+def _table_defaults(policy: Policy, tables: Sequence[TableName]) -> Iterator[TableDefault]:
+    """Yield the defaults of these tables, one of each parameter that has any."""
+    read = [table for name in tables if (table := policy.table(name)) is not None]
+    for name in TABLE_PARAMETERS:
+        said = [TableDefault(name, t.defaults[name], t.name) for t in read if name in t.defaults]
+        if said:
+            largest = PARAMETERS[name].several is Several.LARGEST
+            yield (max if largest else min)(said, key=_size)
+
+
+def _size(default: TableDefault) -> tuple[int, float]:
+    """Return what defaults of one parameter are compared by: a word for no limit is the largest."""
+    match default.value:
+        case None:
+            return 2, 0.0
+        case AutomaticGroups():
+            return 1, 0.0
+        case Period() as period:
+            return 0, period.length
+        case value:
+            assert isinstance(value, int | float)
+            return 0, value
 
 
 def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
@@ -47,7 +120,7 @@ def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
     Raises ParameterError as :func:`resolve` does.
     """
     checked, spec = check_value(name, value), PARAMETERS[name]
-    if isinstance(checked, str):
+    if isinstance(checked, str | Period):
         return checked
     if isinstance(checked, AutomaticGroups):
         return replace(checked, most=policy.maxima.max_groups_contributed)

@@ -58,7 +58,9 @@ def _heading(title: str, note: str = "") -> Text:
 
 def _prices(explanation: Explanation) -> Table:
     reserved = explanation.reserved
-    least = sum(block.least.rho for block in explanation.blocks)
+    # What looks cost is paid in full, whatever comes out.
+    given_back = sum(block.reserved.rho - block.least.rho for block in explanation.blocks)
+    least = reserved.rho - given_back
     delta = reserved.delta + explanation.conversion_delta
     grid = pairs()
     price = f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
@@ -71,8 +73,10 @@ def _prices(explanation: Explanation) -> Table:
         text = "nothing: it follows from what was released. From the rows it costs as follows"
         refused = "refused: it follows from no release. With answer_from = rows it costs as follows"
         _row(grid, "Costs", refused if explanation.follows is None else text)
+    if explanation.anew:
+        _row(grid, "Anew", explanation.anew)
     _row(grid, "Reserves", price)
-    if least < reserved.rho:
+    if given_back > 0:
         text = f"at least ρ {significant(least)}: the fewer groups come out, the less it costs"
     else:
         text = "all of it, whatever comes out"
@@ -114,6 +118,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Bounding", block.bounding)
     if block.groups_chosen:
         _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
+    for told in block.declared:
+        _row(grid, "Decided", told)
     _row(grid, "Groups", _appearance(block))
     if block.follows:
         _row(grid, "Follows", f"values would be {block.follows}")
@@ -135,7 +141,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     looks = list(dict.fromkeys(figure.sql for figure in block.left_out if figure.sql))
     if looks:
         which = which.replace(
-            "the only statement that reads", "with the looks below, all that reads"
+            "the only statement that reads",
+            "over rows that the looks below share with it, all that reads",
         )
     parts += [_heading(PRIVATE_SQL, which), sql_panel(_laid_out(block.sql))]
     for sql in looks:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
@@ -23,7 +23,7 @@ from dpsql.ir.plan import (
     PrivacyPlan,
     ReleaseNoise,
 )
-from dpsql.ir.query import Query
+from dpsql.ir.query import Block, Query
 from dpsql.mechanisms.cascade import (
     CAP_CHOICES,
     KEPT_CHOICES,
@@ -36,7 +36,7 @@ from dpsql.mechanisms.utility import UtilityBound
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.max_error import ExchangeRate
 from dpsql.policy.limits import Limits
-from dpsql.policy.parameters import ContributionBounding
+from dpsql.policy.parameters import ContributionBounding, parameter_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,8 @@ class BlockExplanation:
     or sums the groups that come out. ``groups_chosen`` says what became of
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     ``follows`` says of which release it is the sum, if it could be answered from one for nothing.
+    ``declared`` says which parameters follow from defaults of tables, or from what is declared of
+    units and their rows.
     """
 
     table: str
@@ -147,6 +149,7 @@ class BlockExplanation:
     groups_chosen: str = ""
     counted: bool = False
     follows: str = ""
+    declared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,8 @@ class Explanation:
     ``combine`` ``all``. ``follows`` is when the account paid for the latest of the releases that
     the answer follows from, at no cost, with ``answer_from = released``; None if it does not.
     ``only_released`` says that it is asked for so: then it is refused where it does not follow.
+    ``outdated`` is when the account paid for a release that would be given again if it were not
+    older than ``max_age``; None, both of them, if there is none.
     ``delta_buys`` is for how many such questions the policy gives the account δ, whatever it has
     left; None if they take none.
     """
@@ -180,6 +185,15 @@ class Explanation:
     follows: str | None = None
     only_released: bool = False
     delta_buys: int | None = None
+    outdated: str | None = None
+    max_age: str | None = None
+
+    @property
+    def anew(self) -> str:
+        """Why it is not answered from what was released before: that is too old; empty if not."""
+        if self.outdated is None:
+            return ""
+        return f"the stored answer of {self.outdated[:10]} is older than max_age, {self.max_age}"
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""
@@ -228,12 +242,30 @@ def explain_block(
         steps=_steps(plan),
         left_out=_left_out_figures(plan, looks),
         groups_chosen=block.groups_chosen,
+        declared=tuple(_declared(block)),
     )
+
+
+def _declared(block: Block) -> Iterator[str]:
+    """Say which parameters follow from a table's defaults, and from how many rows units have."""
+    unit, parameters = block.unit_name, block.parameters
+    known = {"max_rows_contributed": block.most_rows, "max_groups_contributed": block.most_groups}
+    for name, table in block.table_defaults:
+        if known.get(name) is None:
+            value = parameter_text(name, getattr(parameters, name))
+            yield f"{name} is {value}, the default of {table}"
+    if block.most_rows is not None:
+        yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"
+    if block.most_groups is not None:
+        most = "at most " if parameters.automatic else ""
+        why = "more rows here" if block.most_groups > 1 else "two values of the keys"
+        number = f"{most}{block.most_groups}"
+        yield f"max_groups_contributed is {number}, as no {unit} has {why}"
 
 
 def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[LeftOutFigure, ...]:
     """List what is told of what bounding leaves out, where a part of the price is for it."""
-    if not plan.block.parameters.left_out_share:
+    if not plan.tells_left_out:
         return ()
     by_subject = {one.look.subject: one for one in looks}
     found = []
@@ -390,7 +422,7 @@ def _score(plan: BlockPlan) -> str | None:
         return f"units of {plan.groups} groups each"
     if plan.cascade is not None:
         ever = plan.cascade.score_if_brief(0.5) is not None
-        more = " (more if the last round is cut short)" if ever else ""
+        more = " (more if the second round is the last)" if ever else ""
         return f"units with one unnamed key{more}"
     return None if plan.score is None else plan.measures[plan.score].measure.name
 
@@ -424,8 +456,8 @@ def _bounding(plan: BlockPlan) -> str:
 def _cascade_bounding(cascade: Cascade, rows: str) -> str:
     """Tell what a unit may contribute to each step."""
     naming = "its keys weigh at most 1 together in l2 in each round"
-    if cascade.shares.brief is not None:
-        naming += ", of which the last is cut short where the first leaves little to name"
+    if cascade.shares.ends_after is not None:
+        naming += ", of which the second is the last where it names few more than the first"
     if cascade.single:
         return f"at most 1 group per unit (sampled by a salted hash), {rows}"
     kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the look says"

@@ -132,6 +132,14 @@ class ReadableAnswer(ABC):
         """
         return self._table(intervals=False, confidence=0.95).stream()
 
+    def __narwhals_dataframe__(self) -> object:
+        """Return the rows as narwhals reads frames, of the types of :meth:`arrow`.
+
+        That is how altair, plotly and others read an answer that they are given. Raises
+        ``InterfaceError`` as :meth:`arrow` does.
+        """
+        return self._table(intervals=False, confidence=0.95).narwhals()
+
     to_pandas = fetchdf = df
     to_polars = pl
     to_arrow = arrow

@@ -392,15 +392,21 @@ class Result(ReadableAnswer):
 
     @property
     def tells_left_out(self) -> bool:
-        """True if a part of the price was for telling what bounding left out."""
-        return any(plan.block.parameters.left_out_share for plan in self._noise.plans)
+        """True if a part of the price was for telling what bounding left out.
+
+        Also where that was asked for, by more than the usual share, and nothing can be told.
+        """
+        return any(plan.tells_left_out for plan in self._noise.plans)
 
     def _left_out_sentences(self, confidence: float) -> list[str]:
         """Say what bounding left out, where the question paid for knowing it."""
         if not self.tells_left_out:
             return []
         lines = []
+        wished = any(plan.block.parameters.looks_anywhere for plan in self._noise.plans)
         for one in self.left_out:
+            if not (one.told or wished):
+                continue
             wider = self._narrower_than_left_out(one, confidence)
             lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
         lines += [corrected_words(one, confidence) for one in self.corrected(confidence)]

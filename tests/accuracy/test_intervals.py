@@ -98,7 +98,12 @@ POLICY = Policy(
     },
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.1)},
     defaults=Parameters(
-        epsilon=1.0, delta=1e-6, max_groups_contributed=2, max_rows_contributed=2, k_bar=100
+        epsilon=1.0,
+        delta=1e-6,
+        max_groups_contributed=2,
+        max_rows_contributed=2,
+        k_bar=100,
+        left_out_share=0.0,
     ),
 )
 DECLARED = "FROM visits GROUP BY place ORDER BY place"

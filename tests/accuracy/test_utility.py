@@ -162,7 +162,9 @@ def test_the_gumbel_promise_is_below_the_printed_one() -> None:
 
 
 def test_explain_promises_in_the_units_of_the_answer() -> None:
-    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=500)
+    free = Parameters(
+        epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=500, left_out_share=0.0
+    )
     measure = summed(free, 0, 10**8)
     plan = plan_block(block(free, measure, limit=7))
     told = explain_block(plan, "SELECT 1")
@@ -187,7 +189,9 @@ def test_explain_promises_in_the_units_of_the_answer() -> None:
 def test_explain_says_the_utility_bound_in_one_sentence(
     domain: int | None, limit: int, expected: tuple[str, ...]
 ) -> None:
-    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=100)
+    free = Parameters(
+        epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=100, left_out_share=0.0
+    )
     plan = plan_block(block(free, UNITS, domain=domain, limit=limit))
     block_told = explain_block(plan, "SELECT 1")
     told = Explanation("", "SELECT 1", (block_told,), plan.loss(None), 1.0, 5e-7)

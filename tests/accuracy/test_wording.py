@@ -35,7 +35,9 @@ from dpsql.policy.parameters import ContributionBounding, Parameters
 from dpsql.sql.expressions.lattices import lattice_for
 
 BASIC, ZCDP = Composition.BASIC, Composition.ZCDP
-SAMPLE = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=4)
+SAMPLE = Parameters(
+    epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=4, left_out_share=0.0
+)
 WEIGHT = replace(SAMPLE, contribution_bounding=ContributionBounding.WEIGHT)
 TOP = replace(SAMPLE, k_bar=6)
 K, BASE = 2, 5000
@@ -474,7 +476,12 @@ POLICY = Policy(
     },
     accounts={"ana": AccountPolicy("ana", 5000.0, 1e-2)},
     defaults=Parameters(
-        epsilon=2.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=2, k_bar=10
+        epsilon=2.0,
+        delta=1e-6,
+        max_groups_contributed=1,
+        max_rows_contributed=2,
+        k_bar=10,
+        left_out_share=0.0,
     ),
 )
 

@@ -290,14 +290,15 @@ def _moves(plan: BlockPlan, without: list[Any], with_unit: list[Any]) -> Iterato
 
 def _weights_move(plan: BlockPlan, without: list[Any], with_unit: list[Any]) -> Iterator[str]:
     """The weights of a cascade's first round, and those of groups that come with the unit."""
-    one, other = ({tuple(r[1:-1]): int(r[-1]) for r in rows} for rows in (without, with_unit))
+    one, other = ({tuple(r[1:-2]): int(r[-2]) for r in rows} for rows in (without, with_unit))
     if len(one) < len(without) or len(other) < len(with_unit):
         yield "a group appears twice"
-    squares = sum((other[key] - one[key]) ** 2 for key in one.keys() & other.keys())
+    squares = sum((other.get(key, 0) - one.get(key, 0)) ** 2 for key in one.keys() | other.keys())
     if squares > WEIGHT_STEPS**2:
         yield f"weights move by {squares**0.5 / WEIGHT_STEPS} in l2"
     floor = plan.block.parameters.min_units_per_group - 1
-    fresh = one.keys() ^ other.keys()
+    may = [{tuple(r[1:-2]) for r in rows if r[-1]} for rows in (without, with_unit)]
+    fresh = may[0] ^ may[1]
     most = floor * WEIGHT_STEPS + weight_of(1, max(1, len(fresh)))
     if any((one | other)[key] > most for key in fresh):
         yield "a group comes with more than its own weight"

@@ -131,7 +131,9 @@ def rules(composition: Composition = Composition.ZCDP, *, total: float | None = 
                 {"colour": ColumnPolicy(domain=("blue", "red"))},
             )
         },
-        defaults=Parameters(epsilon=0.5, delta=2.0**-30, max_groups_contributed=2, k_bar=50),
+        defaults=Parameters(
+            epsilon=0.5, delta=2.0**-30, max_groups_contributed=2, k_bar=50, left_out_share=0.0
+        ),
         maxima=Maxima(max_groups_contributed=None),
     )
 

@@ -211,7 +211,8 @@ def test_a_cte_costs_something_only_if_what_is_answered_needs_it(
 def test_probes_answer_the_same_whatever_the_rows(tmp_path: Path) -> None:
     answers = []
     for rows in (0, 3, 500):
-        path = tmp_path / f"{rows}.duckdb"
+        path = tmp_path / str(rows) / "data.duckdb"  # of one name, which statements may hold
+        path.parent.mkdir()
         with duckdb.connect(str(path)) as owner:
             owner.execute(f"CREATE TABLE t AS SELECT range AS u, range % 5 AS k FROM range({rows})")
         policy = dpsql.parse_policy(

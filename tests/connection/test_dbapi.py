@@ -143,7 +143,7 @@ def test_executemany_is_refused_before_anything_runs(con: dbapi.Connection) -> N
 
 def test_statements_beside_select_have_rows_too_and_cost_nothing(con: dbapi.Connection) -> None:
     cur = con.cursor()
-    assert cur.execute("SHOW TABLES").fetchone() == ("mails", "private", "mailbox")
+    assert cur.execute("SHOW TABLES").fetchone() == ("mails", "private", "mailbox", None, None)
     assert cur.execute("SET epsilon = 0.25").fetchall()[0][:2] == ("epsilon", "0.25")
     assert cur.execute(f"EXPLAIN {COLOURS}").fetchall()
     assert cur.cost.settled.rho == 0

@@ -131,6 +131,7 @@ def test_an_account_keeps_its_composition_and_its_part_of_delta(
     after = Composition.ZCDP if before is Composition.GDP else Composition.GDP
     with opened(tmp_path, rules(before)) as connection:
         connection.sql(QUESTION)
+        charged = connection.budget().queries
     for changed in (rules(after), rules(Composition.BASIC), rules(before, share=0.8)):
         with opened(tmp_path, changed) as connection:
             with pytest.raises(LedgerError) as refused:
@@ -138,7 +139,7 @@ def test_an_account_keeps_its_composition_and_its_part_of_delta(
             assert refused.value.code == "ledger_other_composition"
     with opened(tmp_path, rules(before)) as connection:
         connection.sql(QUESTION, fresh=True)
-        assert connection.budget().queries == 2
+        assert connection.budget().queries == charged + 1
 
 
 def test_show_budget_and_the_page_tell_what_is_left(tmp_path: Path) -> None:

@@ -24,7 +24,12 @@ from dpsql.mechanisms.left_out import LeftOutNoise
 from dpsql.pipeline.prepare import Question
 from dpsql.pipeline.release_codec import decode_look
 from dpsql.policy.model import AccountPolicy, Policy
-from dpsql.policy.parameters import Overrides, Parameters, PrivacyParameters
+from dpsql.policy.parameters import (
+    USUAL_LEFT_OUT_SHARE,
+    Overrides,
+    Parameters,
+    PrivacyParameters,
+)
 from dpsql.policy.resolve import resolve
 from dpsql.render.html import table_html
 
@@ -58,12 +63,105 @@ def entries(directory: Path) -> list[tuple[str, bool]]:
     ]
 
 
-def test_the_default_looks_at_nothing(connection: dpsql.Connection, tmp_path: Path) -> None:
+def test_a_share_of_zero_looks_at_nothing(connection: dpsql.Connection, tmp_path: Path) -> None:
     result = connection.sql(ASKED)
     assert [part.told for part in result.left_out] == [False]
     assert "bounding left out" not in result.summary()
     assert "left_out" not in json.loads(result_json(result, 0.95))
     assert len(entries(tmp_path)) == 1
+
+
+DEFAULTS = Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10)
+ANY = Parameters().max_groups_contributed
+
+
+def test_the_default_tells_for_a_share_of_the_price_and_once(tmp_path: Path) -> None:
+    assert DEFAULTS.left_out_share == USUAL_LEFT_OUT_SHARE == 0.03
+    with opened_with(policy(DEFAULTS), tmp_path) as opened:
+        first = opened.sql(ASKED)
+        assert [part.told for part in first.left_out] == [True]
+        assert "max_groups_contributed and max_rows_contributed left out" in first.summary()
+        (figure,) = first.plan.blocks[0].left_out
+        assert figure.loss.rho == pytest.approx(0.03 * first.cost.reserved.rho, rel=1e-6)
+        assert 4.99 <= first.cost.reserved_epsilon <= 5.0
+        again = opened.sql(ASKED, fresh=True)
+        assert again.left_out == first.left_out
+        assert again.cost.reserved.rho == pytest.approx(0.97 * first.cost.reserved.rho, rel=1e-6)
+    assert entries(tmp_path) == [(LOOK_MECHANISM, True), *entries(tmp_path)[1:]]
+    assert len(entries(tmp_path)) == 3
+
+
+UNTOLD = (
+    "SELECT k, count(DISTINCT c) AS d, count(*) AS n FROM visits GROUP BY k",  # of its own rows
+    "SELECT k, avg(x) AS a FROM visits GROUP BY k",
+    "SELECT count(DISTINCT uid) AS u FROM visits",
+)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("asked", UNTOLD)
+def test_the_default_asks_nothing_that_cannot_be_told_or_takes_long(
+    asked: str, tmp_path: Path
+) -> None:
+    with opened_with(policy(DEFAULTS), tmp_path) as opened:
+        result = opened.sql(asked)
+        assert "left out" not in result.summary()
+        assert "leaves" not in result.summary()
+        assert "left_out" not in json.loads(result_json(result, 0.95))
+        whole = opened.explain(asked, left_out_share=0.0).reserved
+        assert result.cost.reserved == whole
+        assert len(entries(tmp_path)) == 1
+        told = [part.told for part in opened.sql(asked, left_out_share=0.05).left_out]
+        assert told == ([False, True] if asked is UNTOLD[0] else [asked is UNTOLD[2]])
+
+
+def test_the_default_leaves_it_to_a_question_to_find_its_number_of_groups(tmp_path: Path) -> None:
+    asked = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
+    with opened_with(policy(replace(DEFAULTS, max_groups_contributed=ANY)), tmp_path) as opened:
+        assert opened.explain(asked).blocks[0].steps
+        assert opened.sql(asked).left_out[0].told is False
+        assert not opened.explain(asked, left_out_share=0.04).blocks[0].steps
+        assert opened.sql(asked, left_out_share=0.04).left_out[0].told
+
+
+def test_values_out_of_bounds_are_looked_at_by_default_beside_a_cap_on_groups(
+    tmp_path: Path,
+) -> None:
+    with opened_with(policy(DEFAULTS), tmp_path) as opened:
+        for key, share, told in (("k", 0.03, 2), ("", 0.03, 1), ("", 0.04, 2)):
+            grouped = f"SELECT {key}, sum(amount) AS s FROM visits GROUP BY {key}"
+            asked = grouped if key else "SELECT sum(amount) AS s FROM visits"
+            figures = opened.explain(asked, left_out_share=share).blocks[0].left_out
+            assert len(figures) == told
+
+
+def test_a_price_that_buys_too_little_buys_no_look_by_default(tmp_path: Path) -> None:
+    with opened_with(policy(DEFAULTS), tmp_path) as opened:
+        looks = [
+            len(
+                opened.explain("SELECT count(*) AS n FROM visits", epsilon=epsilon)
+                .blocks[0]
+                .left_out
+            )
+            for epsilon in (0.5, 0.05, 0.005, 0.0005)
+        ]
+        assert looks == [1, 1, 0, 0]
+        asked = "SELECT count(*) AS n FROM visits"
+        assert opened.explain(asked, epsilon=0.0005, left_out_share=0.04).blocks[0].left_out
+
+
+def test_blocks_that_ask_the_same_look_take_it_once_and_both_are_told(tmp_path: Path) -> None:
+    """One as its first aggregate, the other as its second."""
+    one = "SELECT k, count(*) AS n FROM visits GROUP BY k"
+    other = "SELECT k, sum(amount) AS s, count(*) AS m FROM visits GROUP BY k"
+    with opened_with(policy(DEFAULTS), tmp_path) as opened:
+        result = opened.sql(f"SELECT n, m, s FROM ({one}) a JOIN ({other}) b USING (k)")
+        rows = [part for part in result.left_out if part.of == "rows"]
+        assert len(rows) == 2
+        assert rows[0].told
+        assert rows[0] == rows[1]
+    names = [name for name, _ in entries(tmp_path)]
+    assert names.count(LOOK_MECHANISM) == 3
 
 
 def test_gaussian_accounts_are_told_nothing_and_pay_for_no_look(tmp_path: Path) -> None:
@@ -188,7 +286,7 @@ def test_the_same_costs_are_known_under_basic_composition(tmp_path: Path) -> Non
 @pytest.mark.parametrize("composition", list(Composition))
 def test_a_question_for_all_that_is_left_fits(composition: Composition, tmp_path: Path) -> None:
     accounts = {ANALYST: AccountPolicy(ANALYST, 2.0, 1e-6, composition)}
-    rules = policy(Parameters(epsilon=2.0, delta=1e-6, left_out_share=0.03), **accounts)
+    rules = policy(Parameters(epsilon=2.0, delta=1e-6, left_out_share=0.04), **accounts)
     asked = "SELECT k, count(*), count(DISTINCT uid), sum(amount) FROM visits GROUP BY k"
     with opened_with(rules, tmp_path) as opened:
         told = opened.sql(asked).left_out
@@ -207,7 +305,7 @@ def test_a_question_that_is_too_dear_spends_nothing_on_looks(tmp_path: Path) -> 
 
 
 def test_a_failing_look_suspends_the_account_and_says_nothing(
-    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def failing(*arguments: object) -> None:
         raise ValueError("row 4711")
@@ -219,6 +317,10 @@ def test_a_failing_look_suspends_the_account_and_says_nothing(
     assert caught.value.__context__ is None
     with pytest.raises(LedgerError):
         connection.sql(ASKED)
+    with Ledger.open(tmp_path / "budget.db", who="olga") as ledger:
+        question, look = ledger.history("world", 100)
+        assert question.failed
+        assert look.failed
 
 
 DAMAGES = (
@@ -302,7 +404,8 @@ def test_a_warning_says_where_intervals_are_narrower_than_what_is_missing(tmp_pa
 
 
 def test_nothing_is_left_out_where_bounding_cannot(connection: dpsql.Connection) -> None:
-    result = connection.sql("SELECT count(DISTINCT uid) AS n FROM visits", **SHARE)
+    asked = "SELECT count(DISTINCT uid) AS n FROM visits"
+    result = connection.sql(asked, left_out_share=0.04)
     assert [part.nothing for part in result.left_out] == [True]
     assert "Bounding leaves no group of a unit out." in result.summary()
 
@@ -352,7 +455,7 @@ def test_shares_below_the_units_of_a_ledger_buy_nothing(
     accounts = {ANALYST: AccountPolicy(ANALYST, 2.0, 1e-6, composition)}
     rules = policy(Parameters(epsilon=1e-6, delta=1e-7, left_out_share=1e-15), **accounts)
     with opened_with(rules, tmp_path) as opened:
-        assert opened.explain("SELECT count(*) FROM visits").blocks[0].left_out[0].sql == ""
+        assert opened.explain("SELECT count(*) FROM visits").blocks[0].left_out == ()
         assert opened.sql("SELECT count(*) FROM visits").left_out[0].told is False
 
 

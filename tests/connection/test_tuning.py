@@ -410,13 +410,19 @@ def test_a_failed_look_suspends_the_account_and_keeps_what_was_reserved(
     with opened(tmp_path) as connection:
         monkeypatch.setattr("dpsql.connection.answering.read_look", broken)
         with pytest.raises(dpsql.DatabaseError) as found:
-            connection.tune(WHOLE)
+            connection.tune("SELECT SUM(x) AS s FROM visits", rows=[1, 5], bounds=[(0, 50)])
         assert "80" not in str(found.value)
         assert found.value.__context__ is None
         assert connection.budget().rho_spent > 0
         monkeypatch.undo()
         with pytest.raises(Error, match="suspended"):
             connection.sql(WHOLE)
+    with Ledger.open(tmp_path / "budget.db", who="olga") as ledger:
+        charges = ledger.history("world", 100)
+        assert len(charges) > 1
+        assert all(charge.failed and not charge.settled for charge in charges)
+        failures = [event.entry for event in ledger.suspensions()]
+        assert sorted(filter(None, failures)) == sorted(charge.entry for charge in charges)
 
 
 def test_the_small_world_can_be_tuned(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def one_table(rows: Sequence[Row]) -> dict[str, Filled]:
     return {"r": Filled(R_COLUMNS, rows)}
 
 
-def tables_of(case: Case) -> dict[str, Filled]:
+def tables_of(case: Case) -> Mapping[str, Filled]:
     """The rows that a golden case is asked of."""
     return small_tables() if case.world == "small" else lineage_tables()
 

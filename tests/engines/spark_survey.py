@@ -488,12 +488,8 @@ def _condition(error: Exception) -> str:
 def _plain(column: Any) -> list[Any]:
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         wide = pa.int64() if pa.types.is_timestamp(column.type) else pa.int32()
-        return (
-            column.cast(pa.timestamp("us") if wide == pa.int64() else column.type)
-            .cast(wide)
-            .to_pylist()
-        )
-    return column.to_pylist()
+        column = column.cast(pa.timestamp("us") if wide == pa.int64() else column.type).cast(wide)
+    return list(column.to_pylist())
 
 
 def _equal(one: Any, other: Any) -> bool:

@@ -543,22 +543,24 @@ def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
     engine.close()
 
 
+@pytest.mark.parametrize("name", ["data.duckdb", "t.parquet"])
 def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    path = tmp_path / "data.duckdb"
-    with duckdb.connect(str(path)) as writer:
-        writer.execute(
-            "CREATE TABLE t AS SELECT hash(range) AS a, repeat('x', 200) || range AS b "
-            "FROM range(300000)"
-        )
-    engine = DuckDBEngine(path)
-    engine._connection.execute("SET memory_limit = '60MB'; SET threads = 1")
-    engine.lock()
+    path = tmp_path / name
+    rows = "SELECT hash(range) AS a, repeat('x', 200) || range AS b FROM range(300000)"
+    if path.suffix == ".duckdb":
+        with duckdb.connect(str(path)) as writer:
+            writer.execute(f"CREATE TABLE t AS {rows}")
+    else:
+        duckdb.connect().execute(f"COPY ({rows}) TO '{path}'")
+    engine = open_database(path)
+    engine._connection.execute("SET memory_limit = '80MB'; SET threads = 1")
     assert not list((tmp_path / "temporary").iterdir()), "made when it may be needed"
+    engine.lock(["t"])
     with engine.run().scratch() as scratch:
         assert scratch.store("x", "SELECT a, b FROM t ORDER BY b") == 300000
         (private,) = (tmp_path / "temporary").iterdir()
@@ -566,4 +568,4 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
         assert list((private / "spill").iterdir()), "something was written there"
     engine.close()
     assert not list((tmp_path / "temporary").iterdir())
-    assert sorted(found.name for found in tmp_path.iterdir()) == ["data.duckdb", "temporary"]
+    assert sorted(found.name for found in tmp_path.iterdir()) == sorted([name, "temporary"])

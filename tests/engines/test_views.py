@@ -228,6 +228,16 @@ def test_parquet_files_of_the_working_directory_are_refused(
     assert "directory" in refused(tmp_path, path).reason
 
 
+@pytest.mark.parametrize("reader", ["'{0}/a.parquet'", "read_parquet('{0}/*.parquet')"])
+def test_files_that_are_gone_are_found_out_when_connecting(reader: str, tmp_path: Path) -> None:
+    """Such a view was found out by a query that had been paid for."""
+    with duckdb.connect() as other:
+        other.execute(f"COPY (SELECT 1 AS unit, 1 AS k) TO '{tmp_path}/a.parquet'")
+    path = viewed(tmp_path, f"SELECT * FROM {reader.format(tmp_path)}")
+    (tmp_path / "a.parquet").unlink()
+    assert "cannot be read" in refused(tmp_path, path).reason
+
+
 def test_a_macro_called_like_a_reader_is_not_taken_for_it(tmp_path: Path) -> None:
     with duckdb.connect() as other:
         other.execute(f"COPY (SELECT 1 AS unit, 1 AS k) TO '{tmp_path}/a.parquet'")

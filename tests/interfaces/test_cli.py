@@ -169,6 +169,7 @@ def test_privacy_parameters_reach_the_plan(world: Path) -> None:
         "contribution_bounding": "sample",
         "max_error": None,
         "left_out_share": 0.0,
+        "max_age": None,
     }
 
 
@@ -196,7 +197,7 @@ def test_statements_beside_select_work_on_the_command_line_and_cost_nothing(worl
     assert (described["intervals"], described["mechanisms"]) == ({}, [])
     assert described["cost"]["settled"] == {"epsilon": 0.0, "rho": 0.0, "delta": 0.0}
     tables = ok("query", "show tables", "--format", "csv")
-    assert tables.splitlines()[0] == "name,access,privacy_unit"
+    assert tables.splitlines()[0] == "name,access,privacy_unit,rows_per_unit,defaults"
     assert ok("explain", f"EXPLAIN {GROUPED}").startswith("Reserves")
     assert run("query", "SHOW BUDGET", "--epsilon", "1").exit_code == 2
     assert spent(world).queries == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -76,14 +77,14 @@ def shown(*arguments: str) -> dict[str, tuple[str, str]]:
     """What ``dpsql config`` says: value and source of each setting."""
     result = run(*arguments)
     assert result.exit_code == 0, result.output
-    lines = [line.split() for line in result.stdout.splitlines()[2:] if line.strip()]
+    lines = [
+        re.split(r"\s{2,}", line.strip()) for line in result.stdout.splitlines()[2:] if line.strip()
+    ]
     known = {setting.key for setting in settings()}
     found: dict[str, tuple[str, str]] = {}
-    for words in lines:
-        assert words[0] in known
-        rest = " ".join(words[1:])
-        unset = rest in ("not set", "policies file")
-        found[words[0]] = ("", rest) if unset else (words[1], " ".join(words[2:]))
+    for key, *rest in lines:
+        assert key in known
+        found[key] = ("", rest[0]) if len(rest) == 1 else (rest[0], rest[1])
     return found
 
 
@@ -198,6 +199,7 @@ def test_every_setting_of_a_file_reaches_click(project: Path) -> None:
         "left_out_share": 0.1,
         "combine": "all",
         "answer_from": "released",
+        "max_age": "3 days",
         "mechanism": "gumbel_top_k",
     }
     assert set(values) == {setting.key for setting in settings()}

@@ -38,8 +38,9 @@ ANSWERS = (
     *("c_id", "customer"),  # customer
     *("link", "public", "link", "skip"),  # lineitem, nation, orders, scratch
     *("l_o_id -> orders.o_id", "o_c_id -> customer.c_id"),
-    *("", "price", "0:100000"),  # balance is not summed; price is
-    *("",),  # of orders, o_id is not
+    *("", ""),  # balance is not summed, names are not listed
+    *("price", "0:100000"),
+    *("", ""),  # of orders, o_id is not summed, and modes are not listed
     *("ana, bo", "3,1e-6", "0.5,1e-7"),
     *("y",),
 )
@@ -82,7 +83,8 @@ def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:
         *("link", "public", "link", "skip"),
         *("l_o_id", "l_o_id -> nation.code", "l_o_id -> orders.o_id"),
         *("o_c_id -> lineitem.l_o_id", "o_c_id -> customer.c_id"),
-        *("", "prize", "price", "5:1", "0:100000", ""),
+        *("", "", "prize", "price", "5:1", "0:100000"),
+        *("", "o_id", ""),
         *("ana, bo", "3", "0,1", "3,1e-6", "0.5,1e-7", "y"),
     )
     asked = run("shop.duckdb", "--ask", answers=wrong)
@@ -93,6 +95,7 @@ def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:
         "nation is public, so its rows belong to nobody",
         "the links would go round in a circle",
         "lineitem has no column prize. Did you mean `price`?",
+        "o_id is none of them",
         "not bounds: 5:1. Write LOW:HIGH",
         "not a budget: 3. Write EPSILON,DELTA",
         "epsilon must be between",
@@ -110,7 +113,7 @@ def test_columns_that_look_like_identifiers_are_suggested_but_not_chosen(shop: P
     assert "skip [" not in asked.output
     with duckdb.connect("clinic.duckdb") as writer:
         writer.execute("CREATE TABLE visits (visit_id BIGINT, patient_id BIGINT)")
-    asked = run("clinic.duckdb", "--ask", "--force", answers=("",) * 7)
+    asked = run("clinic.duckdb", "--ask", "--force", answers=("",) * 8)
     assert "skip [patient_id]: " in asked.output
     policy = load_policy("policies.yaml")
     assert policy.unit_name(policy.tables["visits"]) == "patient"
@@ -121,6 +124,83 @@ def test_what_options_say_is_not_asked_for(shop: Path) -> None:
     assert asked.exit_code == 0, asked.output
     assert "Whose rows" not in asked.output
     assert "Who may ask" not in asked.output
+
+
+@pytest.mark.slow
+def test_any_question_can_be_gone_back_to(shop: Path) -> None:
+    """Back from each question in turn, whatever was answered there: the file is the same."""
+    assert run("shop.duckdb", "-o", "plain.yaml", "--ask", answers=ANSWERS).exit_code == 0
+    plain = (shop / "plain.yaml").read_text()
+    for place in range(1, len(ANSWERS)):
+        back = (*ANSWERS[:place], "<", *ANSWERS[place - 1 :])
+        asked = run("shop.duckdb", "-o", "asked.yaml", "--ask", "--force", answers=back)
+        assert asked.exit_code == 0, asked.output
+        assert (shop / "asked.yaml").read_text() == plain
+        assert asked.output.count("lineitem: l_o_id BIGINT") <= 2
+    many = (*ANSWERS[:-1], *["<"] * (len(ANSWERS) + 2), *ANSWERS)
+    asked = run("shop.duckdb", "-o", "asked.yaml", "--ask", "--force", answers=many)
+    assert (shop / "asked.yaml").read_text() == plain
+    assert "this is the first question" in asked.output
+    other = (*ANSWERS[:3], "<", "customer", *ANSWERS[2:])
+    asked = run("shop.duckdb", "-o", "asked.yaml", "--ask", "--force", answers=other)
+    assert (shop / "asked.yaml").read_text() == plain
+
+
+def test_a_column_that_is_called_like_no_other_needs_no_table(shop: Path) -> None:
+    options = ("--unit", "c_id=customer", "--bounds", "balance=0:5", "--account", "ana=3,1e-6")
+    assert run("shop.duckdb", *options).exit_code == 0
+    customer = load_policy("policies.yaml").tables["customer"]
+    assert (present(customer.privacy_unit).column, customer.columns["balance"].upper) == ("c_id", 5)
+    with duckdb.connect("shop.duckdb") as writer:
+        writer.execute("CREATE TABLE other (balance DOUBLE)")
+    refused = run("shop.duckdb", "--force", *options)
+    assert refused.exit_code == 2
+    assert "several tables have a column balance" in " ".join(refused.output.split())
+
+
+def test_domains_are_asked_for_and_types_say_theirs(shop: Path) -> None:
+    with duckdb.connect("pets.duckdb") as writer:
+        writer.execute(
+            "CREATE TYPE species AS ENUM ('cat', 'dog', 'no, they: say'); CREATE TABLE pets ("
+            "rownames INTEGER, license_number VARCHAR, kind species, tagged BOOLEAN, "
+            "town VARCHAR, weight DOUBLE)"
+        )
+    answers = ("pets", "license_number", "pet", "weight", "0:90", "town, tagged", "town, kind")
+    towns = "Graz, Linz, 'sHertogenbosch"
+    asked = run("pets.duckdb", "--ask", answers=(*answers, towns, "", "ana", "3,1e-6", "yes"))
+    assert asked.exit_code == 0, asked.output
+    assert "Likely: license_number" in asked.output
+    assert "tagged is none of them" in asked.output
+    assert "A,B,C [cat,dog,no, they: say]: " in asked.output
+    assert "rownames, weight" not in asked.output
+    columns = load_policy("policies.yaml").tables["pets"].columns
+    assert columns["kind"].domain == ("cat", "dog", "no, they: say")
+    assert columns["tagged"].domain == (False, True)
+    assert columns["town"].domain == ("Graz", "Linz", "'sHertogenbosch")
+    assert check(database="pets.duckdb").exit_code == 0
+    sql = "SELECT kind, tagged, COUNT(*) FROM pets GROUP BY ALL"
+    shown = CliRunner().invoke(cli, ["query", sql, "-d", "pets.duckdb", "-a", "ana", "-f", "csv"])
+    assert len(shown.stdout.splitlines()) == 1 + 3 * 2
+    assert run("pets.duckdb", "--unit", "license_number=pet", "--force").exit_code == 0
+    text = (shop / "policies.yaml").read_text()
+    assert '# kind: {domain: [cat, dog, "no, they: say"]}  # its ENUM\'s list: declare it' in text
+    assert {*load_policy("policies.yaml").tables["pets"].columns} == {"tagged"}
+
+
+def test_the_delta_of_a_query_follows_from_the_account_unless_it_is_given(shop: Path) -> None:
+    run("shop.duckdb", "--unit", "customer.c_id=customer", "--account", "ana=3,1e-4")
+    policy = load_policy("policies.yaml")
+    assert policy.of_account("ana").defaults.delta == pytest.approx(1e-6)
+    assert "delta is 1% of the account's" in (shop / "policies.yaml").read_text()
+    run("shop.duckdb", "--force", "--unit", "customer.c_id=customer", "--delta", "1e-9")
+    assert load_policy("policies.yaml").defaults.delta == 1e-9
+
+
+def test_a_draft_without_tables_says_so(shop: Path) -> None:
+    done = run("shop.duckdb", "--no-ask")
+    assert done.exit_code == 0
+    assert "No table is in it yet" in done.stderr
+    assert "No table" not in run("shop.duckdb", "--force", *OPTIONS).stderr
 
 
 def test_a_file_is_written_only_when_its_owner_agrees(shop: Path) -> None:
@@ -181,8 +261,14 @@ def test_files_that_are_one_table_can_be_drafted_for(format_: str, shop: Path) -
 BAD = {
     "no such column": (("--unit", "customer.cid=c"), "no column customer.cid|`customer.c_id`"),
     "no such table": (("--public", "nations"), "no table nations|`nation`"),
-    "no equals sign": (("--unit", "customer.c_id"), "--unit customer.c_id: write NAME=VALUE"),
-    "nothing behind it": (("--account", "ana="), "--account ana=: write NAME=VALUE"),
+    "no equals sign": (
+        ("--unit", "customer.c_id"),
+        "--unit customer.c_id: write --unit TABLE.COLUMN=NAME",
+    ),
+    "nothing behind it": (
+        ("--account", "ana="),
+        "--account ana=: write --account NAME=EPSILON,DELTA",
+    ),
     "bounds": (("--bounds", "lineitem.price=0"), "not bounds: 0|LOW:HIGH"),
     "bounds of text": (("--unit", "customer.c_id=c", "--bounds", "customer.name=0:1"), "VARCHAR"),
     "domain": (("--domain", "nation.code=a,b"), "code is INTEGER, and some values"),
@@ -288,6 +374,44 @@ def test_tables_of_all_schemas_are_drafted_and_checked(shop: Path) -> None:
     )
     error = json.loads(found.stdout)[0]
     assert (error["subject"], error["hint"]) == ("other", "Did you mean mart.other?")
+
+
+def test_links_to_what_is_no_key_are_found(shop: Path) -> None:
+    assert run("shop.duckdb", *OPTIONS).exit_code == 0
+    assert check().exit_code == 0
+    with duckdb.connect("shop.duckdb") as writer:
+        writer.execute("INSERT INTO orders VALUES (NULL, 2, 'air'), (NULL, 3, 'air')")
+    assert check().exit_code == 0  # nothing is linked to what has no key
+    with duckdb.connect("shop.duckdb") as writer:
+        writer.execute("INSERT INTO orders VALUES (2, 3, 'rail')")
+    found = CliRunner().invoke(cli, ["check", "-d", "shop.duckdb", "-f", "json"])
+    assert found.exit_code == 2
+    (error,) = (f for f in json.loads(found.stdout) if f["level"] == "error")
+    assert error["subject"] == "orders.o_id"
+    assert "a value stands in several rows" in error["message"]
+    assert "rail" not in found.output
+
+
+def test_names_that_look_renamed_beside_the_ledger_are_told_of(shop: Path) -> None:
+    assert run("shop.duckdb", *OPTIONS).exit_code == 0
+    sql = "SELECT COUNT(*) FROM lineitem"
+    for name in ("ana", "bo"):
+        CliRunner().invoke(cli, ["query", sql, "-d", "shop.duckdb", "-a", name, "--epsilon", "0.1"])
+    text = (shop / "policies.yaml").read_text()
+    for old, new, warned in (
+        ("ana:", "zoe:", "has ana, which the policy has not, and nothing of zoe"),
+        ("dataset: shop", "dataset: store", ""),  # a ledger may be that of several data sets
+        ("  bo:", "  # bo:", ""),
+        ("  ana:", "  zoe: {epsilon: 1, delta: 1e-6}\n  ana:", ""),
+    ):
+        Path("new.yaml").write_text(text.replace(old, new), encoding="utf-8")
+        found = CliRunner().invoke(
+            cli, ["check", "-d", "shop.duckdb", "-p", "new.yaml", "-f", "json"]
+        )
+        assert found.exit_code == 0, found.output
+        told = [f["message"] for f in json.loads(found.stdout) if "new budget" in f["message"]]
+        assert len(told) == bool(warned)
+        assert all(warned in message for message in told)
 
 
 def test_a_database_without_tables_is_told_of(shop: Path) -> None:

@@ -160,7 +160,7 @@ def test_enter_runs_what_is_finished_and_nothing_else(text: str, expected: bool)
 
 POLICY = Policy(
     "world",
-    defaults=Parameters(epsilon=0.5),
+    defaults=Parameters(epsilon=0.5, left_out_share=0.0),
     maxima=Maxima(epsilon=2.0),
     accounts={"ana": AccountPolicy("ana", 3.0, 1e-6)},
     tables={
@@ -542,7 +542,7 @@ def prices(
     engine.register("visits", {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]})
     rules = Policy(
         "world",
-        defaults=Parameters(epsilon=0.5, delta=1e-8),
+        defaults=Parameters(epsilon=0.5, delta=1e-8, left_out_share=0.0),
         accounts={"ana": AccountPolicy("ana", 3.0, 1e-6, composition)},
         tables={"visits": POLICY.tables["visits"]},
     )

@@ -354,6 +354,9 @@ def test_privacy_parameters_are_set_and_reset(clinic: Path) -> None:
     assert re.search(r"epsilon +0\.5 +policy", output)
     assert "[parameter_out_of_range]" in shell("-c", "\\set epsilon 99").stderr
     assert re.search(r"\nk_bar +1000 +policy", ok("-c", "\\set k_bar"))
+    for written in ("3 days", "= '3 days'"):
+        assert re.search(r"\nmax_age +3 days +SET", ok("-c", f"\\set max_age {written}"))
+    assert re.search(r"\nmax_age +none +SET", ok("-c", "\\set max_age none"))
     assert "[unknown_setting]" in shell("-c", "\\set nope").stderr
     assert "[unknown_parameter]" in shell("-c", "\\set nope 1").stderr
 

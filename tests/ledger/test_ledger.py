@@ -551,5 +551,5 @@ def test_the_ledger_has_no_call_that_refunds() -> None:
         "history",
         "suspensions",
     }
-    chain = {"events", "head", "verify", "owner"}
+    chain = {"events", "head", "verify", "owner", "now"}
     assert public == {"open", "close"} | queries | streams | reports | chain

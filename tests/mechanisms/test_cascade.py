@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from cascade_world import PairRows
+from cascade_world import PairRows, whole
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound
 
@@ -20,22 +20,16 @@ from dpsql.mechanisms.cascade import (
     Cascade,
     CascadeGoal,
     CascadeRows,
-    GroupWeights,
-    Integers64,
     LookNoise,
     NamedGroups,
     UnitSizes,
     scaled_counts,
     spread_noise,
 )
+from dpsql.mechanisms.naming import GroupWeights, Integers64, NamingRound
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, EntropySource
 from dpsql.mechanisms.weighted_histogram import (
     WEIGHT_STEPS,
-    WeightedPositiveCounts,
-    Weights,
-    fresh_delta,
-    weight_of,
-    weighted_positive_counts,
 )
 
 GOALS = tuple(CascadeGoal)
@@ -62,6 +56,11 @@ def without(rows: PairRows, unit: int) -> PairRows:
     return replace(rows, units=rows.units[left], keys=rows.keys[left], order=rows.order[left])
 
 
+def weighed(ids: NDArray[np.int64], weight: int) -> GroupWeights:
+    """Groups of one weight, in steps, that have enough units."""
+    return GroupWeights(ids, np.full(len(ids), weight, np.int64), np.full(len(ids), True))
+
+
 # -- the price --------------------------------------------------------------------------------
 
 
@@ -79,14 +78,11 @@ def test_all_steps_together_cost_what_is_stated_however_they_turn_out(
         assert looks + sum(r.rho(None) for r in rounds) <= one.rho(None)
         assert looks + sum(r.rho(None) for r in rounds) > 0.999 * one.rho(None)
         assert sum(r.delta for r in rounds) <= one.delta
-        if one.shares.brief is None:
+        if one.shares.ends_after is None:
             continue
-        # After a first round that leaves little: a brief one, and the rest for a third or counting.
-        brief, last = one.brief_rounds(kept)
-        spent = looks + rounds[0].rho(None) + brief.rho(None)
-        assert 0.999 * one.rho(None) < spent + last.rho(None) <= one.rho(None)
+        # After rounds that leave little: the others, or what they would have had for counting.
+        spent = looks + sum(r.rho(None) for r in rounds[: one.shares.ends_after])
         assert 0.999 * rho < spent + one.spared_counting.rho(1) <= rho
-        assert rounds[0].delta + brief.delta + last.delta <= one.delta
     whole = one.rho(None) + one.counting_rho
     assert whole <= rho
     assert one.look.noise.rho(1) + one.only_round.rho(None) <= rho
@@ -135,16 +131,16 @@ class CountedWhole(PairRows):
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
         found = PairRows.unnamed_weights(self, named, kept)
-        return GroupWeights(found.ids, found.weights * 2)
+        return GroupWeights(found.ids, found.weights * 2, found.enough)
 
 
 def moved(rows: CascadeRows, other: CascadeRows, named: Integers64, kept: int) -> float:
-    """The squared l2 distance, in whole weights, of groups that both have; fresh ones apart."""
+    """The squared l2 distance, in whole weights: that of a group which nobody keeps is 0."""
     mine, theirs = (r.unnamed_weights(named, kept) for r in (rows, other))
     one = dict(zip(mine.ids.tolist(), mine.weights.tolist(), strict=True))
     two = dict(zip(theirs.ids.tolist(), theirs.weights.tolist(), strict=True))
     assert two.keys() <= one.keys() or rows.__class__ is not PairRows
-    total: int = sum((one[key] - two[key]) ** 2 for key in one.keys() & two.keys())
+    total: int = sum((one.get(key, 0) - two.get(key, 0)) ** 2 for key in one.keys() | two.keys())
     return total / WEIGHT_STEPS**2
 
 
@@ -170,19 +166,6 @@ def test_the_audit_of_rounds_notices(broken: type[PairRows]) -> None:
     assert worst_move(broken) > 1.01
 
 
-def test_fresh_groups_weigh_what_thresholds_expect() -> None:
-    for seed in range(60):
-        rows = random_rows(seed, minimum=1 + seed % 3)
-        named = np.flatnonzero(np.random.default_rng(seed).random(9) < 0.4)
-        for unit in range(8):
-            mine, theirs = (r.unnamed_weights(named, 3) for r in (rows, without(rows, unit)))
-            fresh = np.isin(mine.ids, theirs.ids, invert=True)
-            size = max(1, int(fresh.sum()))
-            most = (rows.minimum - 1) * WEIGHT_STEPS + weight_of(1, min(size, 3))
-            assert size <= 3
-            assert (mine.weights[fresh] <= most).all()
-
-
 # -- names ------------------------------------------------------------------------------------
 
 
@@ -201,10 +184,12 @@ def test_each_group_is_named_once_and_later_rounds_see_what_is_left() -> None:
     assert found.ids.tolist() == sorted(set(found.ids.tolist())) == list(range(62))
     assert found.rounds[:2].tolist() == [0, 0]
     assert not found.alone
-    # Whole units are behind what is left: they have one key without a name.
-    late = found.rounds > 0
-    assert late.any()
-    assert np.abs(found.weights[late] / WEIGHT_STEPS - 50).max() < 10
+    # Whole units are behind what is left: they have one key without a name. The first round, which
+    # is a fifth of what the second knows, saw a third of each.
+    late = found.rounds == 1
+    assert late.sum() > 30
+    expected = 50 * (4 + 1 / math.sqrt(3)) / 5
+    assert np.abs(whole(found.weights[late]) - expected).max() < 4 * found.scales[1] / WEIGHT_STEPS
     assert np.abs(found.weights[0] / WEIGHT_STEPS - 3000 / math.sqrt(3)) < 60
 
 
@@ -245,7 +230,7 @@ def test_few_large_keys_end_the_naming_before_its_budget() -> None:
     for goal in (CascadeGoal.VALUES, CascadeGoal.KEYS):  # which have nothing to spare it for
         other = cascade(goal=goal).name_groups(spread(20_000, 6, 3), SeededSource(1))
         assert not other.spared
-        assert len(other.scales) == len(cascade(goal=goal).shares.rounds)
+        assert len(other.scales) == len(cascade(goal=goal).shares.parts)
 
 
 def test_a_brief_round_names_as_often_as_it_says() -> None:
@@ -267,7 +252,8 @@ def test_a_brief_round_names_as_often_as_it_says() -> None:
         )
         for seed in range(40):
             found = one.name_groups(rows, SeededSource(seed))
-            assert found.spared != (99 in found.ids)  # a second round that names few is the last
+            late = 99 in found.ids[found.rounds > 0]  # a second round that names few is the last
+            assert found.spared != late
             named[score] += 99 in found.ids
     assert named[surely] >= 36
     assert named[usual] < 20
@@ -284,45 +270,40 @@ def test_small_keys_behind_a_gap_are_named_with_the_rest() -> None:
     assert len({*found.rounds[6:].tolist()} & {1, 2}) > 0
 
 
-def test_naming_goes_on_where_the_first_round_names_nothing_or_keys_near_its_threshold() -> None:
-    one = cascade()
+def near_the_threshold(one: Cascade, keys: int) -> PairRows:
+    """Units that give each of so many keys half more than the first round asks for."""
     threshold = one.rounds(3)[0].threshold / WEIGHT_STEPS
-    near = int(threshold * 1.5 * math.sqrt(3) * 6 / 3)  # units that give each of six keys so much
-    for units in (near, 30):
-        found = one.name_groups(spread(units, 6, 3), SeededSource(3))
+    return spread(int(threshold * 1.5 * math.sqrt(3) * keys / 3), keys, 3)
+
+
+def test_naming_goes_on_where_the_first_round_names_nothing_or_few_keys_near_its_threshold() -> (
+    None
+):
+    one = cascade()
+    for rows in (near_the_threshold(one, 4), spread(30, 6, 3)):
+        found = one.name_groups(rows, SeededSource(3))
         assert not found.spared
-        assert len(found.scales) == 2
-        assert found.scales[1] < 0.3 * found.scales[0]
+        assert len(found.scales) == 3
+        assert found.scales[2] < 0.3 * found.scales[0]
 
 
-def fresh_chance(deltas: tuple[float, ...], rounds: tuple[int, ...], rho: float) -> float:
-    """The exact chance that a key of one unit with one key is named in one of two rounds."""
-    mechanisms = [
-        weighted_positive_counts(rho, delta, Weights(1, kept))
-        for delta, kept in zip(deltas, rounds, strict=True)
-    ]
-    hidden = [1 - m.noise.sf(m.threshold - WEIGHT_STEPS) for m in mechanisms]
-    return 1 - math.prod(hidden)
-
-
-def test_a_key_that_one_unit_brings_is_named_with_chance_delta_at_most_in_all_rounds() -> None:
-    for delta in (0.1, 1e-3, 1e-8):
-        one = cascade(0.05, delta)
-        for kept in KEPT_CHOICES:
-            rounds = one.rounds(kept)
-            each = [fresh_delta(r.noise, r.threshold, r.weights) for r in rounds]
-            assert sum(each) <= delta
-            hidden = [1 - r.noise.sf(r.threshold - WEIGHT_STEPS) for r in rounds]
-            assert 1 - math.prod(hidden) <= delta
-    # The bound is near, and rounds that have all of delta each pass it.
-    assert fresh_chance((0.005, 0.095), (1, 1), 0.05) > 0.098
-    assert fresh_chance((0.1, 0.1), (1, 1), 0.05) > 0.18
+def test_several_keys_end_the_naming_where_a_longer_round_finds_no_more() -> None:
+    one = cascade()
+    found = one.name_groups(near_the_threshold(one, 8), SeededSource(3))
+    assert found.rounds.tolist() == [0] * 8
+    assert found.spared
+    # A tail of smaller keys is found by the second round, and the third has all of the rest.
+    ranks = np.arange(1, 200)
+    sizes = (6 * one.rounds(3)[0].threshold / WEIGHT_STEPS / ranks).astype(int)
+    keys = np.repeat(ranks, sizes)
+    tail = PairRows(np.arange(len(keys)), keys, np.zeros(len(keys)))
+    assert not one.name_groups(together(near_the_threshold(one, 8), tail), SeededSource(4)).spared
 
 
 class AllOfDelta(Cascade):
     """Rounds that do not divide delta."""
 
-    def rounds(self, kept: int) -> tuple[WeightedPositiveCounts, ...]:
+    def rounds(self, kept: int) -> tuple[NamingRound, ...]:
         return tuple(replace(r, delta=self.delta) for r in super().rounds(kept))
 
 
@@ -335,7 +316,7 @@ class FreshKey:
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
         here = np.array([] if len(named) else [7], dtype=np.int64)
-        return GroupWeights(here, np.full(len(here), WEIGHT_STEPS, np.int64))
+        return weighed(here, WEIGHT_STEPS)
 
 
 def often_named(one: Cascade, runs: int) -> int:
@@ -364,7 +345,20 @@ class OnTheEdge:
         return UnitSizes(np.array([1, 100]), np.array([self.ones, 5_000]))
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
-        return GroupWeights(np.array([kept]), np.array([0]))
+        return weighed(np.array([kept]), 0)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Units of given sizes, and no keys."""
+
+    of: UnitSizes
+
+    def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
+        return self.of
+
+    def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
+        raise NotImplementedError
 
 
 class UsedBeforeReleased(LookNoise):
@@ -422,6 +416,22 @@ def test_a_choice_depends_on_a_look_only_through_its_noise() -> None:
     assert largest_gap(Peeking(0.05, 1e-6, 0, None, CascadeGoal.COUNTS)) > 0.9
 
 
+def test_what_the_cut_off_may_hide_keeps_choices_moderate_and_weighs_nothing_beside_many() -> None:
+    """Few units with many keys each show nothing; many show all that matters."""
+    one, source = cascade(0.02), SeededSource(9)
+    none = UnitSizes(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert {one._kept(rows, source) for rows in [Units(none)] * 20} == {300}
+    few = UnitSizes(np.array([40, 90, 200]), np.array([150, 150, 150]))
+    assert {one._kept(rows, source) for rows in [Units(few)] * 20} <= {100, 300}
+    many = UnitSizes(np.array([2, 3]), np.array([200_000, 300_000]))
+    assert {one._kept(rows, source) for rows in [Units(many)] * 20} == {3}
+    seen = one.look.with_unseen(np.zeros(14), 64)
+    assert np.flatnonzero(seen).tolist() == [0, 1, 2, 3, 4, 5]
+    assert (seen[:6] == one.look.noise.noise.std).all()
+    shown = one.look.with_unseen(np.full(14, 1e5), 64)
+    assert (shown == 1e5).all()
+
+
 def test_noise_alone_makes_no_bucket() -> None:
     empty = UnitSizes(np.zeros(0, np.int64), np.zeros(0, np.int64))
     source, look = SeededSource(8), cascade(0.02).look
@@ -458,7 +468,11 @@ def test_the_cap_follows_what_units_have_and_the_owners_limit() -> None:
     assert caps[0] == 1
     assert caps[-1] >= 500
     limited = cascade(0.5, most=4)
-    assert limited.choose_cap(Sizes(1000), named_groups(500), [3.0], source) == 3
+    assert limited.choose_cap(Sizes(1000), named_groups(500), [3.0], source) == 4
+    # More than the named groups there are none to count in.
+    for groups, cap in ((1, 1), (6, 6), (45, 50)):
+        assert one.choose_cap(Sizes(groups), named_groups(groups), [1e-3], source) <= cap
+    assert one.choose_cap(Sizes(6), named_groups(6), [3.0], source) == 6
     assert one.choose_cap(Sizes(1000), named_groups(500, alone=True), [3.0], source) == 1
     # With few units the noise outweighs what is left out.
     assert one.choose_cap(Sizes(1000, 100), named_groups(5000), [300.0], source) <= 3

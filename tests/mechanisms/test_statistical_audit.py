@@ -39,7 +39,12 @@ pytestmark = pytest.mark.slow
 
 EPSILON, DELTA = 1.5, 0.02
 PARAMETERS = Parameters(
-    epsilon=EPSILON, delta=DELTA, max_groups_contributed=2, max_rows_contributed=3, k_bar=3
+    epsilon=EPSILON,
+    delta=DELTA,
+    max_groups_contributed=2,
+    max_rows_contributed=3,
+    k_bar=3,
+    left_out_share=0.0,
 )
 FREE = replace(PARAMETERS, max_groups_contributed=None)
 THREE = replace(PARAMETERS, max_groups_contributed=3)
@@ -338,7 +343,12 @@ POLICY = Policy(
     },
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
     defaults=Parameters(
-        epsilon=EPSILON, delta=1e-5, max_groups_contributed=2, max_rows_contributed=2, k_bar=3
+        epsilon=EPSILON,
+        delta=1e-5,
+        max_groups_contributed=2,
+        max_rows_contributed=2,
+        k_bar=3,
+        left_out_share=0.0,
     ),
 )
 QUERIES: dict[str, tuple[str, dict[str, Any]]] = {

@@ -291,7 +291,7 @@ COARSE = 8  # steps in a whole weight, few enough to sum over every output
 def coarse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The same code on a coarse lattice."""
     caches: tuple[Callable[..., object], ...] = (
-        module._fresh_threshold,
+        module.fresh_threshold,
         module._one_shot_threshold,
         module._one_shot_sigma,
     )

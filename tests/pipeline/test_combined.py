@@ -208,7 +208,9 @@ def wards(tmp_path: Path, sizes: Sequence[int], **defaults: Any) -> dpsql.Connec
                 "INSERT INTO t SELECT range + ?, ?, ? FROM range(?)",
                 [key * 10**6, name, color, size],
             )
-    settings = Parameters(delta=1e-6, max_groups_contributed=1, max_rows_contributed=1, **defaults)
+    settings = Parameters(
+        delta=1e-6, max_groups_contributed=1, max_rows_contributed=1, **defaults, left_out_share=0.0
+    )
     columns = {"c": ColumnPolicy(domain=("red", "green", "blue"))}
     rules = Policy(
         "wards",

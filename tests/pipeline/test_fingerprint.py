@@ -40,7 +40,7 @@ UNIT = PrivacyUnit("user", "uid")
 VISITS = Rules("visits", UNIT, {"n": ColumnPolicy(0, 10), "x": ColumnPolicy(0.0, 1.0)})
 POLICY = Policy(
     "clinic",
-    Parameters(delta=1e-6, max_groups_contributed=10),
+    Parameters(delta=1e-6, max_groups_contributed=10, left_out_share=0.0),
     accounts={"ana": AccountPolicy("ana", 5.0, 1e-4)},
     tables={"visits": VISITS, "users": Rules("users", UNIT)},
 )

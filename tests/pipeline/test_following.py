@@ -37,7 +37,9 @@ COLUMNS = {
 }
 FINE = "SELECT region, month, count(*) AS n, sum(x) AS s FROM t GROUP BY region, month"
 COARSE = "SELECT region, count(*) AS n FROM t GROUP BY region"
-MINE = Parameters(epsilon=2.0, delta=1e-6, max_groups_contributed=None, max_rows_contributed=5)
+MINE = Parameters(
+    epsilon=2.0, delta=1e-6, max_groups_contributed=None, max_rows_contributed=5, left_out_share=0.0
+)
 
 
 def rules(

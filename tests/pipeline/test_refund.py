@@ -27,7 +27,7 @@ from dpsql.planner import plan_block
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 
 CAP = 4
-USUAL = Parameters(epsilon=2.0, delta=1e-6, max_groups_contributed=CAP)
+USUAL = Parameters(epsilon=2.0, delta=1e-6, max_groups_contributed=CAP, left_out_share=0.0)
 Price: TypeAlias = Callable[[BlockPlan, ExactRows, int], PrivacyLoss]
 """What a release costs, of exact rows of which so many groups came out."""
 
@@ -156,7 +156,7 @@ def test_what_came_out_for_one_price_gives_nothing_back() -> None:
     assert basic.loss(0) == basic.loss(None)
     declared = plan_block(block(USUAL, ROWS, domain=9))
     assert declared.loss(9) == declared.loss(0) == declared.loss(None)
-    automatic = Parameters(2.0, 1e-6, AutomaticGroups())
+    automatic = Parameters(2.0, 1e-6, AutomaticGroups(), left_out_share=0.0)
     cascade = plan_block(block(automatic, ROWS))
     assert cascade.cascade is not None
     assert cascade.loss(0) == cascade.loss(None)

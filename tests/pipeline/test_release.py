@@ -25,8 +25,8 @@ from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
-EXACT = Parameters(1000.0, 1e-6, 10, max_rows_contributed=3)  # next to no noise
-USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10)
+EXACT = Parameters(1000.0, 1e-6, 10, max_rows_contributed=3, left_out_share=0.0)  # next to no noise
+USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10, left_out_share=0.0)
 
 
 def rows(plan: BlockPlan, columns: list[list[int]], keys: list[tuple[object, ...]]) -> ExactRows:
@@ -220,7 +220,11 @@ def test_how_many_groups_stayed_unreleased_does_not_show_in_the_order_of_rows(
             },
             accounts={"ana": AccountPolicy("ana", 100.0, 1e-3)},
             defaults=Parameters(
-                epsilon=20.0, delta=1e-12, max_groups_contributed=1, max_rows_contributed=1
+                epsilon=20.0,
+                delta=1e-12,
+                max_groups_contributed=1,
+                max_rows_contributed=1,
+                left_out_share=0.0,
             ),
         )
         with dpsql.connect(engine, policy, tmp_path / f"{groups}.db", "ana") as connection:

@@ -24,7 +24,9 @@ from dpsql.planner import max_error, plan_block, plan_query, plan_within_epsilon
 from dpsql.planner.max_error import error_within, exchange_rates, least
 from dpsql.policy.parameters import EPSILON_LIMITS, ContributionBounding, Parameters
 
-USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2)
+USUAL = Parameters(
+    epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2, left_out_share=0.0
+)
 WEIGHING = replace(USUAL, contribution_bounding=ContributionBounding.WEIGHT)
 UNLIMITED = replace(USUAL, max_groups_contributed=None)
 SUM = summed(USUAL, 0, 100)

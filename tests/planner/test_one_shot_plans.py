@@ -286,6 +286,7 @@ def blocks(draw: st.DrawFn, shape: str) -> Block:
         max_rows_contributed=draw(st.sampled_from([1, 2, 7, 1000])),
         k_bar=draw(st.integers(1, 300)),
         min_units_per_group=draw(st.sampled_from([1, 1, 4])),
+        left_out_share=0.0,
     )
     available = [
         UNITS,
@@ -359,7 +360,7 @@ def test_no_publication_is_refused_where_a_query_of_a_session_is_answered(
     """Noise of one kind may be out of range where that of another is not."""
     answered = 0
     for epsilon, delta in itertools.product((*EPSILON_LIMITS, 1.0), (*DELTA_LIMITS, 1e-6)):
-        parameters = Parameters(epsilon, delta, groups, rows)
+        parameters = Parameters(epsilon, delta, groups, rows, left_out_share=0.0)
         value = summed(parameters, 0, 10**9)
         for domain, measures in itertools.product(
             (None, 1, 3000), ((UNITS,), (UNITS, ROWS, value))
@@ -382,6 +383,7 @@ USUAL = Parameters(
     max_groups_contributed=4,
     max_rows_contributed=3,
     min_units_per_group=25,
+    left_out_share=0.0,
 )
 EVERY = replace(USUAL, min_units_per_group=1)  # with a minimum, units are measured as well
 FREE = replace(EVERY, max_groups_contributed=None)

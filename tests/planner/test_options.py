@@ -28,7 +28,8 @@ def test_every_parameter_can_be_stated_and_the_nearest_wins() -> None:
         " k_bar = 77, min_units_per_group = 1, contribution_bounding = weight)"
     )
     found = ask(options, epsilon=3.0, k_bar=5).query.blocks[0].parameters
-    assert found == Parameters(0.25, 1e-9, 4, 2, 77, 1, ContributionBounding.WEIGHT)
+    stated = Parameters(0.25, 1e-9, 4, 2, 77, 1, ContributionBounding.WEIGHT)
+    assert found == replace(stated, left_out_share=RULES.defaults.left_out_share)
     assert ask("", epsilon=3.0).query.blocks[0].parameters.epsilon == 3.0
     assert ask("OPTIONS ()").query.blocks[0].parameters == RULES.defaults.with_usual_groups
 

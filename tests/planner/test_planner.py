@@ -48,7 +48,7 @@ from dpsql.policy.parameters import (
     Parameters,
 )
 
-USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10)
+USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10, left_out_share=0.0)
 QUIET = [HealthCheck.too_slow]
 
 
@@ -71,6 +71,7 @@ def parameters(
 ) -> st.SearchStrategy[Parameters]:
     return st.builds(
         Parameters,
+        left_out_share=st.just(0.0),
         epsilon=exponents(*epsilon),
         delta=exponents(*delta),
         max_groups_contributed=st.one_of(st.none(), counts(groups)),
@@ -239,7 +240,12 @@ def test_the_smaller_threshold_wins_where_every_large_group_is_released(groups: 
 def test_laplace_wins_for_one_group_at_a_loose_delta_and_gaussian_for_many() -> None:
     many = plan_block(block(replace(USUAL, max_groups_contributed=100), UNITS))
     assert many.selection.name == "gaussian_positive_counts"
-    one = plan_block(block(Parameters(epsilon=10.0, delta=1e-2, max_groups_contributed=1), UNITS))
+    one = plan_block(
+        block(
+            Parameters(epsilon=10.0, delta=1e-2, max_groups_contributed=1, left_out_share=0.0),
+            UNITS,
+        )
+    )
     assert one.selection.name == min(one.candidates, key=lambda c: c.threshold or 0).mechanism
 
 
@@ -369,12 +375,16 @@ def test_laplace_top_k_spends_the_epsilon_of_its_measures_and_no_more() -> None:
 
 
 def test_laplace_top_k_wins_for_one_group_per_unit_at_a_small_delta() -> None:
-    narrow = Parameters(epsilon=1.0, delta=1e-12, max_groups_contributed=1, k_bar=1000)
+    narrow = Parameters(
+        epsilon=1.0, delta=1e-12, max_groups_contributed=1, k_bar=1000, left_out_share=0.0
+    )
     assert once(block(narrow, UNITS, limit=10)).selection.name == "laplace_top_k"
 
 
 def test_the_fixed_threshold_competes_only_where_its_base_is_that_of_the_others() -> None:
-    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=1)
+    free = Parameters(
+        epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=1, left_out_share=0.0
+    )
     assert once(block(free, UNITS, limit=1), "fixed_threshold").selection.top_rows_needed == 2
     (alike,) = (c for c in once(block(free, UNITS, limit=1)).candidates if "fixed" in c.mechanism)
     assert "only if asked for" not in alike.verdict
@@ -403,7 +413,9 @@ def test_mechanisms_made_for_unit_counts_refuse_scores_that_a_unit_moves_further
 
 
 def test_the_exact_analysis_of_shared_noise_is_a_candidate_where_it_may_win() -> None:
-    free = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=30)
+    free = Parameters(
+        epsilon=1.0, delta=1e-6, max_groups_contributed=None, k_bar=30, left_out_share=0.0
+    )
     composed = plan_block(block(free, UNITS, limit=10), "correlated_top_k")
     exact = once(block(free, UNITS, limit=10))
     assert isinstance(exact.selection, CorrelatedTopK)

@@ -38,7 +38,7 @@ from dpsql.policy.parameters import (
 )
 from dpsql.policy.resolve import resolve
 
-DEFAULTS = Parameters(epsilon=1.0, delta=1e-6)
+DEFAULTS = Parameters(epsilon=1.0, delta=1e-6, left_out_share=0.0)
 NUMBER = replace(DEFAULTS, max_groups_contributed=USUAL_GROUPS)
 AUTO = replace(DEFAULTS, max_groups_contributed=AutomaticGroups())
 

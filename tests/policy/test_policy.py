@@ -994,7 +994,10 @@ def test_every_form_of_the_parameters_has_those_of_the_table() -> None:
     """A parameter that one of them forgets could be set and never be checked, or the other way."""
     names = list(PARAMETERS)
     maxima = [spec.name for spec in PARAMETERS.values() if spec.maximum is not None]
-    assert [f.name for f in fields(Parameters)] == names
+    # What a question was asked with, and is no parameter, tells no two of them apart.
+    assert [f.name for f in fields(Parameters) if f.compare] == names
+    tables = [spec.name for spec in PARAMETERS.values() if spec.several is not None]
+    assert list(document.TableDefaultsSection.model_fields) == tables
     assert [f.name for f in fields(Overrides)] == names
     assert [f.name for f in fields(Maxima)] == maxima
     assert list(PrivacyParameters.__annotations__) == names

@@ -43,7 +43,13 @@ POLICY = Policy(
         )
     },
     accounts={"ana": AccountPolicy("ana", 200.0, 1e-3)},
-    defaults=Parameters(epsilon=3.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=2),
+    defaults=Parameters(
+        epsilon=3.0,
+        delta=1e-6,
+        max_groups_contributed=1,
+        max_rows_contributed=2,
+        left_out_share=0.0,
+    ),
 )
 
 
@@ -386,7 +392,7 @@ def test_what_cannot_be_drawn_is_refused_with_the_choices(
 
 def test_an_answer_without_numbers_is_refused(connection: dpsql.Connection) -> None:
     with pytest.raises(dpsql.ParameterError) as caught:
-        connection.sql("SHOW TABLES").plot()
+        connection.sql("SHOW SCHEMAS").plot()
     assert caught.value.code == "nothing_to_draw"
 
 

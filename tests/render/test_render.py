@@ -65,7 +65,11 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
         },
         accounts={"ana": AccountPolicy("ana", 100.0, 1e-4)},
         defaults=Parameters(
-            epsilon=5.0, delta=1e-6, max_groups_contributed=1, max_rows_contributed=1
+            epsilon=5.0,
+            delta=1e-6,
+            max_groups_contributed=1,
+            max_rows_contributed=1,
+            left_out_share=0.0,
         ),
     )
     with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as opened:
@@ -241,7 +245,7 @@ def test_html_tells_nulls_from_texts_that_look_like_them(connection: dpsql.Conne
 
 
 def test_html_of_what_is_not_a_release_has_no_footer(connection: dpsql.Connection) -> None:
-    page = Document(connection.sql("SHOW TABLES")._repr_html_())
+    page = Document(connection.sql("SHOW SCHEMAS")._repr_html_())
     assert page.tags == {"div", "table", "thead", "tbody", "tr", "th", "td"}
     assert not any("paid" in text or "At least" in text for text in page.text)
     explained = connection.sql("EXPLAIN SELECT COUNT(*) FROM t WHERE key = '</pre><b>'")
@@ -330,7 +334,7 @@ def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path: P
         "world",
         accounts={"ana": AccountPolicy("ana", 1.0, 1e-4, Composition.BASIC)},
         tables={"t": TablePolicy("t", PrivacyUnit("person", "uid"), {})},
-        defaults=Parameters(epsilon=0.5, delta=2.0**-20),
+        defaults=Parameters(epsilon=0.5, delta=2.0**-20, left_out_share=0.0),
     )
     with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as opened:
         text = repr(opened.sql("SELECT key, COUNT(*) AS n FROM t GROUP BY key"))

@@ -29,12 +29,23 @@ from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, Verdicts
 from dpsql.sql.expressions.totality import total
 
 PLACE: Final = Path(dialects.__path__[0]) / "surveys" / "postgresql.json"
-_DOUBLES = ("NaN", "Infinity", "-Infinity", "-0.0", "0", "0.5", "-0.5", "1.5", "2.5", "-2.5")
+_DOUBLES: tuple[str, ...] = (
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "-0.0",
+    "0",
+    "0.5",
+    "-0.5",
+    "1.5",
+    "2.5",
+    "-2.5",
+)
 _DOUBLES += ("0.49999999999999994", "1e308", "-1e308", "1.7976931348623157e308", "5e-324", "1e-310")
 _DOUBLES += ("9007199254740993", "-9007199254740992", "9223372036854775808", "-9223372036854775808")
 _DOUBLES += ("0.1", "3", "-7", "1e15", "127.5", "2147483647.5", "-2147483648.5", "1e200", "1e-200")
 _DOUBLES += ("709.5", "-744.4", "-0.1", "1e22", "123456789.125")
-_TEXTS = (
+_TEXTS: tuple[str, ...] = (
     "",
     " ",
     "a",
@@ -192,7 +203,15 @@ def forms() -> Iterator[Form]:
 
 def casts() -> Iterator[Form]:
     """Casts of every type to every type."""
-    targets = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(4,1)")
+    targets: tuple[str, ...] = (
+        "BOOLEAN",
+        "TINYINT",
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "DOUBLE",
+        "DECIMAL(4,1)",
+    )
     targets += ("DECIMAL(12,2)", "DECIMAL(25,8)", "VARCHAR", "DATE", "TIMESTAMP", "FLOAT", "UUID")
     for source in EDGES:
         yield from (Form(f"CAST(a AS {target})", (source,)) for target in targets)
@@ -200,7 +219,14 @@ def casts() -> Iterator[Form]:
 
 def of_texts() -> Iterator[Form]:
     """What is computed of texts."""
-    one = ("length(a)", "trim(a)", "upper(a)", "lower(a)", "substr(a, 1, 2)", "substr(a, 2)")
+    one: tuple[str, ...] = (
+        "length(a)",
+        "trim(a)",
+        "upper(a)",
+        "lower(a)",
+        "substr(a, 1, 2)",
+        "substr(a, 2)",
+    )
     one += ("substr(a, 3, 0)", "left(a, 2)", "right(a, 2)", "left(a, 0)", "a LIKE '%a_'")
     one += (
         "a LIKE 'a%\\'",
@@ -219,7 +245,13 @@ def of_texts() -> Iterator[Form]:
     )
     one += ("a ILIKE 'A%'", "right(a, 0)")
     yield from (Form(text, ("VARCHAR",)) for text in one)
-    two = ("a || b", "concat(a, b)", "a LIKE b", "contains(a, b)", "starts_with(a, b)")
+    two: tuple[str, ...] = (
+        "a || b",
+        "concat(a, b)",
+        "a LIKE b",
+        "contains(a, b)",
+        "starts_with(a, b)",
+    )
     yield from (Form(text, ("VARCHAR", "VARCHAR")) for text in two)
     kinds = (
         "INTEGER",
@@ -237,10 +269,37 @@ def of_texts() -> Iterator[Form]:
 
 def of_dates() -> Iterator[Form]:
     """What is computed of dates and timestamps."""
-    words = ("year", "quarter", "month", "day", "dayofmonth", "dayofyear", "dayofweek", "isodow")
+    words: tuple[str, ...] = (
+        "year",
+        "quarter",
+        "month",
+        "day",
+        "dayofmonth",
+        "dayofyear",
+        "dayofweek",
+        "isodow",
+    )
     words += ("week", "weekofyear", "hour", "minute", "second")
-    units = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "decade")
-    shifts = ("1 DAY", "400 DAY", "1 MONTH", "13 MONTH", "1 YEAR", "2 QUARTER", "3 WEEK")
+    units: tuple[str, ...] = (
+        "year",
+        "quarter",
+        "month",
+        "week",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "decade",
+    )
+    shifts: tuple[str, ...] = (
+        "1 DAY",
+        "400 DAY",
+        "1 MONTH",
+        "13 MONTH",
+        "1 YEAR",
+        "2 QUARTER",
+        "3 WEEK",
+    )
     shifts += ("1 HOUR", "90 MINUTE", "86401 SECOND")
     for kind in ("DATE", "TIMESTAMP"):
         yield from (Form(f"{word}(a)", (kind,)) for word in words)
@@ -266,7 +325,14 @@ def of_dates() -> Iterator[Form]:
 
 def mixed() -> Iterator[Form]:
     """Values of different types beside each other, and operations within operations."""
-    numbers = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(12,2)", "DECIMAL(18,3)")
+    numbers: tuple[str, ...] = (
+        "SMALLINT",
+        "INTEGER",
+        "BIGINT",
+        "DOUBLE",
+        "DECIMAL(12,2)",
+        "DECIMAL(18,3)",
+    )
     for pair in itertools.permutations(numbers, 2):
         yield Form("a = b", pair)
         yield Form("a < b", pair)

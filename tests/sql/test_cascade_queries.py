@@ -30,7 +30,8 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, GroupWeights, UnitSizes
+from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
+from dpsql.mechanisms.naming import GroupWeights
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.pipeline.cascade import draw_cascade, read_cascade
 from dpsql.pipeline.exact import ExactCascade
@@ -52,7 +53,8 @@ RULES = Policy(
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
     tables={"r": TablePolicy("r", PrivacyUnit("unit", "u"), {"i": ColumnPolicy(-5, 9)})},
 )
-Named = frozenset[tuple[object, ...]]
+Key = tuple[object, ...]
+Named = frozenset[Key]
 Change = Callable[[str], str]
 
 
@@ -78,10 +80,15 @@ class Stage:
     def keys(self) -> dict[int, tuple[object, ...]]:
         return {number: key for key, number in self.ids.items()}
 
-    def weights(self, named: Named, kept: int) -> dict[tuple[object, ...], int]:
+    def weighed(self, named: Named, kept: int) -> tuple[dict[Key, int], set[Key]]:
+        """The weights of all groups that somebody keeps, and which have the minimum of units."""
         found = self.exact.rows.unnamed_weights(self.of(named), kept)
-        names = (self.keys[number] for number in found.ids.tolist())
-        return dict(zip(names, found.weights.tolist(), strict=True))
+        names = [self.keys[number] for number in found.ids.tolist()]
+        enough = {name for name, flag in zip(names, found.enough.tolist(), strict=True) if flag}
+        return dict(zip(names, found.weights.tolist(), strict=True)), enough
+
+    def weights(self, named: Named, kept: int) -> dict[Key, int]:
+        return self.weighed(named, kept)[0]
 
     def sizes(self, named: Named | None) -> dict[int, int]:
         found = self.exact.rows.unit_sizes(None if named is None else self.of(named))
@@ -125,7 +132,8 @@ class _Changed(DuckDBScratch):
 
 
 def l2(one: dict[Any, int], other: dict[Any, int]) -> float:
-    return math.sqrt(sum((one[key] - other[key]) ** 2 for key in one.keys() & other.keys()))
+    """How far weights are apart; a group that nobody keeps weighs nothing."""
+    return math.sqrt(sum((one.get(k, 0) - other.get(k, 0)) ** 2 for k in one.keys() | other.keys()))
 
 
 def violations(
@@ -137,13 +145,13 @@ def violations(
         change = [more.get(size, 0) - fewer.get(size, 0) for size in more | fewer]
         if sorted(map(abs, filter(None, change))) not in ([], [1]):
             yield f"a look changes by {change}"
-    one, two = mine.weights(named, kept), left.weights(named, kept)
+    (one, may), (two, might) = mine.weighed(named, kept), left.weighed(named, kept)
     if named & one.keys():
         yield "a round weighs what has a name"
     if l2(one, two) > WEIGHT_STEPS:
         yield f"a round moves by {l2(one, two) / WEIGHT_STEPS}"
-    fresh, floor = one.keys() - two.keys(), plan.block.parameters.min_units_per_group - 1
-    if two.keys() - one.keys() or len(fresh) > kept:
+    fresh, floor = may - might, plan.block.parameters.min_units_per_group - 1
+    if might - may or len(fresh) > kept:
         yield "groups come and go"
     most = floor * WEIGHT_STEPS + weight_of(1, max(1, len(fresh)))
     if any(one[key] > most for key in fresh):
@@ -316,7 +324,11 @@ def test_steps_are_those_of_the_mechanism() -> None:
                 ids = np.array(sorted(int(str(key[0])) for key in named), np.int64)
                 expected = model.unnamed_weights(ids, 100)
                 weights = dict(zip(expected.ids.tolist(), expected.weights.tolist(), strict=True))
-                assert mine.weights(named, 100) == {(k,): w for k, w in weights.items()}
+                enough = expected.ids[expected.enough].tolist()
+                assert mine.weighed(named, 100) == (
+                    {(k,): w for k, w in weights.items()},
+                    {(k,) for k in enough},
+                )
                 sizes = model.unit_sizes(ids)
                 assert mine.sizes(named) == dict(
                     zip(sizes.sizes.tolist(), sizes.units.tolist(), strict=True)
@@ -369,12 +381,13 @@ def test_steps_ask_for_released_names_only_and_count_no_others() -> None:
         exact = ExactCascade(watched, watched.totals, mine.exact.keys_of)
         drawn = draw_cascade(plan, exact, SeededSource(3))
     released = tuple(drawn.named.ids.tolist())
-    first = tuple(drawn.named.ids[drawn.named.rounds == 0].tolist())
+    first, second = ([*drawn.named.ids[drawn.named.rounds == n].tolist()] for n in (0, 1))
     assert first
     assert watched.log == [
         ("look", ()),
         ("round", ()),
-        ("round", first),
+        ("round", tuple(first)),
+        ("round", tuple(first + second)),
         ("look", released),
         ("count", released),
     ]
@@ -410,6 +423,7 @@ def test_explain_shows_steps_shares_noise_and_thresholds() -> None:
         "look at keys per unit",
         "naming, round 1",
         "naming, round 2",
+        "naming, round 3",
         "look at named groups per unit",
         "counting units",
         "counting sum(i)",
@@ -663,7 +677,7 @@ def test_settings_and_options_take_the_word(connection: dpsql.Connection) -> Non
     assert one_round.blocks[0].steps == ()
     again = options.replace("3", "auto")
     rounds = connection.explain(f"SELECT {again} a, count(*) FROM r GROUP BY a")
-    assert len(rounds.blocks[0].steps) == 5
+    assert len(rounds.blocks[0].steps) == 6
     assert NAMED_ALONE not in CAP_CHOICES
 
 

@@ -130,7 +130,9 @@ def integers_are_exact(dialect: Dialect) -> None:
     for value in (0, 7, 2**31, 2**53 + 1, 2**63 - 1, -5, -(2**63) + 1):
         assert values(dialect.integer(value)) == [value]
         assert values(f"x + ({dialect.integer(value)})", of("0::BIGINT")) == [value]
-    assert values(f"x * {dialect.integer(2**20)}", of("2147483647::BIGINT")) == [(2**31 - 1) * 2**20]
+    assert values(f"x * {dialect.integer(2**20)}", of("2147483647::BIGINT")) == [
+        (2**31 - 1) * 2**20
+    ]
 
 
 @promise("wide_literal", "integer_type", "widest")

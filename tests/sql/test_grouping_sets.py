@@ -22,6 +22,10 @@ QUESTIONS = [
     "SELECT k, flag, COUNT(*) FROM visits GROUP BY 1, CUBE (2)",
     "SELECT k, s, GROUPING(k), GROUPING(k, s) AS g, COUNT(*) FROM visits GROUP BY CUBE (k, s)",
     "SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k) HAVING COUNT(*) > 171",
+    "SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k) HAVING COUNT(*) > (SELECT COUNT(*) / 7 FROM visits)",
+    "SELECT k, COUNT(*) AS n, (SELECT COUNT(*) FROM visits WHERE flag) AS w FROM visits GROUP BY ROLLUP (k)",
+    "SELECT k, s, COUNT(*) FROM visits GROUP BY CUBE (k, s) HAVING COUNT(*) > (SELECT max(n) / 7 FROM (SELECT flag, COUNT(*) AS n FROM visits GROUP BY ROLLUP (flag)))",
+    "SELECT k, COUNT(*) FROM visits GROUP BY ROLLUP (k) HAVING k IN (SELECT n FROM visits GROUP BY n UNION SELECT size FROM shops)",
     # names of select items that are columns too
     "SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k) HAVING n > 171",
     "SELECT k % 2 AS k, COUNT(*) FROM visits GROUP BY ROLLUP (k)",
@@ -76,6 +80,36 @@ def test_each_set_pays_its_own_price(tmp_path: Path) -> None:
         cube = con.explain("SELECT k, s, COUNT(*) FROM visits GROUP BY CUBE (k, s)")
     assert len(cube.blocks) == 4
     assert cube.reserved.rho == pytest.approx(4 * one.rho, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("sql", "blocks"),
+    [
+        ("SELECT k, COUNT(*) FROM visits GROUP BY ROLLUP (k) HAVING COUNT(*) > ({})", 2 + 1),
+        ("SELECT k, s, COUNT(*), ({}) FROM visits GROUP BY CUBE (k, s)", 4 + 1),
+        ("SELECT k, COUNT(*), ({}), ({}) FROM visits GROUP BY ROLLUP (k)", 2 + 2),
+        (
+            "SELECT k, COUNT(*) FROM visits GROUP BY k HAVING COUNT(*) > ({0}) OR COUNT(*) < ({0})",
+            3,
+        ),
+    ],
+)
+def test_a_subquery_of_all_sets_is_paid_once(sql: str, blocks: int, tmp_path: Path) -> None:
+    joined = "SELECT COUNT(*) / 9 FROM visits v JOIN visits w ON v.uid = w.uid"
+    inner = "SELECT COUNT(*) / 9 FROM visits"
+    with connect(tmp_path) as con:
+        assert len(con.explain(sql.format(inner, inner)).blocks) == blocks
+        assert len(con.explain(sql.format(joined, joined)).blocks) == blocks
+
+
+def test_a_subquery_of_a_subquery_of_all_sets_is_paid_once(tmp_path: Path) -> None:
+    lowest = "SELECT COUNT(*) / 9 FROM visits"
+    inner = (
+        f"SELECT max(n) FROM (SELECT COUNT(*) - ({lowest}) AS n FROM visits GROUP BY ROLLUP (s))"
+    )
+    sql = f"SELECT k, COUNT(*) FROM visits GROUP BY ROLLUP (k) HAVING COUNT(*) > ({inner})"
+    with connect(tmp_path) as con:
+        assert len(con.explain(sql).blocks) == 2 + 2 + 1
 
 
 def test_options_hold_for_every_set() -> None:

@@ -12,7 +12,7 @@ import pytest
 from audit import Lab
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import Planned, planned
+from support import SALT, Planned, planned
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
@@ -22,7 +22,8 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.tuning import CandidateSetting, cap_looks
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.rewrite.left_out import left_out_sql
+from dpsql.sql.rewrite.left_out import left_out_sql, shared_sql
+from dpsql.sql.rewrite.rewrite import rewrite
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -88,7 +89,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     parameters = {
         "max_groups_contributed": draw(st.integers(1, 3)),
         "max_rows_contributed": draw(st.integers(1, 3)),
-        "left_out_share": 0.03,
+        "left_out_share": draw(st.sampled_from([0.03, 0.1])),
     }
     return f"SELECT {selected} FROM r{where}{' GROUP BY ' + key if key else ''}", parameters
 
@@ -140,6 +141,63 @@ def search(examples: int) -> None:
 
 def test_one_unit_moves_a_look_within_its_sensitivity() -> None:
     search(12)
+
+
+def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[list[int]]]:
+    """The exact rows of a block, and of its looks, where both are computed of rows read once."""
+    LAB.fill(rows)
+    sql = shared_sql(plan, plan.looks, SCHEMA["r"], SALT, DUCKDB)
+    for name, statement in sql.stored:
+        LAB.rows(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {statement}')
+    looks = [[int(value) for value in LAB.rows(statement)[0][1:]] for statement in sql.looks]
+    return LAB.groups(sql.groups, plan), looks
+
+
+def compare(examples: int) -> None:
+    """Ask random questions both ways."""
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+    @given(questions(), worlds, st.sampled_from([1, 3]))
+    def same(question: tuple[str, dict[str, Any]], world: Any, minimum: int) -> None:
+        sql, parameters = question
+        (plan,) = asked(sql, {**parameters, "min_units_per_group": minimum}).plans
+        if not plan.looks:
+            return
+        others, own, times = world
+        rows = [(unit, *row) for unit, row in others] + [(7, *row) for row in own] * times
+        found, looks = shared(plan, rows)
+        apart = [exact(plan, look, rows) for look in plan.looks]
+        assert looks == apart
+        assert found == LAB.groups(rewrite(plan, SCHEMA["r"], SALT, DUCKDB), plan)
+
+    same()
+
+
+def test_a_block_and_its_looks_are_the_same_apart_and_over_rows_read_once() -> None:
+    compare(12)
+
+
+@pytest.mark.slow
+def test_a_block_and_its_looks_are_the_same_apart_and_over_rows_read_once_at_length() -> None:
+    compare(250)
+
+
+def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
+    sql = "SELECT a, count(*) AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 2"
+    options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.03}
+    (plan,) = asked(sql, options).plans
+    assert plan.selection.top_rows_needed is not None
+    rows = [(u, u * k % 7, "1", "p", 1, 1.0) for u in range(40) for k in range(9)]
+    found, looks = shared(plan, rows)
+    assert looks == [exact(plan, look, rows) for look in plan.looks]
+    assert found == LAB.groups(rewrite(plan, SCHEMA["r"], SALT, DUCKDB), plan)
+    assert len(found) > 2
 
 
 @pytest.mark.slow

@@ -190,7 +190,9 @@ def unsigned_remainder(self: Ranged, divisor: Ranged | int) -> Ranged:
 
 def floored_quotient(self: Ranged, divisor: Ranged | int) -> Ranged:
     high = ranged._ends(divisor)[1]
-    return self._with(DUCKDB.divided, divisor, self.low // high, self.high // high)
+    return self._with(
+        partial(DUCKDB.divided, wide=False), divisor, self.low // high, self.high // high
+    )
 
 
 def widened_too_late(self: Ranged) -> Ranged:

@@ -34,7 +34,9 @@ from dpsql.results.explanation import explain_block
 from dpsql.sql.expressions.lattices import lattice_for
 
 LEAST = 20
-USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2)
+USUAL = Parameters(
+    epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2, left_out_share=0.0
+)
 MINIMUM = replace(USUAL, min_units_per_group=LEAST)
 EXACT = replace(MINIMUM, epsilon=1000.0)  # next to no noise
 WEIGHT = replace(MINIMUM, contribution_bounding=ContributionBounding.WEIGHT)
@@ -272,7 +274,13 @@ def test_a_top_k_of_declared_groups_says_both() -> None:
 
 POLICY = Policy(
     "clinic",
-    Parameters(epsilon=100.0, delta=1e-6, max_groups_contributed=2, min_units_per_group=LEAST),
+    Parameters(
+        epsilon=100.0,
+        delta=1e-6,
+        max_groups_contributed=2,
+        min_units_per_group=LEAST,
+        left_out_share=0.0,
+    ),
     accounts={
         "ana": AccountPolicy("ana", 900.0, 1e-2),
         "bo": AccountPolicy("bo", 900.0, 1e-2, Composition.BASIC),

@@ -198,7 +198,6 @@ def test_a_column_with_a_schema_means_the_nearest_table_of_that_name(
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT (SELECT main.t.k FROM s.t) FROM main.t",
         "SELECT main.t.k FROM main.t JOIN (SELECT 1 AS k) AS t ON TRUE",
         "SELECT main.t.k FROM main.t JOIN s.u AS t ON TRUE",
     ],

@@ -31,7 +31,9 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import ContributionBounding, Parameters
 from dpsql.results.explanation import explain_block
 
-USUAL = Parameters(1.0, 1e-6, 10, contribution_bounding=ContributionBounding.WEIGHT)
+USUAL = Parameters(
+    1.0, 1e-6, 10, contribution_bounding=ContributionBounding.WEIGHT, left_out_share=0.0
+)
 SETS = (
     (UNITS,),
     (ROWS,),
@@ -170,6 +172,7 @@ def test_every_extreme_is_planned_or_refused() -> None:
             max_groups_contributed=groups,
             max_rows_contributed=rows,
             contribution_bounding=ContributionBounding.WEIGHT,
+            left_out_share=0.0,
         )
         for composition, measures in itertools.product(
             Composition, [(UNITS,), (summed(given, 0, 10**15), ROWS)]

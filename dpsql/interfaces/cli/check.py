@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,10 +42,13 @@ def check_command(
 ) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
-    Warnings ask the owner to look; errors make some query impossible or wrong.
+    Names and types are compared, and rows are read where the policies say how many of them a unit
+    has, or that it has one value in a column, and in the columns that links lead to, which have to
+    be unique. Warnings ask the owner to look; errors make some query impossible or wrong.
     """
     from dpsql.engines.opening import open_engine, place_name
-    from dpsql.policy.conformance import check_policy, no_tables
+    from dpsql.pipeline.promises import broken_promises, repeats
+    from dpsql.policy.conformance import check_links, check_names, check_policy, no_tables
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
@@ -54,21 +58,38 @@ def check_command(
     engine = open_engine(database)
     try:
         findings = check_policy(policy, engine.schema(), engine.definition)
+        if not any(finding.level == "error" for finding in findings):
+            findings += broken_promises(policy, engine)
+            findings += check_links(policy, engine.schema(), partial(repeats, policy, engine))
         if not engine.schema():
             findings.append(no_tables(place_name(database)))
     finally:
         engine.close()
+    place = usual_place(policy, database)
+    findings += check_names(policy, _accounts(place))
     if format_ == "json":
         click.echo(json.dumps([asdict(f) for f in findings], indent=2, ensure_ascii=False))
     elif findings:
         show(_findings_table(findings))
     else:
         click.echo("The policies fit the database.")
-    place = usual_place(policy, database)
     shown = without_password(place) if is_url(place) else place
     click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)
     if any(finding.level == "error" for finding in findings):
         ctx.exit(FAILED)
+
+
+def _accounts(place: str) -> tuple[str, ...]:
+    """List the accounts of the ledger, if there is one and it can be reached from here."""
+    from dpsql.errors import LedgerError
+    from dpsql.interfaces.cli.budget.ledgers import any_ledger
+
+    try:
+        with any_ledger(place) as ledger:
+            return () if ledger is None else tuple(ledger.accounts())
+    except LedgerError as error:
+        click.echo(f"The ledger was not looked at: {error.reason}.", err=True)
+        return ()
 
 
 def _survey_engine() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -42,14 +42,15 @@ def guarded(ctx: click.Context, run: Callable[[], Any], pays: Callable[[str | No
         show_error(error)
         ctx.exit(FAILED)
     except KeyboardInterrupt:
-        click.echo(f"\nInterrupted. {_INTERRUPTED[pays(ctx.invoked_subcommand)]}", err=True)
-        ctx.exit(INTERRUPTED)
+        _interrupted(ctx, pays)
     except click.Abort:  # Ctrl-C or the end of input at a question
         click.echo("\nStopped. Nothing was written and nothing was spent.", err=True)
         ctx.exit(INTERRUPTED)
     except (click.ClickException, click.exceptions.Exit, BrokenPipeError):
         raise
     except Exception as error:  # noqa: BLE001 (the last resort before the terminal)
+        if str(error) == "Query interrupted":  # DuckDB's own word for Ctrl-C
+            _interrupted(ctx, pays)
         # The message of an unforeseen error may quote rows; places in the code cannot.
         frames = traceback.extract_tb(error.__traceback__)[-5:]
         places = [f"  {Path(f.filename).name}:{f.lineno} in {f.name}" for f in frames]
@@ -60,6 +61,11 @@ def guarded(ctx: click.Context, run: Callable[[], Any], pays: Callable[[str | No
             err=True,
         )
         ctx.exit(INTERNAL)
+
+
+def _interrupted(ctx: click.Context, pays: Callable[[str | None], bool]) -> NoReturn:
+    click.echo(f"\nInterrupted. {_INTERRUPTED[pays(ctx.invoked_subcommand)]}", err=True)
+    ctx.exit(INTERRUPTED)
 
 
 def show_error(error: Error) -> None:

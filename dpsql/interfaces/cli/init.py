@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dpsql.core.data_files import is_address, table_name_for
 from dpsql.core.kept_files import refuse_kept
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.new_files import new_file
@@ -31,9 +32,7 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
         "dpsql init demo-data/demo.duckdb -o seen.yaml --look --no-ask",
     )
 )
-@click.argument(
-    "place", metavar="[DATABASE]", required=False, type=options.PlaceOfDatabase(path_type=Path)
-)
+@click.argument("place", metavar="[DATABASE]", required=False, type=options.DatabasePath())
 @options.optional_database
 @click.option(
     "--output",
@@ -80,29 +79,36 @@ def init_command(
     from dpsql.interfaces.cli import init_questions as drafting
     from dpsql.policy.draft import Draft
     from dpsql.policy.draft_text import checked
+    from dpsql.policy.load import parse_policy
 
     database = place or database
     if database is None:
         raise click.UsageError("name a database: dpsql init DATABASE")
-    ledger = None if is_server(database) else beside(database)
+    ledger = None if is_address(database) else beside(database)
     refuse_kept(target, (database, ledger, options.settings_file()))
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
-        schema = drafting.database_schema(database)
-        draft = Draft(Path(place_name(database)).stem, guesses=not asking)
+        named = place_name(database) if is_server(database) else table_name_for(database)
+        bare = Draft(named, guesses=not asking)
+        draft, schema = drafting.with_schema(bare, database)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)
         if look:
-            draft = drafting.looked(draft, database, asking)
+            draft = drafting.looked(draft, schema, database, asking)
         text = checked(schema, draft)
         if asking:
-            text = checked(schema, drafting.Questions(schema).answered(draft, dataset is None))
-            click.echo(f"\n{text}")
-            click.confirm(f"Write this to {target}?", default=True, abort=True)
+            questions = drafting.Questions(schema)
+            text = checked(schema, questions.answered(draft, dataset is None, target))
         write(text.encode())
     if not schema:
         click.echo("The database has no tables, in no schema: is it the right file?", err=True)
+    elif not parse_policy(text, str(target)).tables:
+        click.echo(
+            "No table is in it yet, so nobody can ask anything: say with --unit TABLE.COLUMN=NAME "
+            "whose rows they are, or fill in what is marked DECIDE.",
+            err=True,
+        )
     to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."
     shown = without_password(str(database))
     command = shlex.join(["dpsql", "check", "--database", shown, "-p", str(target)])

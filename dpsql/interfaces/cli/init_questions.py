@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
 
 import click
 
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.engines.opening import DatabasePlace, open_engine
-from dpsql.engines.profile import look
+from dpsql.engines.profile import look, look_at_units, values_of_types
 from dpsql.errors import Error
 from dpsql.policy.conformance import shown_type
 from dpsql.policy.draft import (
@@ -19,7 +21,9 @@ from dpsql.policy.draft import (
     Draft,
     guess_unit,
     guess_unit_name,
+    key_columns,
     likely_units,
+    listed_values,
     numeric_columns,
 )
 from dpsql.policy.draft_options import (
@@ -31,21 +35,25 @@ from dpsql.policy.draft_options import (
     table_named,
 )
 from dpsql.policy.draft_text import checked
+from dpsql.policy.model import ColumnPolicy
 
 _T = TypeVar("_T")
 _Texts = tuple[str, ...]
 
 
-def database_schema(database: DatabasePlace) -> Schema:
-    """Read the names and types of a database's tables. Raises ``InterfaceError``."""
+def with_schema(draft: Draft, database: DatabasePlace) -> tuple[Draft, Schema]:
+    """Read the names and types of a database's tables, and add what types list to the draft.
+
+    Raises ``InterfaceError``.
+    """
     engine = open_engine(database)
     try:
-        return engine.schema()
+        return replace(draft, listed=values_of_types(engine)), engine.schema()
     finally:
         engine.close()
 
 
-def looked(draft: Draft, database: DatabasePlace, asking: bool) -> Draft:
+def looked(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool) -> Draft:
     """Add to the draft what the data hold; an owner who can be asked is asked first."""
     if asking:
         click.confirm(
@@ -53,7 +61,12 @@ def looked(draft: Draft, database: DatabasePlace, asking: bool) -> Draft:
             "from it. Go on?",
             abort=True,
         )
-    return replace(draft, seen=look(database))
+    units = {key: unit.column for key, unit in draft.units.items()}
+    for table in schema.values():
+        guess = guess_unit(table)
+        if guess is not None and not draft.decided(table):
+            units[table.name.key] = guess.name
+    return replace(draft, seen=look(database), single=look_at_units(database, units))
 
 
 # -- options ------------------------------------------------------------------------------------
@@ -79,43 +92,75 @@ class Given:
                 draft = draft.without(table)
         for name in self.public:
             draft = draft.with_public(table_named(schema, name))
-        for place, name in _split("--unit", self.unit):
+        for place, name in _split("--unit TABLE.COLUMN=NAME", self.unit):
             draft = draft.with_unit(*column_named(schema, place), name)
-        for place, parent in _split("--link", self.link):
+        for place, parent in _split("--link TABLE.COLUMN=TABLE.COLUMN", self.link):
             draft = draft.with_link(*column_named(schema, place), *column_named(schema, parent))
-        for place, text in _split("--bounds", self.bounds):
+        for place, text in _split("--bounds TABLE.COLUMN=LOW:HIGH", self.bounds):
             draft = draft.with_column(*column_named(schema, place), bounds_of(text))
-        for place, text in _split("--domain", self.domain):
+        for place, text in _split("--domain TABLE.COLUMN=A,B,C", self.domain):
             table, column = column_named(schema, place)
             draft = draft.with_column(table, column, domain_of(text, column))
-        for name, text in _split("--account", self.account):
+        for name, text in _split("--account NAME=EPSILON,DELTA", self.account):
             draft = draft.with_account(name, *asked_budget(text))
         return draft
 
 
-def _split(option: str, texts: _Texts) -> Iterator[tuple[str, str]]:
+def _split(form: str, texts: _Texts) -> Iterator[tuple[str, str]]:
+    option, _, shape = form.partition(" ")
     for text in texts:
         name, _, value = text.partition("=")
         if not (name.strip() and value.strip()):
-            raise click.UsageError(f"{option} {text}: write NAME=VALUE")
+            raise click.UsageError(f"{option} {text}: write {option} {shape}")
         yield name.strip(), value.strip()
 
 
 # -- questions ----------------------------------------------------------------------------------
 
 
+BACK: Final = "<"
+"""The answer that asks the question before again."""
+
+
+class _Back(Exception):
+    """The question before is to be asked again."""
+
+
 class Questions:
-    """Asks for what a draft leaves open, and again until an answer fits the database."""
+    """Asks for what a draft leaves open, and again until an answer fits the database.
+
+    What is asked follows from the answers alone. So to go back to a question is to begin anew with
+    the answers before it.
+    """
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._tables = sorted(schema.values(), key=lambda table: table.name.key)
+        self._given: list[str] = []
+        self._known: list[str] = []  # answers given before that are not asked for again
 
-    def answered(self, draft: Draft, ask_dataset: bool) -> Draft:
-        """Ask until nothing of the draft is left open."""
+    def answered(self, draft: Draft, ask_dataset: bool, target: Path) -> Draft:
+        """Ask until nothing of the draft is left open, and whether to write it to ``target``.
+
+        Raises ``click.Abort`` if it is not to be written.
+        """
+        click.echo(f"{BACK} goes back to the question before, Ctrl-C stops without writing.")
+        while True:
+            self._known, self._given = self._given, []
+            try:
+                found = self._asked(draft, ask_dataset)
+                self._say(f"\n{checked(self._schema, found)}")
+                agreed = self._ask(f"Write this to {target}? yes, no", _yes_or_no, "yes")
+            except _Back:
+                continue
+            if not agreed:
+                raise click.Abort
+            return found
+
+    def _asked(self, draft: Draft, ask_dataset: bool) -> Draft:
         if ask_dataset:
             question = "The budget belongs to a name, for as long as the data. Which?"
-            draft = _ask(question, draft.with_dataset, draft.dataset)
+            draft = self._ask(question, draft.with_dataset, draft.dataset)
         waiting = [
             table
             for table in self._tables
@@ -128,16 +173,16 @@ class Questions:
             draft = self._linked(draft, linked[0], linked)
         for table in waiting:
             if draft.protects(table):
-                draft = self._bounds(draft, table)
+                draft = self._domains(self._bounds(draft, table), table)
         return draft if draft.accounts else self._accounts(draft)
 
     def _whose(self, draft: Draft, table: Table, linked: list[Table]) -> Draft:
         """Ask for a unit's column, or what else a table can be. Links are asked for at the end."""
         columns = ", ".join(f"{printable(c.name)} {shown_type(c.type)}" for c in table.columns)
-        click.echo(f"\n{printable(str(table.name))}{' (a view)' * table.is_view}: {columns}")
+        self._say(f"\n{printable(str(table.name))}{' (a view)' * table.is_view}: {columns}")
         guess, likely = guess_unit(table), likely_units(table)
         if likely and guess is None:
-            click.echo(f"Likely: {', '.join(printable(column.name) for column in likely)}")
+            self._say(f"Likely: {', '.join(printable(column.name) for column in likely)}")
 
         def answer(text: str) -> Column | str:
             word = fold(text)
@@ -147,14 +192,14 @@ class Questions:
             self._fitting(draft.with_unit(table, column, "unit"))
             return column
 
-        found = _ask(
+        found = self._ask(
             "Whose rows are these? A column that says so, or: link, public, skip",
             answer,
             None if guess is None else guess.name,
         )
         if isinstance(found, Column):
-            return _ask(
-                "What is one of them called?",
+            return self._ask(
+                f"What does one {printable(found.name)} stand for? A word such as customer",
                 lambda text: self._fitting(draft.with_unit(table, found, text)),
                 guess_unit_name(table, found),
             )
@@ -181,40 +226,69 @@ class Questions:
         question = (
             f"Which column of {printable(str(table.name))} leads where? COLUMN -> TABLE.COLUMN"
         )
-        column, parent, key = _ask(question, answer)
+        column, parent, key = self._ask(question, answer)
         if parent in linked:
             draft = self._linked(draft, parent, linked, (table, *below))
         return self._fitting(draft.with_link(table, column, parent, key))
 
     def _bounds(self, draft: Draft, table: Table) -> Draft:
         """Ask for the bounds of those columns that are to be summed."""
-        numeric = [
-            column
-            for column in numeric_columns(table, draft)
-            if (table.name.key, fold(column.name)) not in draft.columns
-        ]
-        if not numeric:
-            return draft
-        names = ", ".join(printable(column.name) for column in numeric)
-        chosen = _ask(
-            f"Which of {printable(str(table.name))} are to be summed or averaged, of: {names}?",
-            lambda text: [column_in(table, part) for part in text.split(",") if part.strip()],
-            "",
-        )
-        for column in chosen:
-            draft = self._bounded(draft, table, column)
+        numeric = self._open(numeric_columns(table, draft), draft, table)
+        question = f"Which of {printable(str(table.name))} are to be summed or averaged"
+        for column in self._chosen(question, table, numeric):
+            draft = self._ask(
+                f"What can {printable(column.name)} be, as is publicly known? LOW:HIGH, such as "
+                f"0:100{_seen(draft, table, column)}",
+                partial(self._with_column, draft, table, column, bounds_of),
+            )
         return draft
 
-    def _bounded(self, draft: Draft, table: Table, column: Column) -> Draft:
-        seen = draft.seen.get((table.name.key, fold(column.name)))
-        shown = f" (the data hold {seen}: not private)" if seen else ""
-        return _ask(
-            f"What can {printable(column.name)} be, as is publicly known? LOW:HIGH{shown}",
-            lambda text: self._fitting(draft.with_column(table, column, bounds_of(text))),
-        )
+    def _domains(self, draft: Draft, table: Table) -> Draft:
+        """Ask for the values of those columns of which the values are public knowledge."""
+        keys = self._open(key_columns(table, draft), draft, table)
+        question = f"Of which of {printable(str(table.name))} are all values publicly known"
+        for column in self._chosen(question, table, keys):
+            listed = listed_values(table, column, draft)
+            read = partial(_values, column, listed)
+            draft = self._ask(
+                f"Which values can {printable(column.name)} have? With commas, such as A,B,C"
+                f"{_seen(draft, table, column)}",
+                partial(self._with_column, draft, table, column, read),
+                None if listed is None else _in_one(listed),
+            )
+        return draft
+
+    def _open(self, columns: list[Column], draft: Draft, table: Table) -> list[Column]:
+        """Return the columns of which nothing is said yet."""
+        return [c for c in columns if (table.name.key, fold(c.name)) not in draft.columns]
+
+    def _chosen(self, question: str, table: Table, columns: list[Column]) -> list[Column]:
+        """Ask which columns of a table are meant; of none there is nothing to ask."""
+        if not columns:
+            return []
+        names = ", ".join(printable(column.name) for column in columns)
+
+        def answer(text: str) -> list[Column]:
+            found = [column_in(table, part) for part in text.split(",") if part.strip()]
+            for column in found:
+                if column not in columns:
+                    raise click.UsageError(f"{printable(column.name)} is none of them")
+            return list(dict.fromkeys(found))
+
+        return self._ask(f"{question}, of: {names}? With commas; none if left empty", answer, "")
+
+    def _with_column(
+        self,
+        draft: Draft,
+        table: Table,
+        column: Column,
+        read: Callable[[str], ColumnPolicy],
+        text: str,
+    ) -> Draft:
+        return self._fitting(draft.with_column(table, column, read(text)))
 
     def _accounts(self, draft: Draft) -> Draft:
-        names = _ask(
+        names = self._ask(
             "\nWho may ask? Names of analysts, with commas",
             lambda text: [name.strip() for name in text.split(",") if name.strip()],
             "analyst",
@@ -224,7 +298,7 @@ class Questions:
         return draft
 
     def _account(self, draft: Draft, name: str) -> Draft:
-        return _ask(
+        return self._ask(
             f"What may {printable(name)} learn in all? EPSILON,DELTA",
             lambda text: self._fitting(draft.with_account(name, *asked_budget(text))),
             "3,1e-6",
@@ -234,17 +308,53 @@ class Questions:
         checked(self._schema, draft)
         return draft
 
+    def _say(self, text: str) -> None:
+        if not self._known:
+            click.echo(text)
 
-def _ask(question: str, answer: Callable[[str], _T], default: str | None = None) -> _T:
-    """Ask until an answer means something, and return what it means."""
+    def _ask(self, question: str, answer: Callable[[str], _T], default: str | None = None) -> _T:
+        """Ask until an answer means something, and return what it means."""
 
-    def understood(text: str) -> _T:
-        try:
-            return answer(text.strip())
-        except Error as error:
-            raise click.UsageError(f"{error.reason}. {error.hint or ''}".strip()) from None
+        def understood(text: str) -> _T:
+            text = text.strip()
+            if text == BACK:
+                if not self._given:
+                    raise click.UsageError("this is the first question")
+                self._given.pop()
+                raise _Back
+            try:
+                found = answer(text)
+            except Error as error:
+                raise click.UsageError(f"{error.reason}. {error.hint or ''}".strip()) from None
+            self._given.append(text)
+            return found
 
-    found: _T = click.prompt(
-        question, default=default, show_default=bool(default), value_proc=understood
-    )
-    return found
+        if self._known:
+            return understood(self._known.pop(0))
+        found: _T = click.prompt(
+            question, default=default, show_default=bool(default), value_proc=understood
+        )
+        return found
+
+
+def _seen(draft: Draft, table: Table, column: Column) -> str:
+    """Say what the data hold in a column, if its owner has asked to look."""
+    seen = draft.seen.get((table.name.key, fold(column.name)))
+    return f" (the data hold {seen}: not private)" if seen else ""
+
+
+def _values(column: Column, listed: tuple[str, ...] | None, text: str) -> ColumnPolicy:
+    """Read the values of a column; those that its type lists may hold commas."""
+    if listed is not None and text == _in_one(listed):
+        return ColumnPolicy(domain=listed)
+    return domain_of(text, column)
+
+
+def _in_one(values: tuple[str, ...]) -> str:
+    return printable(",".join(values)).strip()
+
+
+def _yes_or_no(text: str) -> bool:
+    if fold(text) not in ("y", "yes", "n", "no"):
+        raise click.UsageError("write yes or no")
+    return fold(text) in ("y", "yes")

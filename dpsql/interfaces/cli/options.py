@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
+from dpsql.core.data_files import is_address
 from dpsql.errors import Error, SQLSyntaxError
 from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS, ParameterSpec
 
@@ -50,6 +51,16 @@ class _Format(click.Choice):  # type: ignore[type-arg]  # generic since click 8.
             if source is not ParameterSource.COMMANDLINE and value not in self.choices:
                 return str(self.choices[0])
         return super().convert(value, param, ctx)
+
+
+class DatabasePath(click.Path):
+    """The path of a database or of files; an address stays text, as paths have single slashes."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if is_address(value) else super().convert(value, param, ctx)
 
 
 def settings_file() -> Path | None:
@@ -97,22 +108,16 @@ def _setting(*names: str, **attributes: Any) -> Decorator:
     return click.option(*names, cls=SettingOption, **attributes)
 
 
-class PlaceOfDatabase(click.Path):
-    """The path of a database or of files, or the address of a server, which is no path."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return value if "://" in str(value) else super().convert(value, param, ctx)
-
-
 def _database(required: bool) -> Decorator:
     return _setting(
         "--database",
         "-d",
         required=required,
         path=True,
-        type=PlaceOfDatabase(path_type=Path),
-        help="A DuckDB database, Parquet, CSV or JSON files (one, a directory, a pattern), or a "
-        "postgresql:// URL. Never written to.",
+        type=DatabasePath(),
+        help="A DuckDB database, or Parquet, CSV or JSON files: one, a directory, a pattern, an "
+        "address such as s3://bucket/visits.parquet; or a postgresql:// or sc:// URL. Never "
+        "written to.",
     )
 
 
@@ -198,7 +203,9 @@ def of_a_question(command: CommandFunction) -> CommandFunction:
 
 def _parameter(spec: ParameterSpec) -> Decorator:
     attributes: dict[str, Any] = {"type": spec.type}
-    if spec.words:
+    if spec.period:
+        attributes = {"metavar": "PERIOD"}
+    elif spec.words:
         attributes = {
             "metavar": "|".join(spec.words),
             "shell_complete": lambda *_: [CompletionItem(word) for word in spec.words],

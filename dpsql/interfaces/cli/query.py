@@ -56,7 +56,7 @@ _BINARY: Final = ("arrow", "parquet")
 @options.quiet
 def query_command(
     sql: str,
-    database: Path,
+    database: str | Path,
     policies: Path,
     ledger: str | None,
     analyst: str,
@@ -158,7 +158,12 @@ def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
 
 
 def _explain(
-    text: str, database: Path, policies: Path, analyst: str, format_: str, chosen: dict[str, Any]
+    text: str,
+    database: str | Path,
+    policies: Path,
+    analyst: str,
+    format_: str,
+    chosen: dict[str, Any],
 ) -> None:
     """Print the plan, as JSON where that was asked for; other formats have no place for it."""
     from dpsql import render
@@ -189,7 +194,7 @@ def _explain(
 @options.formats("table", "json")
 @options.privacy_parameters
 def explain_command(
-    sql: str, database: Path, policies: Path, analyst: str, format_: str, **given: Any
+    sql: str, database: str | Path, policies: Path, analyst: str, format_: str, **given: Any
 ) -> None:
     """Show how SQL would be answered and what it would cost. Costs nothing, reads no row."""
     _explain(options.query_text(sql), database, policies, analyst, format_, options.chosen(given))

@@ -42,7 +42,7 @@ def refresh_command(
     names: tuple[str, ...],
     all_: bool,
     until: str | None,
-    database: Path,
+    database: str | Path,
     policies: Path,
     ledger: str | None,
     analyst: str,

@@ -17,15 +17,13 @@ from dpsql.interfaces.cli.budget.ledgers import located
         'dpsql shell demo-data/demo.duckdb -a ana -f csv -c "SELECT COUNT(*) AS n FROM nafld2"',
     )
 )
-@click.argument(
-    "place", metavar="[DB]", required=False, type=options.PlaceOfDatabase(path_type=Path)
-)
+@click.argument("place", metavar="[DB]", required=False, type=options.DatabasePath())
 @click.option(
     "--database",
     "-d",
     cls=options.SettingOption,
     path=True,
-    type=click.Path(path_type=Path),
+    type=options.DatabasePath(),
     help="The same as DB: a DuckDB, Parquet or CSV file. Never written to.",
 )
 @options.policies
@@ -42,8 +40,8 @@ from dpsql.interfaces.cli.budget.ledgers import located
 @click.pass_context
 def shell_command(
     ctx: click.Context,
-    place: Path | None,
-    database: Path | None,
+    place: str | Path | None,
+    database: str | Path | None,
     policies: Path,
     ledger: str | None,
     analyst: str,

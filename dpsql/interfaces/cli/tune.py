@@ -80,7 +80,7 @@ def _pairs(
 @options.quiet
 def tune_command(
     sql: str,
-    database: Path,
+    database: str | Path,
     policies: Path,
     ledger: str | None,
     analyst: str,

@@ -19,6 +19,7 @@ from dpsql.ir.measures import AggregateKind
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
     AUTO,
+    NO_AGE,
     PARAMETER_NAMES,
     PARAMETERS,
     UNLIMITED,
@@ -106,6 +107,8 @@ def _values(policy: Policy, name: str) -> tuple[str, ...]:
     if spec.words:
         return spec.words
     default = getattr(policy.defaults, name)
+    if spec.period:
+        return ("'1 day'", "'7 days'", NO_AGE)
     usual = default.usual if isinstance(default, AutomaticGroups) else default
     given = [usual, getattr(policy.maxima, name, None)]
     texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in given if value]

@@ -43,7 +43,7 @@ def _connected(call: Invocation) -> None:
     payer = f"{target.analyst}/{target.session}" if target.session else target.analyst
     ledger = without_password(target.ledger) if is_url(target.ledger) else target.ledger
     rows = (
-        ("database", without_password(str(target.database))),
+        ("database", target.shown_database),
         ("dataset", source.policy.dataset),
         ("account", payer),
         ("policies", str(target.policies)),

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dpsql.core.kept_files import refuse_kept
+from dpsql.core.quoting import literal
 from dpsql.core.schema import fold
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.candidates import Argument
@@ -21,7 +22,7 @@ from dpsql.interfaces.shell.settings import (
     unknown_setting,
 )
 from dpsql.interfaces.shell.state import Shell
-from dpsql.policy.parameters import PARAMETER_NAMES
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS
 from dpsql.render.tables import facts, titled
 
 
@@ -41,8 +42,15 @@ def _set(call: Invocation) -> None:
     elif is_setting(name):
         _change(shell, name, value)
     else:
-        found = shell.source.connection.sql(f"SET {name} = {value.strip()}")
+        found = shell.source.connection.sql(f"SET {name} = {_written(name, value.strip())}")
         shell.screen.show(facts(found))
+
+
+def _written(name: str, value: str) -> str:
+    """Write a value as SET has it: periods of time are texts, in quotes or without."""
+    spec = PARAMETERS.get(fold(name))
+    text = spec is not None and spec.period and not value.startswith("'")
+    return literal(value) if text else value
 
 
 def _unset(call: Invocation) -> None:

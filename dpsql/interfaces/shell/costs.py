@@ -59,7 +59,8 @@ class Price:
     ``share`` is how much it reserves of what is left, of that of ε, ρ and δ which is scarcest.
     ``left`` is the ε of the account that remains afterwards. ``affordable`` is how many queries of
     this price can be paid for, this one among them; None for any number. ``chosen`` says what each
-    private block got that was given no number of groups per unit.
+    private block got that was given no number of groups per unit. ``anew`` says why it is not
+    answered from what was released before; empty if nothing was, or not of this question.
     """
 
     epsilon: float
@@ -68,6 +69,7 @@ class Price:
     left: float
     affordable: int | None
     chosen: tuple[str, ...] = ()
+    anew: str = ""
 
     @property
     def question(self) -> str:
@@ -78,6 +80,7 @@ class Price:
             f"This reserves ε {significant(self.epsilon)} at δ {significant(self.delta)}: {taken} "
             f"of what is left. Afterwards ε {significant(self.left, 3)} is left{more}."
             + "".join(f" max_groups_contributed is {chosen}." for chosen in self.chosen)
+            + (f" It is asked anew: {self.anew}." if self.anew else "")
         )
 
 
@@ -93,6 +96,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
         left=max(0.0, now.budget.epsilon - now.budget.epsilon_spent(now.spent + reserved)),
         affordable=min((count for count in affordable if count is not None), default=None),
         chosen=tuple(dict.fromkeys(b.groups_chosen for b in explanation.blocks if b.groups_chosen)),
+        anew=explanation.anew,
     )
 
 

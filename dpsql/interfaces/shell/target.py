@@ -11,6 +11,7 @@ from dpsql.accounting.zcdp import Budget
 from dpsql.budget import OwnAccount, payer
 from dpsql.budget.payer import policy_budget
 from dpsql.connection.connection import Connection, connect
+from dpsql.core.data_files import is_address, shown_address
 from dpsql.core.schema import Schema
 from dpsql.engines.opening import DatabasePlace, open_engine, place_name
 from dpsql.interfaces.shell.cancel import Work
@@ -36,6 +37,11 @@ class Target:
     def name(self) -> str:
         """A short name of the database."""
         return place_name(self.database)
+
+    @property
+    def shown_database(self) -> str:
+        """The database's path, or its address without a password."""
+        return shown_address(self.database) if is_address(self.database) else str(self.database)
 
     @property
     def files(self) -> tuple[str | Path | None, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
@@ -16,6 +17,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold, has_one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key, Source, TopK
+from dpsql.policy.parameters import AutomaticGroups, Parameters
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
 from dpsql.sql.expressions.allowlist import FUNCTION_NAMES
@@ -72,13 +74,14 @@ class _BlockBuilder:
         self.relation = relation
         self.names = names
         self.link_keys = link_keys
-        self.asked = asked
+        self.options = asked
+        self.asked = asked.with_most_rows(relation.rows_per_unit)
         self.text = names.text
         self.descend = descend
         self.policy = relation.policy
         self.table = relation.table
         self.unit_column = relation.unit
-        self.aggregates = Aggregates(relation, asked, self.text)
+        self.aggregates = Aggregates(relation, self.asked, self.text)
         self.keys: list[Key] = []
 
     def build(self) -> Block:
@@ -92,6 +95,8 @@ class _BlockBuilder:
         top_k = self._top_k(top_k_order, aliases)
         self._check_error_applies()
         self._detach_private_clauses()
+        parameters, most = self._with_most_groups(self.asked.parameters)
+        rows = parameters.max_rows_contributed
         return Block(
             name=self.name,
             table=self.relation.names,
@@ -103,10 +108,36 @@ class _BlockBuilder:
             measures=tuple(self.aggregates.measures),
             aggregates=tuple(self.aggregates.found),
             top_k=top_k,
-            parameters=self.asked.parameters,
+            parameters=parameters,
             mechanism=self.asked.mechanism,
             fresh=self.asked.fresh,
+            most_rows=rows if rows < self.options.parameters.max_rows_contributed else None,
+            most_groups=most,
+            table_defaults=self._table_defaults(),
         )
+
+    def _with_most_groups(self, parameters: Parameters) -> tuple[Parameters, int | None]:
+        """Return the parameters with no more groups than a unit is in, and that number if fewer.
+
+        A unit is in one group where each key has one value of it, and in no more than it has rows.
+        Only the bound follows from what is declared: it is kept by the SQL like any other.
+        """
+        single = all(self.relation.single(key.expression) for key in self.keys)
+        most = 1 if single else self.relation.rows_per_unit
+        asked = parameters.max_groups_contributed
+        if not self.keys or most is None:
+            return parameters, None
+        if isinstance(asked, AutomaticGroups) and most > 1:
+            fewer = replace(asked, most=most if asked.most is None else min(asked.most, most))
+            return replace(parameters, max_groups_contributed=fewer), most
+        limit = parameters.groups_limit
+        if limit is not None and limit <= most and not parameters.automatic:
+            return parameters, None
+        return replace(parameters, max_groups_contributed=most), most
+
+    def _table_defaults(self) -> tuple[tuple[str, str], ...]:
+        found = self.asked.table_defaults
+        return tuple((each.parameter, str(each.table)) for each in found)
 
     # -- what the SELECT may contain --------------------------------------------------------
 

@@ -66,8 +66,11 @@ def tables_of_policy(policy: Policy, schema: Schema) -> list[Table]:
     return [schema[name] for name in sorted(policy.tables) if name in schema]
 
 
-def place_catalog(tree: exp.Query, policy: Policy, schema: Schema) -> None:
-    """Put constants in the place of the catalog's tables; ``tree`` is changed."""
+def place_catalog(tree: exp.Query, policy: Policy, schema: Schema, catalog: str) -> None:
+    """Put constants in the place of the catalog's tables; ``tree`` is changed.
+
+    ``catalog`` is the database's name, as names of tables may have it in front.
+    """
     for table in list(tree.find_all(exp.Table)):
         known = _known(table)
         if known is None:
@@ -76,7 +79,7 @@ def place_catalog(tree: exp.Query, policy: Policy, schema: Schema) -> None:
         alias = table.alias or _name(table)
         constants = exp.Subquery(
             this=parse_one(
-                _constants(types, list(rows(policy.dataset, tables_of_policy(policy, schema)))),
+                _constants(types, list(rows(catalog, tables_of_policy(policy, schema)))),
                 dialect=PrivateDuckDB(),
             ),
             alias=table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(alias)),

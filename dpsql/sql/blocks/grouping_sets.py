@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import combinations, product
+from itertools import combinations, count, product
+from typing import Final
 
 from sqlglot import exp
 
@@ -27,6 +28,8 @@ MAX_NODES = 3_000
 """Of the syntax trees of all sets together."""
 
 Keys = tuple[exp.Expr, ...]
+_SHARED: Final = "copied into every set"
+_shared_numbers: Final = count()
 
 _OUTER = ("order", "limit", "offset", "distinct", "with_")
 
@@ -71,9 +74,24 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
     for term in order.expressions if order is not None else ():
         _order_by_output(term, select, text)
     keys = tuple(dict.fromkeys(key for keys in sets for key in keys))
+    _mark_shared(select)
     parts = [_part(select, keys, kept) for kept in sets]
     _become_union(select, parts)
     return True
+
+
+def shared_query(select: exp.Select) -> int | None:
+    """Tell which subquery of the SELECTs that it was copied into this is; None for all others."""
+    found: int | None = select.meta.get(_SHARED)
+    return found
+
+
+def _mark_shared(select: exp.Select) -> None:
+    """Give numbers to the subqueries that every set has a copy of: one answer does for all."""
+    roots = [*select.expressions, select.args.get("having"), select.args.get("qualify")]
+    for root in roots:
+        for subquery in () if root is None else root.find_all(exp.Select):
+            subquery.meta[_SHARED] = next(_shared_numbers)
 
 
 def _has_sets(group: exp.Group) -> bool:
@@ -171,6 +189,7 @@ def _joined(members: list[Keys] | tuple[Keys, ...]) -> Keys:
 def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
     """Build the SELECT for one set: what it leaves out is NULL."""
     part = select.copy()
+    part.meta.pop(_SHARED, None)  # of the whole, not of each of its sets
     for clause in _OUTER:
         part.set(clause, None)
     named = [

@@ -19,7 +19,7 @@ from dpsql.ir.query import Block, Query, TailKind
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.build import build_block
-from dpsql.sql.blocks.grouping_sets import expand_grouping_sets
+from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
 from dpsql.sql.blocks.noise_columns import place_noise_columns
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
@@ -165,9 +165,23 @@ class _Splitter:
         self.lineage = lineage
         self.blocks: list[Block] = []
         self.public_tables: set[str] = set()
+        self._shared: dict[int | None, exp.Query] = {}
 
     def visit(self, query: exp.Query, ctes: Scope) -> None:
-        """Validate and split one query expression; ``ctes`` are the CTEs in scope."""
+        """Validate and split one query expression; ``ctes`` are the CTEs in scope.
+
+        Of the copies of a subquery in several grouping sets, the first stands for all.
+        """
+        shared = shared_query(query) if isinstance(query, exp.Select) else None
+        if shared in self._shared:
+            query.replace(self._shared[shared].copy())
+            return
+        before = len(self.blocks)
+        self._visit(query, ctes)
+        if shared is not None and len(self.blocks) > before:
+            self._shared[shared] = query
+
+    def _visit(self, query: exp.Query, ctes: Scope) -> None:
         ctes = self._visit_ctes(query, ctes)
         if isinstance(query, exp.Select):
             self._count_in_one(query, ctes)
@@ -262,7 +276,7 @@ class _Splitter:
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
         self.lineage.operators.count_block(private.rows)
-        asked = take_options(select, self.text, self.policy, self.parameters)
+        asked = take_options(select, self.text, self.policy, self.parameters, private.tables)
         subqueries: list[exp.Query] = []  # visited once this block has its number
         block = build_block(
             select,

@@ -210,10 +210,8 @@ def _rounding(name: str, double: Callable[[str], str]) -> _Make:
         _numeric(name, values)
         if value.kind == "DECIMAL":
             type_ = decimal_type(decimal_of(value.type)[0], 0)
-            word = {"trunc": _truncated}.get(name, lambda sql: f"{name}({sql})")
-            return _made(
-                name, values, f"try_cast({word(value.sql)} AS {spelled(type_)})", type_, fails=True
-            )
+            whole = _truncated(value.sql) if name == "trunc" else f"{name}({value.sql})"
+            return _made(name, values, f"try_cast({whole} AS {spelled(type_)})", type_, fails=True)
         if value.kind == "DOUBLE":
             return _made(name, values, double(value.sql), "DOUBLE")
         if name in ("round", "trunc"):

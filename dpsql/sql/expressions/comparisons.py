@@ -44,6 +44,23 @@ def refuse_unlike(node: exp.Expr, type_of: TypeOf, text: str) -> None:
             raise _unlike(texts[0], *others[0], text)
 
 
+def refuse_unlike_columns(name: str, types: Sequence[str], node: exp.Expr, text: str) -> None:
+    """Refuse a join on columns of one ``name``, of which one holds texts and the other does not.
+
+    ``node`` is the join that USING or NATURAL stands in. Raises ``QueryRefused``.
+    """
+    kinds = [base_type(type_) for type_ in types]
+    others = [kind for kind in kinds if _is_read_from_text(kind)]
+    if _TEXT in kinds and others:
+        raise QueryRefused(
+            f"{name} is a text on one side of the join, and of type {others[0]} on the other",
+            code="text_compared",
+            place=place_of(text, node),
+            hint=f"Write JOIN … ON, and read values from the text: {name}::{others[0]} is NULL in "
+            "rows where it is none.",
+        )
+
+
 def _is_read_from_text(kind: str) -> bool:
     """Tell whether values of a type are compared with texts by casting the texts."""
     return is_integer(kind) or is_float(kind) or kind in _READ_FROM_TEXT

@@ -14,6 +14,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.core.schema import fold
+from dpsql.sql.expressions.comparisons import refuse_unlike_columns
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.joins import Pair
 from dpsql.sql.lineage.relation import Field, Relation
@@ -66,7 +67,10 @@ def filter_pairs(filters: Sequence[exp.EQ], both: Relation) -> Iterator[Pair]:
 def shared_columns(
     left: Relation, right: Relation, join: exp.Join, text: str
 ) -> list[tuple[Field, Field]]:
-    """Pair the columns of both sides that USING or NATURAL makes one. Raises ``QueryRefused``."""
+    """Pair the columns of both sides that USING or NATURAL makes one. Raises ``QueryRefused``.
+
+    A text and a number are not compared: see :mod:`dpsql.sql.expressions.comparisons`.
+    """
     names = [identifier.name for identifier in join.args.get("using") or ()]
     if join.method == "NATURAL":
         names = [f.name for f in left.fields if not f.merged and right.matches("", f.name)]
@@ -89,6 +93,8 @@ def shared_columns(
                 join,
                 hint="Write JOIN … ON with the columns to compare.",
             )
+        types = [one[0].type, other[0].type]
+        refuse_unlike_columns(one[0].name, types, join, text)
         shared.append((one[0], other[0]))
     return shared
 

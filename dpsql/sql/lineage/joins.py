@@ -56,6 +56,7 @@ def joined(
     """
     kind = kind_of(join, text)
     equal = _equalities(left, right, pairs)
+    most = _most_rows(left, right, equal, kind)
     if left.private and right.private:
         left, right = _as_one_unit(left, right, equal, join, kind, text)
     keeper, other = (right, left) if kind == "right" else (left, right)
@@ -63,10 +64,11 @@ def joined(
         if kind != "inner":
             raise _keeps_public(join, text)
         keeper = other
+    per_unit = len(conditions) == 1 and any(_units_meet(left, right, pair) for pair in pairs)
     if kind == "left":
-        right = right.filled_with_nulls()
+        right = right.filled_with_nulls(per_unit=per_unit)
     if kind == "right":
-        left = left.filled_with_nulls()
+        left = left.filled_with_nulls(per_unit=per_unit)
     tests = kind in ("semi", "anti")
     return Relation(
         rows=_paired(left, right, conditions, kind),
@@ -77,7 +79,26 @@ def joined(
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
         equal=_lasting(left, right, equal, kind),
         joined=left.joined + right.joined,
-    )
+    ).of_rows_per_unit(most)
+
+
+def _most_rows(left: Relation, right: Relation, equal: Equal, kind: str) -> int | None:
+    """Return how many rows of the join a unit has at most; None where that is not known.
+
+    A row of a child meets one row of its parent. Any other row meets all rows of its unit; one that
+    meets none stands alone in an outer join, which is no more than that.
+    """
+    if kind in ("semi", "anti"):
+        return left.rows_per_unit
+    if not (left.private and right.private):
+        return None  # a private row can meet any number of public ones
+    if kind != "right" and left.pending is not None and _refers(left.pending, right, equal):
+        return left.rows_per_unit
+    if kind != "left" and right.pending is not None and _refers(right.pending, left, equal):
+        return right.rows_per_unit
+    if left.rows_per_unit is None or right.rows_per_unit is None:
+        return None
+    return left.rows_per_unit * right.rows_per_unit
 
 
 def _paired(left: Relation, right: Relation, conditions: Sequence[exp.Expr], kind: str) -> RowSet:
@@ -225,6 +246,14 @@ def _same_unit(left: Relation, right: Relation, equal: Equal) -> bool:
         [f.column for f in side.fields if f.identity >= Identity.NULLABLE] for side in (left, right)
     )
     return _meet(ones, others, equal)
+
+
+def _units_meet(left: Relation, right: Relation, pair: Pair) -> bool:
+    """Tell whether two columns that are equal hold the unit, in all rows of either side."""
+    one, other = pair
+    return (left.is_unit(one) and right.is_unit(other)) or (
+        left.is_unit(other) and right.is_unit(one)
+    )
 
 
 def _same_parent(left: Relation, right: Relation, equal: Equal) -> bool:

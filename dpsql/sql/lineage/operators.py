@@ -161,6 +161,8 @@ class Operators:
         columns = dict.fromkeys(f.column for f in rows.fields)
         units = (f.column for f in rows.fields if f.identity is Identity.UNIT)
         found = Distinct(rows.rows, tuple(columns))
+        if all(f.single for f in rows.fields):
+            rows = rows.of_rows_per_unit(1)
         return self.one_spelling(replace(rows, rows=found, unit=next(units, None)), node)
 
     def one_spelling(self, rows: Relation, node: exp.Expr) -> Relation:
@@ -238,6 +240,6 @@ class Operators:
     def _computed(self, node: exp.Expr, name: str, source: Relation) -> Field:
         bounds = range_of(node, source.policy)
         known = None if bounds is None else ColumnPolicy(*bounds)
-        return Field(
-            "", name, self._names.new_column(), "", known, identity=source.identity_of(node)
-        )
+        column, identity = self._names.new_column(), source.identity_of(node)
+        single = source.single(node)
+        return Field("", name, column, "", known, identity=identity, single=single)

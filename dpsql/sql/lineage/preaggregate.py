@@ -10,7 +10,7 @@ the keys leave open (0.0 or -0.0) is settled. FILTER is rewritten away, into CAS
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sqlglot import exp
@@ -138,18 +138,21 @@ class _PerUnit:
             unit=unit,
             tables=source.tables,
             joined=source.joined,
-        )
+        ).of_rows_per_unit(self._most_groups())
         return self.operators.one_spelling(groups, self.select.args["group"])
+
+    def _most_groups(self) -> int | None:
+        """Return how many groups a unit has at most: one, where its keys have one value each."""
+        return 1 if all(map(self.source.single, self.keys)) else self.source.rows_per_unit
 
     def _key_field(self, key: exp.Expr) -> Field:
         name = self.names.new_column()
         known = self.source.field_of(key.name) if isinstance(key, exp.Column) else None
         if known is None:
-            identity = self.source.identity_of(key)
-            return Field("", name, name, "", identity=identity)
-        return Field(
-            "", name, name, known.type, known.policy, known.origin, identity=known.identity
-        )
+            identity, single = self.source.identity_of(key), self.source.single(key)
+            return Field("", name, name, "", identity=identity, single=single)
+        # As it is, under a name of its own.
+        return replace(known, qualifier="", name=name, column=name, merged=False)
 
     def _item(self, item: exp.Expr) -> exp.Expr:
         """Rewrite a select item over the groups, under the name DuckDB would give it."""
@@ -278,4 +281,4 @@ def _typed(known: Field, type_: str) -> Field:
     """Give a field the type the engine finds, unless it is a column's own."""
     if known.type:
         return known
-    return Field("", known.name, known.column, type_, known.policy, identity=known.identity)
+    return replace(known, type=type_)

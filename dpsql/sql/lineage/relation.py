@@ -37,7 +37,8 @@ class Field:
     """A column of a relation: ``column`` in generated SQL, ``qualifier`` and ``name`` to analysts.
 
     ``policy`` is what is publicly known of its values. ``origin`` is the base column it is a copy
-    of, if any. ``merged`` columns (hidden by a USING) answer to their qualified name only.
+    of, if any. ``merged`` columns (hidden by a USING) answer to their qualified name only. A
+    ``single`` column has one value in all rows of a unit, if what the owner declares is true.
     """
 
     qualifier: str
@@ -48,6 +49,7 @@ class Field:
     origin: Origin | None = None
     merged: bool = False
     identity: Identity = Identity.NONE
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,9 @@ class Relation:
     are None for public rows. ``pending`` is the link that still has to be followed to find the
     unit. ``tables`` are the private tables it reads, for messages. ``equal`` are sets of columns
     that are the same value, and not NULL, in every row that the statement keeps. ``joined`` is the
-    number of private tables that are joined in it.
+    number of private tables that are joined in it. ``rows_per_unit`` is how many rows a unit has
+    at most, if what the owner declares is true; None where that is not known. Like ``single``
+    columns, it only chooses bounds: the rewriting keeps them, whatever the rows are.
     """
 
     rows: RowSet
@@ -77,6 +81,7 @@ class Relation:
     tables: tuple[TableName, ...] = ()
     equal: tuple[frozenset[str], ...] = ()
     joined: int = 0
+    rows_per_unit: int | None = None
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 
@@ -163,7 +168,24 @@ class Relation:
         )
         return replace(self, fields=fields)
 
-    def filled_with_nulls(self) -> Relation:
-        """Return the relation as the side of an outer join that may have no row."""
-        fields = tuple(replace(f, identity=min(f.identity, Identity.NULLABLE)) for f in self.fields)
+    def single(self, node: exp.Expr) -> bool:
+        """Tell whether an expression over the columns has one value in all rows of a unit."""
+        fields = [self.field_of(column.name) for column in node.find_all(exp.Column)]
+        return all(f is not None and f.single for f in fields)
+
+    def of_rows_per_unit(self, most: int | None) -> Relation:
+        """Return the relation of which a unit has so many rows at most; None if nobody knows."""
+        single = self.private and most == 1
+        fields = tuple(replace(f, single=f.single or single) for f in self.fields)
+        return replace(self, fields=fields, rows_per_unit=most)
+
+    def filled_with_nulls(self, *, per_unit: bool) -> Relation:
+        """Return the relation as the side of an outer join that may have no row.
+
+        ``per_unit``: all rows of a unit are without one then, or none of them.
+        """
+        fields = tuple(
+            replace(f, identity=min(f.identity, Identity.NULLABLE), single=f.single and per_unit)
+            for f in self.fields
+        )
         return replace(self, fields=fields, equal=())

@@ -100,7 +100,10 @@ def semi_joined(
         conditions.append(condition_of(where.this, found, source))
     if test.subject is not None:
         value = condition_of(query.selects[0].unalias(), found, source)
-        conditions.append(_matching(condition_of(test.subject, source), value, test.negated))
+        subject = condition_of(test.subject, source)
+        pair = exp.EQ(this=subject.copy(), expression=value.copy())
+        refuse_unlike(pair, both.type_of, names.text)
+        conditions.append(_matching(subject, value, test.negated))
     return replace(
         source, rows=SemiJoin(source.rows, found.rows, tuple(conditions), negated=test.negated)
     )

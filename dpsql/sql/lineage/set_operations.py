@@ -78,6 +78,7 @@ class _SetOperation:
         unit = self.names.new_column()
         found = self._typed(self._combined(operator, distinct, names, unit))
         types = [column.type for column in found.columns[:-1]]
+        adds = operator is SetOperator.UNION
         fields = tuple(
             Field(
                 qualifier="",
@@ -86,6 +87,7 @@ class _SetOperation:
                 type=type_,
                 policy=_hull(a.policy, b.policy),
                 identity=_combined_identity(a.identity, b.identity),
+                single=a.single if not adds else a.identity is b.identity is Identity.UNIT,
             )
             for a, b, name, type_ in zip(*self.shown, names, types, strict=True)
         )
@@ -99,10 +101,17 @@ class _SetOperation:
             unit=unit,
             tables=tables,
             joined=most,
-        )
+        ).of_rows_per_unit(self._most_rows(operator))
         self.operators.check_size(rows, self.query)
-        added_up = operator is SetOperator.UNION and not distinct
+        added_up = adds and not distinct
         return rows if added_up else self.operators.one_spelling(rows, self.query)
+
+    def _most_rows(self, operator: SetOperator) -> int | None:
+        """Return how many of the rows a unit has at most; None where that is not known."""
+        ones, others = self.left.rows_per_unit, self.right.rows_per_unit
+        if operator is not SetOperator.UNION:
+            return ones  # all of them are rows of the left side
+        return None if ones is None or others is None else ones + others
 
     def _check_alike(self) -> None:
         pairs = list(zip(*self.shown, strict=False))

@@ -141,11 +141,14 @@ class _Columns:
         column: exp.Column,
         hidden: Set[str],
     ) -> None:
-        """Give a source of a SELECT a name that tells it from the others, if its own does not."""
+        """Give a source of a SELECT a name that tells it from the others, if its own does not.
+
+        The others are those of the same FROM, and ``hidden``, the names of SELECTs within it.
+        """
         own = fold(source.alias_or_name)
         same = [each for each in sources if fold(each.alias_or_name) == own]
         bare = len(same) > 1 and any(_is_bare(c, own) for c in select.find_all(exp.Column))
-        if own in hidden or bare or any(e.args.get("alias") for e in same if e is not source):
+        if bare or any(e.args.get("alias") for e in same if e is not source):
             raise UnknownName(
                 f"{source.alias_or_name} stands for more than one table here",
                 code="ambiguous_column",
@@ -155,6 +158,21 @@ class _Columns:
         if len(same) > 1:
             for each in same:
                 self._name(each)
+        elif own in hidden:
+            meant = [c for c in select.find_all(exp.Column) if self._means(c, source, own)]
+            self._name(source)
+            for each in meant:
+                each.set("table", exp.to_identifier(source.alias_or_name, quoted=True))
+
+    def _means(self, column: exp.Column, source: exp.Expr, name: str) -> bool:
+        """Tell whether a column written with a table's own name alone means that source."""
+        above = column.find_ancestor(exp.Select) if _is_bare(column, name) else None
+        while above is not None:
+            found = [each for each in _sources(above) if fold(each.alias_or_name) == name]
+            if found:
+                return len(found) == 1 and found[0] is source
+            above = above.find_ancestor(exp.Select)
+        return False
 
     def _name(self, source: exp.Expr) -> None:
         """Give a table an alias of both its names: one of them says too little now."""

@@ -97,6 +97,7 @@ class Tables:
                 policy=policy.column(c.name),
                 origin=(name, fold(c.name)),
                 identity=_identity(c.name, unit, who),
+                single=c.name == unit or _declared_single(policy, c.name),
             )
             for c in table.columns
             if not c.collated
@@ -109,7 +110,7 @@ class Tables:
             pending=pending,
             tables=() if policy.public else (table.name,),
             joined=0 if policy.public else 1,
-        )
+        ).of_rows_per_unit(policy.rows_per_unit)
 
     def parent_rows(self, pending: Pending) -> Relation:
         """Return the rows of the table that a link leads to."""
@@ -159,6 +160,11 @@ def _likely(name: TableName, known: Sequence[TableName]) -> str | None:
     if namesake is not None:
         return str(namesake)
     return next(iter(difflib.get_close_matches(str(name), map(str, known), n=1)), None)
+
+
+def _declared_single(policy: TablePolicy, name: str) -> bool:
+    known = policy.column(name)
+    return known is not None and known.one_per_unit
 
 
 def _identity(column: str, unit: str | None, who: str | None) -> Identity:

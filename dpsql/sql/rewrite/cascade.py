@@ -43,7 +43,8 @@ class CascadeSQL:
     ``tables`` are names and SELECTs, to be stored in this order; those in ``dropped`` are not
     needed once all are. ``named`` is stored as NAMED_IDS and takes a list of row ids; after it
     ``left`` is stored as LEFT_PAIRS, or ``counted`` as COUNTED_PAIRS. ``sql`` is all up to the
-    first round as one statement: row id, keys, weight, a unit keeping as many keys as it ever may.
+    first round as one statement: row id, keys, weight, and whether enough units keep the group, a
+    unit keeping as many keys as it ever may.
     """
 
     rows: PrivateRows
@@ -66,10 +67,11 @@ class CascadeSQL:
         )
 
     def weights(self, table: str, kept: int) -> str:
-        """Weigh the groups in a table, of which a unit keeps ``kept``: row ids and weights.
+        """Weigh the groups in a table, of which a unit keeps ``kept``.
 
-        One unit more or less moves the weights by one whole weight in l2 at most, and brings or
-        takes ``kept`` groups at most.
+        Row ids, weights, and 1 where the minimum of units keep the group, otherwise 0. One unit
+        more or less moves the weights by one whole weight in l2 at most, and brings or takes
+        ``kept`` groups at most.
         """
         return _round(self.rows, table, kept)
 
@@ -180,10 +182,10 @@ def _round(rows: PrivateRows, table: str, kept: int) -> str:
     )
     total = summed(rows, _units(rows.plan), unit_weight(rows, 1))
     minimum = rows.plan.block.parameters.min_units_per_group
-    having = f" HAVING count(*) >= {minimum}" if minimum > 1 else ""
+    enough = f"CASE WHEN count(*) >= {minimum} THEN 1 ELSE 0 END AS {rows.internal('enough')}"
     return (
         f"WITH {dialect.materialized(sizes, _sizes(rows, table))} "
-        f"SELECT {row_id}, {total} AS {weight} FROM {weighed} GROUP BY {row_id}{having}"
+        f"SELECT {row_id}, {total} AS {weight}, {enough} FROM {weighed} GROUP BY {row_id}"
     )
 
 
@@ -202,7 +204,8 @@ def _as_one(rows: PrivateRows, tables: tuple[tuple[str, str], ...]) -> str:
     dialect = rows.dialect
     steps = ", ".join(dialect.materialized(dialect.quote(name), sql) for name, sql in tables)
     weights = dialect.derived(_round(rows, STAGED_PAIRS, KEPT_CHOICES[-1]))
-    columns = ", ".join([rows.row_id, *rows.keys, rows.internal("weight")])
+    shown = (rows.internal("weight"), rows.internal("enough"))
+    columns = ", ".join([rows.row_id, *rows.keys, *shown])
     return (
         f"WITH {steps} SELECT {columns} FROM {dialect.quote(GROUPS)} "
         f"JOIN {weights} USING ({rows.row_id})"

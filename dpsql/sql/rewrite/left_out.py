@@ -2,26 +2,34 @@
 
 Rows become one row per unit and keys, as for the answer, then one row per unit: what it adds within
 its bounds, and what it has beyond that. No groups are drawn: of a unit with n groups that keeps C,
-C/n of what is within the bounds of its groups is kept, which is what a draw keeps on average.
+C/n of what is within the bounds of its groups is kept, which is what a draw keeps on average. Where
+a unit keeps all of its groups, only those with something beyond the bounds are put together.
+
+A block and its looks can share their rows: these are stored once per unit and keys, and once per
+unit, for all of them (:func:`shared_sql`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
-from dpsql.ir.measures import Measure
+from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.expressions.proven_integers import Ranged, column, count
-from dpsql.sql.expressions.totality import total_sql
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
+from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.rewrite.contributions import clamped, gathered
-from dpsql.sql.rewrite.rewrite import unit_groups
+from dpsql.sql.rewrite.rewrite import CountedValues, groups_of_pairs, unit_groups
 from dpsql.sql.rewrite.rows import PrivateRows
 
 KEPT_COLUMN: Final = f"{INTERNAL_PREFIX}kept"
+_PAIRS: Final = f"{INTERNAL_PREFIX}pairs"
+_UNITS: Final = f"{INTERNAL_PREFIX}units"
 _LARGEST = 2**62
 
 
@@ -39,88 +47,254 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
     """
     measure = plan.looked_measure(look.subject)
     only = replace(plan, measures=(replace(plan.measures[look.subject.measure], measure=measure),))
-    rows = PrivateRows(only, table, 0, dialect)
-    kept, left = rows.internal("kept"), rows.internal("left")
-    most, ladder = look.noise.most, look.noise.ladder
-    sums = [(_total(column(kept, 0, most, wide=True, dialect=dialect)), KEPT_COLUMN)]
-    beyond = column(left, 0, ladder.top // ladder.grain, wide=True, dialect=dialect)
-    for (low, span), name in zip(ladder.spans, climbed_columns(look), strict=True):
-        sums.append((_total((beyond - low).clamped(0, span)), name))
-    outputs = ", ".join(f"{sql} AS {dialect.quote(name)}" for sql, name in sums)
-    units_of = _clamped_units if look.clamped else _units
-    units = dialect.derived(units_of(rows, measure, look))
-    return f"SELECT 1 AS {rows.row_id}, {outputs} FROM {units}"
+    alone = replace(look, subject=replace(look.subject, measure=0, rows=False))
+    shared = _Shared(PrivateRows(only, table, 0, dialect), (alone,))
+    pairs = dialect.derived(shared.pairs())
+    units = dialect.derived(shared.units(pairs)) if shared.by_unit else None
+    return shared.look(shared.looked[0], pairs, units)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedSQL:
+    """The statements of a block and its looks, over rows that are read and grouped once.
+
+    ``stored`` are tables to be stored, by name, in this order. ``groups`` has the exact rows of the
+    block, ``looks`` those of the looks, in the order in which they were asked for.
+    """
+
+    stored: tuple[tuple[str, str], ...]
+    groups: str
+    looks: tuple[str, ...]
+
+
+def shared_sql(
+    plan: BlockPlan, looks: Sequence[LeftOutLook], table: Table, salt: int, dialect: Dialect
+) -> SharedSQL:
+    """Write a block and looks at it, for a plan that ``shares_rows``.
+
+    The exact rows are those of ``rewrite`` under the same salt, and of ``left_out_sql``, with the
+    same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
+    """
+    rows = PrivateRows(plan, table, salt, dialect)
+    shared = _Shared(rows, looks)
+    pairs, units = dialect.quote(_PAIRS), dialect.quote(_UNITS) if shared.by_unit else None
+    stored = [(_PAIRS, shared.pairs())]
+    if units is not None:
+        stored.append((_UNITS, shared.units(pairs)))
+    return SharedSQL(
+        tuple(stored),
+        groups_of_pairs(rows, pairs, units),
+        tuple(shared.look(one, pairs, units) for one in shared.looked),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A look with its measure: ``name`` is the column that holds what rows add to a group.
+
+    Its other columns are told from those of other looks by ``place``.
+    """
+
+    look: LeftOutLook
+    measure: Measure
+    name: str
+    place: int
+
+
+class _Shared:
+    """What is computed of some rows for looks at them.
+
+    ``by_unit``: of a unit with many groups not all are kept, so it counts how many it has.
+    """
+
+    def __init__(self, rows: PrivateRows, looks: Sequence[LeftOutLook]) -> None:
+        self.rows = rows
+        self.dialect = rows.dialect
+        self.by_unit = rows.plan.bounding is not None and bool(rows.keys)
+        self.looked = [self._looked(place, look) for place, look in enumerate(looks)]
+        self._max_rows = rows.plan.block.parameters.max_rows_contributed
+
+    def _looked(self, place: int, look: LeftOutLook) -> _Looked:
+        subject = look.subject
+        name = self._all_rows if subject.rows else self.rows.measures[subject.measure]
+        return _Looked(look, self.rows.plan.looked_measure(subject), name, place)
+
+    @property
+    def _all_rows(self) -> str:
+        """The column with the number of rows, where only units are counted."""
+        return self.rows.internal("rows")
+
+    def _column(self, one: _Looked, name: str) -> str:
+        return self.rows.internal(f"{name}{one.place}")
+
+    # -- the rows of units --------------------------------------------------------------------
+
+    def pairs(self) -> str:
+        """Write one row per unit and keys, with all that looks need of them."""
+        counts = [
+            CountedValues(
+                self._column(one, "values"),
+                self._column(one, "found"),
+                one.look.subject.measure,
+                partial(self._outside, one.measure),
+            )
+            for one in self.looked
+            if one.look.clamped
+        ]
+        limits = {
+            one.look.subject.measure: self._seen(one)
+            for one in self.looked
+            if one.measure.kind is MeasureKind.SUM and not one.look.clamped
+        }
+        rows = any(one.look.subject.rows for one in self.looked)
+        counted = [f"count(*) AS {self._all_rows}"] if rows else []
+        return unit_groups(self.rows, counts, counted, limits)
+
+    def _outside(self, measure: Measure, name: str) -> str:
+        """Write 1 for a value that lies outside its bounds, NULL within."""
+        assert measure.lattice is not None
+        assert measure.argument is not None
+        source = self.dialect.type_of(measure.argument, self.rows.table)
+        double = self.dialect.try_cast(name, "DOUBLE", source)
+        low, high = (self.dialect.double(n) for n in (measure.lattice.lower, measure.lattice.upper))
+        outside = f"{double} < {low} OR {double} > {high}"
+        if numbers_of(measure.argument, self.rows.table) is Numbers.ANY:
+            outside = f"({outside}) AND NOT {self.dialect.is_nan(double)}"
+        return f"CASE WHEN {outside} THEN 1 END"
+
+    @staticmethod
+    def _seen(one: _Looked) -> int:
+        """Return how much of a unit's rows in a group a look can see: all that a block can, too."""
+        return one.look.noise.ladder.top + one.look.noise.most
+
+    def units(self, pairs: str) -> str:
+        """Write one row per unit: its number of groups, and what it has in all of them."""
+        columns = [f"count(*) AS {self.rows.number}"]
+        for one in self.looked:
+            columns += (f"{total.sql} AS {name}" for total, name in self._totals(one))
+        selected = ", ".join([self.rows.unit, *columns])
+        return f"SELECT {selected} FROM {pairs} GROUP BY {self.rows.unit}"
+
+    def _totals(self, one: _Looked) -> Iterator[tuple[Ranged, str]]:
+        """Yield what a unit's groups add up to, with the columns these are."""
+        for part, name in self._parts(one):
+            yield part.sum(), self._column(one, name)
+
+    def _parts(self, one: _Looked) -> Iterator[tuple[Ranged, str]]:
+        """Yield what a look knows of one group of a unit, with a name."""
+        if one.look.clamped:
+            for name in ("found", "values"):
+                counted = column(self._column(one, name), 0, MOST_ROWS, dialect=self.dialect)
+                yield counted, name
+        elif one.measure.kind is not MeasureKind.UNITS:  # which are as many as groups
+            yield self._within(one), "within"
+            if not one.measure.counts_units:
+                yield self._whole(one), "found"
+
+    def _within(self, one: _Looked) -> Ranged:
+        """Compute what a unit adds to a group within the bounds."""
+        return clamped(one.measure, one.name, self._max_rows, self.dialect)
+
+    def _whole(self, one: _Looked) -> Ranged:
+        """Compute what a unit would add to a group without bounds, as far as a look can see."""
+        found = gathered(one.measure, one.name, self._max_rows, self.dialect).named(one.name)
+        return found.clamped(0, self._seen(one))
+
+    # -- the row of a look --------------------------------------------------------------------
+
+    def look(self, one: _Looked, pairs: str, units: str | None) -> str:
+        """Write a look's exact row over ``pairs``, and over ``units`` where groups are capped."""
+        if units is None and not one.look.clamped:
+            return self._row(one, self._apart(one, pairs))
+        kept, left = self._of_unit(one)
+        columns = f"{kept.sql} AS {self._kept_name}, {self._grains(one, left)} AS {self._left}"
+        rows = f"SELECT {columns} FROM {units or self._valued(one, pairs)}"
+        sums = [self._kept_sum(one), *self._climbed(one)]
+        return self._row(one, f"SELECT {', '.join(sums)} FROM {self.dialect.derived(rows)}")
+
+    def _row(self, one: _Looked, sums: str) -> str:
+        names = ", ".join(map(self.dialect.quote, [KEPT_COLUMN, *climbed_columns(one.look)]))
+        return f"SELECT 1 AS {self.rows.row_id}, {names} FROM {self.dialect.derived(sums)}"
+
+    @property
+    def _kept_name(self) -> str:
+        return self.dialect.quote(KEPT_COLUMN)
+
+    @property
+    def _left(self) -> str:
+        return self.rows.internal("left")
+
+    def _kept_sum(self, one: _Looked) -> str:
+        """Add up what is kept, of a column with what is kept of each unit or of each group."""
+        kept = column(self._kept_name, 0, one.look.noise.most, dialect=self.dialect)
+        return f"{_total(kept)} AS {self._kept_name}"
+
+    def _climbed(self, one: _Looked) -> Iterator[str]:
+        """Add up how far units climbed, of a column with what is left out of each, in grains."""
+        ladder = one.look.noise.ladder
+        left = column(self._left, 0, ladder.top // ladder.grain, dialect=self.dialect)
+        for (low, span), name in zip(ladder.spans, climbed_columns(one.look), strict=True):
+            yield f"{_total((left - low).clamped(0, span))} AS {self.dialect.quote(name)}"
+
+    def _grains(self, one: _Looked, left: Ranged) -> str:
+        """Write what is left out of a unit in grains of the ladder, up to its top."""
+        ladder = one.look.noise.ladder
+        counted = left.clamped(0, ladder.top)
+        return (counted if ladder.grain == 1 else counted // ladder.grain).narrowed().sql
+
+    def _apart(self, one: _Looked, pairs: str) -> str:
+        """Write the sums where a unit keeps all of its groups: of them, and of what is beyond.
+
+        Most groups have nothing beyond the bounds, so that few rows are put together by unit.
+        """
+        derived, left = self.dialect.derived, self._left
+        within = self._within(one)
+        beyond = self._whole(one) - within
+        kept = f"SELECT {within.narrowed().sql} AS {self._kept_name} FROM {pairs}"
+        some = derived(f"SELECT {self.rows.unit}, {beyond.sql} AS {left} FROM {pairs}")
+        some = f"{some} WHERE {left} > 0"
+        total = beyond.named(left)
+        if self.rows.keys:
+            some, total = f"{some} GROUP BY {self.rows.unit}", total.sum()
+        units = derived(f"SELECT {self._grains(one, total)} AS {left} FROM {some}")
+        first = derived(f"SELECT {self._kept_sum(one)} FROM {derived(kept)}")
+        second = derived(f"SELECT {', '.join(self._climbed(one))} FROM {units}")
+        return f"SELECT * FROM {first} CROSS JOIN {second}"
+
+    def _valued(self, one: _Looked, pairs: str) -> str:
+        """Write one row per unit with its values, in and out of bounds."""
+        if not self.rows.keys:
+            return pairs
+        named = ", ".join(f"{total.sql} AS {name}" for total, name in self._totals(one))
+        return self.dialect.derived(
+            f"SELECT {self.rows.unit}, {named} FROM {pairs} GROUP BY {self.rows.unit}"
+        )
+
+    def _of_unit(self, one: _Looked) -> tuple[Ranged, Ranged]:
+        """Compute what is kept of a unit, and what is left out."""
+        parts = {name: part.named(self._column(one, name)) for part, name in self._parts(one)}
+        if self.rows.keys:
+            parts = {name: part.sum().named(part.sql) for name, part in parts.items()}
+        most = one.look.noise.most
+        if one.look.clamped:
+            number, some = parts["values"], parts["found"]
+            kept = number.split(0, 0, lambda many: (many - some) * most // many)
+            left = number.split(0, 0, lambda many: some * most // many)
+            return kept.clamped(0, most).narrowed(), left
+        within = parts.get("within", self._number)
+        kept = self._kept(within).clamped(0, most)
+        return kept.narrowed(), parts.get("found", within) - kept
+
+    @property
+    def _number(self) -> Ranged:
+        return column(self.rows.number, 1, MOST_ROWS, dialect=self.dialect)
+
+    def _kept(self, within: Ranged) -> Ranged:
+        """Compute what is kept of a unit with so many groups, rounded to the nearest."""
+        assert self.rows.plan.bounding is not None
+        groups, doubled = self.rows.plan.bounding.kept, within * (2 * self.rows.plan.bounding.kept)
+        return self._number.split(groups, within, lambda many: (doubled + many) // (many * 2))
 
 
 def _total(values: Ranged) -> str:
     return values.sum().or_zero().clamped(0, _LARGEST).narrowed().sql
-
-
-def _units(rows: PrivateRows, measure: Measure, look: LeftOutLook) -> str:
-    """Select for each unit what is kept of it, and what is left out, up to the top."""
-    dialect, most, top = rows.dialect, look.noise.most, look.noise.ladder.top
-    within, found, number = (rows.internal(name) for name in ("within", "found", "number"))
-    (name,) = rows.measures
-    max_rows = rows.plan.block.parameters.max_rows_contributed
-    contribution = clamped(measure, name, max_rows, dialect)
-    whole = contribution
-    if not measure.counts_units:
-        whole = gathered(measure, name, max_rows, dialect).named(name).clamped(0, top + most)
-    pairs = dialect.derived(unit_groups(rows))
-    totals = [contribution.sum(), whole.sum(), count("*", dialect=dialect)]
-    named = ", ".join(
-        f"{total.sql} AS {alias}"
-        for total, alias in zip(totals, (within, found, number), strict=True)
-    )
-    summed = f"SELECT {rows.unit}, {named} FROM {pairs} GROUP BY {rows.unit}"
-    kept = _kept(rows, totals[0].named(within), totals[2].named(number)).clamped(0, most)
-    left = (totals[1].named(found) - kept).clamped(0, top)
-    if look.noise.ladder.grain > 1:
-        left = left // look.noise.ladder.grain
-    columns = (
-        f"{kept.widened().sql} AS {rows.internal('kept')}, "
-        f"{left.widened().sql} AS {rows.internal('left')}"
-    )
-    return f"SELECT {columns} FROM {dialect.derived(summed)}"
-
-
-def _clamped_units(rows: PrivateRows, measure: Measure, look: LeftOutLook) -> str:
-    """Select for each unit which part of its values lies within their bounds, and outside."""
-    assert measure.argument is not None
-    assert measure.lattice is not None
-    dialect, most = rows.dialect, look.noise.most
-    value, flag, found, number = (
-        rows.internal(name) for name in ("value", "outside", "found", "number")
-    )
-    source = total_sql(measure.argument, rows.table, dialect)
-    values = dialect.derived(rows.select([f"{source} AS {value}"]))
-    double = dialect.try_cast(value, "DOUBLE", dialect.type_of(measure.argument, rows.table))
-    low, high = dialect.double(measure.lattice.lower), dialect.double(measure.lattice.upper)
-    outside = (
-        f"CASE WHEN {double} IS NULL OR {dialect.is_nan(double)} THEN NULL "
-        f"WHEN {double} < {low} OR {double} > {high} THEN 1 ELSE 0 END"
-    )
-    flags = dialect.derived(f"SELECT {rows.unit}, {outside} AS {flag} FROM {values}")
-    beyond = column(flag, 0, 1, dialect=dialect).sum().or_zero()
-    counted = count(flag, dialect=dialect)
-    summed = dialect.derived(
-        f"SELECT {rows.unit}, {beyond.sql} AS {found}, {counted.sql} AS {number} FROM {flags} "
-        f"GROUP BY {rows.unit}"
-    )
-    all_values, some = counted.named(number), beyond.named(found)
-    within = all_values.split(0, 0, lambda many: (many - some) * most // many).clamped(0, most)
-    left = all_values.split(0, 0, lambda many: some * most // many).clamped(0, most)
-    columns = (
-        f"{within.widened().sql} AS {rows.internal('kept')}, "
-        f"{left.widened().sql} AS {rows.internal('left')}"
-    )
-    return f"SELECT {columns} FROM {summed}"
-
-
-def _kept(rows: PrivateRows, within: Ranged, number: Ranged) -> Ranged:
-    """Compute what is kept of a unit with so many groups, rounded to the nearest."""
-    bounding = rows.plan.bounding
-    if bounding is None or not rows.keys:
-        return within
-    doubled = within * (2 * bounding.kept)
-    return number.split(bounding.kept, within, lambda many: (doubled + many) // (many * 2))

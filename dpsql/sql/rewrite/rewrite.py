@@ -22,8 +22,9 @@ The row number ``__dpsql_rid`` only lines up keys with measures.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sqlglot import exp
 
@@ -75,12 +76,42 @@ def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
     return _Rewriter(PrivateRows(plan, table, 0, dialect)).contributions()
 
 
-def unit_groups(rows: PrivateRows) -> str:
+@dataclass(frozen=True, slots=True)
+class CountedValues:
+    """Two columns of a group of a unit: how many values a measure has, and how many are ``some``.
+
+    ``measure`` is its index. ``some`` writes, of a row's value before any bounds, what is NULL for
+    all others; it may be anything for what is no value.
+    """
+
+    values: str
+    found: str
+    measure: int
+    some: Callable[[str], str]
+
+
+def unit_groups(
+    rows: PrivateRows,
+    counts: Sequence[CountedValues] = (),
+    counted: Sequence[str] = (),
+    limits: Mapping[int, int] = MappingProxyType({}),
+) -> str:
     """Write the SQL of what the rows of each unit in each group add up to, before any bounds.
 
-    One row per unit and keys: these, and a column of each measure as it is gathered.
+    One row per unit and keys: these, a column of each measure as it is gathered, and what is
+    ``counted`` beside. A unit counts as 1. Measures in ``limits``, by index, are never negative,
+    and told apart up to these limits only.
     """
-    return _Rewriter(rows).per_unit()
+    return _Rewriter(rows).per_unit(counts, counted, limits)
+
+
+def groups_of_pairs(rows: PrivateRows, pairs: str, units: str | None) -> str:
+    """Write the SQL of the exact rows, as :func:`rewrite` computes them, over ``unit_groups``.
+
+    ``pairs`` names the table that holds these, ``units`` one with the ``number`` of groups of each
+    unit, None where a unit keeps all of its groups. No measure may count distinct values.
+    """
+    return _Rewriter(rows).sql_over(pairs, units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +181,16 @@ class _Rewriter:
         }
 
     def sql(self) -> str:
-        groups = self._groups({noisy.measure.kind for noisy in self.plan.measures})
+        return self._numbered(self._groups({noisy.measure.kind for noisy in self.plan.measures}))
+
+    def sql_over(self, pairs: str, units: str | None) -> str:
+        """Write the same over rows per (unit, key) that are stored."""
+        assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
+        kept = pairs if units is None else self.rows.capped_apart(pairs, units)
+        return self._numbered(self._summed(kept))
+
+    def _numbered(self, groups: str) -> str:
+        """Number the groups: the largest alone, in order, where these are asked for."""
         if self.plan.selection.top_rows_needed is not None:
             assert self.plan.score is not None
             score = self.dialect.descending(self.rows.measures[self.plan.score])
@@ -161,9 +201,29 @@ class _Rewriter:
         row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
         return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
 
-    def per_unit(self) -> str:
+    def per_unit(
+        self,
+        counts: Sequence[CountedValues],
+        counted: Sequence[str],
+        limits: Mapping[int, int],
+    ) -> str:
         """Write one row per (unit, key) with what the unit's rows add to the group."""
-        return self._per_unit(self.dialect.derived(self._steps()))
+        columns = []
+        for place, (measure, name) in enumerate(self._measures):
+            found = gathered(measure, self._values[name], self._max_rows, self.dialect)
+            if place in limits:
+                found = found.clamped(0, limits[place]).narrowed()
+            sql = "1" if measure.kind is MeasureKind.UNITS else found.sql
+            columns.append(f"{sql} AS {name}")
+        for one in counts:
+            columns.append(f"count({one.found}) AS {one.found}")
+            columns.append(
+                f"count({self._values[self.rows.measures[one.measure]]}) AS {one.values}"
+            )
+        pair = ", ".join([self.rows.unit, *self.rows.keys])
+        selected = ", ".join([pair, *columns, *counted])
+        rows = self.dialect.derived(self._steps(counts=counts))
+        return f"SELECT {selected} FROM {rows} GROUP BY {pair}"
 
     def contributions(self, steps: str | None = None) -> str:
         """Write one row per (unit, key) with what the unit contributes to the group.
@@ -219,7 +279,10 @@ class _Rewriter:
             return self._count_distinct()
         if MeasureKind.DISTINCT in kinds:
             return self._sum_beside_values()
-        units = self.rows.capped(self._per_unit(self.dialect.derived(self._steps())))
+        return self._summed(self.rows.capped(self._per_unit(self.dialect.derived(self._steps()))))
+
+    def _summed(self, units: str) -> str:
+        """Sum one row per (unit, key) over units."""
         sums = [
             self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
@@ -279,14 +342,13 @@ class _Rewriter:
             pairs = self._per_unit(self.dialect.derived(self._steps()))
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
         clause, rows = weighted(self.rows, bounding, pairs, names)
-        sums = [
-            self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
-        ]
-        return f"{clause} {self._grouped(sums, 'count(*)', rows)}"
+        return f"{clause} {self._summed(rows)}"
 
     # -- their parts --------------------------------------------------------------------------
 
-    def _steps(self, others: Sequence[tuple[str, str]] = ()) -> str:
+    def _steps(
+        self, others: Sequence[tuple[str, str]] = (), counts: Sequence[CountedValues] = ()
+    ) -> str:
         """Select rows with each measure's argument as counted or summed; NULL where it is not.
 
         ``others`` are further expressions, with the columns they become.
@@ -302,6 +364,9 @@ class _Rewriter:
         rows = self.rows.select([f"{source} AS {name}" for source, name in computed])
         if not steps:
             return rows
+        for one in counts:
+            argument = arguments[self._sources[one.measure] or ""]
+            steps.append(f"{one.some(argument)} AS {one.found}")
         kept = [name for _, name in others]
         columns = ", ".join([self.rows.unit, *self.rows.keys, *steps, *kept])
         return f"SELECT {columns} FROM {self.dialect.derived(rows)}"

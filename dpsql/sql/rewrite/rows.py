@@ -96,6 +96,30 @@ class PrivateRows:
         ranked = f"SELECT *, dense_rank() OVER ({window}) AS {rank} FROM {derived(rows)}"
         return f"{derived(ranked)} WHERE {rank} <= {bounding.kept}"
 
+    def capped_apart(self, pairs: str, units: str) -> str:
+        """Write what :meth:`capped` does for stored rows per (unit, key), sorting only some units.
+
+        ``pairs`` names their table, ``units`` one that has the ``number`` of keys of each unit.
+        Those with more than are kept are sorted. A row whose unit is not found is in neither part.
+        """
+        assert self.plan.bounding is not None
+        number, kept = self.number, self.plan.bounding.kept
+        few, many = (
+            f"SELECT * FROM {pairs} JOIN {self.dialect.derived(found)} USING ({self.unit})"
+            for found in (
+                f"SELECT {self.unit} FROM {units} WHERE {number} {sign} {kept}"
+                for sign in ("<=", ">")
+            )
+        )
+        shown = ", ".join([*self.keys, *self.measures])
+        parts = (self.dialect.derived(few), self.capped(many))
+        return self.dialect.derived(" UNION ALL ".join(f"SELECT {shown} FROM {p}" for p in parts))
+
+    @property
+    def number(self) -> str:
+        """The quoted column with a unit's number of keys."""
+        return self.internal("number")
+
     def hashed(self, columns: Sequence[str]) -> str:
         """Write the salted hash of some columns."""
         return self.dialect.salted_hash(self.salt, columns)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
 from dpsql.core.schema import fold
+from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
@@ -16,7 +18,7 @@ from dpsql.policy.parameters import (
     Parameters,
     asked_by_error,
 )
-from dpsql.policy.resolve import resolve
+from dpsql.policy.resolve import TableDefault, over_tables, resolve
 from dpsql.sql.syntax.dialect import PrivacyOption, PrivacyOptions
 from dpsql.sql.syntax.parse import place_of
 
@@ -26,24 +28,41 @@ class AskedOptions:
     """What a private SELECT is to be answered with: its parameters, and a mechanism if forced.
 
     ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
-    ``own_epsilon`` says that its OPTIONS give an epsilon.
+    ``own_epsilon`` says that its OPTIONS give an epsilon. ``table_defaults`` are those parameters
+    that are as a table's defaults say.
     """
 
     parameters: Parameters
     mechanism: str | None
     fresh: bool = False
     own_epsilon: bool = False
+    table_defaults: tuple[TableDefault, ...] = ()
+
+    def with_most_rows(self, most: int | None) -> AskedOptions:
+        """Return the options where no unit has more rows than so many, if that is known."""
+        if most is None or most >= self.parameters.max_rows_contributed:
+            return self
+        parameters = replace(self.parameters, max_rows_contributed=most)
+        return replace(self, parameters=parameters)
 
 
-def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameters) -> AskedOptions:
+def take_options(
+    select: exp.Select,
+    text: str,
+    policy: Policy,
+    outer: Parameters,
+    tables: Sequence[TableName],
+) -> AskedOptions:
     """Take a private SELECT's parameters: its OPTIONS, else those of the statement.
 
-    Removes the clause from the tree. Raises ``ParameterError`` or ``QueryRefused`` with the place
+    ``tables`` are those it reads, whose defaults stand in for what nobody asked for. Removes the
+    clause from the tree. Raises ``ParameterError`` or ``QueryRefused`` with the place
     of an option that is unknown, given twice, not a literal, or outside its range.
     """
+    policy, outer, defaults = over_tables(policy, outer, tables)
     clause = select.args.get("hint")
     if not isinstance(clause, PrivacyOptions):
-        return AskedOptions(outer, None)
+        return AskedOptions(outer, None, table_defaults=defaults)
     clause.pop()
     mechanism: str | None = None
     fresh = False
@@ -70,7 +89,8 @@ def take_options(select: exp.Select, text: str, policy: Policy, outer: Parameter
         except ParameterError as error:
             error.place = place_of(text, option)
             raise
-    return AskedOptions(parameters, mechanism, fresh, "epsilon" in seen)
+    left = tuple(each for each in defaults if not each.replaced(parameters))
+    return AskedOptions(parameters, mechanism, fresh, "epsilon" in seen, left)
 
 
 def refuse_options(select: exp.Select, text: str) -> None:

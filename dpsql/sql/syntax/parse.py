@@ -17,6 +17,7 @@ from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Place, QueryRefused, SQLSyntaxError
 from dpsql.sql.syntax.dialect import PrivateDuckDB
+from dpsql.sql.syntax.moments import write_moments
 
 MAX_LENGTH = 100_000
 MAX_NESTING = 60
@@ -137,6 +138,7 @@ def parse(text: str) -> exp.Query:
     _refuse_large(nodes, text)
     _refuse_without_columns(nodes, text)
     _refuse_odd_numbers(nodes, text)
+    write_moments(tree)
     return tree
 
 

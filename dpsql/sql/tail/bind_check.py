@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column, Table
@@ -19,17 +19,24 @@ def check_sql(
 ) -> str:
     """Write the tail over its blocks' statements, with NULL for what noise would fill in.
 
-    ``published`` are tables that the catalog does not have. The result has the answer's columns.
+    ``published`` are tables that the catalog may not have: it has those with a schema in front. The
+    result has the answer's columns.
     """
-    return _over(query, [*map(_stand_in, published), *(_released(block) for block in blocks)])
+    return _over(query, [*_stand_ins(published), *(_released(block) for block in blocks)])
 
 
 def tail_sql(query: Query, blocks: Sequence[PreparedBlock], stand_ins: Sequence[Table] = ()) -> str:
     """Write the tail over nothing but the types of released tables: to be planned, never run.
 
-    Of ``stand_ins``, tables that must not be there, too, it has no more than the types.
+    Of ``stand_ins``, tables that must not be there, too, it has no more than the types. A table
+    with a schema in front (``needs_catalog``) has none: an empty one must be there.
     """
-    return _over(query, [*map(_stand_in, stand_ins), *(_typed(block) for block in blocks)])
+    return _over(query, [*_stand_ins(stand_ins), *(_typed(block) for block in blocks)])
+
+
+def needs_catalog(table: Table) -> bool:
+    """Tell whether nothing but a table answers a name: one with a schema is no name of a CTE."""
+    return not table.name.in_main
 
 
 def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefused:
@@ -77,6 +84,10 @@ def _released(block: PreparedBlock) -> str:
         for index, column in enumerate(block.released_columns)
     ]
     return f"{quote(block.name)} AS (SELECT {', '.join(selected)} FROM ({block.statement}))"
+
+
+def _stand_ins(tables: Sequence[Table]) -> Iterator[str]:
+    return (_stand_in(table) for table in tables if not needs_catalog(table))
 
 
 def _stand_in(table: Table) -> str:

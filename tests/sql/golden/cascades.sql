@@ -3,7 +3,7 @@
 -- with: 'max_groups_contributed': 'auto'
 SELECT k, COUNT(DISTINCT uid) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: b25836515ea01371
+-- __dpsql_released_0, as one: baabdd782270be01
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -43,7 +43,8 @@ WITH "__dpsql_pairs" AS MATERIALIZED (
 SELECT
   "__dpsql_rid",
   "__dpsql_k0",
-  "__dpsql_weight"
+  "__dpsql_weight",
+  "__dpsql_enough"
 FROM "__dpsql_groups"
 JOIN (
   WITH "__dpsql_sizes" AS MATERIALIZED (
@@ -56,7 +57,8 @@ JOIN (
   )
   SELECT
     "__dpsql_rid",
-    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
+    CASE WHEN COUNT(*) >= 1 THEN 1 ELSE 0 END AS "__dpsql_enough"
   FROM (
     SELECT
       "__dpsql_rid",
@@ -143,7 +145,7 @@ FROM (
 GROUP BY
   "__dpsql_size";
 
--- __dpsql_released_0, a round: dde00a9ef5d70573
+-- __dpsql_released_0, a round: af4af807800c04f7
 WITH "__dpsql_sizes" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -154,7 +156,8 @@ WITH "__dpsql_sizes" AS MATERIALIZED (
 )
 SELECT
   "__dpsql_rid",
-  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
+  CASE WHEN COUNT(*) >= 1 THEN 1 ELSE 0 END AS "__dpsql_enough"
 FROM (
   SELECT
     "__dpsql_rid",
@@ -232,7 +235,7 @@ GROUP BY
 -- with: 'max_groups_contributed': 'auto', 'min_units_per_group': 5
 SELECT k, s, COUNT(*), AVG(x) FROM visits WHERE n > 3 GROUP BY k, s;
 
--- __dpsql_released_0, as one: 7e8d8b3e8e0873b2
+-- __dpsql_released_0, as one: d1de140b56315f2b
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -338,7 +341,8 @@ SELECT
   "__dpsql_rid",
   "__dpsql_k0",
   "__dpsql_k1",
-  "__dpsql_weight"
+  "__dpsql_weight",
+  "__dpsql_enough"
 FROM "__dpsql_groups"
 JOIN (
   WITH "__dpsql_sizes" AS MATERIALIZED (
@@ -351,7 +355,8 @@ JOIN (
   )
   SELECT
     "__dpsql_rid",
-    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
+    CASE WHEN COUNT(*) >= 5 THEN 1 ELSE 0 END AS "__dpsql_enough"
   FROM (
     SELECT
       "__dpsql_rid",
@@ -395,8 +400,6 @@ JOIN (
   )
   GROUP BY
     "__dpsql_rid"
-  HAVING
-    COUNT(*) >= 5
 )
   USING ("__dpsql_rid");
 
@@ -446,7 +449,7 @@ FROM (
 GROUP BY
   "__dpsql_size";
 
--- __dpsql_released_0, a round: df3559e3ac68283d
+-- __dpsql_released_0, a round: 3a13ae09ef7362db
 WITH "__dpsql_sizes" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -457,7 +460,8 @@ WITH "__dpsql_sizes" AS MATERIALIZED (
 )
 SELECT
   "__dpsql_rid",
-  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
+  CASE WHEN COUNT(*) >= 5 THEN 1 ELSE 0 END AS "__dpsql_enough"
 FROM (
   SELECT
     "__dpsql_rid",
@@ -500,9 +504,7 @@ FROM (
   )
 )
 GROUP BY
-  "__dpsql_rid"
-HAVING
-  COUNT(*) >= 5;
+  "__dpsql_rid";
 
 -- __dpsql_released_0, counting: 7a20e0ff3253f2ec
 SELECT
@@ -565,7 +567,7 @@ GROUP BY
 -- with: 'max_groups_contributed': 'auto'
 SELECT DISTINCT s FROM visits;
 
--- __dpsql_released_0, as one: de7f6ce076fb2551
+-- __dpsql_released_0, as one: 991e0b33bd32cead
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -605,7 +607,8 @@ WITH "__dpsql_pairs" AS MATERIALIZED (
 SELECT
   "__dpsql_rid",
   "__dpsql_k0",
-  "__dpsql_weight"
+  "__dpsql_weight",
+  "__dpsql_enough"
 FROM "__dpsql_groups"
 JOIN (
   WITH "__dpsql_sizes" AS MATERIALIZED (
@@ -618,7 +621,8 @@ JOIN (
   )
   SELECT
     "__dpsql_rid",
-    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
+    CASE WHEN COUNT(*) >= 1 THEN 1 ELSE 0 END AS "__dpsql_enough"
   FROM (
     SELECT
       "__dpsql_rid",
@@ -705,7 +709,7 @@ FROM (
 GROUP BY
   "__dpsql_size";
 
--- __dpsql_released_0, a round: dde00a9ef5d70573
+-- __dpsql_released_0, a round: af4af807800c04f7
 WITH "__dpsql_sizes" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -716,7 +720,8 @@ WITH "__dpsql_sizes" AS MATERIALIZED (
 )
 SELECT
   "__dpsql_rid",
-  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight"
+  CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
+  CASE WHEN COUNT(*) >= 1 THEN 1 ELSE 0 END AS "__dpsql_enough"
 FROM (
   SELECT
     "__dpsql_rid",

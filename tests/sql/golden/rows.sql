@@ -601,20 +601,15 @@ SELECT total, COUNT(*) FROM (
   FROM visits GROUP BY uid HAVING COUNT(*) > 2
 ) GROUP BY total;
 
--- __dpsql_released_0, as one: dac78c639cdb86d5
+-- __dpsql_released_0, as one: 467e0537940b516a
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
-  "__dpsql_m0",
-  "__dpsql_m1"
+  "__dpsql_m0"
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
   FROM (
     SELECT
       *,
@@ -624,51 +619,41 @@ FROM (
       ) AS "__dpsql_rank"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        "__dpsql_c1" AS "__dpsql_unit",
+        "__dpsql_c2" AS "__dpsql_k0"
       FROM (
         SELECT
-          "__dpsql_c1" AS "__dpsql_unit",
-          "__dpsql_c2" AS "__dpsql_k0"
+          *
         FROM (
           SELECT
-            *
+            "__dpsql_c1" AS "__dpsql_c1",
+            "__dpsql_c2" AS "__dpsql_c2",
+            CASE WHEN ISNAN("__dpsql_c3") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c3" + 0 END AS "__dpsql_c3",
+            "__dpsql_c4" AS "__dpsql_c4",
+            "__dpsql_c5" AS "__dpsql_c5",
+            "__dpsql_c6" AS "__dpsql_c6"
           FROM (
             SELECT
-              "__dpsql_c1" AS "__dpsql_c1",
-              "__dpsql_c2" AS "__dpsql_c2",
-              CASE WHEN ISNAN("__dpsql_c3") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c3" + 0 END AS "__dpsql_c3",
-              "__dpsql_c4" AS "__dpsql_c4",
-              "__dpsql_c5" AS "__dpsql_c5",
-              "__dpsql_c6" AS "__dpsql_c6"
-            FROM (
-              SELECT
-                "uid" AS "__dpsql_c1",
-                TRY_CAST(SUM(TRY_CAST("n" AS BIGINT)) AS BIGINT) AS "__dpsql_c2",
-                CAST(SUM(TRY_CAST("x" AS DECIMAL(25, 8))) AS DOUBLE) / COUNT(TRY_CAST("x" AS DECIMAL(25, 8))) AS "__dpsql_c3",
-                MAX("k") AS "__dpsql_c4",
-                COUNT(DISTINCT "s") AS "__dpsql_c5",
-                COUNT(*) AS "__dpsql_c6"
-              FROM "visits"
-              GROUP BY
-                1
-            )
+              "uid" AS "__dpsql_c1",
+              TRY_CAST(SUM(TRY_CAST("n" AS BIGINT)) AS BIGINT) AS "__dpsql_c2",
+              CAST(SUM(TRY_CAST("x" AS DECIMAL(25, 8))) AS DOUBLE) / COUNT(TRY_CAST("x" AS DECIMAL(25, 8))) AS "__dpsql_c3",
+              MAX("k") AS "__dpsql_c4",
+              COUNT(DISTINCT "s") AS "__dpsql_c5",
+              COUNT(*) AS "__dpsql_c6"
+            FROM "visits"
+            GROUP BY
+              1
           )
-          WHERE
-            "__dpsql_c6" > 2
         )
         WHERE
-          NOT "__dpsql_c1" IS NULL
+          "__dpsql_c6" > 2
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+      WHERE
+        NOT "__dpsql_c1" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 1
   GROUP BY
     "__dpsql_k0"
 );

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.pass_context
 def verify_command(
     ctx: click.Context,
-    database: Path | None,
+    database: str | Path | None,
     policies: Path,
     ledger: str | None,
     format_: str,
@@ -75,7 +75,9 @@ def verify_command(
 )
 @options.place_of_ledger
 @options.formats("table", "json")
-def head_command(database: Path | None, policies: Path, ledger: str | None, format_: str) -> None:
+def head_command(
+    database: str | Path | None, policies: Path, ledger: str | None, format_: str
+) -> None:
     """Print the end of the chain, to be written down where the ledger's users cannot write."""
     with existing(located(ledger, policies, database)) as opened:
         found = opened.head()
@@ -112,7 +114,7 @@ def head_command(database: Path | None, policies: Path, ledger: str | None, form
 @click.option("--force", is_flag=True, help="Replace the --output file if it exists.")
 @options.quiet
 def export_command(
-    database: Path | None,
+    database: str | Path | None,
     policies: Path,
     ledger: str | None,
     format_: str,

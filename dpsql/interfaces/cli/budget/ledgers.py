@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dpsql.ledger import Ledger
 
 
-def located(ledger: str | None, policies: Path, database: Path | None) -> str:
+def located(ledger: str | None, policies: Path, database: str | Path | None) -> str:
     """Return the place that was named, or else the one for these policies and this database.
 
     Raises ``InterfaceError`` (``ledger_not_given``) if nothing tells.

@@ -54,7 +54,7 @@ def _action(function: Callable[..., bool | None], new: bool = False) -> Callable
 
     @wraps(function)
     def act(
-        *, database: Path | None, policies: Path, ledger: str | None, name: str, **own: Any
+        *, database: str | Path | None, policies: Path, ledger: str | None, name: str, **own: Any
     ) -> None:
         quiet, place = own.pop("quiet"), located(ledger, policies, database)
         with _opened(place, name, new) as opened:

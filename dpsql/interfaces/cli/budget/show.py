@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--all", "everybody", is_flag=True, help="All accounts of the ledger.")
 @click.option("--compare", is_flag=True, help="Add what other theorems would say of all queries.")
 def show_command(
-    database: Path | None,
+    database: str | Path | None,
     policies: Path,
     ledger: str | None,
     analyst: str | None,
@@ -91,7 +91,7 @@ def _show_all(policies: Path, ledger: str, format_: str) -> None:
 @options.formats("table", "json")
 def estimate_command(
     sql: str,
-    database: Path,
+    database: str | Path,
     policies: Path,
     ledger: str | None,
     analyst: str,
@@ -120,6 +120,8 @@ def estimate_command(
         if plan.answered is not None:
             day = plan.answered[:10]
             click.echo(f"It was answered on {day}: asked again it costs nothing. Asked afresh:")
+        elif plan.anew:
+            click.echo(f"It is asked anew, as {plan.anew}:")
         elif plan.follows is not None:
             what = "It follows from what was released: with answer_from = released it costs nothing"
             click.echo(f"{what}. From the rows:")
@@ -145,7 +147,7 @@ def estimate_command(
 )
 @click.option("--before", type=click.IntRange(1), help="Only those before this entry.")
 def history_command(
-    database: Path | None,
+    database: str | Path | None,
     policies: Path,
     ledger: str | None,
     analyst: str | None,

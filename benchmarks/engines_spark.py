@@ -1,7 +1,7 @@
 """What bounding costs in Spark: dpsql's statements against the plain ones, on 1M rows.
 
-``python benchmarks/engines.py`` prints CPU seconds of Python and the JVM, the best of three rounds
-after one to warm up, and writes benchmarks/results/engines.json. Needs ``dpsql[spark]`` and Java.
+``python benchmarks/engines_spark.py`` prints CPU seconds of Python and the JVM, the best of three rounds
+after one to warm up, and writes benchmarks/results/engines_spark.json. Needs ``dpsql[spark]`` and Java.
 """
 
 from __future__ import annotations

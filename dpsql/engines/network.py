@@ -1,0 +1,146 @@
+"""Files of the network: the extension of DuckDB that reads them, secrets, and what a pattern lists.
+
+All of it happens before a connection is locked. Nothing is downloaded but the data: an extension
+that is not installed is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+import duckdb
+
+from dpsql.core.data_files import DataFiles, shown_address
+from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.errors import InterfaceError
+
+Secret: TypeAlias = Mapping[str, str | int | bool | Mapping[str, str]]
+"""The options of DuckDB's CREATE SECRET by name, of which ``type`` is one."""
+
+_READS_FILES: Final = "httpfs"
+_OF_PROVIDERS: Final = {"credential_chain": "aws"}
+"""The extensions that get secrets from somewhere else, by what the secret's provider is."""
+_TYPES: Final = frozenset({"http", "s3", "gcs", "r2"})
+_OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
+_KNOWN_STATUS: Final = {
+    401: "wants to know who asks",
+    403: "does not let this user read it",
+    404: "has no such file",
+}
+
+
+def reach(connection: duckdb.DuckDBPyConnection, secrets: Sequence[Secret]) -> None:
+    """Let a connection that is not locked yet read files of the network.
+
+    Raises ``InterfaceError``: ``extension_missing`` where DuckDB's extension is not installed,
+    ``secret_unknown`` for a secret that DuckDB does not take.
+    """
+    for secret in secrets:
+        _refuse_malformed(secret)
+    providers = {str(secret.get("provider", "")).lower() for secret in secrets}
+    needed = [_READS_FILES, *(_OF_PROVIDERS[each] for each in providers & _OF_PROVIDERS.keys())]
+    for extension in needed:
+        _load(connection, extension)
+    for number, secret in enumerate(secrets):
+        _create(connection, f"{INTERNAL_PREFIX}secret_{number}", secret)
+
+
+def listed(connection: duckdb.DuckDBPyConnection, files: DataFiles) -> DataFiles:
+    """List the files that a pattern of addresses matches now; those of no pattern are listed.
+
+    Raises ``InterfaceError`` if there are none, too many, or if they cannot be listed.
+    """
+    if files.pattern is None:
+        return files
+    try:
+        rows = connection.execute(f"SELECT file FROM glob({literal(files.pattern)})").fetchall()
+    except duckdb.Error as error:
+        refusal = unreachable(files, error)
+    else:
+        return files.listed(name for (name,) in rows)
+    raise refusal
+
+
+def unreachable(files: DataFiles, error: duckdb.Error) -> InterfaceError:
+    """Build the error for files of the network that could not be read while they were opened."""
+    shown = shown_address(files.paths[0])
+    status = getattr(error, "status_code", None)
+    if status is None:
+        reason = f"{shown} cannot be read as {files.kind.name}, or the server cannot be reached"
+    else:
+        reason = f"{shown}: the server {_KNOWN_STATUS.get(status, f'answers with {status}')}"
+    return InterfaceError(
+        reason,
+        code="table_unreadable",
+        hint="Check the address, and who may read it. Credentials for s3:// are those of the "
+        "environment, AWS_ACCESS_KEY_ID and the like, or secrets of "
+        "DuckDBEngine(files=…, secrets=[…]).",
+    )
+
+
+def _load(connection: duckdb.DuckDBPyConnection, extension: str) -> None:
+    try:
+        connection.execute(f"LOAD {extension}")
+    except duckdb.Error:
+        missing = True
+    else:
+        missing = False
+    if missing:
+        raise InterfaceError(
+            f"the extension {extension} of DuckDB {duckdb.__version__} is not installed, which "
+            "files of the network need",
+            code="extension_missing",
+            hint="dpsql downloads no program. Install it once, as the user who runs dpsql: "
+            f"python -c \"import duckdb; duckdb.sql('INSTALL {extension}')\"; or copy the files to "
+            "this computer.",
+        )
+
+
+def _refuse_malformed(secret: Secret) -> None:
+    """Refuse a secret that is no options by name, without showing what they are."""
+    kind = secret.get("type") if isinstance(secret, Mapping) else None
+    if not isinstance(kind, str) or kind.lower() not in _TYPES:
+        raise _unknown(f"a secret must be a dict with a type: {', '.join(sorted(_TYPES))}")
+    for name, value in secret.items():
+        if not isinstance(name, str) or _OPTION.fullmatch(name) is None:
+            raise _unknown(f"a secret of type {kind} has an option without a name of letters")
+        texts = isinstance(value, Mapping) and all(
+            isinstance(each, str) for pair in value.items() for each in pair
+        )
+        if not texts and not isinstance(value, str | int | bool):
+            raise _unknown(f"{name} of a secret of type {kind} is no text, number or dict of texts")
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, secret: Secret) -> None:
+    options = ", ".join(f"{option} {_written(value)}" for option, value in secret.items())
+    try:
+        connection.execute(f"CREATE TEMPORARY SECRET {quote(name)} ({options})")
+    except duckdb.Error:
+        failed = True
+    else:
+        failed = False
+    if failed:
+        # The engine's own text may quote what is secret.
+        raise _unknown(
+            f"DuckDB does not take a secret of type {secret['type']} with {', '.join(secret)}"
+        )
+
+
+def _unknown(reason: str) -> InterfaceError:
+    return InterfaceError(
+        reason,
+        code="secret_unknown",
+        hint="Give the options of DuckDB's CREATE SECRET: secrets=[{'type': 's3', 'key_id': '…', "
+        "'secret': '…', 'region': '…'}]. Secrets that DuckDB has stored are not looked at.",
+    )
+
+
+def _written(value: str | int | bool | Mapping[str, str]) -> str:
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{literal(name)}: {literal(text)}" for name, text in value.items())
+        return f"MAP {{{pairs}}}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return literal(value) if isinstance(value, str) else str(value)
