@@ -1,7 +1,8 @@
 """What bounding costs in Spark: dpsql's statements against the plain ones, on 1M rows.
 
-``python benchmarks/engines_spark.py`` prints CPU seconds of Python and the JVM, the best of three rounds
-after one to warm up, and writes benchmarks/results/engines_spark.json. Needs ``dpsql[spark]`` and Java.
+``python benchmarks/engines_spark.py`` prints CPU seconds of Python and the JVM, the best of three
+rounds after one to warm up, and writes benchmarks/results/engines_spark.json. Needs
+``dpsql[spark]`` and Java.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def main() -> None:
             costs.append(min(cpu(session, run) for _ in range(ROUNDS)))
         found[name] = {"plain": costs[0], "dpsql": costs[1], "ratio": costs[1] / costs[0]}
         print(f"{name:16} {costs[0]:6.2f} s -> {costs[1]:6.2f} s   {costs[1] / costs[0]:5.1f}")
-    place = ROOT / "benchmarks" / "results" / "engines.json"
+    place = ROOT / "benchmarks" / "results" / "engines_spark.json"
     place.write_text(json.dumps({"spark": {"rows": ROWS, **found}}, indent=1) + "\n", "utf-8")
     session.stop()
 
