@@ -2,7 +2,7 @@
 
 ``python benchmarks/engines_spark.py`` prints CPU seconds of Python and the JVM, the best of three
 rounds after one to warm up, and writes benchmarks/results/engines_spark.json. Needs
-``dpsql[spark]`` and Java.
+the extra ``spark`` and Java.
 """
 
 from __future__ import annotations

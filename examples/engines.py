@@ -3,7 +3,7 @@
 ``python examples/engines.py`` makes up a directory of Parquet files and asks it. What changes for
 another engine is the place that is asked: ``… engines.py postgresql://reader@host/clinic`` asks a
 server that has the table ``visits``, ``… engines.py spark`` a Spark session of this machine, which
-needs ``pip install 'dpsql[spark]'`` and Java.
+needs ``pip install '.[spark]'`` and Java.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class SparkEngine:
     # -- engine protocol ----------------------------------------------------------------------
 
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
-        """Prove that tables are readable. Sessions are dpsql's own: there is nothing to give up.
+        """Check that tables are readable. Sessions are dpsql's own: there is nothing to give up.
 
         ``memory`` limits what runs in this process; what Spark may take is its own settings.
         """

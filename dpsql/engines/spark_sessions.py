@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from dpsql.core.extras import install_hint
 from dpsql.errors import InterfaceError
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _connected(url: str) -> SparkSession:
         from pyspark.sql import SparkSession
     except ImportError:
         raise InterfaceError(
-            _MISSING, code="server_unsupported", hint="Install it: pip install 'dpsql[spark]'."
+            _MISSING, code="server_unsupported", hint=install_hint("spark")
         ) from None
     failed = False
     try:

@@ -18,7 +18,7 @@ def missing() -> str | None:
     try:
         import pyspark  # noqa: F401
     except ImportError:
-        return "pyspark is not installed: pip install 'dpsql[spark]'"
+        return "pyspark is not installed: pip install '.[spark]'"
     if not os.environ.get("JAVA_HOME") and Path(_JAVA).is_dir():
         os.environ["JAVA_HOME"] = _JAVA
     if not os.environ.get("JAVA_HOME") and shutil.which("java") is None:
