@@ -22,10 +22,10 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
-from dpsql.engines.spark_results import exact_rows, integers_of, sound
+from dpsql.engines.spark_results import integers_of, sound, spark_rows
 from dpsql.engines.spark_schema import catalog_tables, read_as
-from dpsql.engines.spark_sessions import DISCREET, beside, closed, opened
-from dpsql.engines.spark_text import GIVEN, quote, view_of
+from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside
+from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, ParameterError
 
@@ -195,16 +195,16 @@ class SparkRun:
 
     def stream(self, table: str) -> ArrowStream:
         view = view_of(self._schema[table].name)
-        columns = ", ".join(quote(column.name) for column in self._schema[table].columns)
+        columns = ", ".join(spark_quote(column.name) for column in self._schema[table].columns)
         with self._place() as place:
-            return place.pairs(f"SELECT {columns} FROM {quote(view)}")
+            return place.pairs(f"SELECT {columns} FROM {spark_quote(view)}")
 
     def scratch(self) -> SparkScratch:
         return self._place()
 
     def _place(self) -> SparkScratch:
         """Make a session with its settings, and no views yet."""
-        session = quietly(lambda: beside(self._parent))
+        session = quietly(lambda: session_beside(self._parent))
         self._sessions.append(session)
         return SparkScratch(session, self._tables, self._snapshot, self._stop)
 
@@ -256,7 +256,7 @@ class SparkScratch:
             with self._reading(sql, parameters) as frame:
                 stored = frame.localCheckpoint(eager=True)
             self._stored[name] = stored
-            stored.createOrReplaceTempView(quote(name))
+            stored.createOrReplaceTempView(spark_quote(name))
             return int(stored.count())
 
         return self._quietly(run)
@@ -298,7 +298,7 @@ class SparkScratch:
     ) -> ExactRows:
         def run() -> ExactRows:
             with self._reading(sql, parameters) as frame:
-                return exact_rows(sound(frame).toArrow(), keys, measures)
+                return spark_rows(sound(frame).toArrow(), keys, measures)
 
         return self._quietly(run)
 
@@ -310,7 +310,7 @@ class SparkScratch:
     @contextmanager
     def _reading(self, sql: str, parameters: Sequence[int | list[int]]) -> Iterator[DataFrame]:
         """Make the frame of a statement, over views of the tables that it names."""
-        copies = [self._show(view, sql) for view in self._tables if quote(view) in sql]
+        copies = [self._show(view, sql) for view in self._tables if spark_quote(view) in sql]
         numbers = [value for value in parameters if isinstance(value, int)]
         for value in parameters:
             if not isinstance(value, int):
@@ -330,14 +330,14 @@ class SparkScratch:
         weighs follows from all of them.
         """
         table = self._tables[view]
-        once = sql.count(quote(view)) == 1 and not sql.startswith("WITH ")
+        once = sql.count(spark_quote(view)) == 1 and not sql.startswith("WITH ")
         if self._snapshot == "fixed" or once:
-            self._session.sql(read_as(table)).createOrReplaceTempView(quote(view))
+            self._session.sql(read_as(table)).createOrReplaceTempView(spark_quote(view))
             return None
-        needed = [column for column in table.columns if quote(column.name) in sql]
+        needed = [column for column in table.columns if spark_quote(column.name) in sql]
         rows = self._session.sql(read_as(table, needed))
         copy = rows.localCheckpoint(eager=True)
-        copy.createOrReplaceTempView(quote(view))
+        copy.createOrReplaceTempView(spark_quote(view))
         return copy
 
     def _give(self, values: list[int]) -> None:
@@ -345,7 +345,7 @@ class SparkScratch:
         import pyarrow as pa
 
         ids = pa.table({"id": pa.array(values, type=pa.int64())})
-        self._session.createDataFrame(ids).createOrReplaceTempView(quote(GIVEN))
+        self._session.createDataFrame(ids).createOrReplaceTempView(spark_quote(SPARK_GIVEN))
 
 
 def _forget(frame: DataFrame) -> None:

@@ -12,7 +12,7 @@ from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows
 from dpsql.engines.duckdb import exact_from_arrow
 from dpsql.engines.isolated import isolated
-from dpsql.engines.spark_text import quote as spark_quote
+from dpsql.engines.spark_text import spark_quote as spark_quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,7 +34,7 @@ def sound(frame: DataFrame) -> DataFrame:
     )
 
 
-def exact_rows(table: Any, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+def spark_rows(table: Any, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
     """Read exact rows from an Arrow table with row ids, keys and measures."""
     return exact_from_arrow(isolated(), table, keys, measures)
 

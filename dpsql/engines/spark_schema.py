@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpsql.core.schema import Column, LeftOut, Remark, Table
 from dpsql.core.table_name import MAIN, TableName
-from dpsql.engines.spark_text import quote
+from dpsql.engines.spark_text import spark_quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ def catalog_tables(session: SparkSession, schemas: Sequence[str]) -> Iterator[Ta
     """Yield the tables of the current database, and those of further ones, as ``schema.table``."""
     current = session.catalog.currentDatabase()
     for database in dict.fromkeys((current, *schemas)):
-        for listed in session.catalog.listTables(quote(database)):
+        for listed in session.catalog.listTables(spark_quote(database)):
             if listed.isTemporary:
                 continue
             schema = MAIN if database == current else database
@@ -97,7 +97,7 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> str:
     No row makes it fail: each cast has room for all values of the column.
     """
     listed = ", ".join(
-        f"CAST({quote(c.name)} AS {_spelled(c.type)}) AS {quote(c.name)}"
+        f"CAST({spark_quote(c.name)} AS {_spelled(c.type)}) AS {spark_quote(c.name)}"
         for c in (table.columns if columns is None else columns)
     )
     return f"SELECT {listed or '1'} FROM {_written(table.name)}"
@@ -111,4 +111,8 @@ def _spelled(type_: str) -> str:
 
 def _written(name: TableName) -> str:
     """Write a table's name in the current database, or in its own."""
-    return quote(name.table) if name.in_main else f"{quote(name.schema)}.{quote(name.table)}"
+    return (
+        spark_quote(name.table)
+        if name.in_main
+        else f"{spark_quote(name.schema)}.{spark_quote(name.table)}"
+    )

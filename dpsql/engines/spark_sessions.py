@@ -14,7 +14,7 @@ from dpsql.errors import InterfaceError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+SPARK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "false",
@@ -99,13 +99,13 @@ def _connected(url: str) -> SparkSession:
     return session
 
 
-def beside(parent: SparkSession) -> SparkSession:
+def session_beside(parent: SparkSession) -> SparkSession:
     """Open a session beside one of ours, with all its settings and in its database."""
     if hasattr(parent, "cloneSession"):  # on a server: one question instead of many
         session: SparkSession = parent.cloneSession()
         return session
     session = _new(parent)
-    for name, value in SETTINGS.items():
+    for name, value in SPARK_SETTINGS.items():
         session.conf.set(name, value)
     return session
 
@@ -125,10 +125,10 @@ def prepared(parent: SparkSession) -> SparkSession:
     Raises ``InterfaceError`` where that cannot be set.
     """
     session = _new(parent)
-    refused = [name for name, value in SETTINGS.items() if not _set(session, name, value)]
+    refused = [name for name, value in SPARK_SETTINGS.items() if not _set(session, name, value)]
     if refused:
         raise InterfaceError(
-            f"the setting {refused[0]} cannot be {SETTINGS[refused[0]]} in this Spark",
+            f"the setting {refused[0]} cannot be {SPARK_SETTINGS[refused[0]]} in this Spark",
             code="server_unsupported",
             hint="Results depend on it. Let sessions set it, or use another cluster.",
         )

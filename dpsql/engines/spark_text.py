@@ -9,15 +9,15 @@ from typing import Final
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.table_name import TableName
 
-GIVEN: Final = f"{INTERNAL_PREFIX}given"
+SPARK_GIVEN: Final = f"{INTERNAL_PREFIX}given"
 """The view of the integers that are given when a statement runs, in its only column ``id``."""
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
-def quote(name: str) -> str:
+def spark_quote(name: str) -> str:
     """Write a quoted identifier.
 
-    >>> quote("a`b")
+    >>> spark_quote("a`b")
     '`a``b`'
     """
     return "`" + name.replace("`", "``") + "`"

@@ -23,7 +23,7 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.spark import SPARK
 from dpsql.sql.dialects.spark_expressions import Translator
-from dpsql.sql.dialects.spark_values import Value
+from dpsql.sql.dialects.spark_values import SparkValue
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
 
@@ -344,7 +344,7 @@ class Recorder(Translator):
         super().__init__(table, None)
         self.calls: list[str] = []
 
-    def known(self, operation: str, *operands: Value | str) -> None:
+    def known(self, operation: str, *operands: SparkValue | str) -> None:
         kinds = (each if isinstance(each, str) else each.kind for each in operands)
         self.calls.append(f"{operation}({', '.join(kinds)})")
 

@@ -11,7 +11,7 @@ from engine_world import EngineWorld, Filled
 from spark_sessions import started
 
 from dpsql.engines.spark import SparkEngine
-from dpsql.engines.spark_text import quote
+from dpsql.engines.spark_text import spark_quote
 
 _ARROW = {
     "BOOLEAN": pa.bool_(),
@@ -68,7 +68,7 @@ class SparkWorld(EngineWorld):
         self._database = f"world{next(_NUMBERS)}"
         self.session.sql(f"CREATE DATABASE {self._database}")
         for name, table in tables.items():
-            self._fill(f"{self._database}.{quote(name)}", table)
+            self._fill(f"{self._database}.{spark_quote(name)}", table)
         self.session.sql(f"USE {self._database}")
         self._filled = dict(tables)
         self._engine = SparkEngine(self.session, snapshot=self._snapshot)

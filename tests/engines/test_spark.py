@@ -27,8 +27,8 @@ from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
 from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
-from dpsql.engines.spark_sessions import SETTINGS  # noqa: E402
-from dpsql.engines.spark_text import quote, view_of  # noqa: E402
+from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
+from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
 from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
 
 POLICY = """
@@ -137,7 +137,9 @@ def test_settings_of_the_owners_session_stay_and_are_not_inherited(world: SparkW
         engine = world.engine({"visits": VISITS})
         with engine.run() as run:
             place = run.scratch()
-            assert {name: place._session.conf.get(name) for name in SETTINGS} == SETTINGS
+            assert {
+                name: place._session.conf.get(name) for name in SPARK_SETTINGS
+            } == SPARK_SETTINGS
         assert world.session.conf.get("spark.sql.ansi.enabled") == "false"
     finally:
         world.session.conf.set("spark.sql.ansi.enabled", "true")
@@ -148,7 +150,7 @@ def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) ->
     world.engine({"visits": VISITS})
     for snapshot, files in (("copy", 0), ("fixed", 2)):
         engine = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
-        view = quote(view_of(engine.schema()["visits"].name))
+        view = spark_quote(view_of(engine.schema()["visits"].name))
         twice = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
         with engine.run() as run:
             with run.scratch()._reading(twice, ()) as frame:
@@ -163,7 +165,7 @@ def test_stored_rows_are_given_back(world: SparkWorld) -> None:
     stored = world.session.sparkContext._jsc.sc().getRDDStorageInfo
     before = len(stored())
     with engine.run() as run, run.scratch() as scratch:
-        view = quote(view_of(engine.schema()["visits"].name))
+        view = spark_quote(view_of(engine.schema()["visits"].name))
         assert scratch.store("__dpsql_t", f"SELECT * FROM {view}") == 600
         assert len(stored()) == before + 1
     assert len(stored()) == before

@@ -13,12 +13,12 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
-from dpsql.engines.spark_text import GIVEN, quote, view_of
+from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
 from dpsql.sql.dialects import spark_values
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.spark_casts import cast_of
 from dpsql.sql.dialects.spark_expressions import translated
-from dpsql.sql.dialects.spark_values import MOST_DIGITS, Value, decimal_of, spelled
+from dpsql.sql.dialects.spark_values import SPARK_DIGITS, SparkValue, decimal_of, spark_spelling
 
 # Quotients of decimals have 32 digits before the point: nothing beyond them is ever divided.
 _WIDEST: Final = (-(10**32) + 1, 10**32 - 1)
@@ -40,7 +40,7 @@ class SparkDialect(Dialect):
 
     def quote(self, name: str) -> str:
         """Write a name in backticks; one inside is doubled, and nothing else is special."""
-        return quote(name)
+        return spark_quote(name)
 
     def table(self, table: Table) -> str:
         """Write the name of the table's view, told apart by a digest of its key."""
@@ -48,7 +48,7 @@ class SparkDialect(Dialect):
 
     def literal(self, value: object) -> str:
         """Write ``'text'``; quotes and backslashes inside follow a backslash."""
-        return spark_values.literal(value)
+        return spark_values.spark_literal(value)
 
     def double(self, value: float) -> str:
         """Write the digits of Python's repr, and ``D``: without it they were a DECIMAL."""
@@ -69,7 +69,7 @@ class SparkDialect(Dialect):
         return translated(tree, table).sql
 
     def try_(self, node: exp.Expr) -> exp.Expr:
-        """Mark the expression: every operation is written as one that is NULL where it fails."""
+        """Wrap the expression: every operation is written as one that is NULL where it fails."""
         return exp.Anonymous(this="TRY", expressions=[node])
 
     def try_truth(self, node: exp.Expr) -> exp.Expr:
@@ -86,16 +86,20 @@ class SparkDialect(Dialect):
         A DECIMAL gets all digits there are: a sum of decimals has ten more than they, and no row
         may make it overflow.
         """
-        value = Value(sql, source)
+        value = SparkValue(sql, source)
         if is_decimal(type_):
-            digits = f"DECIMAL({MOST_DIGITS},{decimal_of(type_)[1]})"
+            digits = f"DECIMAL({SPARK_DIGITS},{decimal_of(type_)[1]})"
             return f"CAST({cast_of(value, type_)} AS {digits})"
         return cast_of(value, type_)
 
     def declared(self, value: object, type_: str) -> str:
         """Write a ``try_cast`` of the text, or of the number in it."""
         text = self.literal(value)
-        return text if base_type(type_) == "VARCHAR" else f"try_cast({text} AS {spelled(type_)})"
+        return (
+            text
+            if base_type(type_) == "VARCHAR"
+            else f"try_cast({text} AS {spark_spelling(type_)})"
+        )
 
     def comparison_family(self, type_: str) -> str | None:
         """Name the family of texts, of machine integers and DOUBLE, or of a single type."""
@@ -119,7 +123,7 @@ class SparkDialect(Dialect):
 
     def cast(self, sql: str, type_: str) -> str:
         """Write ``CAST``, which raises where a value does not fit."""
-        return f"CAST({sql} AS {spelled(type_)})"
+        return f"CAST({sql} AS {spark_spelling(type_)})"
 
     def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
         """Write ``div`` for 64 bits; for decimals, divide what leaves no remainder.
@@ -247,7 +251,7 @@ class SparkDialect(Dialect):
 
     def among_given(self, sql: str, *, few: bool) -> str:
         """Look it up in the view of what is given."""
-        return f"{sql} IN (SELECT id FROM {self.quote(GIVEN)})"
+        return f"{sql} IN (SELECT id FROM {self.quote(SPARK_GIVEN)})"
 
 
 SPARK: Final = SparkDialect()

@@ -12,7 +12,13 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from dpsql.core.schema import base_type
-from dpsql.sql.dialects.spark_values import Value, in_calendar, literal, refused, spelled
+from dpsql.sql.dialects.spark_values import (
+    SparkValue,
+    in_calendar,
+    refused_in_spark,
+    spark_literal,
+    spark_spelling,
+)
 
 _Cast: TypeAlias = Callable[[str, str], str]
 """From the text of a value and the Spark type that it becomes to the text of the cast."""
@@ -24,14 +30,14 @@ _TIME: Final = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _ROOMY: Final = "DECIMAL(38,18)"  # room for 64 bits, and to see which way they are rounded
 
 
-def cast_of(value: Value, type_: str) -> str:
+def cast_of(value: SparkValue, type_: str) -> str:
     """Cast a value, to NULL where it does not fit. Raises ``QueryRefused`` for other casts."""
-    target = spelled(type_)
+    target = spark_spelling(type_)
     if value.kind == "NULL" or (value.kind == base_type(type_) != "DECIMAL"):
         return f"CAST({value.sql} AS {target})" if value.kind == "NULL" else value.sql
     found = _CASTS.get((value.kind, base_type(type_)))
     if found is None:
-        raise refused(f"values of type {value.type} cannot be cast to {type_}")
+        raise refused_in_spark(f"values of type {value.type} cannot be cast to {type_}")
     return found(value.sql, target)
 
 
@@ -63,7 +69,7 @@ def _rounded_away(sql: str, target: str) -> str:
 
 def _like(sql: str, form: str, then: str, blanks: str = r"\s*") -> str:
     pattern = rf"\A{blanks}({form}){blanks}\z"
-    return f"CASE WHEN {sql} RLIKE {literal(pattern)} THEN {then} END"
+    return f"CASE WHEN {sql} RLIKE {spark_literal(pattern)} THEN {then} END"
 
 
 def _text_to_integer(sql: str, target: str) -> str:
@@ -78,8 +84,8 @@ def _text_to_double(sql: str, target: str) -> str:
     number = _like(sql, _NUMBER, f"try_cast({sql} AS DOUBLE)")
     inside = number.removesuffix(" END")
     sign = f"CASE WHEN contains({sql}, '-') THEN double('-Infinity') ELSE double('Infinity') END"
-    infinite = literal(r"\A\s*[+-]?(?i:inf|infinity)\s*\z")
-    nan = literal(r"\A\s*[+-]?(?i:nan)\s*\z")
+    infinite = spark_literal(r"\A\s*[+-]?(?i:inf|infinity)\s*\z")
+    nan = spark_literal(r"\A\s*[+-]?(?i:nan)\s*\z")
     return (
         f"{inside} WHEN {sql} RLIKE {infinite} THEN {sign} "
         f"WHEN {sql} RLIKE {nan} THEN double('NaN') END"
@@ -95,7 +101,7 @@ def _text_to_timestamp(sql: str, target: str) -> str:
 
 
 def _of_calendar(kind: str) -> _Cast:
-    return lambda sql, target: in_calendar(Value(sql, kind), _plain(sql, target))
+    return lambda sql, target: in_calendar(SparkValue(sql, kind), _plain(sql, target))
 
 
 def _casts() -> dict[tuple[str, str], _Cast]:

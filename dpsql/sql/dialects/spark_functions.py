@@ -14,16 +14,16 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.sql.dialects.spark_values import (
-    INTEGERS,
     NUMBERS,
-    Value,
+    SPARK_INTEGERS,
+    SparkValue,
     common,
     decimal_of,
     decimal_type,
     in_calendar,
-    literal,
-    refused,
-    spelled,
+    refused_in_spark,
+    spark_literal,
+    spark_spelling,
     widened,
 )
 
@@ -38,11 +38,11 @@ class Call:
     """An operation by name and operands, as it is looked up, and its value."""
 
     name: str
-    operands: tuple[Value | str, ...]
-    value: Value
+    operands: tuple[SparkValue | str, ...]
+    value: SparkValue
 
 
-_Make: TypeAlias = Callable[[exp.Expr, list[Value], list[str]], Call]
+_Make: TypeAlias = Callable[[exp.Expr, list[SparkValue], list[str]], Call]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,26 +59,28 @@ class Rule:
     swallows: bool = False
 
 
-def _made(name: str, operands: list[Value], sql: str, type_: str, *, fails: bool = False) -> Call:
+def _made(
+    name: str, operands: list[SparkValue], sql: str, type_: str, *, fails: bool = False
+) -> Call:
     failed = fails or any(operand.fails for operand in operands)
-    return Call(name, tuple(operands), Value(sql, type_, failed))
+    return Call(name, tuple(operands), SparkValue(sql, type_, failed))
 
 
-def _unfit(name: str, values: list[Value]) -> Exception:
+def _unfit(name: str, values: list[SparkValue]) -> Exception:
     kinds = ", ".join(value.type for value in values)
-    return refused(f"{name}({kinds}) is not available")
+    return refused_in_spark(f"{name}({kinds}) is not available")
 
 
 # -- arithmetic -----------------------------------------------------------------------------------
 
 
-def _numeric(name: str, values: list[Value]) -> None:
+def _numeric(name: str, values: list[SparkValue]) -> None:
     if any(value.kind not in NUMBERS for value in values):
         raise _unfit(name, values)
 
 
 def _arithmetic(sign: str, guarded: str) -> _Make:
-    def make(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+    def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         if any(value.kind in ("DATE", "TIMESTAMP") for value in values):
             return _moved(sign, values)
         _numeric(sign, values)
@@ -95,7 +97,7 @@ def _arithmetic(sign: str, guarded: str) -> _Make:
     return make
 
 
-def _of_decimals(sign: str, values: list[Value]) -> Call:
+def _of_decimals(sign: str, values: list[SparkValue]) -> Call:
     """Compute with decimals as the type that DuckDB gives the result; NULL where it is too small.
 
     There a product of two with 64 bits has 64 bits, which hold 18 digits.
@@ -110,30 +112,31 @@ def _of_decimals(sign: str, values: list[Value]) -> Call:
     short = sign == "*" and max(digits, others) <= _SHORT < width
     type_ = decimal_type(_SHORT if short else width, places)
     one, two = (widened(v, decimal_type(*decimal_of(v.type))).sql for v in values)
-    text = f"try_cast(CAST(({one} {sign} {two}) AS {spelled(exact)}) AS {spelled(type_)})"
+    computed = f"CAST(({one} {sign} {two}) AS {spark_spelling(exact)})"
+    text = f"try_cast({computed} AS {spark_spelling(type_)})"
     return _made(sign, values, text, type_, fails=True)
 
 
-def _negated(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _negated(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     (value,) = values
     _numeric("-", values)
     if isinstance(value.constant, int):
-        made = Value(f"(-{value.sql})", value.type, constant=-value.constant)
+        made = SparkValue(f"(-{value.sql})", value.type, constant=-value.constant)
         return Call("-", (value,), made)
-    if value.kind in INTEGERS:
-        zero = widened(Value("0", "INTEGER"), value.type).sql
+    if value.kind in SPARK_INTEGERS:
+        zero = widened(SparkValue("0", "INTEGER"), value.type).sql
         return _made("-", values, f"try_subtract({zero}, {value.sql})", value.type, fails=True)
     _refuse_longest(value)
     return _made("-", values, f"(-{value.sql})", value.type)
 
 
-def _refuse_longest(value: Value) -> None:
+def _refuse_longest(value: SparkValue) -> None:
     """Refuse decimals of 38 digits, which Spark rounds to fewer first, and then raises."""
     if value.kind == "DECIMAL":
         decimal_type(decimal_of(value.type)[0] + 1, 0)
 
 
-def _divided(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _divided(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     """Divide DOUBLEs, by zero as IEEE 754 has it."""
     _numeric("/", values)
     one, other = (widened(value, "DOUBLE").sql for value in values)
@@ -148,36 +151,36 @@ def _divided(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
     return _made("/", values, text, "DOUBLE")
 
 
-def _whole(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _whole(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     """Divide integers: the least one by -1 overflows."""
-    if any(value.kind not in INTEGERS for value in values):
+    if any(value.kind not in SPARK_INTEGERS for value in values):
         raise _unfit("//", values)
     type_ = common(values)
     one, other = (widened(value, type_).sql for value in values)
-    zero = widened(Value("0", "INTEGER"), type_).sql
+    zero = widened(SparkValue("0", "INTEGER"), type_).sql
     text = (
         f"CASE WHEN {other} = -1 THEN try_subtract({zero}, {one}) "
-        f"WHEN {other} <> 0 THEN CAST(({one} div {other}) AS {spelled(type_)}) END"
+        f"WHEN {other} <> 0 THEN CAST(({one} div {other}) AS {spark_spelling(type_)}) END"
     )
     return _made("//", values, text, type_, fails=True)
 
 
-def _remainder(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
-    if any(value.kind not in INTEGERS for value in values):
+def _remainder(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
+    if any(value.kind not in SPARK_INTEGERS for value in values):
         raise _unfit("%", values)
     type_ = common(values)
     one, other = (widened(value, type_).sql for value in values)
-    zero = widened(Value("0", "INTEGER"), type_).sql
+    zero = widened(SparkValue("0", "INTEGER"), type_).sql
     none = f"try_multiply(try_subtract({zero}, {one}), {zero})"  # the least integer fails
     text = f"CASE WHEN {other} = -1 THEN {none} ELSE try_mod({one}, {other}) END"
     return _made("%", values, text, type_, fails=True)
 
 
-def _absolute(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _absolute(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     (value,) = values
     _numeric("abs", values)
-    if value.kind in INTEGERS:
-        zero = widened(Value("0", "INTEGER"), value.type).sql
+    if value.kind in SPARK_INTEGERS:
+        zero = widened(SparkValue("0", "INTEGER"), value.type).sql
         text = (
             f"CASE WHEN {value.sql} < 0 THEN try_subtract({zero}, {value.sql}) ELSE {value.sql} END"
         )
@@ -203,7 +206,7 @@ def _to_zero(sql: str) -> str:
 
 
 def _rounding(name: str, double: Callable[[str], str]) -> _Make:
-    def make(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+    def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         if len(values) == 2:
             return _to_places(name, values)
         (value,) = values
@@ -211,7 +214,9 @@ def _rounding(name: str, double: Callable[[str], str]) -> _Make:
         if value.kind == "DECIMAL":
             type_ = decimal_type(decimal_of(value.type)[0], 0)
             whole = _truncated(value.sql) if name == "trunc" else f"{name}({value.sql})"
-            return _made(name, values, f"try_cast({whole} AS {spelled(type_)})", type_, fails=True)
+            return _made(
+                name, values, f"try_cast({whole} AS {spark_spelling(type_)})", type_, fails=True
+            )
         if value.kind == "DOUBLE":
             return _made(name, values, double(value.sql), "DOUBLE")
         if name in ("round", "trunc"):
@@ -225,31 +230,31 @@ def _truncated(sql: str) -> str:
     return f"CASE WHEN {sql} < 0 THEN ceil({sql}) ELSE floor({sql}) END"
 
 
-def _to_places(name: str, values: list[Value]) -> Call:
+def _to_places(name: str, values: list[SparkValue]) -> Call:
     """Round to some decimals, through a product, as DuckDB does."""
     value, places = values
     wanted = places.constant
     if name != "round" or not isinstance(wanted, int) or not 0 <= wanted <= _MOST_DECIMALS:
-        raise refused("ROUND takes a constant number of decimals, from 0 to 15")
-    if value.kind in INTEGERS:
-        return Call("round", (value, "places"), Value(value.sql, value.type, value.fails))
+        raise refused_in_spark("ROUND takes a constant number of decimals, from 0 to 15")
+    if value.kind in SPARK_INTEGERS:
+        return Call("round", (value, "places"), SparkValue(value.sql, value.type, value.fails))
     if value.kind == "DECIMAL":
         digits, scale = decimal_of(value.type)
         type_ = decimal_type(digits, min(scale, wanted))
-        text = f"try_cast(round({value.sql}, {wanted}) AS {spelled(type_)})"
-        return Call("round", (value, "places"), Value(text, type_, fails=True))
+        text = f"try_cast(round({value.sql}, {wanted}) AS {spark_spelling(type_)})"
+        return Call("round", (value, "places"), SparkValue(text, type_, fails=True))
     if value.kind != "DOUBLE":
         raise _unfit("round", values)
     rounded = f"(round({value.sql} * 1e{wanted}D) / 1e{wanted}D)"
     text = f"CASE WHEN abs({rounded}) < double('Infinity') THEN {rounded} ELSE {value.sql} END"
-    return Call("round", (value, "places"), Value(text, "DOUBLE", value.fails))
+    return Call("round", (value, "places"), SparkValue(text, "DOUBLE", value.fails))
 
 
 # -- functions of DOUBLEs -------------------------------------------------------------------------
 
 
 def _of_double(name: str, text: str) -> _Make:
-    def make(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+    def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         _numeric(name, values)
         value = widened(values[0], "DOUBLE")
         return _made(name, values, text.replace("{x}", value.sql), "DOUBLE")
@@ -257,11 +262,11 @@ def _of_double(name: str, text: str) -> _Make:
     return make
 
 
-def _log(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _log(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     """Write the logarithm to base 10; one of another base comes with that first."""
     base = "10" if len(values) == 1 else str(values[0].constant)
     if base not in ("10", "2"):
-        raise refused("LOG is available to the bases 10 and 2")
+        raise refused_in_spark("LOG is available to the bases 10 and 2")
     return _of_double(f"log{base}", _logarithm(f"log{base}"))(node, values[-1:], units)
 
 
@@ -272,7 +277,7 @@ def _logarithm(name: str) -> str:
     )
 
 
-def _power(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _power(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     _numeric("pow", values)
     one, other = (widened(value, "DOUBLE").sql for value in values)
     infinite = f"abs({other}) = double('Infinity')"
@@ -284,7 +289,7 @@ def _power(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
     return _made("pow", values, text, "DOUBLE")
 
 
-def _is_nan(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _is_nan(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     (value,) = values
     if value.kind != "DOUBLE":
         raise _unfit("isnan", values)
@@ -295,20 +300,20 @@ def _is_nan(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
 
 
 def _extreme(name: str) -> _Make:
-    def make(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+    def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         type_ = common(values)
         kinds = sorted({value.kind for value in values})
         texts = ", ".join(v.sql if v.kind == "NULL" else widened(v, type_).sql for v in values)
         text = f"{name}({texts})" if len(values) > 1 else values[0].sql
-        return Call(name, tuple(kinds), Value(text, type_))
+        return Call(name, tuple(kinds), SparkValue(text, type_))
 
     return make
 
 
-def _nullif(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _nullif(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     one, other = values
     if other.fails:
-        raise refused("NULLIF with a value that can fail is not available")
+        raise refused_in_spark("NULLIF with a value that can fail is not available")
     type_ = common(values)
     test = f"{widened(one, type_).sql} = {widened(other, type_).sql}"
     text = f"CASE WHEN {test} THEN NULL ELSE {one.sql} END"
@@ -318,13 +323,13 @@ def _nullif(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _texts(name: str, values: list[Value]) -> None:
+def _texts(name: str, values: list[SparkValue]) -> None:
     if any(value.kind != "VARCHAR" for value in values):
         raise _unfit(name, values)
 
 
 def _of_text(name: str, text: str, type_: str) -> _Make:
-    def make(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+    def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         _texts(name, values)
         sql = text
         for place, value in enumerate(values):
@@ -334,55 +339,55 @@ def _of_text(name: str, text: str, type_: str) -> _Make:
     return make
 
 
-def _constants(name: str, values: list[Value], least: int) -> list[int]:
+def _constants(name: str, values: list[SparkValue], least: int) -> list[int]:
     found = [value.constant for value in values]
     numbers = [number for number in found if isinstance(number, int) and least <= number < 2**31]
     if len(numbers) < len(found):
-        raise refused(f"{name} takes constants from {least} on as places and lengths")
+        raise refused_in_spark(f"{name} takes constants from {least} on as places and lengths")
     return numbers
 
 
-def _substring(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _substring(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     text, *places = values
     _texts("substring", [text])
     start = _constants("SUBSTRING", places[:1], 1)
     length = _constants("SUBSTRING", places[1:], 0)
     given = ", ".join(map(str, [*start, *length]))
-    value = Value(f"substring({text.sql}, {given})", "VARCHAR", text.fails)
+    value = SparkValue(f"substring({text.sql}, {given})", "VARCHAR", text.fails)
     return Call("substring", (text, *["place"] * len(places)), value)
 
 
 def _end(name: str) -> _Make:
-    def make(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+    def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         text, length = values
         _texts(name, [text])
         (given,) = _constants(name.upper(), [length], 0)
         return Call(
-            name, (text, "place"), Value(f"{name}({text.sql}, {given})", "VARCHAR", text.fails)
+            name, (text, "place"), SparkValue(f"{name}({text.sql}, {given})", "VARCHAR", text.fails)
         )
 
     return make
 
 
-def _trim(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _trim(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     _texts("trim", values)
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")), "trim")
     return _made(name, values, f"{name}({values[0].sql})", "VARCHAR")
 
 
-def _like(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
-    """Match a constant pattern, in which no character is an escape."""
+def _like(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
+    """Compare with a constant pattern, in which no character is an escape."""
     _texts("like", values)
     text, pattern = values
     given = pattern.constant
     if not isinstance(given, str):
-        raise refused("LIKE takes a constant pattern")
+        raise refused_in_spark("LIKE takes a constant pattern")
     escape = next((character for character in _ESCAPES if character not in given), None)
     if escape is None:
-        raise refused("this pattern of LIKE is not available")
+        raise refused_in_spark("this pattern of LIKE is not available")
     word = "NOT LIKE" if node.args.get("negate") else "LIKE"
-    matched = f"({text.sql} {word} {pattern.sql} ESCAPE {literal(escape)})"
-    return Call("like", (text, "pattern"), Value(matched, "BOOLEAN", text.fails))
+    matched = f"({text.sql} {word} {pattern.sql} ESCAPE {spark_literal(escape)})"
+    return Call("like", (text, "pattern"), SparkValue(matched, "BOOLEAN", text.fails))
 
 
 # -- dates ----------------------------------------------------------------------------------------
@@ -411,14 +416,14 @@ _TRUNCATED: Final = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE"
 _INTERVALS: Final = ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 
 
-def _moment(name: str, value: Value) -> Value:
+def _moment(name: str, value: SparkValue) -> SparkValue:
     if value.kind not in ("DATE", "TIMESTAMP"):
         raise _unfit(name, [value])
     return value
 
 
 def _part(part: str) -> _Make:
-    def make(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+    def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         value = _moment(part.lower(), values[0])
         if part in _CLOCK and value.kind == "DATE":
             raise _unfit(part.lower(), values)
@@ -430,29 +435,31 @@ def _part(part: str) -> _Make:
 
 def _unit(units: list[str]) -> str:
     if len(units) != 1:
-        raise refused("a part of a date is named by a single word")
+        raise refused_in_spark("a part of a date is named by a single word")
     return units[0]
 
 
-def _extract(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _extract(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     unit = _unit(units)
     part = _SAME_PARTS.get(unit, unit)
     if part not in _PARTS:
-        raise refused(f"the part {unit} of a date is not available")
+        raise refused_in_spark(f"the part {unit} of a date is not available")
     return _part(part)(node, values, [])
 
 
-def _truncated_to(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _truncated_to(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     unit = _unit(units)
     value = _moment("date_trunc", values[0])
     if unit not in _TRUNCATED:
-        raise refused(f"DATE_TRUNC to {unit} is not available")
+        raise refused_in_spark(f"DATE_TRUNC to {unit} is not available")
     made = f"CAST(date_trunc('{unit}', CAST({value.sql} AS TIMESTAMP)) AS TIMESTAMP_NTZ)"
     text = in_calendar(value, made)
-    return Call("date_trunc", (f"'{unit.lower()}'", value), Value(text, "TIMESTAMP", value.fails))
+    return Call(
+        "date_trunc", (f"'{unit.lower()}'", value), SparkValue(text, "TIMESTAMP", value.fails)
+    )
 
 
-def _between_dates(node: exp.Expr, values: list[Value], units: list[str]) -> Call:
+def _between_dates(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     """Count the boundaries between two dates; the parser has the later one first."""
     unit = _unit(units)
     end, start = (_moment("date_diff", value) for value in values)
@@ -461,14 +468,14 @@ def _between_dates(node: exp.Expr, values: list[Value], units: list[str]) -> Cal
     forms = {"DAY": "datediff({0}, {1})", "MONTH": months, "QUARTER": quarters}
     forms["YEAR"] = "(year({0}) - year({1}))"
     if unit not in forms:
-        raise refused(f"DATE_DIFF in {unit} is not available")
+        raise refused_in_spark(f"DATE_DIFF in {unit} is not available")
     made = f"CAST({forms[unit].replace('{0}', end.sql).replace('{1}', start.sql)} AS BIGINT)"
     text = in_calendar(end, in_calendar(start, made))
-    value = Value(text, "BIGINT", end.fails or start.fails)
+    value = SparkValue(text, "BIGINT", end.fails or start.fails)
     return Call("date_diff", (f"'{unit.lower()}'", start, end), value)
 
 
-def _moved(sign: str, values: list[Value]) -> Call:
+def _moved(sign: str, values: list[SparkValue]) -> Call:
     """Add to a date, or take from it: a constant interval, days, another date."""
     one, other = values
     if one.kind == other.kind == "DATE" and sign == "-":
@@ -480,7 +487,7 @@ def _moved(sign: str, values: list[Value]) -> Call:
         moment = widened(one, "TIMESTAMP").sql
         made = f"({moment} {sign} INTERVAL '{other.sql}' {other.constant})"
         operands = (one, f"INTERVAL {str(other.constant).lower()}")
-        return Call(sign, operands, Value(in_calendar(one, made), "TIMESTAMP", one.fails))
+        return Call(sign, operands, SparkValue(in_calendar(one, made), "TIMESTAMP", one.fails))
     if one.kind == "DATE" and other.kind == "INTEGER":
         days = other.sql if sign == "+" else f"-{other.sql}"
         near = f"{other.sql} BETWEEN -{_MOST_DAYS} AND {_MOST_DAYS}"
@@ -553,12 +560,12 @@ RULES: Final[Mapping[type[exp.Expr], Rule]] = MappingProxyType(
 """Operators and functions, by the parser's names."""
 
 
-def _joined(values: list[Value]) -> Call:
+def _joined(values: list[SparkValue]) -> Call:
     """Join texts; those that are NULL are left out."""
     typed = [value for value in values if value.kind != "NULL"]
     _texts("concat", typed)
     return Call(
         "concat",
         ("VARCHAR",),
-        Value(f"concat_ws('', {', '.join(v.sql for v in values)})", "VARCHAR"),
+        SparkValue(f"concat_ws('', {', '.join(v.sql for v in values)})", "VARCHAR"),
     )

@@ -14,10 +14,10 @@ from typing import Final
 from dpsql.core.schema import base_type
 from dpsql.errors import QueryRefused
 
-INTEGERS: Final = ("INTEGER", "BIGINT")
+SPARK_INTEGERS: Final = ("INTEGER", "BIGINT")
 NUMBERS: Final = ("INTEGER", "BIGINT", "DECIMAL", "DOUBLE")
-NULL: Final = "NULL"
-MOST_DIGITS: Final = 38
+SPARK_NULL: Final = "NULL"
+SPARK_DIGITS: Final = 38
 _SPELLED: Final = {
     "BIGINT": "BIGINT",
     "BOOLEAN": "BOOLEAN",
@@ -39,7 +39,7 @@ _CALENDAR: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class SparkValue:
     """An expression in Spark's SQL that never raises, of a type of the schema.
 
     ``fails`` where it is NULL for having failed, as TRY would make it. ``constant`` is the number
@@ -57,7 +57,7 @@ class Value:
         return base_type(self.type)
 
 
-def refused(reason: str, hint: str | None = None) -> QueryRefused:
+def refused_in_spark(reason: str, hint: str | None = None) -> QueryRefused:
     """Build the error for an expression that Spark does not compute as DuckDB does."""
     return QueryRefused(
         f"{reason}, where the data are in Spark",
@@ -66,20 +66,20 @@ def refused(reason: str, hint: str | None = None) -> QueryRefused:
     )
 
 
-def literal(value: object) -> str:
+def spark_literal(value: object) -> str:
     """Write a text literal of Spark's: backslashes begin escapes there."""
     text = str(value).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{text}'"
 
 
-def spelled(type_: str) -> str:
+def spark_spelling(type_: str) -> str:
     """Name a type of the schema as Spark does. Raises ``QueryRefused`` for those it has not."""
     kind = base_type(type_)
     if kind == "DECIMAL":
         digits, scale = decimal_of(type_)
         return f"DECIMAL({digits},{scale})"
     if kind not in _SPELLED:
-        raise refused(f"values of type {type_} cannot be computed")
+        raise refused_in_spark(f"values of type {type_} cannot be computed")
     return _SPELLED[kind]
 
 
@@ -96,34 +96,34 @@ def decimal_of(type_: str) -> tuple[int, int]:
 
 def decimal_type(digits: int, scale: int) -> str:
     """Name a DECIMAL. Raises ``QueryRefused`` where it has too many digits."""
-    if digits > MOST_DIGITS:
-        raise refused(
+    if digits > SPARK_DIGITS:
+        raise refused_in_spark(
             "decimals of more than 38 digits cannot be computed",
             "Cast a value to DOUBLE, or to a DECIMAL of fewer digits.",
         )
     return f"DECIMAL({digits},{scale})"
 
 
-def integer(value: int) -> Value:
+def integer(value: int) -> SparkValue:
     """Return an integer literal: of the type it has in DuckDB."""
     size = abs(value)
-    for type_ in INTEGERS:
+    for type_ in SPARK_INTEGERS:
         if size <= _LARGEST[type_]:
             suffix = "L" if type_ == "BIGINT" else ""
-            return Value(f"{value}{suffix}", type_, constant=value)
-    raise refused("integers beyond 64 bits cannot be computed")
+            return SparkValue(f"{value}{suffix}", type_, constant=value)
+    raise refused_in_spark("integers beyond 64 bits cannot be computed")
 
 
-def number(text: str) -> Value:
+def number(text: str) -> SparkValue:
     """Return the value of a number as it is written: an integer, a decimal or a DOUBLE."""
     if "e" in text.lower():
-        return Value(double(float(text)), "DOUBLE")
+        return SparkValue(double(float(text)), "DOUBLE")
     if "." not in text:
         return integer(int(text))
     whole, _, fraction = text.partition(".")
     digits = max(len(whole.lstrip("0")), 1) + len(fraction)
     type_ = decimal_type(digits, len(fraction))
-    return Value(f"CAST('{text}' AS {spelled(type_)})", type_)
+    return SparkValue(f"CAST('{text}' AS {spark_spelling(type_)})", type_)
 
 
 def double(value: float) -> str:
@@ -131,21 +131,21 @@ def double(value: float) -> str:
     return f"{value!r}D"
 
 
-def in_calendar(value: Value, made: str) -> str:
+def in_calendar(value: SparkValue, made: str) -> str:
     """Compute ``made`` of a date or timestamp in the years 1 to 9999, beyond which it may fail."""
     first, last = _CALENDAR[value.kind]
     return f"CASE WHEN {value.sql} BETWEEN {first} AND {last} THEN {made} END"
 
 
-def common(values: list[Value]) -> str:
+def common(values: list[SparkValue]) -> str:
     """Find the type that values are compared in. Raises ``QueryRefused`` where there is none."""
-    kinds = {value.kind for value in values} - {NULL}
-    typed = [value for value in values if value.kind != NULL]
+    kinds = {value.kind for value in values} - {SPARK_NULL}
+    typed = [value for value in values if value.kind != SPARK_NULL]
     if not kinds:
-        return NULL
+        return SPARK_NULL
     if len(kinds) == 1 and "DECIMAL" not in kinds:
         return typed[0].type
-    if kinds <= set(INTEGERS):
+    if kinds <= set(SPARK_INTEGERS):
         return "BIGINT"
     if kinds <= set(NUMBERS):
         if "DOUBLE" in kinds:
@@ -157,28 +157,30 @@ def common(values: list[Value]) -> str:
         return "TIMESTAMP"
     if "VARCHAR" in kinds and len(kinds - {"VARCHAR"}) == 1:
         return _of_text(typed)
-    raise refused(f"values of types {' and '.join(sorted(kinds))} cannot be put together")
+    raise refused_in_spark(f"values of types {' and '.join(sorted(kinds))} cannot be put together")
 
 
-def _of_text(values: list[Value]) -> str:
+def _of_text(values: list[SparkValue]) -> str:
     """Return the type that texts beside values of one other type are read as: constants alone."""
     other = next(value.type for value in values if value.kind != "VARCHAR")
     texts = [value for value in values if value.kind == "VARCHAR"]
     if base_type(other) in _CALENDAR and all(isinstance(t.constant, str) for t in texts):
         return other
-    raise refused(f"a text cannot be put beside a value of type {other}", "Cast one of them.")
+    raise refused_in_spark(
+        f"a text cannot be put beside a value of type {other}", "Cast one of them."
+    )
 
 
-def widened(value: Value, type_: str) -> Value:
+def widened(value: SparkValue, type_: str) -> SparkValue:
     """Return a value as one of a type that holds all values of its own."""
     if value.type == type_:
         return value
     if value.kind == "VARCHAR" and isinstance(value.constant, str):
-        return Value(moment(value.constant, base_type(type_)), type_)
+        return SparkValue(moment(value.constant, base_type(type_)), type_)
     if value.kind == "DATE":
         text = in_calendar(value, f"CAST({value.sql} AS TIMESTAMP_NTZ)")
-        return Value(text, type_, value.fails)
-    return Value(f"CAST({value.sql} AS {spelled(type_)})", type_, value.fails)
+        return SparkValue(text, type_, value.fails)
+    return SparkValue(f"CAST({value.sql} AS {spark_spelling(type_)})", type_, value.fails)
 
 
 def moment(text: str, kind: str) -> str:
@@ -193,7 +195,7 @@ def moment(text: str, kind: str) -> str:
         pass
     odd = isinstance(made, datetime.datetime) and made.tzinfo is not None
     if made is None or odd:
-        raise refused(
+        raise refused_in_spark(
             f"a text cannot be read as a {kind}",
             "Write a date as '2024-02-29', a timestamp as '2024-02-29 13:45:00'.",
         )
