@@ -30,7 +30,7 @@ from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.postgresql_catalog import (
     SETTINGS,
-    Catalog,
+    ServerCatalog,
     check_role,
     check_server,
     check_writable,
@@ -84,7 +84,7 @@ class PostgreSQLEngine:
         return None  # servers do not tell
 
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
-        """Prove that the role can change nothing. ``memory`` is the server's own business."""
+        """Require a role that can change nothing. ``memory`` is the server's own business."""
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
         with self._sessions.one() as session:
             check_role(session.ask)
@@ -105,7 +105,7 @@ class PostgreSQLEngine:
         return self._empty_twin().examine(source, expressions)
 
     def rehearse(self, sql: str) -> None:
-        """Have the server plan the statement, for none of its rows."""
+        """Plan the statement on the server, for none of its rows."""
         with self._sessions.one() as session:
             try:
                 session.rows(f"SELECT * FROM ({sql}) AS t LIMIT 0")
@@ -301,7 +301,7 @@ def _setting(name: str, value: str) -> str:
 
 
 def _driver() -> Any:
-    """Import the driver, which is an extra."""
+    """Return the driver, which is an extra. Raises ``InterfaceError`` without it."""
     try:
         import adbc_driver_postgresql.dbapi as dbapi
         import pyarrow  # noqa: F401
@@ -332,7 +332,7 @@ def _unreachable(url: str) -> InterfaceError:
 class PostgreSQLRun:
     """The statements of one query: a transaction with one snapshot, on a session of its own."""
 
-    def __init__(self, sessions: _Sessions, catalog: Catalog, seconds: float | None) -> None:
+    def __init__(self, sessions: _Sessions, catalog: ServerCatalog, seconds: float | None) -> None:
         self._sessions = sessions
         self._catalog = catalog
         self._seconds = seconds

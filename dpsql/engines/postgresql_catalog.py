@@ -136,7 +136,7 @@ _BELOW: Final = "List the tables below it instead, or store its rows as a table.
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class ServerTable:
     """A table of the server, with what the role may do with it; ``foreign``: a part of it is."""
 
     table: Table
@@ -146,11 +146,11 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class ServerCatalog:
     """What was found in a database."""
 
     database: str
-    relations: Mapping[str, Relation]
+    relations: Mapping[str, ServerTable]
     views: Mapping[int, str]
     comparisons: frozenset[int]
 
@@ -240,7 +240,7 @@ def check_role(ask: Ask) -> None:
             raise _may(what, hint)
 
 
-def check_writable(relations: Sequence[Relation]) -> None:
+def check_writable(relations: Sequence[ServerTable]) -> None:
     """Require that the role may read these tables and change none of them."""
     for relation in relations:
         if relation.writable:
@@ -260,12 +260,12 @@ def _may(what: str, hint: str) -> InterfaceError:
     )
 
 
-def read_catalog(ask: Ask, database: str) -> Catalog:
+def read_catalog(ask: Ask, database: str) -> ServerCatalog:
     """Read which tables there are, with the columns that dpsql can read."""
     columns: dict[int, list[tuple[Any, ...]]] = {}
     for oid, *column in ask(_COLUMNS):
         columns.setdefault(int(oid), []).append(tuple(column))
-    relations: dict[str, Relation] = {}
+    relations: dict[str, ServerTable] = {}
     for schema, name, kind, oid, secured, usable, writable, foreign in ask(_TABLES):
         reason = _unreadable(
             name, schema, kind, database, secured=secured, usable=usable, foreign=foreign
@@ -274,10 +274,10 @@ def read_catalog(ask: Ask, database: str) -> Catalog:
         key = table.name.key
         if key in relations:  # told apart by the case of letters alone, which analysts cannot
             table = _refused(relations[key].table, _ALIKE)
-        relations[key] = Relation(table, int(oid), kind, bool(writable))
+        relations[key] = ServerTable(table, int(oid), kind, bool(writable))
     views = {int(oid): text for oid, text in ask(_VIEWS)}
     comparisons = frozenset(int(oid) for (oid,) in ask(_COMPARISONS))
-    return Catalog(database, relations, views, comparisons)
+    return ServerCatalog(database, relations, views, comparisons)
 
 
 def _schema(name: str) -> str:

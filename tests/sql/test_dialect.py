@@ -719,6 +719,7 @@ def test_an_engine_names_its_dialect(tmp_path: Any) -> None:
     with engine.run(10) as run:
         assert run.dialect == engine.dialect
     engine.close()
-    assert {name: dialect.name for name, dialect in DIALECTS.items()} == {"duckdb": "duckdb"}
+    assert {name: dialect.name for name, dialect in DIALECTS.items()} == {n: n for n in DIALECTS}
+    assert set(DIALECTS) >= {"duckdb", "postgresql"}
     with pytest.raises(ValueError, match="not oracle"):
         dialect_named("oracle")

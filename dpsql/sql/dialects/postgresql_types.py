@@ -17,14 +17,14 @@ from uuid import UUID
 
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import base_type, is_decimal
+from dpsql.engines.postgresql_reading import ZONED
 
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
-DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}
+INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}
 """Decimal digits that hold every integer of a type."""
 MOST_DIGITS: Final = 38
 MOMENTS: Final = ("DATE", "TIMESTAMP")
-ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 _NAMES: Final = {
     "BOOLEAN": "BOOLEAN",
     "TINYINT": "SMALLINT",
@@ -40,7 +40,7 @@ _NAMES: Final = {
     "TIME": "TIME",
     "UUID": "UUID",
 }
-NULL: Final = "NULL"
+UNTYPED: Final = "NULL"
 """The type of NULL where nothing says what it is a NULL of."""
 DOUBLE: Final = "DOUBLE PRECISION"
 INFINITY: Final = f"CAST('Infinity' AS {DOUBLE})"
@@ -78,7 +78,7 @@ def ends(type_: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class TypedSQL:
     """An expression in PostgreSQL's SQL and its type; ``constant`` is that of a literal."""
 
     sql: str
@@ -243,7 +243,7 @@ _READERS: Final[dict[str, Callable[[object, str], str | None]]] = {
 # -- casts ----------------------------------------------------------------------------------------
 
 
-def cast(value: Value, type_: str) -> Value | None:
+def cast(value: TypedSQL, type_: str) -> TypedSQL | None:
     """Cast a value to a type, NULL where it does not fit; None where no cast is known.
 
     It never raises, on any row.
@@ -251,16 +251,16 @@ def cast(value: Value, type_: str) -> Value | None:
     name = sql_type(type_)
     if name is None:
         return None
-    if value.type in (type_, NULL):
+    if value.type in (type_, UNTYPED):
         return replace(value, type=type_, sql=f"CAST({value.sql} AS {name})", constant=None)
     for written in _CASTS:
         found = written(value, type_)
         if found is not None:
-            return Value(found, type_)
+            return TypedSQL(found, type_)
     return None
 
 
-def _to_integer(value: Value, type_: str) -> str | None:
+def _to_integer(value: TypedSQL, type_: str) -> str | None:
     if type_ not in INTEGERS:
         return None
     if value.kind in INTEGERS:
@@ -305,7 +305,7 @@ def _trimmed(value: str) -> str:
     return f"btrim({value}, {_SPACES})"
 
 
-def _to_double(value: Value, type_: str) -> str | None:
+def _to_double(value: TypedSQL, type_: str) -> str | None:
     if type_ != "DOUBLE":
         return None
     if value.kind in INTEGERS or value.kind == "FLOAT":
@@ -319,7 +319,7 @@ def _to_double(value: Value, type_: str) -> str | None:
     return None
 
 
-def _decimal_to_double(value: Value) -> str:
+def _decimal_to_double(value: TypedSQL) -> str:
     """Write as DuckDB does: quotients of what doubles hold, else whole and fraction apart."""
     width, scale = width_and_scale(value.type)
     plain = f"CAST({value.sql} AS {DOUBLE})"
@@ -352,7 +352,7 @@ def _text_to_double(value: str) -> str:
     )
 
 
-def _to_decimal(value: Value, type_: str) -> str | None:
+def _to_decimal(value: TypedSQL, type_: str) -> str | None:
     if not is_decimal(type_):
         return None
     if value.kind in INTEGERS or value.kind == "DECIMAL":
@@ -395,20 +395,20 @@ def half_away(value: str) -> str:
     )
 
 
-def _to_text(value: Value, type_: str) -> str | None:
+def _to_text(value: TypedSQL, type_: str) -> str | None:
     plain = {*INTEGERS, "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID"}
     if type_ != "VARCHAR" or value.kind not in plain:
         return None
     return f'(CAST({value.sql} AS TEXT) COLLATE "C")'
 
 
-def _to_boolean(value: Value, type_: str) -> str | None:
+def _to_boolean(value: TypedSQL, type_: str) -> str | None:
     if type_ != "BOOLEAN":
         return None
     return f"({value.sql} <> 0)" if value.kind in (*INTEGERS, "DECIMAL", "DOUBLE") else None
 
 
-def _to_moment(value: Value, type_: str) -> str | None:
+def _to_moment(value: TypedSQL, type_: str) -> str | None:
     if type_ in MOMENTS and value.kind in MOMENTS:
         return f"CAST({value.sql} AS {_NAMES[type_]})"
     return None
