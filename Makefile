@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_DEMO := $(VENV)/.ready-demo
+READY_ENGINES := $(VENV)/.ready-engines
 READY_TOOLS := $(VENV)/.ready-tools
 
 comma := ,
 
 .PHONY: demo test lint types slow tools check attack bench utility robust session coverage ledger-bench
-.PHONY: tpch scale peers pictures dist clean
+.PHONY: engines tpch scale peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY_DEMO)
@@ -25,6 +26,11 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+# What runs in engines that are installed apart: Spark, which needs Java (Debian: openjdk-17-jre-headless).
+engines: $(READY_ENGINES)
+	DPSQL_REQUIRE_SPARK=1 $(BIN)/python -m pytest -q -m "spark and not slow" tests/engines
+	$(BIN)/python tests/engines/cluster/ask.py "local-cluster[2,1,1024]"
 
 # The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
 slow: $(READY)
@@ -109,6 +115,10 @@ $(READY_DEMO): pyproject.toml
 $(READY): pyproject.toml
 	$(call set_up,dev)
 	touch $(READY_DEMO) $@
+
+$(READY_ENGINES): $(READY)
+	$(call set_up,dev$(comma)spark)
+	touch $@
 
 $(READY_TOOLS): $(READY)
 	$(call set_up,dev$(comma)tools)

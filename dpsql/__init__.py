@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dpsql.connection.connection import Connection, connect
     from dpsql.engines.duckdb import DuckDBEngine
     from dpsql.engines.postgresql import PostgreSQLEngine
+    from dpsql.engines.spark import SparkEngine
     from dpsql.ledger import Ledger
     from dpsql.policy.conformance import check_policy
     from dpsql.policy.load import load_policy, parse_policy
@@ -80,6 +81,7 @@ __all__ = [
     "QueryRefused",
     "Result",
     "SQLSyntaxError",
+    "SparkEngine",
     "StaleAnswerWarning",
     "UnknownName",
     "Warning",
@@ -102,6 +104,7 @@ _LATER = {
     "Policy": "dpsql.policy.model",
     "PostgreSQLEngine": "dpsql.engines.postgresql",
     "Result": "dpsql.results.result",
+    "SparkEngine": "dpsql.engines.spark",
     "check_policy": "dpsql.policy.conformance",
     "connect": "dpsql.connection.connection",
     "load_policy": "dpsql.policy.load",

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from dpsql.budget import BudgetReport, payer
 from dpsql.connection.answering import Answerer
@@ -21,7 +21,7 @@ from dpsql.connection.statements import Arguments, Statements, statement_text
 from dpsql.connection.tuning import USUAL_SHARE, TuningRequest
 from dpsql.core.plain import plain_text, type_name
 from dpsql.engines.base import Engine
-from dpsql.engines.opening import open_engine
+from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import (
     EngineError,
     Error,
@@ -43,6 +43,9 @@ from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _logger = logging.getLogger(__name__)
 
@@ -236,7 +239,7 @@ def _ignore_progress(percent: int) -> None:
 
 
 def connect(
-    database: str | Path | Engine,
+    database: str | Path | Engine | SparkSession,
     policies: str | Path | Policy = "policies.yaml",
     ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
     analyst: str = "",
@@ -247,10 +250,11 @@ def connect(
 ) -> Connection:
     """Open a connection for one analyst.
 
-    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's
-    database, or an engine the owner has filled. ``policies``: a
-    policies file. ``ledger``: the SQLite file that keeps the budget, created if missing, or the
-    ``postgresql://`` URL of one; None for a connection that can explain and do nothing else. Left
+    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's database,
+    the ``sc://`` URL of a Spark Connect server, a Spark session, or an engine the owner has filled.
+    ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if
+    missing, or the ``postgresql://`` URL of one; None for a connection that can explain and do
+    nothing else. Left
     out, it is the one that the policies file names, or ``clinic.budget.db`` beside
     ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
     ``analyst``: an account of the policy. ``session``: the name of an account of its own below the
@@ -261,6 +265,8 @@ def connect(
     ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
     """
     analyst, session = plain_text("analyst", analyst), plain_text("session", session)
+    if is_session(database):
+        database = engine_of_session(database)
     if not isinstance(database, str | Path) and not hasattr(type(database), "schema"):
         raise _wrong_type("database", "a path or an engine", database)
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):

@@ -483,6 +483,24 @@ def _exact(
     return discreetly(run)
 
 
+def exact_from_arrow(
+    connection: duckdb.DuckDBPyConnection,
+    table: object,
+    keys: Sequence[Column],
+    measures: Sequence[str],
+) -> ExactRows:
+    """Read exact rows that another engine returned as an Arrow table, keys in their types here.
+
+    A value that has no equal here is NULL: no row of theirs makes this fail.
+    """
+    columns = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name in (ROW_ID, *measures)]
+    columns += [f"TRY_CAST({quote(k.name)} AS {k.type}) AS {quote(k.name)}" for k in keys]
+    rows = connection.from_arrow(table).select(", ".join(columns)).materialize()
+    if not numpy_safe(keys):
+        return _from_arrow(rows, keys, measures)
+    return _from_numpy(rows.fetchnumpy(), [key.name for key in keys], measures)
+
+
 def open_database(path: str | Path) -> DuckDBEngine:
     """Open a DuckDB file, or files that are one table: Parquet, CSV or JSON, here or elsewhere.
 

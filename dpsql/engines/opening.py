@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from urllib.parse import unquote, urlsplit
 
 from dpsql.core.data_files import shown_name
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import open_database
+from dpsql.engines.spark_sessions import is_spark_session, is_spark_url
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DatabasePlace: TypeAlias = str | Path
 """The path of a database or of files, or the URL of a database on a server."""
 _SCHEMES = ("postgresql://", "postgres://")
 
 
-def is_postgresql(place: object) -> bool:
-    """Tell whether a place is the URL of a database on a PostgreSQL server."""
-    return isinstance(place, str) and place.lower().startswith(_SCHEMES)
+def is_server(place: object) -> bool:
+    """Tell whether a place is the URL of a database on a server: no path, and no file's address."""
+    return isinstance(place, str) and (place.lower().startswith(_SCHEMES) or is_spark_url(place))
 
 
 def open_engine(place: DatabasePlace) -> Engine:
     """Open the database at a place. Raises ``InterfaceError`` if there is none."""
-    if not is_postgresql(place):
+    if not is_server(place):
         return open_database(place)
-    from dpsql.engines.postgresql import PostgreSQLEngine
+    if str(place).lower().startswith(_SCHEMES):
+        from dpsql.engines.postgresql import PostgreSQLEngine
 
-    return PostgreSQLEngine(str(place))
+        return PostgreSQLEngine(str(place))
+    from dpsql.engines.spark import SparkEngine
+
+    return SparkEngine(str(place))
+
+
+def is_session(place: object) -> TypeGuard[SparkSession]:
+    """Tell whether a value is a session of an engine's own, in which tables are found."""
+    return is_spark_session(place)
+
+
+def engine_of_session(session: SparkSession) -> Engine:
+    """Return an engine over the tables of a session. Raises ``InterfaceError``."""
+    from dpsql.engines.spark import SparkEngine
+
+    return SparkEngine(session)
 
 
 def place_name(place: DatabasePlace) -> str:
     """Return a short name of a database: that of its file, or the one on its server."""
-    if not is_postgresql(place):
+    if not is_server(place):
         return shown_name(place)
     try:
         return unquote(urlsplit(str(place)).path.strip("/")) or "database"

@@ -16,7 +16,7 @@ from dpsql.core.schema import fold, is_numeric, is_text
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Engine
 from dpsql.engines.duckdb import DuckDBEngine, open_database
-from dpsql.engines.opening import DatabasePlace, is_postgresql
+from dpsql.engines.opening import DatabasePlace, is_server
 from dpsql.engines.views import owned
 from dpsql.errors import EngineError, InterfaceError
 
@@ -47,7 +47,7 @@ def look(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
 
 
 def _opened(database: DatabasePlace) -> DuckDBEngine:
-    if is_postgresql(database):
+    if is_server(database):
         raise InterfaceError(
             "what the data hold is shown of files alone, not of a server's database",
             code="server_unsupported",

@@ -36,19 +36,22 @@ def broken_promises(policy: Policy, engine: Engine) -> list[Finding]:
     return [f for table in policy.tables.values() for f in _of_table(policy, table, engine)]
 
 
-def repeats(engine: Engine, table: TableName, column: str) -> bool:
+def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bool:
     """Tell whether some value stands in a column more than once. Reads the data: for its owner.
 
     Raises ``EngineError``.
     """
     dialect = dialect_named(engine.dialect)
-    name = dialect.quote(column)
-    sql = (
-        f"SELECT 1 AS {dialect.quote(ROW_ID)}, count({name}) - count(DISTINCT {name}) AS "
-        f"{dialect.quote(_FOUND)} FROM {dialect.table(engine.schema()[table.key])}"
+    name, source = dialect.quote(column), dialect.table(engine.schema()[table.key])
+    found = _count(
+        engine,
+        policy,
+        f"SELECT 1 AS one FROM {source} WHERE {name} IS NOT NULL "
+        f"GROUP BY {name} HAVING count(*) > 1",
     )
-    with engine.run() as run:
-        return int(run.exact(sql, (), [_FOUND]).measures[_FOUND][0]) > 0
+    if found is None:
+        raise EngineError()
+    return found > 0
 
 
 def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Finding]:

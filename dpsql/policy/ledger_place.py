@@ -38,7 +38,7 @@ def usual_place(policy: Policy | None, database: object) -> str:
         code="ledger_not_given",
         hint="Name it: `ledger` in connect(), --ledger or DPSQL_LEDGER for a command, or a line "
         "`ledger: budget.db` in the policies file. A database's file has one beside it; an engine "
-        "has no file, and beside an address or a server nothing is written.",
+        "or a server has no file, and beside an address nothing is written.",
     )
 
 

@@ -63,6 +63,12 @@ def test_every_example_says_how_to_run_it_and_is_run_here() -> None:
         assert f'"{name}"' in tested
 
 
+def test_one_question_is_asked_of_a_directory_of_files(tmp_path: Path) -> None:
+    output = run("engines.py", tmp_path)
+    for ward in ("eyes", "ears", "heart", "lungs", "skin"):
+        assert re.search(rf"^{ward} +[34],\d{{3}} ", output, re.MULTILINE)
+
+
 def test_the_owner_sets_up_accounts_and_notices_an_old_ledger(place: Path) -> None:
     output = run("owner_setup.py", place)
     assert "Accounts: nyc-flights, nyc-flights/ana, nyc-flights/bo" in output

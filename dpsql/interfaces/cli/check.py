@@ -60,7 +60,7 @@ def check_command(
         findings = check_policy(policy, engine.schema(), engine.definition)
         if not any(finding.level == "error" for finding in findings):
             findings += broken_promises(policy, engine)
-            findings += check_links(policy, engine.schema(), partial(repeats, engine))
+            findings += check_links(policy, engine.schema(), partial(repeats, policy, engine))
         if not engine.schema():
             findings.append(no_tables(place_name(database)))
     finally:

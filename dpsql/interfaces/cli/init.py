@@ -72,10 +72,10 @@ def init_command(
 ) -> None:
     """Draft a policies file from a database, by options and by answers to questions.
 
-    DATABASE is a DuckDB, Parquet or CSV file, or a postgresql:// URL. The names and types of its
-    tables and columns are read, and no row unless --look is given.
+    DATABASE is a DuckDB, Parquet or CSV file, or a postgresql:// or sc:// URL. The names and
+    types of its tables and columns are read, and no row unless --look is given.
     """
-    from dpsql.engines.opening import is_postgresql, place_name
+    from dpsql.engines.opening import is_server, place_name
     from dpsql.interfaces.cli import init_questions as drafting
     from dpsql.policy.draft import Draft
     from dpsql.policy.draft_text import checked
@@ -88,8 +88,8 @@ def init_command(
     refuse_kept(target, (database, ledger, options.settings_file()))
     asking = sys.stdin.isatty() if ask is None else ask
     with new_file(target, force) as write:
-        name = place_name(database) if is_postgresql(database) else table_name_for(database)
-        bare = Draft(name, guesses=not asking)
+        named = place_name(database) if is_server(database) else table_name_for(database)
+        bare = Draft(named, guesses=not asking)
         draft, schema = drafting.with_schema(bare, database)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)

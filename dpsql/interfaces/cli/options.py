@@ -116,7 +116,8 @@ def _database(required: bool) -> Decorator:
         path=True,
         type=DatabasePath(),
         help="A DuckDB database, or Parquet, CSV or JSON files: one, a directory, a pattern, an "
-        "address such as s3://bucket/visits.parquet; or a postgresql:// URL. Never written to.",
+        "address such as s3://bucket/visits.parquet; or a postgresql:// or sc:// URL. Never "
+        "written to.",
     )
 
 

@@ -63,6 +63,13 @@ class Dialect(ABC):
         """Write exactly this finite value as a literal of 64-bit floating point."""
 
     @abstractmethod
+    def integer(self, value: int) -> str:
+        """Write an integer of up to 64 bits as a literal that makes what it is combined with fit.
+
+        A product of two integers of 32 bits, as an engine may count rows in, need not.
+        """
+
+    @abstractmethod
     def wide_literal(self, value: int) -> str:
         """Write an integer, also beyond 64 bits, as a literal of the wide integer type."""
 

@@ -52,6 +52,10 @@ class DuckDBDialect(Dialect):
         text = repr(float(value))
         return text if "e" in text else f"{text}e0"
 
+    def integer(self, value: int) -> str:
+        """Write its digits: what is combined with it has 64 bits."""
+        return str(value)
+
     def wide_literal(self, value: int) -> str:
         """Write a cast of text, as a longer number would be a DOUBLE."""
         return self.cast(self.literal(value), self.integer_type(wide=True))

@@ -63,6 +63,10 @@ class PostgreSQLDialect(Dialect):
         """Write a cast of the digits of Python's repr: numbers alone are decimals."""
         return double_sql(value)
 
+    def integer(self, value: int) -> str:
+        """Write its digits: what is combined with it has 64 bits, as row numbers have."""
+        return str(value)
+
     def wide_literal(self, value: int) -> str:
         """Write a NUMERIC, which may have as many digits as it likes."""
         return f"CAST({literal(value)} AS NUMERIC)"

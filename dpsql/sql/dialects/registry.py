@@ -8,8 +8,11 @@ from typing import Final
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.postgresql import POSTGRESQL
+from dpsql.sql.dialects.spark import SPARK
 
-DIALECTS: Final[Mapping[str, Dialect]] = {dialect.name: dialect for dialect in (DUCKDB, POSTGRESQL)}
+DIALECTS: Final[Mapping[str, Dialect]] = {
+    dialect.name: dialect for dialect in (DUCKDB, POSTGRESQL, SPARK)
+}
 """All dialects that generated SQL can be written in, by name."""
 TWIN: Final[Dialect] = DUCKDB
 """The dialect of an engine's twin, an empty DuckDB, on which all SQL is bound and examined."""

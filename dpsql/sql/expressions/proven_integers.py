@@ -130,7 +130,7 @@ class Ranged:
     def _constant(self, value: int) -> str:
         """Write a literal of the type of what it stands beside; wide if it has to be."""
         wide = abs(value) >= 2**63
-        text = self.dialect.wide_literal(value) if wide else str(value)
+        text = self.dialect.wide_literal(value) if wide else self.dialect.integer(value)
         return Ranged(text, value, value, wide, dialect=self.dialect).sql
 
     # -- limits -------------------------------------------------------------------------------

@@ -154,9 +154,8 @@ class _Shared:
         """Write 1 for a value that lies outside its bounds, NULL within."""
         assert measure.lattice is not None
         assert measure.argument is not None
-        double = self.dialect.try_cast(
-            name, "DOUBLE", self.dialect.type_of(measure.argument, self.rows.table)
-        )
+        source = self.dialect.type_of(measure.argument, self.rows.table)
+        double = self.dialect.try_cast(name, "DOUBLE", source)
         low, high = (self.dialect.double(n) for n in (measure.lattice.lower, measure.lattice.upper))
         outside = f"{double} < {low} OR {double} > {high}"
         if numbers_of(measure.argument, self.rows.table) is Numbers.ANY:

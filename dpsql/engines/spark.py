@@ -1,0 +1,399 @@
+"""Spark 4: tables of a catalog, read by generated SQL in sessions of dpsql's own.
+
+A session of the owner's is never used itself: each question gets a new one, with settings that are
+read back. In it there is a view of each table that is asked for, with the columns and types of the
+schema, and nothing else that generated SQL could mean. Statements are bound and examined on the
+twin, an empty DuckDB, as for every engine: no text of Spark's reaches anybody.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.table_name import TableName
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
+from dpsql.engines.deadline import Deadline
+from dpsql.engines.evidence import evidence_for
+from dpsql.engines.spark_results import integers_of, sound, spark_rows
+from dpsql.engines.spark_schema import catalog_tables, read_as
+from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside
+from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
+from dpsql.engines.twin import Twin
+from dpsql.errors import EngineError, InterfaceError, ParameterError, QueryRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_T = TypeVar("_T")
+_DIALECT: Final = "spark"
+Snapshot = Literal["copy", "fixed"]
+_SNAPSHOTS: Final = ("copy", "fixed")
+
+
+class SparkEngine:
+    """An owner-side handle on tables of a Spark catalog.
+
+    ``session``: a ``SparkSession``, or the URL of a Spark Connect server, ``sc://host:port``. Its
+    current database has the tables without a schema; ``schemas`` are further ones to be listed.
+    ``snapshot`` says what keeps a table as it is while a statement reads it twice: ``copy`` has the
+    columns it needs stored by the executors first, ``fixed`` is the owner's word that the data do
+    not change while questions run. Raises ``InterfaceError`` if this is no Spark 4, or a setting
+    that results depend on cannot be set.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession | str,
+        *,
+        schemas: Sequence[str] = (),
+        snapshot: Snapshot = "copy",
+    ) -> None:
+        if snapshot not in _SNAPSHOTS:
+            raise ParameterError(
+                f"snapshot is {' or '.join(_SNAPSHOTS)}", code="bad_parameter", hint="Leave it out."
+            )
+        self._given, self._session = opened(session)
+        self._owns = isinstance(session, str)
+        self._schemas = tuple(schemas)
+        self._snapshot: Snapshot = snapshot
+        self._schema: Schema | None = None
+        self._twin: Twin | None = None
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return "<dpsql.SparkEngine>"
+
+    # -- engine protocol ----------------------------------------------------------------------
+
+    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
+        """Check that tables are readable. Sessions are dpsql's own: there is nothing to give up.
+
+        ``memory`` limits what runs in this process; what Spark may take is its own settings.
+        """
+        evidence_for(duckdb.__version__)
+        schema = self.schema()
+        found = [table for table in map(schema.get, tables) if table is not None]
+        for table in found:
+            if table.unreadable is None:
+                self._prove(table)
+
+    def _prove(self, table: Table) -> None:
+        try:
+            quietly(lambda: self._session.sql(f"{read_as(table)} LIMIT 1").toArrow())
+            return
+        except EngineError:
+            pass
+        raise InterfaceError(
+            f"the table {table.name} cannot be read",
+            code="table_unreadable",
+            hint="Grant SELECT on it to the user of the session, and look at its files.",
+        )
+
+    def schema(self) -> Schema:
+        with self._lock:
+            if self._schema is None:
+                self._schema = schema_of(*quietly(lambda: self._tables()))
+            return self._schema
+
+    def _tables(self) -> list[Table]:
+        return list(catalog_tables(self._session, self._schemas))
+
+    def definition(self, table: TableName) -> Definition:
+        return Definition(self.schema()[table.key].unreadable)
+
+    def bind(self, sql: str) -> tuple[Column, ...]:
+        return self._empty_twin().bind(sql)
+
+    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+        return self._empty_twin().examine(source, expressions)
+
+    def rehearse(self, sql: str) -> None:
+        """Have Spark analyse the statement over views of the tables, without reading them."""
+        try:
+            with self.run() as run, run.scratch() as place:
+                place.analyse(sql)
+            return
+        except EngineError:
+            pass
+        raise QueryRefused(
+            "the query does not fit its tables: Spark does not take what it becomes there",
+            code="does_not_bind",
+            hint="Give values that stand for each other, in UNION or CASE, one type by a cast; "
+            "nest expressions less deeply.",
+        )
+
+    def _empty_twin(self) -> Twin:
+        with self._lock:
+            if self._twin is None:
+                self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
+            return self._twin
+
+    @property
+    def catalog(self) -> str:
+        """The name of Spark's current catalog."""
+        return str(quietly(lambda: self._session.catalog.currentCatalog()))
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    @property
+    def written(self) -> str | None:
+        """Not known: catalogs do not say when data were last written."""
+        return None
+
+    def run(self, seconds: float | None = None) -> SparkRun:
+        return SparkRun(self._session, self.schema(), self._snapshot, seconds)
+
+    def close(self) -> None:
+        """Forget the session; one that was opened from a URL is ended."""
+        if self._twin is not None:
+            self._twin.close()
+        for session in (self._session, *([self._given] if self._owns else [])):
+            with suppress(Exception):
+                closed(session)
+
+
+class SparkRun:
+    """The statements of one question, in sessions of their own: what is interrupted is these."""
+
+    def __init__(
+        self, session: SparkSession, schema: Schema, snapshot: Snapshot, seconds: float | None
+    ) -> None:
+        self._parent = session
+        self._tables = {view_of(t.name): t for t in schema.values() if t.unreadable is None}
+        self._schema = schema
+        self._snapshot: Snapshot = snapshot
+        self._sessions: list[SparkSession] = []
+        stop = _Stop(self._sessions)
+        self._stop = stop
+        self._deadline = None if seconds is None else Deadline(seconds, stop)
+
+    @property
+    def expired(self) -> bool:
+        return self._deadline is not None and self._deadline.expired
+
+    def __enter__(self) -> SparkRun:
+        if self._deadline is not None:
+            self._deadline.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._deadline is not None:
+            self._deadline.__exit__()
+        for session in self._sessions:
+            with suppress(Exception):
+                closed(session)
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    def interrupt(self) -> None:
+        self._stop()
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        with self._place() as place:
+            return place.exact(sql, keys, measures)
+
+    def pairs(self, sql: str) -> ArrowStream:
+        with self._place() as place:
+            return place.pairs(sql)
+
+    def stream(self, table: str) -> ArrowStream:
+        view = view_of(self._schema[table].name)
+        columns = ", ".join(spark_quote(column.name) for column in self._schema[table].columns)
+        with self._place() as place:
+            return place.pairs(f"SELECT {columns} FROM {spark_quote(view)}")
+
+    def scratch(self) -> SparkScratch:
+        return self._place()
+
+    def _place(self) -> SparkScratch:
+        """Make a session with its settings, and no views yet."""
+        session = quietly(lambda: session_beside(self._parent))
+        self._sessions.append(session)
+        return SparkScratch(session, self._tables, self._snapshot, self._stop)
+
+
+class _Stop:
+    """Interrupts all that a run executes; knows nothing of the run itself."""
+
+    def __init__(self, sessions: list[SparkSession]) -> None:
+        self._sessions = sessions
+        self.called = False
+
+    def __call__(self) -> None:
+        self.called = True
+        for session in tuple(self._sessions):
+            with suppress(Exception):
+                session.interruptAll()
+
+
+class SparkScratch:
+    """Views of one session over rows that the executors hold, in memory or on their disks.
+
+    Rows that are stored are computed once: their plan is forgotten, so a lost executor makes the
+    question fail, and never has them computed again, of other data or with other row numbers.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        tables: dict[str, Table],
+        snapshot: Snapshot,
+        stop: _Stop,
+    ) -> None:
+        self._session = session
+        self._tables = tables
+        self._snapshot: Snapshot = snapshot
+        self._stop = stop
+        self._stored: dict[str, DataFrame] = {}
+
+    def __enter__(self) -> SparkScratch:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for frame in self._stored.values():
+            _forget(frame)
+        self._stored.clear()
+
+    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
+        def run() -> int:
+            with self._reading(sql, parameters) as frame:
+                stored = frame.localCheckpoint(eager=True)
+            self._stored[name] = stored
+            stored.createOrReplaceTempView(spark_quote(name))
+            return int(stored.count())
+
+        return self._quietly(run)
+
+    def drop(self, name: str) -> None:
+        def run() -> None:
+            self._session.catalog.dropTempView(name)
+            _forget(self._stored.pop(name))
+
+        self._quietly(run)
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return self._exact(sql, keys, measures)
+
+    def pairs(self, sql: str) -> ArrowStream:
+        def run() -> ArrowStream:
+            with self._reading(sql, ()) as frame:
+                table: ArrowStream = sound(frame).toArrow()
+                return table
+
+        return self._quietly(run)
+
+    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+        def run() -> list[NDArray[np.int64]]:
+            with self._reading(sql, parameters) as frame:
+                return integers_of(frame.toArrow())
+
+        return self._quietly(run)
+
+    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        return self._exact(sql, keys, (), row_ids.tolist())
+
+    def _exact(
+        self,
+        sql: str,
+        keys: Sequence[Column],
+        measures: Sequence[str],
+        *parameters: list[int],
+    ) -> ExactRows:
+        def run() -> ExactRows:
+            with self._reading(sql, parameters) as frame:
+                return spark_rows(sound(frame).toArrow(), keys, measures)
+
+        return self._quietly(run)
+
+    # -- statements ---------------------------------------------------------------------------
+
+    def analyse(self, sql: str) -> None:
+        """Have a statement analysed, for none of its rows. Raises ``EngineError``."""
+
+        def run() -> None:
+            for view, table in self._tables.items():
+                if spark_quote(view) in sql:
+                    rows = self._session.sql(read_as(table))
+                    rows.createOrReplaceTempView(spark_quote(view))
+            _ = self._session.sql(sql).schema  # asked for, as some sessions analyse no earlier
+
+        self._quietly(run)
+
+    def _quietly(self, run: Callable[[], _T]) -> _T:
+        return quietly(run, self._stop)
+
+    @contextmanager
+    def _reading(self, sql: str, parameters: Sequence[int | list[int]]) -> Iterator[DataFrame]:
+        """Make the frame of a statement, over views of the tables that it names."""
+        copies = [self._show(view, sql) for view in self._tables if spark_quote(view) in sql]
+        numbers = [value for value in parameters if isinstance(value, int)]
+        for value in parameters:
+            if not isinstance(value, int):
+                self._give(value)
+        try:
+            yield self._session.sql(sql, args=numbers) if numbers else self._session.sql(sql)
+        finally:
+            for copy in copies:
+                if copy is not None:
+                    _forget(copy)
+
+    def _show(self, view: str, sql: str) -> DataFrame | None:
+        """Make the view of a table for one statement; returns the copy that it reads, if any.
+
+        A statement may read a table twice if it names it twice, or if it has a WITH, whose members
+        Spark computes as often as they are read. Both times must be of the same rows: what a unit
+        weighs follows from all of them.
+        """
+        table = self._tables[view]
+        once = sql.count(spark_quote(view)) == 1 and not sql.startswith("WITH ")
+        if self._snapshot == "fixed" or once:
+            self._session.sql(read_as(table)).createOrReplaceTempView(spark_quote(view))
+            return None
+        needed = [column for column in table.columns if spark_quote(column.name) in sql]
+        rows = self._session.sql(read_as(table, needed))
+        copy = rows.localCheckpoint(eager=True)
+        copy.createOrReplaceTempView(spark_quote(view))
+        return copy
+
+    def _give(self, values: list[int]) -> None:
+        """Make the view of what a statement is given."""
+        import pyarrow as pa
+
+        ids = pa.table({"id": pa.array(values, type=pa.int64())})
+        self._session.createDataFrame(ids).createOrReplaceTempView(spark_quote(SPARK_GIVEN))
+
+
+def _forget(frame: DataFrame) -> None:
+    """Drop what the executors hold of stored rows.
+
+    Elsewhere than in the process of Spark's driver the server does so, once the frame is gone.
+    """
+    plan = getattr(frame, "_jdf", None)
+    if plan is not None:
+        with suppress(Exception):
+            plan.queryExecution().logical().rdd().unpersist(False)
+
+
+def quietly(run: Callable[[], _T], stop: Any = None) -> _T:
+    """Run something; replace its errors by one with a fixed text, as Spark's quote rows."""
+    try:
+        with DISCREET:
+            return run()
+    except InterfaceError:
+        raise
+    except Exception:  # noqa: BLE001 - of Spark, of the bridge to it, of the network
+        code = "interrupted" if stop is not None and stop.called else "engine_failed"
+    # Raised outside the handler, so that not even its context quotes a row.
+    raise EngineError(code=code)

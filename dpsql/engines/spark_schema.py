@@ -1,0 +1,118 @@
+"""Tables of a Spark catalog as a schema, and the statements that read them in its types.
+
+What is read has one type for each kind of values: integers of 32 and 64 bits, DOUBLE, DECIMAL,
+texts compared by their bytes, dates, timestamps in UTC. Columns of other types are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from dpsql.core.schema import Column, LeftOut, Remark, Table
+from dpsql.core.table_name import MAIN, TableName
+from dpsql.engines.spark_text import spark_quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_VIEW: Final = Remark(
+    "is a view, and Spark does not tell whether what it computes can fail on a row, or is the same "
+    "every time",
+    "List the tables that it reads, or store its rows as a table.",
+)
+_UNREADABLE: Final = Remark(
+    "has a definition that Spark cannot read",
+    "Look at its files, and at what the user of the session may read.",
+)
+_TYPES: Final = {
+    "ByteType": ("INTEGER", "INT"),
+    "ShortType": ("INTEGER", "INT"),
+    "IntegerType": ("INTEGER", "INT"),
+    "LongType": ("BIGINT", "BIGINT"),
+    "FloatType": ("DOUBLE", "DOUBLE"),
+    "DoubleType": ("DOUBLE", "DOUBLE"),
+    "BooleanType": ("BOOLEAN", "BOOLEAN"),
+    "DateType": ("DATE", "DATE"),
+    "TimestampType": ("TIMESTAMP", "TIMESTAMP_NTZ"),
+    "TimestampNTZType": ("TIMESTAMP", "TIMESTAMP_NTZ"),
+}
+_BYTES: Final = "UTF8_BINARY"
+_CHARS: Final = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own note on columns of CHAR and VARCHAR
+_VIEWS: Final = ("VIEW", "TEMPORARY")
+
+
+def catalog_tables(session: SparkSession, schemas: Sequence[str]) -> Iterator[Table]:
+    """Yield the tables of the current database, and those of further ones, as ``schema.table``."""
+    current = session.catalog.currentDatabase()
+    for database in dict.fromkeys((current, *schemas)):
+        for listed in session.catalog.listTables(spark_quote(database)):
+            if listed.isTemporary:
+                continue
+            schema = MAIN if database == current else database
+            name = TableName(listed.name, schema)
+            if listed.tableType in _VIEWS:
+                yield Table(name, (), is_view=True, unreadable=_VIEW)
+            else:
+                yield _table(session, name)
+
+
+def _table(session: SparkSession, name: TableName) -> Table:
+    try:
+        fields = session.table(_written(name)).schema.fields
+    except Exception:  # noqa: BLE001 - whatever a format's own code raises
+        return Table(name, (), unreadable=_UNREADABLE)
+    names = [field.name.lower() for field in fields]
+    columns, left_out = [], []
+    for field in fields:
+        type_, reason = _type(field)
+        if names.count(field.name.lower()) > 1:
+            type_, reason = None, "another column has the same name in other letters"
+        if type_ is None:
+            left_out.append(LeftOut(field.name, reason))
+        else:
+            columns.append(Column(field.name, type_))
+    return Table(name, tuple(columns), left_out=tuple(left_out))
+
+
+def _type(field: Any) -> tuple[str | None, str]:
+    """Return the type of a column in the schema, or why it has none."""
+    kind = type(field.dataType).__name__
+    if kind == "DecimalType":
+        return f"DECIMAL({field.dataType.precision},{field.dataType.scale})", ""
+    if kind == "StringType":
+        if getattr(field.dataType, "collation", _BYTES) != _BYTES:
+            return None, "its collation makes different texts equal: cast it to STRING"
+        if str((field.metadata or {}).get(_CHARS, "")).startswith("char"):
+            return None, "is a CHAR, which is padded with blanks: make it a STRING"
+        return "VARCHAR", ""
+    if kind in _TYPES:
+        return _TYPES[kind][0], ""
+    return None, f"has the type {field.dataType.simpleString()}, which cannot be read here"
+
+
+def read_as(table: Table, columns: Sequence[Column] | None = None) -> str:
+    """Write the statement that reads a table, or some of its columns, in the types of the schema.
+
+    No row makes it fail: each cast has room for all values of the column.
+    """
+    listed = ", ".join(
+        f"CAST({spark_quote(c.name)} AS {_spelled(c.type)}) AS {spark_quote(c.name)}"
+        for c in (table.columns if columns is None else columns)
+    )
+    return f"SELECT {listed or '1'} FROM {_written(table.name)}"
+
+
+def _spelled(type_: str) -> str:
+    """Name a type of the schema as Spark does."""
+    named = dict(_TYPES.values())
+    return "STRING" if type_ == "VARCHAR" else named.get(type_, type_)
+
+
+def _written(name: TableName) -> str:
+    """Write a table's name in the current database, or in its own."""
+    return (
+        spark_quote(name.table)
+        if name.in_main
+        else f"{spark_quote(name.schema)}.{spark_quote(name.table)}"
+    )

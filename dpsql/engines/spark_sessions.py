@@ -1,0 +1,179 @@
+"""Spark sessions of dpsql's own: opened beside the owner's, with settings that are read back."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from dpsql.core.extras import install_hint
+from dpsql.errors import InterfaceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "false",
+        "spark.sql.crossJoin.enabled": "true",
+        "spark.sql.decimalOperations.allowPrecisionLoss": "true",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.groupByOrdinal": "true",
+        "spark.sql.orderByOrdinal": "true",
+        # With these, texts and names of questions would be patterns, or read the environment.
+        "spark.sql.parser.escapedStringLiterals": "false",
+        "spark.sql.parser.quotedRegexColumnNames": "false",
+        "spark.sql.variable.substitute": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    }
+)
+"""What results depend on. Never seen by the owner's own session."""
+_CARRIED: Final = ("spark.sql.shuffle.partitions",)
+_SCHEME: Final = "sc://"
+_MISSING: Final = "pyspark cannot be imported"
+
+
+def is_spark_session(value: object) -> bool:
+    """Tell whether a value is a session of Spark's, without importing that."""
+    module = type(value).__module__
+    return module.startswith("pyspark.sql.") and type(value).__name__ == "SparkSession"
+
+
+def is_spark_url(place: object) -> bool:
+    """Tell whether a text is the URL of a Spark Connect server."""
+    return isinstance(place, str) and place.startswith(_SCHEME)
+
+
+def opened(given: SparkSession | str) -> tuple[SparkSession, SparkSession]:
+    """Return the owner's session, or a first one on a server, and one of our own beside it.
+
+    Raises ``InterfaceError``.
+    """
+    session = _connected(given) if isinstance(given, str) else given
+    if not is_spark_session(session):
+        raise InterfaceError(
+            "this is neither a SparkSession nor the URL of a Spark Connect server",
+            code="server_unsupported",
+            hint="Give spark, or 'sc://host:15002'.",
+        )
+    if not session.version.startswith("4."):
+        raise InterfaceError(
+            f"this is Spark {session.version}: dpsql knows what functions compute in Spark 4",
+            code="server_unsupported",
+            hint="Use Spark 4, or a runtime of Databricks with it.",
+        )
+    keep_logs_discreet()
+    return session, prepared(session)
+
+
+def _connected(url: str) -> SparkSession:
+    if not is_spark_url(url):
+        raise InterfaceError(
+            "the address of a Spark Connect server begins with sc://",
+            code="server_unsupported",
+            hint="Write sc://host:15002.",
+        )
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise InterfaceError(
+            _MISSING, code="server_unsupported", hint=install_hint("spark")
+        ) from None
+    failed = False
+    try:
+        session = SparkSession.builder.remote(url).create()
+        session.version  # noqa: B018 - asks the server
+    except Exception:  # noqa: BLE001 - of the network, of the server; it may quote the token
+        failed = True
+    if failed:
+        raise InterfaceError(
+            "there is no Spark Connect server at this address, or it does not let this user in",
+            code="server_unreachable",
+            hint="Look whether it runs, and at the token in the URL.",
+        )
+    return session
+
+
+def session_beside(parent: SparkSession) -> SparkSession:
+    """Open a session beside one of ours, with all its settings and in its database."""
+    if hasattr(parent, "cloneSession"):  # on a server: one question instead of many
+        session: SparkSession = parent.cloneSession()
+        return session
+    session = _new(parent)
+    for name, value in SPARK_SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _new(parent: SparkSession) -> SparkSession:
+    session = parent.newSession()
+    session.catalog.setCurrentCatalog(parent.catalog.currentCatalog())
+    session.catalog.setCurrentDatabase(parent.catalog.currentDatabase())
+    for name in _CARRIED:
+        session.conf.set(name, str(parent.conf.get(name)))
+    return session
+
+
+def prepared(parent: SparkSession) -> SparkSession:
+    """Open a session beside the owner's, in its database, and set what results depend on.
+
+    Raises ``InterfaceError`` where that cannot be set.
+    """
+    session = _new(parent)
+    refused = [name for name, value in SPARK_SETTINGS.items() if not _set(session, name, value)]
+    if refused:
+        raise InterfaceError(
+            f"the setting {refused[0]} cannot be {SPARK_SETTINGS[refused[0]]} in this Spark",
+            code="server_unsupported",
+            hint="Results depend on it. Let sessions set it, or use another cluster.",
+        )
+    return session
+
+
+def _set(session: SparkSession, name: str, value: str) -> bool:
+    try:
+        session.conf.set(name, value)
+        return str(session.conf.get(name)) == value
+    except Exception:  # noqa: BLE001 - a setting that this Spark has not, or does not let us set
+        return False
+
+
+class _Discreet(logging.Filter):
+    """Keeps what happens inside ``with`` out of the logs of pyspark, which quote plans and rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._here = threading.local()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record of this thread is to be written."""
+        return not getattr(self._here, "depth", 0)
+
+    def __enter__(self) -> None:
+        self._here.depth = getattr(self._here, "depth", 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        self._here.depth -= 1
+
+
+DISCREET: Final = _Discreet()
+"""A context in which pyspark writes no errors of this thread into logs."""
+_LOGGER: Final = "SQLQueryContextLogger"
+
+
+def keep_logs_discreet() -> None:
+    """Have pyspark's own log of errors ask :data:`DISCREET` first."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger(_LOGGER).addFilter(DISCREET)
+
+
+def closed(session: SparkSession) -> None:
+    """End a session of ours on a server; one in this process goes with its last reference."""
+    if not hasattr(session, "_jsparkSession"):
+        session.stop()

@@ -1,0 +1,109 @@
+"""Spark as an engine world: a local session, each filling a database of Parquet tables."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from engine_world import EngineWorld, Filled
+from spark_sessions import started
+
+from dpsql.engines.spark import SparkEngine
+from dpsql.engines.spark_text import spark_quote
+
+_ARROW = {
+    "BOOLEAN": pa.bool_(),
+    "SMALLINT": pa.int16(),
+    "INTEGER": pa.int32(),
+    "BIGINT": pa.int64(),
+    "FLOAT": pa.float32(),
+    "DOUBLE": pa.float64(),
+    "VARCHAR": pa.string(),
+    "DATE": pa.date32(),
+    "TIMESTAMP": pa.timestamp("us"),
+}
+_NUMBERS = itertools.count()
+
+
+def arrow_of(table: Filled) -> pa.Table:
+    """The rows of a table in Arrow's types."""
+    lists = list(zip(*table.rows, strict=True)) or [() for _ in table.columns]
+    arrays = {}
+    for (name, type_), values in zip(table.columns, lists, strict=True):
+        kind = _ARROW.get(type_)
+        if kind is None:
+            digits, scale = type_.removeprefix("DECIMAL(").rstrip(")").split(",")
+            kind = pa.decimal128(int(digits), int(scale))
+        arrays[name] = pa.array(values, type=kind)
+    return pa.table(arrays)
+
+
+class SparkWorld(EngineWorld):
+    """Tables are written where the catalog keeps them, and read by an engine of their own."""
+
+    def __init__(self, session: Any = None, snapshot: Any = "copy") -> None:
+        self.session = started() if session is None else session
+        self._snapshot = snapshot
+        self._database = ""
+        self._engine: SparkEngine | None = None
+        self._filled: dict[str, Filled] = {}
+
+    @property
+    def name(self) -> str:
+        return "spark"
+
+    @property
+    def types(self) -> frozenset[str]:
+        return frozenset(
+            {"BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL(12,2)"}
+            | {"DECIMAL(38,10)", "VARCHAR", "DATE", "TIMESTAMP"}
+        )
+
+    def engine(self, tables: Mapping[str, Filled]) -> SparkEngine:
+        if self._engine is not None and self._filled == dict(tables):
+            return self._engine
+        self._clear()
+        self._database = f"world{next(_NUMBERS)}"
+        self.session.sql(f"CREATE DATABASE {self._database}")
+        for name, table in tables.items():
+            self._fill(f"{self._database}.{spark_quote(name)}", table)
+        self.session.sql(f"USE {self._database}")
+        self._filled = dict(tables)
+        self._engine = SparkEngine(self.session, snapshot=self._snapshot)
+        self._engine.lock()
+        return self._engine
+
+    def _fill(self, name: str, table: Filled) -> None:
+        frame = self.session.createDataFrame(arrow_of(table)).coalesce(1)
+        frame.write.format("parquet").saveAsTable(name)
+
+    def _clear(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+            self.session.sql("USE default")
+            self.session.sql(f"DROP DATABASE {self._database} CASCADE")
+        self._engine = None
+
+    def close(self) -> None:
+        self._clear()
+
+    @property
+    def failing(self) -> str:
+        return "SELECT 1 AS __dpsql_rid, CAST(concat('quoted-value', rand()) AS INT) AS m"
+
+    @property
+    def endless(self) -> str:
+        return (
+            "SELECT 1 AS __dpsql_rid, count(*) AS m FROM range(0, 10000000, 1, 4) a "
+            "CROSS JOIN range(10000000) b WHERE xxhash64(a.id, b.id) = 1"
+        )
+
+    @property
+    def lenient(self) -> Callable[[str, str], str | None]:
+        return lambda title, code: REFUSED.get(title)
+
+
+REFUSED: Mapping[str, str] = {}
+"""The golden cases that Spark's table refuses, and why."""

@@ -1,0 +1,326 @@
+"""Spark as an engine beyond the suite: what is refused, kept quiet, pinned; broken twins."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_sessions import require
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # of pyspark's own
+]
+require()
+
+import test_sensitivity as sensitivity  # noqa: E402
+from engine_suite import EngineSuite, one_table  # noqa: E402
+from engine_world import Filled, Groups, prepared, schema_for, statement_groups  # noqa: E402
+from spark_survey import verdicts  # noqa: E402
+from spark_world import SparkWorld  # noqa: E402
+from support import planned  # noqa: E402
+from worlds import DuckDBWorld  # noqa: E402
+
+import dpsql  # noqa: E402
+from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
+from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
+from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
+from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
+
+POLICY = """
+version: 1
+dataset: spark-tests
+defaults: {max_rows_contributed: 5}
+accounts:
+  ana: {epsilon: 200, delta: 1e-3}
+tables:
+  visits:
+    privacy_unit: {name: patient, column: u}
+    columns:
+      v: {lower: 0, upper: 10}
+"""
+VISITS = Filled(
+    (("u", "BIGINT"), ("k", "VARCHAR"), ("v", "DOUBLE"), ("at", "TIMESTAMP"), ("n", "INTEGER")),
+    [(unit, f"k{unit % 3}", float(unit % 11), None, unit % 7) for unit in range(600)],
+)
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[SparkWorld]:
+    world = SparkWorld()
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def connection(world: SparkWorld, tmp_path: Path) -> Iterator[dpsql.Connection]:
+    world.engine({"visits": VISITS})
+    policy = dpsql.parse_policy(POLICY)
+    ledger = tmp_path / "budget.db"
+    with dpsql.connect(world.session, policy, ledger=ledger, analyst="ana") as found:
+        yield found
+
+
+# -- questions -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT k, count(DISTINCT u) AS n FROM visits GROUP BY k ORDER BY k", 200),
+        ("SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY n DESC LIMIT 2", 200),
+        ("SELECT upper(k) AS k, sum(v) / count(*) AS n FROM visits WHERE n < 5 GROUP BY 1", 5),
+        ("SELECT k, median(v) AS n FROM visits GROUP BY k", 5),
+    ],
+)
+def test_questions_are_answered(sql: str, expected: float, connection: dpsql.Connection) -> None:
+    rows = connection.sql(sql, epsilon=20, max_groups_contributed=1).fetchall()
+    assert 2 <= len(rows) <= 3
+    assert all(key.lower() in ("k0", "k1", "k2") for key, _ in rows)
+    assert all(abs(value - expected) < 0.2 * expected + 1 for _, value in rows)
+
+
+def test_what_spark_computes_otherwise_is_refused_before_it_is_paid_for(
+    connection: dpsql.Connection,
+) -> None:
+    before = connection.budget()
+    for sql in (
+        "SELECT v::VARCHAR AS k, count(DISTINCT u) FROM visits GROUP BY 1",
+        "SELECT k, count(DISTINCT u) FROM visits WHERE k ILIKE 'a%' GROUP BY k",
+        "SELECT sign(v) AS k, count(DISTINCT u) FROM visits GROUP BY 1",
+    ):
+        with pytest.raises(dpsql.QueryRefused) as refused:
+            connection.sql(sql)
+        assert refused.value.code == "expression_not_allowed"
+    assert str(connection.budget()) == str(before)
+
+
+def test_a_session_has_no_ledger_of_its_own(world: SparkWorld) -> None:
+    world.engine({"visits": VISITS})
+    with pytest.raises(dpsql.InterfaceError) as missing:
+        dpsql.connect(world.session, dpsql.parse_policy(POLICY), analyst="ana")
+    assert missing.value.code == "ledger_not_given"
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def test_columns_of_other_types_are_left_out_and_views_refused(world: SparkWorld) -> None:
+    world.engine({"visits": VISITS})
+    world.session.sql(
+        "CREATE TABLE odd (u BIGINT, c CHAR(3), w VARCHAR(5), f FLOAT, b BINARY, "
+        "l ARRAY<INT>, t TIMESTAMP, s STRING COLLATE UTF8_LCASE) USING parquet"
+    )
+    world.session.sql("CREATE VIEW seen AS SELECT * FROM visits")
+    world.session.sql("CREATE TEMPORARY VIEW passing AS SELECT 1 AS u")
+    schema = dpsql.SparkEngine(world.session).schema()
+    odd = schema["odd"]
+    assert {c.name: c.type for c in odd.columns} == {
+        "u": "BIGINT",
+        "w": "VARCHAR",
+        "f": "DOUBLE",
+        "t": "TIMESTAMP",
+    }
+    assert [left.name for left in odd.left_out] == ["c", "b", "l", "s"]
+    assert schema["seen"].unreadable is not None
+    assert "passing" not in schema
+
+
+def test_settings_of_the_owners_session_stay_and_are_not_inherited(world: SparkWorld) -> None:
+    world.session.conf.set("spark.sql.ansi.enabled", "false")
+    world.session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        engine = world.engine({"visits": VISITS})
+        with engine.run() as run:
+            place = run.scratch()
+            assert {
+                name: place._session.conf.get(name) for name in SPARK_SETTINGS
+            } == SPARK_SETTINGS
+        assert world.session.conf.get("spark.sql.ansi.enabled") == "false"
+    finally:
+        world.session.conf.set("spark.sql.ansi.enabled", "true")
+        world.session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) -> None:
+    world.engine({"visits": VISITS})
+    for snapshot, files in (("copy", 0), ("fixed", 2)):
+        engine = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
+        view = spark_quote(view_of(engine.schema()["visits"].name))
+        twice = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
+        with engine.run() as run:
+            with run.scratch()._reading(twice, ()) as frame:
+                plan = frame._jdf.queryExecution().optimizedPlan().toString()
+                assert plan.count("parquet") == files, plan
+            with run.scratch()._reading(f"SELECT `u` FROM {view}", ()) as frame:
+                assert "parquet" in frame._jdf.queryExecution().optimizedPlan().toString()
+
+
+def test_stored_rows_are_given_back(world: SparkWorld) -> None:
+    engine = world.engine({"visits": VISITS})
+    stored = world.session.sparkContext._jsc.sc().getRDDStorageInfo
+    before = len(stored())
+    with engine.run() as run, run.scratch() as scratch:
+        view = spark_quote(view_of(engine.schema()["visits"].name))
+        assert scratch.store("__dpsql_t", f"SELECT * FROM {view}") == 600
+        assert len(stored()) == before + 1
+    assert len(stored()) == before
+
+
+# -- quiet -----------------------------------------------------------------------------------------
+
+
+def test_pyspark_logs_nothing_of_a_failed_question(world: SparkWorld) -> None:
+    engine = world.engine({"visits": VISITS})
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    loggers = [logging.getLogger(), logging.getLogger("SQLQueryContextLogger")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        with engine.run() as run, pytest.raises(dpsql.EngineError):
+            run.exact(world.failing, (), ["m"])
+        assert written.getvalue() == ""
+        with pytest.raises(Exception, match="quoted"):
+            world.session.sql("SELECT CAST(concat('quoted', rand()) AS INT)").collect()
+        assert "quoted" in written.getvalue()  # of the owner's own questions, as ever
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+
+
+# -- the table of calls ----------------------------------------------------------------------------
+
+
+def test_texts_of_questions_are_texts(world: SparkWorld) -> None:
+    texts = ("${spark.app.name}", "a\\nb", "\\", "'", '"', "`", "\u0000", "%", "😀", "--", "/*")
+    dialect = SparkDialect()
+    engine = world.engine({"visits": VISITS})
+    listed = ", ".join(f"{dialect.literal(text)} AS c{n}" for n, text in enumerate(texts))
+    with engine.run() as run:
+        found = run.pairs(f"SELECT {listed}")
+    assert tuple(found.to_pylist()[0].values()) == texts  # type: ignore[attr-defined]
+
+
+def test_the_table_of_calls_is_that_of_this_spark(world: SparkWorld) -> None:
+    world.engine({"visits": VISITS})
+    known = spark_evidence().verdicts
+    found = verdicts(world.engine({"visits": VISITS})._session, pairs=False)
+    assert len(found) > 100
+    worse = {
+        call: verdict
+        for call, verdict in found.items()
+        if verdict.startswith("differs") and not known.get(call, "differs").startswith("differs")
+    }
+    assert worse == {}
+    assert found.keys() <= known.keys()
+
+
+# -- broken twins ----------------------------------------------------------------------------------
+
+
+class _Narrow(SparkDialect):
+    """Sums BIGINTs."""
+
+    __slots__ = ()
+
+    def sum(self, sql: str, *, wide: bool) -> str:
+        return f"CAST(sum(CAST({sql} AS BIGINT)) AS DECIMAL(38,0))"
+
+
+class _NullIsNumber(SparkDialect):
+    """Takes Spark's own test of NaN."""
+
+    __slots__ = ()
+
+    def is_nan(self, sql: str) -> str:
+        return f"isnan({sql})"
+
+
+class _NullsFirst(SparkDialect):
+    """Sorts as Spark does by itself."""
+
+    __slots__ = ()
+
+    def ascending(self, sql: str) -> str:
+        return sql
+
+
+def _groups(world: Any, sql: str, rows: Sequence[Any], dialect: Any, **parameters: Any) -> Groups:
+    limits = {"max_groups_contributed": 100, "max_rows_contributed": 100} | parameters
+    found = planned(sql, sensitivity.SCHEMA, sensitivity.RULES, **limits)
+    block = prepared(found.plans[0], schema_for(one_table(())))
+    with world.engine(one_table(rows)).run() as run:
+        return statement_groups(run, block, dialect)
+
+
+def _row(unit: int, **others: Any) -> tuple[Any, ...]:
+    names = [name for name, _ in sensitivity.COLUMNS]
+    usual = dict(zip(names, (unit, 1, 0.0, "1", "p", 5, 4, 3.5), strict=True))
+    return tuple((usual | others).values())
+
+
+def test_a_twin_that_sums_64_bits_is_caught(world: SparkWorld) -> None:
+    rows = [_row(unit, x=1e6) for unit in range(80)]
+    sql = "SELECT a, var_pop(x) FROM r GROUP BY a"
+    assert _groups(world, sql, rows, world.dialect)
+    with pytest.raises(dpsql.EngineError):
+        _groups(world, sql, rows, _Narrow())
+
+
+def test_a_twin_to_which_null_is_a_number_is_caught(world: SparkWorld) -> None:
+    rows = [_row(1, x=None), _row(2), _row(3, x=float("nan"))]
+    sql = "SELECT a, avg(x), count(x) FROM r GROUP BY a"
+    expected = _groups(reference := DuckDBWorld(), sql, rows, reference.dialect)
+    reference.close()
+    assert _groups(world, sql, rows, world.dialect) == expected
+    assert _groups(world, sql, rows, _NullIsNumber()) != expected
+
+
+def test_a_twin_that_sorts_nulls_first_is_caught(world: SparkWorld) -> None:
+    rows = [_row(1, s=None), _row(2, s="a"), _row(3, s="b")]
+    sql = "SELECT s, count(DISTINCT u) AS n FROM r GROUP BY 1 ORDER BY n DESC LIMIT 1"
+    limits = {"k_bar": 1, "max_groups_contributed": None}
+    assert list(_groups(world, sql, rows, world.dialect, **limits)) == [("a",), ("b",)]
+    assert (None,) in _groups(world, sql, rows, _NullsFirst(), **limits)
+
+
+def test_the_hash_tells_where_a_null_stands(world: SparkWorld) -> None:
+    engine = world.engine(one_table([]))
+    dialect = SparkDialect()
+    one, other = (dialect.salted_hash(7, columns) for columns in (["NULL", "'a'"], ["'a'", "NULL"]))
+    broken, twin = "xxhash64(7L, NULL, 'a')", "xxhash64(7L, 'a', NULL)"
+    sql = f"SELECT CAST({one} = {other} AS INT) AS x, CAST({broken} = {twin} AS INT) AS y"
+    with engine.run() as run, run.scratch() as scratch:
+        assert [column.tolist() for column in scratch.integers(sql)] == [[0], [1]]
+
+
+def test_a_twin_without_guards_is_caught(world: SparkWorld) -> None:
+    rows = [_row(1), _row(2, j=2**63 - 1)]
+    sql = "SELECT j + 1 AS k, count(DISTINCT u) FROM r GROUP BY 1"
+
+    class Plain(SparkDialect):
+        __slots__ = ()
+
+        def expression(self, tree: Any, table: Any) -> str:
+            return super().expression(tree, table).replace("try_add", "").replace(", ", " + ")
+
+    assert set(_groups(world, sql, rows, world.dialect)) == {(5,), (None,)}
+    with pytest.raises(dpsql.EngineError):
+        _groups(world, sql, rows, Plain())
+
+
+def test_a_hash_that_favours_keys_is_caught(world: SparkWorld) -> None:
+    class Unsalted(SparkDialect):
+        __slots__ = ()
+
+        def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
+            return f"xxhash64({columns[-1]})"
+
+    suite = EngineSuite()
+    assert suite.fairness(world, Unsalted(), 7) < 1e-9
+    assert suite.fairness(world, world.dialect, 7) > 1e-9
