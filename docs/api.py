@@ -21,7 +21,11 @@ PAGE = Path(__file__).with_suffix(".md")
 WIDTH = 100  # of a signature that stays on one line
 
 SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Connecting", "dpsql", ("connect", "Connection", "DuckDBEngine")),
+    (
+        "Connecting",
+        "dpsql",
+        ("connect", "Connection", "DuckDBEngine", "PostgreSQLEngine", "SparkEngine"),
+    ),
     ("Answers", "dpsql", ("Result", "Cost", "Interval")),
     ("Plans and budgets", "dpsql", ("Explanation", "BudgetReport")),
     ("Tuning", "dpsql.results.tuning", ("Tuning", "TunedAggregate", "TriedSetting")),
@@ -52,6 +56,8 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 MADE_BY_DPSQL = ("Connection", "Result", "Cursor", "Ledger", "Owner")
 """Classes whose constructor is not for callers."""
+ENGINES = ("DuckDBEngine", "PostgreSQLEngine", "SparkEngine")
+"""Classes of which only what is not of the protocol is for callers."""
 INTERNAL = {"refuse_closed", "ends"}
 """Methods that one part of dpsql offers another."""
 
@@ -100,7 +106,7 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
 
     Of an engine, those that its owner calls: what :class:`Engine` asks for is for dpsql itself.
     """
-    protocol = set(dir(Engine)) - {"schema", "close"} if cls is dpsql.DuckDBEngine else set()
+    protocol = set(dir(Engine)) - {"schema", "close"} if cls.__name__ in ENGINES else set()
     seen: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("dpsql"):

@@ -84,7 +84,7 @@ class PostgreSQLEngine:
         return None  # servers do not tell
 
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
-        """Require a role that can change nothing. ``memory`` is the server's own business."""
+        """Check that the role can change nothing. ``memory`` is the server's own business."""
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
         with self._sessions.one() as session:
             check_role(session.ask)
@@ -300,7 +300,7 @@ def _setting(name: str, value: str) -> str:
 
 
 def _driver() -> Any:
-    """Return the driver, which is an extra. Raises ``InterfaceError`` without it."""
+    """Load the driver, which is an extra."""
     try:
         import adbc_driver_postgresql.dbapi as dbapi
         import pyarrow  # noqa: F401

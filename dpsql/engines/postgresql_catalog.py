@@ -136,7 +136,7 @@ _BELOW: Final = "List the tables below it instead, or store its rows as a table.
 
 
 @dataclass(frozen=True, slots=True)
-class ServerTable:
+class ServerRelation:
     """A table of the server, with what the role may do with it; ``foreign``: a part of it is."""
 
     table: Table
@@ -150,7 +150,7 @@ class ServerCatalog:
     """What was found in a database."""
 
     database: str
-    relations: Mapping[str, ServerTable]
+    relations: Mapping[str, ServerRelation]
     views: Mapping[int, str]
     comparisons: frozenset[int]
 
@@ -240,7 +240,7 @@ def check_role(ask: Ask) -> None:
             raise _may(what, hint)
 
 
-def check_writable(relations: Sequence[ServerTable]) -> None:
+def check_writable(relations: Sequence[ServerRelation]) -> None:
     """Require that the role may read these tables and change none of them."""
     for relation in relations:
         if relation.writable:
@@ -265,7 +265,7 @@ def read_catalog(ask: Ask, database: str) -> ServerCatalog:
     columns: dict[int, list[tuple[Any, ...]]] = {}
     for oid, *column in ask(_COLUMNS):
         columns.setdefault(int(oid), []).append(tuple(column))
-    relations: dict[str, ServerTable] = {}
+    relations: dict[str, ServerRelation] = {}
     for schema, name, kind, oid, secured, usable, writable, foreign in ask(_TABLES):
         reason = _unreadable(
             name, schema, kind, database, secured=secured, usable=usable, foreign=foreign
@@ -274,7 +274,7 @@ def read_catalog(ask: Ask, database: str) -> ServerCatalog:
         key = table.name.key
         if key in relations:  # told apart by the case of letters alone, which analysts cannot
             table = _refused(relations[key].table, _ALIKE)
-        relations[key] = ServerTable(table, int(oid), kind, bool(writable))
+        relations[key] = ServerRelation(table, int(oid), kind, bool(writable))
     views = {int(oid): text for oid, text in ask(_VIEWS)}
     comparisons = frozenset(int(oid) for (oid,) in ask(_COMPARISONS))
     return ServerCatalog(database, relations, views, comparisons)

@@ -64,7 +64,7 @@ def test_every_example_says_how_to_run_it_and_is_run_here() -> None:
 
 
 def test_one_question_is_asked_of_a_directory_of_files(tmp_path: Path) -> None:
-    output = run("engines.py", tmp_path)
+    output = run("three_engines.py", tmp_path)
     for ward in ("eyes", "ears", "heart", "lungs", "skin"):
         assert re.search(rf"^{ward} +[34],\d{{3}} ", output, re.MULTILINE)
 

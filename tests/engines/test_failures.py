@@ -311,7 +311,7 @@ def test_the_shell_and_the_command_line_say_what_to_do(
     opened().close()
     (tmp_path / "policies.yaml").write_text(
         "version: 1\ndataset: world\n"
-        "defaults: {epsilon: 1, delta: 1e-6, max_groups_contributed: 10}\n"
+        "defaults: {epsilon: 1, delta: 1e-6, max_groups_contributed: 10, left_out_share: 0}\n"
         "accounts: {ana: {epsilon: 1000, delta: 1e-3}}\n"
         "tables:\n  visits: {privacy_unit: {column: Uid, name: person}}\n"
     )

@@ -24,6 +24,8 @@ from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import cli
 from dpsql.policy.conformance import check_policy
 
+pytestmark = pytest.mark.slow  # they start a server
+
 pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
 
 
@@ -75,6 +77,34 @@ def test_answers_without_noise_are_those_of_duckdb(
         assert found.fetchall() == expected.fetchall()
     assert (found.columns, found.types) == (expected.columns, expected.types)
     assert found.cost.reserved == expected.cost.reserved
+    reference.close()
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.few(100)
+@pytest.mark.parametrize("share", [0.03, 0.1])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT c, count(*), sum(n), avg(x) FROM visits GROUP BY c ORDER BY c",
+        "SELECT k, count(DISTINCT uid), count(n) FROM visits GROUP BY k ORDER BY k",
+        "SELECT date_trunc('month', ts) AS m, sum(n + 1) FROM visits WHERE n > 3 GROUP BY 1 ORDER BY 1",
+        "SELECT count(*), sum(n) FROM visits",
+    ],
+)
+def test_looks_read_what_they_read_in_duckdb(
+    sql: str, share: float, connection: dpsql.Connection, tmp_path: Path
+) -> None:
+    options: dict[str, Any] = {"max_groups_contributed": 60, "max_rows_contributed": 100}
+    reference = DuckDBWorld()
+    engine = reference.engine(small_tables())
+    with dpsql.connect(engine, policy(), tmp_path / "other.db", ANALYST) as other:
+        expected, found = (
+            each.sql(sql, left_out_share=share, **options) for each in (other, connection)
+        )
+    assert found.left_out
+    assert found.left_out == expected.left_out
+    assert found.fetchall() == expected.fetchall()
     reference.close()
 
 

@@ -22,6 +22,8 @@ from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.postgresql import POSTGRESQL, PostgreSQLDialect
 
+pytestmark = pytest.mark.slow  # they start a server
+
 pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
 SUITE = EngineSuite()
 

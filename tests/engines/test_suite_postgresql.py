@@ -10,6 +10,8 @@ from engine_suite import EngineSuite
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
 
+pytestmark = pytest.mark.slow  # they start a server
+
 pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
 
 

@@ -10,6 +10,8 @@ from survey_postgresql import PLACE, Survey, forms
 
 from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, verdicts_on
 
+pytestmark = pytest.mark.slow  # they start a server
+
 
 @pytest.mark.slow
 def test_the_table_is_that_of_the_engines(postgres_server: Server) -> None:

@@ -20,7 +20,7 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.postgresql_rows import RowExpressions
-from dpsql.sql.dialects.postgresql_types import TypedSQL, double_sql
+from dpsql.sql.dialects.postgresql_types import PgValue, double_sql
 from dpsql.sql.dialects.verdicts import verdicts_on
 
 _WIDEST: Final = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
@@ -95,7 +95,7 @@ class PostgreSQLDialect(Dialect):
             source = "DECIMAL(38,0)"
         if source == type_ and not is_decimal(type_):
             return sql
-        found = pg.cast(TypedSQL(sql, source), type_)
+        found = pg.cast(PgValue(sql, source), type_)
         if found is None:
             raise QueryRefused(
                 f"values of type {base_type(source)} cannot be read as {base_type(type_)} in "

@@ -20,7 +20,7 @@ from dpsql.core.schema import Table, base_type
 from dpsql.engines.postgresql_reading import within_years
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
-from dpsql.sql.dialects.postgresql_types import TypedSQL, once
+from dpsql.sql.dialects.postgresql_types import PgValue, once
 from dpsql.sql.dialects.verdicts import Verdicts
 from dpsql.sql.syntax.text import to_sql
 
@@ -77,20 +77,20 @@ class RowExpressions:
         self._verdicts = verdicts
         self.calls: list[tuple[str, bool]] = []
 
-    def value(self, node: exp.Expr) -> TypedSQL:
+    def value(self, node: exp.Expr) -> PgValue:
         """Write an expression, with the type that it has."""
         written = _RULES.get(type(node))
         if written is None:
             raise _refused(_called(node), "it has no equal there that never fails")
         return written(self, node)
 
-    def settled(self, node: exp.Expr) -> TypedSQL:
+    def settled(self, node: exp.Expr) -> PgValue:
         """Write an expression that stands for itself, so that the type of a constant is settled."""
         found = self.value(node)
         return replace(found, constant=None)
 
     def called(self, name: str, *types: str, plain: bool = False) -> None:
-        """Require an operation on types, or refuse it where its verdict says so."""
+        """Record that an operation on types is needed, or refuse it."""
         call = f"{name}({', '.join(map(_family, types))})"
         self.calls.append((call, plain))
         if self._verdicts is not None:
@@ -100,28 +100,28 @@ class RowExpressions:
 
     # -- leaves -------------------------------------------------------------------------------
 
-    def column(self, node: exp.Expr) -> TypedSQL:
+    def column(self, node: exp.Expr) -> PgValue:
         found = self._table.column(node.name)
         if found is None or pg.sql_type(found.type) is None:
             type_ = "" if found is None else f" of type {base_type(found.type)}"
             raise _refused(f"a value{type_}", "nothing is computed of these there")
-        return TypedSQL(quote(found.name), found.type)
+        return PgValue(quote(found.name), found.type)
 
-    def literal(self, node: exp.Expr) -> TypedSQL:
+    def literal(self, node: exp.Expr) -> PgValue:
         text = node.name
         if node.is_string:
             if "\0" in text:
                 raise _refused("a text with a zero byte", "no text has one")
-            return TypedSQL(pg.text_literal(text), "VARCHAR", text)
+            return PgValue(pg.text_literal(text), "VARCHAR", text)
         return _number(text)
 
-    def boolean(self, node: exp.Expr) -> TypedSQL:
-        return TypedSQL("TRUE" if node.this else "FALSE", "BOOLEAN")
+    def boolean(self, node: exp.Expr) -> PgValue:
+        return PgValue("TRUE" if node.this else "FALSE", "BOOLEAN")
 
-    def null(self, node: exp.Expr) -> TypedSQL:
-        return TypedSQL("NULL", pg.UNTYPED)
+    def null(self, node: exp.Expr) -> PgValue:
+        return PgValue("NULL", pg.UNTYPED)
 
-    def paren(self, node: exp.Expr) -> TypedSQL:
+    def paren(self, node: exp.Expr) -> PgValue:
         return self.value(node.this)
 
     # -- logic --------------------------------------------------------------------------------
@@ -133,59 +133,57 @@ class RowExpressions:
             raise _refused(f"{found.kind} as a condition", "a condition is TRUE or FALSE there")
         return "CAST(NULL AS BOOLEAN)" if found.kind == pg.UNTYPED else found.sql
 
-    def connective(self, node: exp.Expr) -> TypedSQL:
+    def connective(self, node: exp.Expr) -> PgValue:
         word = "AND" if isinstance(node, exp.And) else "OR"
         self.called(word.lower(), plain=True)
-        return TypedSQL(
-            f"({self.truth(node.this)} {word} {self.truth(node.expression)})", "BOOLEAN"
-        )
+        return PgValue(f"({self.truth(node.this)} {word} {self.truth(node.expression)})", "BOOLEAN")
 
-    def negation(self, node: exp.Expr) -> TypedSQL:
+    def negation(self, node: exp.Expr) -> PgValue:
         self.called("not", plain=True)
-        return TypedSQL(f"(NOT {self.truth(node.this)})", "BOOLEAN")
+        return PgValue(f"(NOT {self.truth(node.this)})", "BOOLEAN")
 
-    def is_(self, node: exp.Expr) -> TypedSQL:
+    def is_(self, node: exp.Expr) -> PgValue:
         if isinstance(node.expression, exp.Null):
             self.called("is null", plain=True)
-            return TypedSQL(f"({self.value(node.this).sql} IS NULL)", "BOOLEAN")
+            return PgValue(f"({self.value(node.this).sql} IS NULL)", "BOOLEAN")
         self.called("is", "BOOLEAN", plain=True)
         word = "TRUE" if node.expression.this else "FALSE"
-        return TypedSQL(f"({self.truth(node.this)} IS {word})", "BOOLEAN")
+        return PgValue(f"({self.truth(node.this)} IS {word})", "BOOLEAN")
 
-    def comparison(self, node: exp.Expr) -> TypedSQL:
+    def comparison(self, node: exp.Expr) -> PgValue:
         return self._compared(_COMPARISONS[type(node)], self.value(node.this), node.expression)
 
-    def _compared(self, sign: str, left: TypedSQL, other: exp.Expr) -> TypedSQL:
+    def _compared(self, sign: str, left: PgValue, other: exp.Expr) -> PgValue:
         one, two = self._alike(sign, [left, self.value(other)])
         self.called(sign, one.type, one.type, plain=True)
-        return TypedSQL(f"({one.sql} {sign} {two.sql})", "BOOLEAN")
+        return PgValue(f"({one.sql} {sign} {two.sql})", "BOOLEAN")
 
-    def null_safe(self, node: exp.Expr) -> TypedSQL:
+    def null_safe(self, node: exp.Expr) -> PgValue:
         one, two = self._alike("=", [self.value(node.this), self.value(node.expression)])
         self.called("=", one.type, one.type, plain=True)
         word = "IS DISTINCT FROM" if isinstance(node, exp.NullSafeNEQ) else "IS NOT DISTINCT FROM"
-        return TypedSQL(f"({one.sql} {word} {two.sql})", "BOOLEAN")
+        return PgValue(f"({one.sql} {word} {two.sql})", "BOOLEAN")
 
-    def between(self, node: exp.Expr) -> TypedSQL:
+    def between(self, node: exp.Expr) -> PgValue:
         low, high = node.args["low"], node.args["high"]
         value, least, most = self._alike(">=", [self.value(n) for n in (node.this, low, high)])
         self.called(">=", value.type, value.type, plain=True)
         self.called("<=", value.type, value.type, plain=True)
-        return TypedSQL(f"({value.sql} BETWEEN {least.sql} AND {most.sql})", "BOOLEAN")
+        return PgValue(f"({value.sql} BETWEEN {least.sql} AND {most.sql})", "BOOLEAN")
 
-    def among(self, node: exp.Expr) -> TypedSQL:
+    def among(self, node: exp.Expr) -> PgValue:
         found = [self.value(n) for n in (node.this, *node.expressions)]
         value, *items = self._alike("=", found)
         self.called("=", value.type, value.type, plain=True)
-        return TypedSQL(f"({value.sql} IN ({', '.join(item.sql for item in items)}))", "BOOLEAN")
+        return PgValue(f"({value.sql} IN ({', '.join(item.sql for item in items)}))", "BOOLEAN")
 
     # -- choices ------------------------------------------------------------------------------
 
-    def case(self, node: exp.Expr) -> TypedSQL:
+    def case(self, node: exp.Expr) -> PgValue:
         branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
         return self._cases(node.this, branches, node.args.get("default"))
 
-    def if_(self, node: exp.Expr) -> TypedSQL:
+    def if_(self, node: exp.Expr) -> PgValue:
         return self._cases(None, [(node.this, node.args["true"])], node.args.get("false"))
 
     def _cases(
@@ -193,7 +191,7 @@ class RowExpressions:
         subject: exp.Expr | None,
         branches: Sequence[tuple[exp.Expr, exp.Expr]],
         default: exp.Expr | None,
-    ) -> TypedSQL:
+    ) -> PgValue:
         tests = [
             self.truth(test)
             if subject is None
@@ -207,28 +205,28 @@ class RowExpressions:
             f"WHEN {test} THEN {value.sql}" for test, value in zip(tests, values, strict=False)
         )
         end = "" if default is None else f" ELSE {values[-1].sql}"
-        return TypedSQL(f"(CASE {whens}{end} END)", values[0].type)
+        return PgValue(f"(CASE {whens}{end} END)", values[0].type)
 
-    def coalesce(self, node: exp.Expr) -> TypedSQL:
+    def coalesce(self, node: exp.Expr) -> PgValue:
         values = self._alike("coalesce", [self.value(n) for n in (node.this, *node.expressions)])
         self.called("coalesce", values[0].type, plain=True)
-        return TypedSQL(f"coalesce({', '.join(v.sql for v in values)})", values[0].type)
+        return PgValue(f"coalesce({', '.join(v.sql for v in values)})", values[0].type)
 
-    def nullif(self, node: exp.Expr) -> TypedSQL:
+    def nullif(self, node: exp.Expr) -> PgValue:
         first = self.settled(node.this)
         one, two = self._alike("nullif", [self.value(node.this), self.value(node.expression)])
         if one.type != first.type:
             raise _refused(f"nullif({first.kind}, {two.kind})", "the two are of different types")
         self.called("nullif", one.type, plain=True)
-        return TypedSQL(f"NULLIF({one.sql}, {two.sql})", one.type)
+        return PgValue(f"NULLIF({one.sql}, {two.sql})", one.type)
 
-    def extreme(self, node: exp.Expr) -> TypedSQL:
+    def extreme(self, node: exp.Expr) -> PgValue:
         word = "least" if isinstance(node, exp.Least) else "greatest"
         values = self._alike(word, [self.value(n) for n in (node.this, *node.expressions)])
         self.called(word, values[0].type, plain=True)
-        return TypedSQL(f"{word}({', '.join(v.sql for v in values)})", values[0].type)
+        return PgValue(f"{word}({', '.join(v.sql for v in values)})", values[0].type)
 
-    def _alike(self, what: str, values: Sequence[TypedSQL]) -> list[TypedSQL]:
+    def _alike(self, what: str, values: Sequence[PgValue]) -> list[PgValue]:
         """Give values one type, as DuckDB would; casts that could fail on a row are refused."""
         target = _common([value for value in values if not value.is_literal])
         if target is None:
@@ -241,7 +239,7 @@ class RowExpressions:
 
     # -- numbers ------------------------------------------------------------------------------
 
-    def arithmetic(self, node: exp.Expr) -> TypedSQL:
+    def arithmetic(self, node: exp.Expr) -> PgValue:
         sign = _SIGNS[type(node)]
         left, right = self.value(node.this), node.expression
         if isinstance(right, exp.Interval):
@@ -260,24 +258,24 @@ class RowExpressions:
             return self._decimals(sign, one, two)
         raise _refused(f"{sign}({_list([one, two])})", "it is not computed there on these types")
 
-    def _as(self, what: str, value: TypedSQL, type_: str) -> TypedSQL:
+    def _as(self, what: str, value: PgValue, type_: str) -> PgValue:
         found = _converted(value, type_)
         if found is None:
             raise _refused(f"{what}({value.kind})", "it is not computed there on this type")
         return found
 
-    def _integers(self, sign: str, one: TypedSQL, two: TypedSQL) -> TypedSQL:
+    def _integers(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
         type_ = _wider_integer(one, two)
         self.called(sign, type_, type_)
         wide = "NUMERIC" if type_ == "BIGINT" else "BIGINT"
         left, right = f"CAST({one.sql} AS {wide})", two.sql
         if sign in ("+", "-", "*"):
-            return TypedSQL(pg.clamped_or_null(f"({left} {sign} {right})", type_), type_)
+            return PgValue(pg.clamped_or_null(f"({left} {sign} {right})", type_), type_)
         if sign == "//":
             quotient = f"({left} / NULLIF({right}, 0))"
             if wide == "NUMERIC":
                 quotient = f"div({left}, NULLIF({right}, 0))"
-            return TypedSQL(pg.clamped_or_null(quotient, type_), type_)
+            return PgValue(pg.clamped_or_null(quotient, type_), type_)
         low, _ = pg.ends(type_)
         if sign == "%":  # where the quotient does not fit, DuckDB fails
 
@@ -287,25 +285,25 @@ class RowExpressions:
                 fits = f"{divisor} <> -1 OR {one.sql} > {low}"
                 return f"CASE WHEN {fits} THEN {plain} END"
 
-            return TypedSQL(once(right, rest), type_)
+            return PgValue(once(right, rest), type_)
         raise _refused(f"{sign}({type_}, {type_})", "it is not computed there on these types")
 
-    def _decimals(self, sign: str, one: TypedSQL, two: TypedSQL) -> TypedSQL:
+    def _decimals(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
         type_ = _decimal_result(sign, _as_decimal(one), _as_decimal(two))
         if type_ is None:
             raise _refused(f"{sign}({_list([one, two])})", "its result has too many digits")
         self.called(sign, "DECIMAL", "DECIMAL")
         plain = f"(CAST({one.sql} AS NUMERIC) {sign} CAST({two.sql} AS NUMERIC))"
-        return TypedSQL(pg.decimal_or_null(plain, type_), type_)
+        return PgValue(pg.decimal_or_null(plain, type_), type_)
 
-    def _doubles(self, sign: str, one: TypedSQL, two: TypedSQL) -> TypedSQL:
+    def _doubles(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
         self.called(sign, "DOUBLE", "DOUBLE")
         written = _DOUBLES.get(sign)
         if written is None:
             raise _refused(f"{sign}(DOUBLE, DOUBLE)", "it has no equal there")
-        return TypedSQL(once(one.sql, lambda a: once(two.sql, lambda b: written(a, b))), "DOUBLE")
+        return PgValue(once(one.sql, lambda a: once(two.sql, lambda b: written(a, b))), "DOUBLE")
 
-    def negative(self, node: exp.Expr) -> TypedSQL:
+    def negative(self, node: exp.Expr) -> PgValue:
         found = self.value(node.this)
         if found.is_literal and isinstance(node.this, exp.Literal) and not node.this.is_string:
             return _number(f"-{node.this.name}")
@@ -313,26 +311,26 @@ class RowExpressions:
             self.called("-", found.type)
             wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
             value = pg.clamped_or_null(f"(- CAST({found.sql} AS {wide}))", found.type)
-            return TypedSQL(value, found.type)
+            return PgValue(value, found.type)
         if found.kind in ("DOUBLE", "DECIMAL"):
             self.called("-", found.type, plain=True)
-            return TypedSQL(f"(- {found.sql})", found.type)
+            return PgValue(f"(- {found.sql})", found.type)
         raise _refused(f"-({found.kind})", "it is not computed there on this type")
 
-    def absolute(self, node: exp.Expr) -> TypedSQL:
+    def absolute(self, node: exp.Expr) -> PgValue:
         found = self.settled(node.this)
         if found.kind in pg.INTEGERS:
             self.called("abs", found.type)
             wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
-            return TypedSQL(
+            return PgValue(
                 pg.clamped_or_null(f"abs(CAST({found.sql} AS {wide}))", found.type), found.type
             )
         if found.kind in ("DOUBLE", "DECIMAL"):
             self.called("abs", found.type, plain=True)
-            return TypedSQL(f"abs({found.sql})", found.type)
+            return PgValue(f"abs({found.sql})", found.type)
         raise _refused(f"abs({found.kind})", "it is not computed there on this type")
 
-    def sign(self, node: exp.Expr) -> TypedSQL:
+    def sign(self, node: exp.Expr) -> PgValue:
         found = self.settled(node.this)
         if found.kind not in (*pg.INTEGERS, "DOUBLE", "DECIMAL"):
             raise _refused(f"sign({found.kind})", "it is not computed there on this type")
@@ -344,9 +342,9 @@ class RowExpressions:
                 f"WHEN {v} = 0 THEN 0 END"
             ),
         )
-        return TypedSQL(f"CAST({zero} AS SMALLINT)", "TINYINT")
+        return PgValue(f"CAST({zero} AS SMALLINT)", "TINYINT")
 
-    def whole(self, node: exp.Expr) -> TypedSQL:
+    def whole(self, node: exp.Expr) -> PgValue:
         """Write floor, ceil, trunc, and round without digits."""
         word = _WHOLE[type(node)]
         found = self.settled(node.this)
@@ -358,19 +356,19 @@ class RowExpressions:
             return found
         if found.kind in pg.INTEGERS and word in ("floor", "ceil"):
             self.called(word, found.type)
-            return TypedSQL(f"CAST({found.sql} AS {pg.DOUBLE})", "DOUBLE")
+            return PgValue(f"CAST({found.sql} AS {pg.DOUBLE})", "DOUBLE")
         if found.kind == "DOUBLE":
             self.called(word, "DOUBLE", plain=word != "round")
             text = pg.half_away(found.sql) if word == "round" else f"{word}({found.sql})"
-            return TypedSQL(text, "DOUBLE")
+            return PgValue(text, "DOUBLE")
         if found.kind == "DECIMAL":
             self.called(word, "DECIMAL")
             width, _ = pg.width_and_scale(found.type)
             type_ = f"DECIMAL({width},0)"
-            return TypedSQL(pg.decimal_or_null(f"{word}({found.sql})", type_), type_)
+            return PgValue(pg.decimal_or_null(f"{word}({found.sql})", type_), type_)
         raise _refused(f"{word}({found.kind})", "it is not computed there on this type")
 
-    def _rounded_to(self, word: str, found: TypedSQL, digits: exp.Expr) -> TypedSQL:
+    def _rounded_to(self, word: str, found: PgValue, digits: exp.Expr) -> PgValue:
         places = self.value(digits).constant
         if found.kind != "DECIMAL" or word != "round" or not isinstance(places, int):
             raise _refused(f"{word}({found.kind}, …)", "digits are told of decimals alone there")
@@ -379,30 +377,30 @@ class RowExpressions:
             raise _refused("round", f"a value with {scale} digits cannot be rounded to {places}")
         self.called("round", "DECIMAL", "CONSTANT")
         type_ = f"DECIMAL({width},{places})"
-        return TypedSQL(pg.decimal_or_null(f"round({found.sql}, {places})", type_), type_)
+        return PgValue(pg.decimal_or_null(f"round({found.sql}, {places})", type_), type_)
 
-    def of_double(self, node: exp.Expr) -> TypedSQL:
+    def of_double(self, node: exp.Expr) -> PgValue:
         """Write a function of one double."""
         word = _OF_DOUBLE[type(node)]
         found = self._as(word, self.settled(node.this), "DOUBLE")
         self.called(word, "DOUBLE")
-        return TypedSQL(once(found.sql, _GUARDED[word]), "DOUBLE")
+        return PgValue(once(found.sql, _GUARDED[word]), "DOUBLE")
 
-    def logarithm(self, node: exp.Expr) -> TypedSQL:
+    def logarithm(self, node: exp.Expr) -> PgValue:
         if node.args.get("expression") is not None:
             raise _refused("log with a base", "it has no equal there")
         found = self._as("log", self.settled(node.this), "DOUBLE")
         self.called("log", "DOUBLE")
-        return TypedSQL(once(found.sql, _GUARDED["log"]), "DOUBLE")
+        return PgValue(once(found.sql, _GUARDED["log"]), "DOUBLE")
 
-    def is_nan(self, node: exp.Expr) -> TypedSQL:
+    def is_nan(self, node: exp.Expr) -> PgValue:
         found = self.settled(node.this)
         if found.kind != "DOUBLE":
             raise _refused(f"isnan({found.kind})", "it is not computed there on this type")
         self.called("isnan", "DOUBLE")
-        return TypedSQL(f"({found.sql} = {pg.NAN})", "BOOLEAN")
+        return PgValue(f"({found.sql} = {pg.NAN})", "BOOLEAN")
 
-    def cast(self, node: exp.Expr) -> TypedSQL:
+    def cast(self, node: exp.Expr) -> PgValue:
         found = self.value(node.this)
         type_ = target_type(node)
         if found.is_literal and pg.sql_type(type_) is not None:
@@ -415,41 +413,41 @@ class RowExpressions:
         self.called(f"CAST AS {base_type(type_)}", found.type)
         return made
 
-    def _cast_constant(self, found: TypedSQL, type_: str) -> TypedSQL | None:
+    def _cast_constant(self, found: PgValue, type_: str) -> PgValue | None:
         try:
             text = pg.constant(found.constant, type_)
         except KeyError:
             return None
-        return TypedSQL(text or f"CAST(NULL AS {pg.sql_type(type_)})", type_)
+        return PgValue(text or f"CAST(NULL AS {pg.sql_type(type_)})", type_)
 
     # -- texts --------------------------------------------------------------------------------
 
-    def _text(self, what: str, node: exp.Expr) -> TypedSQL:
+    def _text(self, what: str, node: exp.Expr) -> PgValue:
         found = self.value(node)
         if found.kind not in ("VARCHAR", pg.UNTYPED):
             raise _refused(f"{what}({found.kind})", "it is computed there of texts alone")
         return found
 
-    def length(self, node: exp.Expr) -> TypedSQL:
+    def length(self, node: exp.Expr) -> PgValue:
         found = self._text("length", node.this)
         self.called("length", "VARCHAR")
-        return TypedSQL(f"CAST(char_length({found.sql}) AS BIGINT)", "BIGINT")
+        return PgValue(f"CAST(char_length({found.sql}) AS BIGINT)", "BIGINT")
 
-    def substring(self, node: exp.Expr) -> TypedSQL:
+    def substring(self, node: exp.Expr) -> PgValue:
         found = self._text("substr", node.this)
         first = self._whole_number("substr", node.args.get("start"), 1)
         self.called("substr", "VARCHAR", "CONSTANT", plain=True)
         if node.args.get("length") is None:
-            return TypedSQL(f"substr({found.sql}, {first})", "VARCHAR")
+            return PgValue(f"substr({found.sql}, {first})", "VARCHAR")
         size = self._whole_number("substr", node.args["length"], 0)
-        return TypedSQL(f"substr({found.sql}, {first}, {size})", "VARCHAR")
+        return PgValue(f"substr({found.sql}, {first}, {size})", "VARCHAR")
 
-    def side(self, node: exp.Expr) -> TypedSQL:
+    def side(self, node: exp.Expr) -> PgValue:
         word = "left" if isinstance(node, exp.Left) else "right"
         found = self._text(word, node.this)
         size = self._whole_number(word, node.expression, 0)
         self.called(word, "VARCHAR", "CONSTANT", plain=True)
-        return TypedSQL(f"{word}({found.sql}, {size})", "VARCHAR")
+        return PgValue(f"{word}({found.sql}, {size})", "VARCHAR")
 
     def _whole_number(self, what: str, node: exp.Expr | None, least: int) -> int:
         value = None if node is None else self.value(node).constant
@@ -457,44 +455,44 @@ class RowExpressions:
             raise _refused(what, f"places and lengths are constants from {least} on there")
         return value
 
-    def trim(self, node: exp.Expr) -> TypedSQL:
+    def trim(self, node: exp.Expr) -> PgValue:
         if any(value for key, value in node.args.items() if key not in ("this",)):
             raise _refused("trim of certain characters", "spaces alone are trimmed there")
         found = self._text("trim", node.this)
         self.called("trim", "VARCHAR")
-        return TypedSQL(f"btrim({found.sql}, ' ')", "VARCHAR")
+        return PgValue(f"btrim({found.sql}, ' ')", "VARCHAR")
 
-    def like(self, node: exp.Expr) -> TypedSQL:
+    def like(self, node: exp.Expr) -> PgValue:
         found, pattern = self._text("like", node.this), self._text("like", node.expression)
         self.called("like", "VARCHAR", "VARCHAR")
-        return TypedSQL(f"({found.sql} LIKE {pattern.sql} ESCAPE '')", "BOOLEAN")
+        return PgValue(f"({found.sql} LIKE {pattern.sql} ESCAPE '')", "BOOLEAN")
 
-    def contains(self, node: exp.Expr) -> TypedSQL:
+    def contains(self, node: exp.Expr) -> PgValue:
         found, part = self._text("contains", node.this), self._text("contains", node.expression)
         self.called("contains", "VARCHAR", "VARCHAR")
-        return TypedSQL(f"(strpos({found.sql}, {part.sql}) > 0)", "BOOLEAN")
+        return PgValue(f"(strpos({found.sql}, {part.sql}) > 0)", "BOOLEAN")
 
-    def starts_with(self, node: exp.Expr) -> TypedSQL:
+    def starts_with(self, node: exp.Expr) -> PgValue:
         found, part = (self._text("starts_with", n) for n in (node.this, node.expression))
         self.called("starts_with", "VARCHAR", "VARCHAR", plain=True)
-        return TypedSQL(f"starts_with({found.sql}, {part.sql})", "BOOLEAN")
+        return PgValue(f"starts_with({found.sql}, {part.sql})", "BOOLEAN")
 
-    def joined(self, node: exp.Expr) -> TypedSQL:
+    def joined(self, node: exp.Expr) -> PgValue:
         """Write ``||``, which is NULL if either is."""
         one, two = (self._as_text("||", n) for n in (node.this, node.expression))
         self.called("||", "VARCHAR", "VARCHAR")
-        return TypedSQL(_joined_once(one.sql, two.sql), "VARCHAR")
+        return PgValue(_joined_once(one.sql, two.sql), "VARCHAR")
 
-    def concat(self, node: exp.Expr) -> TypedSQL:
+    def concat(self, node: exp.Expr) -> PgValue:
         """Write concat, which passes over NULL."""
         parts = [f"coalesce({self._as_text('concat', n).sql}, '')" for n in node.expressions]
         self.called("concat", "VARCHAR", "...")
         whole = parts[0]
         for part in parts[1:]:
             whole = _joined_once(whole, part)
-        return TypedSQL(whole, "VARCHAR")
+        return PgValue(whole, "VARCHAR")
 
-    def _as_text(self, what: str, node: exp.Expr) -> TypedSQL:
+    def _as_text(self, what: str, node: exp.Expr) -> PgValue:
         found = self.value(node)
         if found.kind in ("VARCHAR", pg.UNTYPED):
             return found
@@ -506,37 +504,37 @@ class RowExpressions:
 
     # -- dates --------------------------------------------------------------------------------
 
-    def _moment(self, what: str, node: exp.Expr) -> TypedSQL:
+    def _moment(self, what: str, node: exp.Expr) -> PgValue:
         found = self.value(node)
         if found.kind not in pg.MOMENTS:
             raise _refused(f"{what}({found.kind})", "it is computed there of DATE and TIMESTAMP")
         return found
 
-    def part(self, node: exp.Expr) -> TypedSQL:
+    def part(self, node: exp.Expr) -> PgValue:
         return self._part(_PARTS[type(node)], node.this)
 
-    def extract(self, node: exp.Expr) -> TypedSQL:
+    def extract(self, node: exp.Expr) -> PgValue:
         name = _EXTRACTED.get(node.name.lower())
         if name is None:
             raise _refused(f"extract({node.name.lower()})", "it has no equal there")
         return self._part(name, node.expression)
 
-    def _part(self, name: str, node: exp.Expr) -> TypedSQL:
+    def _part(self, name: str, node: exp.Expr) -> PgValue:
         found = self._moment(name, node)
         if found.kind == "DATE" and name in ("hour", "minute", "second"):
             raise _refused(f"{name}(DATE)", "a date has none there")
         self.called(name, found.type)
-        return TypedSQL(f"CAST(trunc(EXTRACT({name} FROM {found.sql})) AS BIGINT)", "BIGINT")
+        return PgValue(f"CAST(trunc(EXTRACT({name} FROM {found.sql})) AS BIGINT)", "BIGINT")
 
-    def truncated(self, node: exp.Expr) -> TypedSQL:
+    def truncated(self, node: exp.Expr) -> PgValue:
         unit = str(node.args["unit"].name).lower()
         found = self._moment("date_trunc", node.this)
         if unit not in _TRUNCATED:
             raise _refused(f"date_trunc('{unit}')", "it has no equal there")
         self.called(f"date_trunc '{unit}'", found.type)
-        return TypedSQL(f"date_trunc('{unit}', CAST({found.sql} AS TIMESTAMP))", "TIMESTAMP")
+        return PgValue(f"date_trunc('{unit}', CAST({found.sql} AS TIMESTAMP))", "TIMESTAMP")
 
-    def _moved(self, sign: str, moment: TypedSQL, interval: exp.Interval) -> TypedSQL:
+    def _moved(self, sign: str, moment: PgValue, interval: exp.Interval) -> PgValue:
         """Write a date or timestamp plus or minus a constant number of units."""
         unit = str(interval.args["unit"].name).lower().removesuffix("s") if interval.unit else ""
         try:
@@ -556,12 +554,12 @@ class RowExpressions:
         if unit == "quarter":
             number, unit = 3 * number, "month"
         plain = f"(CAST({moment.sql} AS TIMESTAMP) {sign} INTERVAL '{number} {unit}')"
-        return TypedSQL(once(plain, within_years), "TIMESTAMP")
+        return PgValue(once(plain, within_years), "TIMESTAMP")
 
-    def _of_dates(self, sign: str, one: TypedSQL, two: TypedSQL) -> TypedSQL:
+    def _of_dates(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
         if sign == "-" and one.kind == two.kind == "DATE":
             self.called("-", "DATE", "DATE")
-            return TypedSQL(f"CAST({one.sql} - {two.sql} AS BIGINT)", "BIGINT")
+            return PgValue(f"CAST({one.sql} - {two.sql} AS BIGINT)", "BIGINT")
         if sign in "+-" and one.kind == "DATE" and two.kind in ("SMALLINT", "INTEGER"):
             self.called(sign, "DATE", two.type)
 
@@ -569,10 +567,10 @@ class RowExpressions:
                 there = once(f"({one.sql} {sign} CAST({days} AS INTEGER))", within_years)
                 return f"CASE WHEN {days} BETWEEN {-_DAYS} AND {_DAYS} THEN {there} END"
 
-            return TypedSQL(once(two.sql, moved), "DATE")
+            return PgValue(once(two.sql, moved), "DATE")
         raise _refused(f"{sign}({_list([one, two])})", "it is not computed there on these types")
 
-    def difference(self, node: exp.Expr) -> TypedSQL:
+    def difference(self, node: exp.Expr) -> PgValue:
         """Write date_diff: how many boundaries of units lie between."""
         unit = str(node.args["unit"].name).lower() if node.args.get("unit") else ""
         end, start = (self._moment("date_diff", n) for n in (node.this, node.expression))
@@ -581,12 +579,12 @@ class RowExpressions:
         self.called(f"date_diff '{unit}'", end.type, start.type)
         if unit == "day":
             days = f"CAST({end.sql} AS DATE) - CAST({start.sql} AS DATE)"
-            return TypedSQL(f"CAST({days} AS BIGINT)", "BIGINT")
+            return PgValue(f"CAST({days} AS BIGINT)", "BIGINT")
         ends = [f"EXTRACT(year FROM {m.sql})" for m in (end, start)]
         if unit == "month":
             months = [f"EXTRACT(month FROM {m.sql})" for m in (end, start)]
             ends = [f"({y} * 12 + {m})" for y, m in zip(ends, months, strict=True)]
-        return TypedSQL(f"CAST({ends[0]} - {ends[1]} AS BIGINT)", "BIGINT")
+        return PgValue(f"CAST({ends[0]} - {ends[1]} AS BIGINT)", "BIGINT")
 
 
 # -- doubles: results too large are infinite, results too small are 0, and nothing is raised ------
@@ -658,7 +656,7 @@ def _nan_text(value: str) -> str:
     return f"{value} = {pg.NAN}"
 
 
-def _nan(value: str, of: TypedSQL) -> str:
+def _nan(value: str, of: PgValue) -> str:
     return _nan_text(value) if of.kind == "DOUBLE" else "FALSE"
 
 
@@ -713,25 +711,25 @@ def target_type(node: exp.Expr) -> str:
 _PLAIN: Final = {"DECIMAL": "DECIMAL(18,3)", "TIMESTAMPNTZ": "TIMESTAMP"}
 
 
-def _number(text: str) -> TypedSQL:
+def _number(text: str) -> PgValue:
     """Write a number as it is written, of the type that DuckDB gives it."""
     digits = text.lstrip("-")
     if "e" in digits.lower():
         value = float(text)
-        return TypedSQL(pg.double_sql(value), "DOUBLE")
+        return PgValue(pg.double_sql(value), "DOUBLE")
     if "." not in digits:
         whole = int(text)
         for type_ in ("INTEGER", "BIGINT"):
             low, high = pg.ends(type_)
             if low <= whole <= high:
-                return TypedSQL(f"({text})" if whole < 0 else text, type_, whole)
+                return PgValue(f"({text})" if whole < 0 else text, type_, whole)
         raise _refused("a number of more than 64 bits", "there are no such integers there")
     before, after = digits.split(".")
     width = max(len(before.lstrip("0")) + len(after), len(after) + 1, 1)
     if width > pg.MOST_DIGITS:
         raise _refused("a number of that many digits", "decimals have 38 at most")
     shown = f"({text})" if text.startswith("-") else text
-    return TypedSQL(shown, f"DECIMAL({width},{len(after)})", _Digits(text))
+    return PgValue(shown, f"DECIMAL({width},{len(after)})", _Digits(text))
 
 
 class _Digits(str):
@@ -740,7 +738,7 @@ class _Digits(str):
     __slots__ = ()
 
 
-def _common(values: Sequence[TypedSQL]) -> str | None:
+def _common(values: Sequence[PgValue]) -> str | None:
     """Name the type to which values are widened; empty for none, None where there is none."""
     types = dict.fromkeys(value.type for value in values if value.type != pg.UNTYPED)
     kinds = {base_type(type_) for type_ in types}
@@ -755,7 +753,7 @@ def _common(values: Sequence[TypedSQL]) -> str | None:
     return "TIMESTAMP" if kinds == set(pg.MOMENTS) else None
 
 
-def _with_literals(target: str, literals: Sequence[TypedSQL]) -> str | None:
+def _with_literals(target: str, literals: Sequence[PgValue]) -> str | None:
     """Widen a type to what constants need that stand beside its values."""
     if not target:
         return _common([replace(value, constant=None) for value in literals]) or pg.UNTYPED
@@ -765,22 +763,22 @@ def _with_literals(target: str, literals: Sequence[TypedSQL]) -> str | None:
         if base_type(target) in pg.INTEGERS and isinstance(value.constant, int):
             low, high = pg.ends(target)
             fits = low <= value.constant <= high
-            found = target if fits else _common([TypedSQL("", target), TypedSQL("", value.type)])
+            found = target if fits else _common([PgValue("", target), PgValue("", value.type)])
         else:
-            found = _common([TypedSQL("", target), TypedSQL("", value.type)])
+            found = _common([PgValue("", target), PgValue("", value.type)])
         if found is None:
             return None
         target = found
     return target
 
 
-def _converted(value: TypedSQL, type_: str) -> TypedSQL | None:
+def _converted(value: PgValue, type_: str) -> PgValue | None:
     """Widen a value to a type, as far as that cannot fail on any row."""
     if value.type == type_ and not value.is_literal:
         return value
     if value.type == pg.UNTYPED:
         name = pg.sql_type(type_)
-        return value if name is None else TypedSQL(f"CAST(NULL AS {name})", type_)
+        return value if name is None else PgValue(f"CAST(NULL AS {name})", type_)
     if value.is_literal:
         if value.kind == "VARCHAR" and type_ == "VARCHAR":
             return replace(value, constant=None)
@@ -791,7 +789,7 @@ def _converted(value: TypedSQL, type_: str) -> TypedSQL | None:
     return pg.cast(value, type_) if numbers or moments else None
 
 
-def _constant(value: TypedSQL, type_: str) -> TypedSQL | None:
+def _constant(value: PgValue, type_: str) -> PgValue | None:
     digits = str(value.constant).strip().lstrip("+-")
     if base_type(type_) in pg.INTEGERS and value.kind == "VARCHAR" and not digits.isdigit():
         return None  # read as a number, and rounded: nobody means that
@@ -799,14 +797,14 @@ def _constant(value: TypedSQL, type_: str) -> TypedSQL | None:
         text = pg.constant(value.constant, type_)
     except KeyError:
         return None
-    return None if text is None else TypedSQL(text, type_)
+    return None if text is None else PgValue(text, type_)
 
 
-def _wider_integer(one: TypedSQL, two: TypedSQL) -> str:
+def _wider_integer(one: PgValue, two: PgValue) -> str:
     return max(one.type, two.type, key=pg.INTEGERS.index)
 
 
-def _as_decimal(value: TypedSQL) -> tuple[int, int]:
+def _as_decimal(value: PgValue) -> tuple[int, int]:
     if value.kind == "DECIMAL":
         return pg.width_and_scale(value.type)
     return pg.INTEGER_DIGITS[value.kind], 0
@@ -838,7 +836,7 @@ def _family(type_: str) -> str:
     return "DECIMAL" if type_.startswith("DECIMAL(") else type_
 
 
-def _list(values: Sequence[TypedSQL]) -> str:
+def _list(values: Sequence[PgValue]) -> str:
     return ", ".join(value.kind for value in values)
 
 
@@ -869,7 +867,7 @@ _WHOLE: Final[dict[type[exp.Expr], str]] = {
     exp.Round: "round",
     exp.Trunc: "trunc",
 }
-_Rule = Callable[[RowExpressions, exp.Expr], TypedSQL]
+_Rule = Callable[[RowExpressions, exp.Expr], PgValue]
 _RULES: Final[dict[type[exp.Expr], _Rule]] = {
     exp.Column: RowExpressions.column,
     exp.Literal: RowExpressions.literal,

@@ -17,7 +17,6 @@ from uuid import UUID
 
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import base_type, is_decimal
-from dpsql.engines.postgresql_reading import ZONED
 
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
@@ -25,6 +24,7 @@ INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 1
 """Decimal digits that hold every integer of a type."""
 MOST_DIGITS: Final = 38
 MOMENTS: Final = ("DATE", "TIMESTAMP")
+PG_ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 _NAMES: Final = {
     "BOOLEAN": "BOOLEAN",
     "TINYINT": "SMALLINT",
@@ -36,7 +36,7 @@ _NAMES: Final = {
     "VARCHAR": "TEXT",
     "DATE": "DATE",
     "TIMESTAMP": "TIMESTAMP",
-    ZONED: "TIMESTAMP WITH TIME ZONE",
+    PG_ZONED: "TIMESTAMP WITH TIME ZONE",
     "TIME": "TIME",
     "UUID": "UUID",
 }
@@ -78,7 +78,7 @@ def ends(type_: str) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class TypedSQL:
+class PgValue:
     """An expression in PostgreSQL's SQL and its type; ``constant`` is that of a literal."""
 
     sql: str
@@ -243,7 +243,7 @@ _READERS: Final[dict[str, Callable[[object, str], str | None]]] = {
 # -- casts ----------------------------------------------------------------------------------------
 
 
-def cast(value: TypedSQL, type_: str) -> TypedSQL | None:
+def cast(value: PgValue, type_: str) -> PgValue | None:
     """Cast a value to a type, NULL where it does not fit; None where no cast is known.
 
     It never raises, on any row.
@@ -256,11 +256,11 @@ def cast(value: TypedSQL, type_: str) -> TypedSQL | None:
     for written in _CASTS:
         found = written(value, type_)
         if found is not None:
-            return TypedSQL(found, type_)
+            return PgValue(found, type_)
     return None
 
 
-def _to_integer(value: TypedSQL, type_: str) -> str | None:
+def _to_integer(value: PgValue, type_: str) -> str | None:
     if type_ not in INTEGERS:
         return None
     if value.kind in INTEGERS:
@@ -305,7 +305,7 @@ def _trimmed(value: str) -> str:
     return f"btrim({value}, {_SPACES})"
 
 
-def _to_double(value: TypedSQL, type_: str) -> str | None:
+def _to_double(value: PgValue, type_: str) -> str | None:
     if type_ != "DOUBLE":
         return None
     if value.kind in INTEGERS or value.kind == "FLOAT":
@@ -319,7 +319,7 @@ def _to_double(value: TypedSQL, type_: str) -> str | None:
     return None
 
 
-def _decimal_to_double(value: TypedSQL) -> str:
+def _decimal_to_double(value: PgValue) -> str:
     """Write as DuckDB does: quotients of what doubles hold, else whole and fraction apart."""
     width, scale = width_and_scale(value.type)
     plain = f"CAST({value.sql} AS {DOUBLE})"
@@ -352,7 +352,7 @@ def _text_to_double(value: str) -> str:
     )
 
 
-def _to_decimal(value: TypedSQL, type_: str) -> str | None:
+def _to_decimal(value: PgValue, type_: str) -> str | None:
     if not is_decimal(type_):
         return None
     if value.kind in INTEGERS or value.kind == "DECIMAL":
@@ -395,20 +395,20 @@ def half_away(value: str) -> str:
     )
 
 
-def _to_text(value: TypedSQL, type_: str) -> str | None:
+def _to_text(value: PgValue, type_: str) -> str | None:
     plain = {*INTEGERS, "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID"}
     if type_ != "VARCHAR" or value.kind not in plain:
         return None
     return f'(CAST({value.sql} AS TEXT) COLLATE "C")'
 
 
-def _to_boolean(value: TypedSQL, type_: str) -> str | None:
+def _to_boolean(value: PgValue, type_: str) -> str | None:
     if type_ != "BOOLEAN":
         return None
     return f"({value.sql} <> 0)" if value.kind in (*INTEGERS, "DECIMAL", "DOUBLE") else None
 
 
-def _to_moment(value: TypedSQL, type_: str) -> str | None:
+def _to_moment(value: PgValue, type_: str) -> str | None:
     if type_ in MOMENTS and value.kind in MOMENTS:
         return f"CAST({value.sql} AS {_NAMES[type_]})"
     return None
