@@ -162,7 +162,7 @@ class BudgetReport:
 
     @property
     def queries(self) -> int:
-        """The number of queries that were charged."""
+        """The number of queries that were charged; a look beside one is charged for itself."""
         return self.own.spent.queries
 
     @property

@@ -99,7 +99,8 @@ INFINITE = {
 POLICY = """
 version: 1
 dataset: d
-defaults: {epsilon: 5, delta: 1e-6, max_groups_contributed: 1, max_rows_contributed: 1}
+defaults: {epsilon: 5, delta: 1e-6, max_groups_contributed: 1, max_rows_contributed: 1,
+  left_out_share: 0}
 accounts: {ana: {epsilon: 1000, delta: 1e-3}}
 tables: {t: {privacy_unit: {name: u, column: u}, columns: {v: {lower: 0, upper: 3}}}}
 """
