@@ -105,7 +105,7 @@ class PostgreSQLEngine:
         return self._empty_twin().examine(source, expressions)
 
     def rehearse(self, sql: str) -> None:
-        """Have the server plan the statement, for none of its rows."""
+        """Plan the statement on the server, for none of its rows."""
         with self._sessions.one() as session:
             try:
                 session.rows(f"SELECT * FROM ({sql}) AS t LIMIT 0")
@@ -152,27 +152,26 @@ class _Sessions:
         self._idle: list[_Session] = []
         self._closed = False
 
-    def take(self) -> _Session:
-        """Return a session that nobody else has."""
-        with self._lock:
-            session = self._idle.pop() if self._idle else None
-        return session or _Session(self._url)
+    def take(self, seconds: float | None = None) -> _Session:
+        """Return a session that nobody else has and that answers, for so long a statement.
 
-    def ready(self, seconds: float | None) -> _Session:
-        """Return a session that answers, for statements of up to ``seconds``.
-
-        Those that were idle may have been ended by the server. Raises ``EngineError``.
+        Those that were idle may have been ended by the server since. Raises ``InterfaceError``
+        (``server_unreachable``) if no new one can be made, ``EngineError`` if that one fails.
         """
-        for _ in range(_IDLE + 1):
-            with contextlib.suppress(EngineError, InterfaceError):
-                session = self.take()
-                try:
-                    session.limit(seconds)
-                except EngineError:
-                    session.close()
-                else:
-                    return session
-        raise EngineError()
+        while (session := self._an_idle_one()) is not None:
+            try:
+                session.limit(seconds)
+            except EngineError:
+                session.close()
+            else:
+                return session
+        session = _Session(self._url)
+        session.limit(seconds)
+        return session
+
+    def _an_idle_one(self) -> _Session | None:
+        with self._lock:
+            return self._idle.pop() if self._idle else None
 
     def give(self, session: _Session, *, sound: bool) -> None:
         """Take a session back; one that is not ``sound`` is closed."""
@@ -367,8 +366,13 @@ class PostgreSQLRun:
     def session(self) -> _Session:
         """The session of this run, taken when it is first needed. Raises ``EngineError``."""
         if self._session is None:
-            self._session = self._open.session = self._sessions.ready(self._seconds)
+            self._session = self._open.session = self._taken()
         return self._session
+
+    def _taken(self) -> _Session:
+        with contextlib.suppress(InterfaceError):
+            return self._sessions.take(self._seconds)
+        raise EngineError()  # the price may be reserved by now: it is the engine that fails
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self.session, sql, keys, measures)

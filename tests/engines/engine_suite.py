@@ -57,19 +57,18 @@ def lineage_tables(seed: int = 7, rows: int = 60) -> dict[str, Filled]:
         "DOUBLE": (0.0, -0.0, 1.5, -2.25, 9.75, 1e9, None),
         "VARCHAR": ("", "a", "b", "ä", "A", "Oslo", "7", None),
     }
-    keys = {"okey": 30, "ikey": 40}
+
+    def value(table: str, column: str, type_: str, place: int) -> object:
+        if (table, column) in (("orders", "okey"), ("items", "ikey")):
+            return place  # what other tables are linked to is unique
+        if table in ("shops", "towns"):  # NULL would leave NOT IN without rows, as would all values
+            return drawn.choice((0, 1, 2) if column == "k" else values[type_][:-1])
+        return drawn.choice(values[type_])
+
     return {
         name: Filled(
             columns,
-            [
-                tuple(
-                    place
-                    if column in keys and name in ("orders", "items") and at == 1
-                    else drawn.choice(values[type_][: -1 if name in ("shops", "towns") else None])
-                    for at, (column, type_) in enumerate(columns)
-                )
-                for place in range(rows)
-            ],
+            [tuple(value(name, *column, place) for column in columns) for place in range(rows)],
         )
         for name, columns in lineage_world.COLUMNS.items()
     }

@@ -386,3 +386,11 @@ def test_no_session_is_left_behind(world: PostgreSQLWorld, tmp_path: Path) -> No
         found = owner.execute(left, [database, READER]).fetchone()
     assert found is not None
     assert found[0] <= 4  # those of the world's own engine
+
+
+def test_sessions_that_the_server_ended_are_replaced(
+    world: PostgreSQLWorld, connection: dpsql.Connection
+) -> None:
+    connection.sql(QUESTIONS[0])
+    world.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{READER}'")
+    assert connection.sql(QUESTIONS[1]).fetchall()
