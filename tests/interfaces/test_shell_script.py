@@ -33,7 +33,8 @@ ROOT = Path(__file__).parents[2]
 POLICY = """\
 version: 1
 dataset: clinic
-defaults: {epsilon: 0.5, delta: 1e-8, max_groups_contributed: 3, max_rows_contributed: 2, left_out_share: 0}
+defaults:
+  {epsilon: 0.5, delta: 1e-8, max_groups_contributed: 3, max_rows_contributed: 2, left_out_share: 0}
 maxima: {epsilon: 3}
 accounts:
   ana: {epsilon: 20, delta: 1e-6}
