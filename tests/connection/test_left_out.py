@@ -456,7 +456,7 @@ def test_shares_below_the_units_of_a_ledger_buy_nothing(
 def test_totals_are_corrected_beside_the_answer_and_hold_the_true_value(tmp_path: Path) -> None:
     asked = "SELECT count(*) AS n, sum(big) AS s, count(DISTINCT uid) AS u, avg(x) AS a FROM visits"
     with connect(tmp_path) as opened:
-        result = opened.sql(asked, epsilon=2000.0, max_rows_contributed=5, left_out_share=0.3)
+        result = opened.sql(asked, epsilon=1000.0, max_rows_contributed=5, left_out_share=0.3)
         # 60 units with 20 rows each, of which 5 count.
         found = {one.column: one for one in result.corrected()}
         assert found.keys() == {"n", "s"}
@@ -474,7 +474,7 @@ def test_totals_are_corrected_beside_the_answer_and_hold_the_true_value(tmp_path
         assert "Corrected for what max_rows_contributed left out, n is about" in result.summary()
         told = json.loads(result_json(result, 0.95))["corrected"]
         assert [one["column"] for one in told] == ["n", "s"]
-        again = opened.sql(asked, epsilon=2000.0, max_rows_contributed=5, left_out_share=0.3)
+        again = opened.sql(asked, epsilon=1000.0, max_rows_contributed=5, left_out_share=0.3)
         assert again.cost.stored
         assert again.corrected() == result.corrected()
         with pytest.raises(ParameterError):
