@@ -125,7 +125,7 @@ class Ranged:
         if isinstance(value, Ranged):
             return value.sql
         text = self._constant(value)
-        return f"({text})" if text.startswith("-") else text
+        return f"({text})" if -(2**63) < value < 0 else text  # two signs begin a comment
 
     def _constant(self, value: int) -> str:
         """Write a literal of the type of what it stands beside; wide if it has to be."""
