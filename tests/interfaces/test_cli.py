@@ -168,7 +168,7 @@ def test_privacy_parameters_reach_the_plan(world: Path) -> None:
         "answer_from": "rows",
         "contribution_bounding": "sample",
         "max_error": None,
-        "left_out_share": 0.0,
+        "left_out_share": 0.03,
         "max_age": None,
     }
 
