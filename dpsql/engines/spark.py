@@ -24,7 +24,7 @@ from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.spark_results import integers_of, sound, spark_rows
 from dpsql.engines.spark_schema import catalog_tables, read_as
-from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside
+from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, ParameterError, QueryRefused
@@ -269,7 +269,7 @@ class SparkScratch:
     def store(self, name: str, sql: str, *parameters: list[int]) -> int:
         def run() -> int:
             with self._reading(sql, parameters) as frame:
-                stored = frame.localCheckpoint(eager=True)
+                stored = stored_once(frame, self._session)
             self._stored[name] = stored
             stored.createOrReplaceTempView(spark_quote(name))
             return int(stored.count())
@@ -363,7 +363,7 @@ class SparkScratch:
             return None
         needed = [column for column in table.columns if spark_quote(column.name) in sql]
         rows = self._session.sql(read_as(table, needed))
-        copy = rows.localCheckpoint(eager=True)
+        copy = stored_once(rows, self._session)
         copy.createOrReplaceTempView(spark_quote(view))
         return copy
 

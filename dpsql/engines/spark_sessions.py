@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -12,7 +13,7 @@ from dpsql.core.extras import install_hint
 from dpsql.errors import InterfaceError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SPARK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -110,7 +111,35 @@ def session_beside(parent: SparkSession) -> SparkSession:
     return session
 
 
+def stored_once(frame: DataFrame, session: SparkSession) -> DataFrame:
+    """Have the rows of a frame of a session computed and held by the executors, now and for good.
+
+    On a server pyspark takes what comes back for a frame of the thread's active session, which is
+    the owner's: there it is not found.
+    """
+    if _is_classic(session):
+        return frame.localCheckpoint(eager=True)
+    active = type(session)._active_session
+    before = getattr(active, "session", None)
+    active.session = session
+    try:
+        return frame.localCheckpoint(eager=True)
+    finally:
+        active.session = before
+
+
+def _is_classic(session: SparkSession) -> bool:
+    """Tell whether the driver is in a process of ours, and not on a server."""
+    return hasattr(session, "_jsparkSession")
+
+
 def _new(parent: SparkSession) -> SparkSession:
+    if not hasattr(parent, "newSession"):
+        raise InterfaceError(
+            "this pyspark cannot open a session beside another one on a server",
+            code="server_unsupported",
+            hint="Install pyspark 4.3 or later.",
+        )
     session = parent.newSession()
     session.catalog.setCurrentCatalog(parent.catalog.currentCatalog())
     session.catalog.setCurrentDatabase(parent.catalog.currentDatabase())
@@ -137,7 +166,9 @@ def prepared(parent: SparkSession) -> SparkSession:
 
 def _set(session: SparkSession, name: str, value: str) -> bool:
     try:
-        session.conf.set(name, value)
+        with warnings.catch_warnings():  # of settings that nobody here has chosen
+            warnings.simplefilter("ignore")
+            session.conf.set(name, value)
         return str(session.conf.get(name)) == value
     except Exception:  # noqa: BLE001 - a setting that this Spark has not, or does not let us set
         return False
@@ -175,5 +206,5 @@ def keep_logs_discreet() -> None:
 
 def closed(session: SparkSession) -> None:
     """End a session of ours on a server; one in this process goes with its last reference."""
-    if not hasattr(session, "_jsparkSession"):
+    if not _is_classic(session):
         session.stop()
