@@ -20,12 +20,15 @@ HOURS_OF_ROWS = "SELECT i, md5(i::VARCHAR) AS h FROM range(1000000000000) t(i)"
 
 @contextmanager
 def ctrl_c_after(seconds: float) -> Iterator[None]:
+    # What a shell starts in the background ignores Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
+        signal.signal(signal.SIGINT, before)
 
 
 def never() -> None:
