@@ -25,7 +25,7 @@ from dpsql.policy.model import Policy
 from .grammar import Statement
 from .nets import WATCH, Finding, call_all
 from .values import MARKS
-from .world import ANALYST, Pair
+from .world import ANALYST, Pair, place_of
 
 STACKS = ("api", "api", "api", "dbapi", "sqlalchemy", "shell", "query", "explain")
 FORMATS = ("csv", "json", "jsonl", "table", "markdown")
@@ -137,7 +137,7 @@ def _files(pair: Pair, side: int) -> tuple[Path, Path, Path]:
     if not policies.exists():
         policies.write_text(json.dumps(as_file(pair.world.policy), default=str), "utf-8")
     name = ("without", "with_unit")[side]
-    return pair.directory / f"{name}.duckdb", policies, pair.directory / f"{name}.files.ledger"
+    return place_of(pair.directory, name), policies, pair.directory / f"{name}.files.ledger"
 
 
 def _sqlalchemy(pair: Pair, side: int, statement: Statement) -> str:

@@ -127,6 +127,13 @@ class World:
         return path
 
 
+def place_of(directory: Path, name: str) -> Path:
+    """Where a database lies: both have one file name, which answers may tell."""
+    place = directory / name / "world.duckdb"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return place
+
+
 def _together(inserts: Sequence[str]) -> Iterator[str]:
     """The same INSERTs, of many rows each."""
     for head, group in itertools.groupby(inserts, lambda text: text.partition(" VALUES ")[0]):
@@ -366,8 +373,8 @@ class Pair:
         """Write both databases and connect to them."""
         directory.mkdir(parents=True, exist_ok=True)
         pair = cls(world, directory)
-        world.write(directory / "without.duckdb", ())
-        world.write(directory / "with_unit.duckdb", world.nasty if nasty is None else nasty)
+        world.write(place_of(directory, "without"), ())
+        world.write(place_of(directory, "with_unit"), world.nasty if nasty is None else nasty)
         pair.reopen()
         return pair
 
@@ -380,7 +387,7 @@ class Pair:
         for name in ("without", "with_unit"):
             ledger = self.directory / f"{name}.{self.opened}.ledger"
             try:
-                database = self.directory / f"{name}.duckdb"
+                database = place_of(self.directory, name)
                 found.append(dpsql.connect(database, self.world.policy, ledger, ANALYST))
                 refusals.append("")
             except dpsql.Error as error:
