@@ -158,9 +158,9 @@ TEXTS = of("'7'", "'x'", "NULL", "'99999999999999999999'", "''", "'1e400'", "'tr
 
 @promise("try_", "expression")
 def what_fails_is_null(dialect: Dialect) -> None:
-    text = dialect.expression(dialect.try_(tree("CAST(x AS INT) + 1")), TEXT)
+    text = dialect.expression(dialect.try_(tree("CAST(x AS INT) + 1"), TEXT), TEXT)
     assert values(text, TEXTS) == [8, *[None] * 6]
-    text = dialect.expression(dialect.try_(tree("x * x * x")), NUMBER)
+    text = dialect.expression(dialect.try_(tree("x * x * x"), NUMBER), NUMBER)
     numbers = of("2", str(2**62), "NULL")
     assert values(text, numbers) == [8, None, None]
 
@@ -570,8 +570,8 @@ TWINS = (
     Twin("the wide type is narrow", "integer_type", lambda _, *, wide: "BIGINT"),
     Twin("the narrow type has 32 bits", "integer_type", lambda _, *, wide: "HUGEINT" if wide else "INTEGER"),
     Twin("the wide type is said to be wider", "widest", property(lambda _: (-(2**130), 2**130))),
-    Twin("TRY is forgotten", "try_", lambda _, node: node),
-    Twin("TRY is COALESCE", "try_", lambda _, node: exp.Coalesce(this=node, expressions=[exp.Null()])),
+    Twin("TRY is forgotten", "try_", lambda _, node, table: node),
+    Twin("TRY is COALESCE", "try_", lambda _, node, table: exp.Coalesce(this=node, expressions=[exp.Null()])),
     Twin("TRY is dropped by the generator", "expression", _leave_out_try),
     Twin("names lose their quotes", "expression", lambda _, node, table: node.sql("duckdb").replace('"', "")),
     Twin("what has no equal is left out", "expression", _leniently),

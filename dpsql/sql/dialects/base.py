@@ -85,11 +85,13 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def try_(self, node: exp.Expr) -> exp.Expr:
+    def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Wrap an expression to be NULL where it fails. The result must never raise, on any row.
 
-        All that stands inside evaluates all of its operands. An engine without such a construct has
-        to guard each operation for itself, and to refuse those that it cannot guard.
+        It is over the columns of ``table``, and is used up. All that stands inside evaluates all of
+        its operands. An engine without such a construct has to guard each operation for itself, and
+        to refuse those that it cannot guard. Rows that fail are as cheap as the engine can have it:
+        any part of the rows may.
         """
 
     @abstractmethod

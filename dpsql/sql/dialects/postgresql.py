@@ -77,7 +77,7 @@ class PostgreSQLDialect(Dialect):
         """Write the tree with a guard at each operation that could fail."""
         return RowExpressions(table, verdicts_on(self.name)).settled(tree).sql
 
-    def try_(self, node: exp.Expr) -> exp.Expr:
+    def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Leave it as it is: nothing that is written can fail."""
         return node
 

@@ -68,7 +68,7 @@ class SparkDialect(Dialect):
         """Write the tree value by value, by the types of the columns."""
         return translated(tree, table).sql
 
-    def try_(self, node: exp.Expr) -> exp.Expr:
+    def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Wrap the expression: every operation is written as one that is NULL where it fails."""
         return exp.Anonymous(this="TRY", expressions=[node])
 

@@ -33,7 +33,7 @@ def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     >>> show("a > 3 AND s = 'x'")
     a > 3 AND s = 'x'
     >>> show("NOT (a > 3 AND CAST(s AS INT) > 3)")
-    NOT (a > 3 AND TRY(CAST(s AS INT) > 3))
+    NOT (a > 3 AND TRY(TRY_CAST(s AS INT) > 3))
     >>> show("a * a + 1 IS NULL")
     TRY(a * a + 1) IS NULL
     """
@@ -76,7 +76,7 @@ def _total(node: exp.Expr, at: _Setting) -> exp.Expr:
     if _cannot_fail(node, at):
         return node
     lazy = _LAZY.get(type(node))
-    return at.dialect.try_(_strict(node, at)) if lazy is None else lazy(node, at)
+    return at.dialect.try_(_strict(node, at), at.table) if lazy is None else lazy(node, at)
 
 
 def _truth(node: exp.Expr, at: _Setting) -> exp.Expr:
@@ -146,7 +146,8 @@ def _in(node: exp.Expr, at: _Setting) -> exp.Expr:
     items = node.expressions
     if not any(item.find(exp.Column) for item in items):
         items = [_total(item, at) for item in items]
-        return at.dialect.try_(exp.In(this=_total(node.this, at), expressions=items))
+        listed = exp.In(this=_total(node.this, at), expressions=items)
+        return at.dialect.try_(listed, at.table)
     value = _operand(node.this)
     equal = [exp.EQ(this=value.copy(), expression=_operand(item)) for item in items]
     return exp.Paren(this=exp.or_(*(_total(e, at) for e in equal), copy=False))
@@ -178,14 +179,14 @@ def _cases(
         ifs=[exp.If(this=test, true=_total(value, at)) for test, value in branches],
         default=None if default is None else _total(default, at),
     )
-    return cases if alike else at.dialect.try_(cases)
+    return cases if alike else at.dialect.try_(cases, at.table)
 
 
 def _coalesce(node: exp.Expr, at: _Setting) -> exp.Expr:
     alike = _same_family((node.this, *node.expressions), at)
     first, *others = (_total(value, at) for value in (node.this, *node.expressions))
     values = exp.Coalesce(this=first, expressions=others)
-    return values if alike else at.dialect.try_(values)
+    return values if alike else at.dialect.try_(values, at.table)
 
 
 def _operand(node: exp.Expr) -> exp.Expr:

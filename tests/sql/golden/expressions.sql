@@ -54,7 +54,7 @@ FROM (
 -- world: small
 SELECT k, COUNT(*) FROM visits WHERE NOT (n > 3 AND CAST(s AS INTEGER) > 3) GROUP BY k;
 
--- __dpsql_released_0, as one: 78824b794c150dcf
+-- __dpsql_released_0, as one: f5f138262ebffdc1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -87,9 +87,10 @@ FROM (
           "k" AS "__dpsql_k0"
         FROM "visits"
         WHERE
-          NOT "Uid" IS NULL AND (
+          NOT "Uid" IS NULL
+          AND (
             NOT (
-              "n" > 3 AND TRY(CAST("s" AS INT) > 3)
+              "n" > 3 AND TRY(TRY_CAST("s" AS INT) > 3)
             )
           )
       )
@@ -287,7 +288,7 @@ FROM (
 SELECT since, COUNT(*) FROM (SELECT DISTINCT uid, ts - TIMESTAMP '2024-01-01' AS since FROM visits)
 GROUP BY since;
 
--- __dpsql_released_0, as one: 39c418e7835adb60
+-- __dpsql_released_0, as one: 98e3d7e6703d50af
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -329,7 +330,7 @@ FROM (
             FROM (
               SELECT
                 *,
-                TRY("ts" - CAST('2024-01-01' AS TIMESTAMP)) AS "__dpsql_c1"
+                TRY("ts" - TRY_CAST('2024-01-01' AS TIMESTAMP)) AS "__dpsql_c1"
               FROM "visits"
             )
           )

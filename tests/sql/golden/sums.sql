@@ -884,7 +884,7 @@ FROM (
 SELECT k, SUM(n * n + CAST(s AS INTEGER), contribution_bounds_per_row => (0, 9)) FROM visits
 GROUP BY k;
 
--- __dpsql_released_0, as one: cb0172fb38b472d6
+-- __dpsql_released_0, as one: a8909556aa7ff9e3
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -926,7 +926,7 @@ FROM (
           SELECT
             "Uid" AS "__dpsql_unit",
             "k" AS "__dpsql_k0",
-            TRY("n" * "n" + CAST("s" AS INT)) AS "__dpsql_m0"
+            TRY("n" * "n" + TRY_CAST("s" AS INT)) AS "__dpsql_m0"
           FROM "visits"
           WHERE
             NOT "Uid" IS NULL
