@@ -87,7 +87,7 @@ NODES: dict[str, tuple[Callable[[], RowSet], str]] = {
     "filter": (lambda: Filter(t(), tree("x > 1")), '(SELECT * FROM "t" WHERE "x" > 1)'),
     "a condition that could fail": (
         lambda: Filter(t(), tree("s::INT = 1 OR x > 1")),
-        '(SELECT * FROM "t" WHERE TRY(CAST("s" AS INT) = 1) OR "x" > 1)',
+        '(SELECT * FROM "t" WHERE TRY(TRY_CAST("s" AS INT) = 1) OR "x" > 1)',
     ),
     "extend": (
         lambda: Extend(t(), (Computed("a", tree("x + 1")), Computed("b", tree("s")))),

@@ -238,6 +238,11 @@ class DuckDBDialect(Dialect):
 
     # -- rows ---------------------------------------------------------------------------------
 
+    @property
+    def sorts_rows(self) -> bool:
+        """Sort them: windows that have the same order share it, and a hash table is as slow."""
+        return True
+
     def derived(self, sql: str, alias: str = "") -> str:
         """Put the statement in brackets; an alias may be left out."""
         return f"({sql}) {alias}" if alias else f"({sql})"

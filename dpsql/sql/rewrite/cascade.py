@@ -25,7 +25,7 @@ from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import KEPT_CHOICES
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.rewrite.contributions import clamped, summed
+from dpsql.sql.rewrite.contributions import Gathered, summed
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import unit_weight
@@ -196,8 +196,8 @@ def _units(plan: BlockPlan) -> Measure:
 
 def _total(rows: PrivateRows, measure: Measure, name: str) -> str:
     most = rows.plan.block.parameters.max_rows_contributed
-    contribution = clamped(measure, name, most, rows.dialect).named(name)
-    return summed(rows, measure, contribution)
+    added = Gathered(name, name, most, rows.dialect).contribution(measure)
+    return summed(rows, measure, added.named(name))
 
 
 def _as_one(rows: PrivateRows, tables: tuple[tuple[str, str], ...]) -> str:

@@ -7,6 +7,7 @@ that none can overflow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -37,7 +38,10 @@ class RowValue:
 
 
 def step(measure: Measure, value: RowValue, dialect: Dialect) -> str:
-    """Write what a row's value counts as: steps within its bounds, NULL for none."""
+    """Write what a row's value counts as: steps within its bounds, NULL for none.
+
+    Values are neither NULL nor NaN where they have steps.
+    """
     if measure.lattice is not None:
         return _steps(measure.lattice, value, dialect).sql
     name = value.name
@@ -45,6 +49,13 @@ def step(measure: Measure, value: RowValue, dialect: Dialect) -> str:
         double = dialect.try_cast(name, "DOUBLE", value.type)
         return f"CASE WHEN NOT {dialect.is_nan(double)} THEN 1 END"
     return name
+
+
+def square(lattice: Lattice, name: str, dialect: Dialect) -> str:
+    """Write the squared distance of a row from the middle, of its step ``name`` on the root."""
+    assert lattice.root is not None
+    root = column(name, lattice.root.low, lattice.root.high, dialect=dialect)
+    return (root - lattice.root.midpoint).squared().sql
 
 
 def _steps(lattice: Lattice, value: RowValue, dialect: Dialect) -> Ranged:
@@ -78,25 +89,65 @@ def clamped_step(lattice: Lattice, given: RowValue, dialect: Dialect) -> Ranged:
     return column(text, lattice.low, lattice.high, dialect=dialect)
 
 
-def gathered(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ranged:
-    """Add up a unit's rows in one group, before clamping; ``name`` is a column of steps."""
-    if measure.argument is None:
-        return count("*", dialect=dialect)
-    lattice = measure.lattice
-    if lattice is None:
-        return count(name, dialect=dialect)
-    values = RowValue(name, "DOUBLE", Numbers.ANY)
-    total = _steps(lattice, values, dialect).named(name).sum()
-    if measure.kind is MeasureKind.SUM:
+def as_it_is(aggregate: Ranged) -> Ranged:
+    """Find an aggregate in the statement that has it."""
+    return aggregate
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """A unit's rows in one group, as aggregates over them.
+
+    ``name`` is a column of steps, and ``counted`` another that is NULL where that is: to count one
+    for all takes less time. ``found`` tells where an aggregate is to be found.
+    """
+
+    name: str
+    counted: str
+    max_rows: int
+    dialect: Dialect
+    found: Callable[[Ranged], Ranged] = as_it_is
+
+    def of(self, measure: Measure) -> Ranged:
+        """Add up or count, before clamping; but what is centred is clamped, as it is scaled."""
+        if measure.argument is None:
+            return self._count("*")
+        if measure.lattice is None:
+            return self._count(self.name)
+        total = self._total(measure.lattice)
+        if measure.kind is not MeasureKind.SUM:
+            return self._centred(measure, measure.lattice, total.or_zero())
         # Bounds per group that leave out zero are those of units that have values.
         return total if _leaves_out_zero(measure) else total.or_zero()
-    # In this form a sum and an average of the same values share their sum.
-    number = count(name, dialect=dialect)
-    centred = total.or_zero() - number * lattice.midpoint
-    # With more rows than allowed, scale the sum down: the unit's average is kept.
-    return number.split(
-        max_rows, centred, lambda n: _scaled(centred, max_rows, n, lattice.half_width)
-    )
+
+    def contribution(self, measure: Measure) -> Ranged:
+        """Compute what the unit adds: no more than one unit may add, in 64 bits if it fits."""
+        return _bounded(measure, self.of(measure), self.max_rows).narrowed()
+
+    def _count(self, of: str) -> Ranged:
+        return self.found(count(of, dialect=self.dialect))
+
+    def _total(self, lattice: Lattice) -> Ranged:
+        values = RowValue(self.name, "DOUBLE", Numbers.ANY)
+        return self.found(_steps(lattice, values, self.dialect).named(self.name).sum())
+
+    def _centred(self, measure: Measure, lattice: Lattice, total: Ranged) -> Ranged:
+        """Sum distances from the middle; of more rows than allowed, keep their average.
+
+        Nearly all units have few rows, for which 64 bits do: clamping changes nothing where the
+        number is within its limit, and keeps all that an engine might compute elsewhere within its
+        type. In this form a sum and an average of the same values share their sum.
+        """
+        most, number = self.max_rows, self._count(self.counted)
+        ends = min(0, most * lattice.low), max(0, most * lattice.high)
+        few = total.clamped(*ends).narrowed() - number.at_most(most) * lattice.midpoint
+        low, high = measure.contribution(most)
+
+        def many(rows: Ranged) -> Ranged:
+            whole = total - rows * lattice.midpoint
+            return _scaled(whole, most, rows, lattice.half_width).clamped(low, high).narrowed()
+
+        return number.split(most, few, many).clamped(low, high).narrowed()
 
 
 def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
@@ -116,13 +167,19 @@ def clamped(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ran
 
     ``name`` is the column of what was gathered.
     """
-    found = gathered(measure, name, max_rows, dialect).named(name)
+    found = Gathered(name, name, max_rows, dialect).of(measure).named(name)
+    return _bounded(measure, found, max_rows)
+
+
+def _bounded(measure: Measure, found: Ranged, max_rows: int) -> Ranged:
     low, high = measure.contribution(max_rows)
     if measure.lattice is None:
         return found.at_most(high)
+    if measure.kind is not MeasureKind.SUM:
+        return found  # which is scaled to its bounds
     if _leaves_out_zero(measure):
         assert measure.per_group is not None
-        return found.clamped(*measure.per_group).unless_null(name)
+        return found.clamped(*measure.per_group).unless_null(found.sql)
     return found.clamped(low, high)
 
 

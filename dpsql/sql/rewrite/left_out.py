@@ -23,7 +23,7 @@ from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
-from dpsql.sql.rewrite.contributions import clamped, gathered
+from dpsql.sql.rewrite.contributions import Gathered, clamped
 from dpsql.sql.rewrite.rewrite import CountedValues, groups_of_pairs, unit_groups
 from dpsql.sql.rewrite.rows import PrivateRows
 
@@ -76,7 +76,7 @@ def shared_sql(
     same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
     """
     rows = PrivateRows(plan, table, salt, dialect)
-    shared = _Shared(rows, looks)
+    shared = _Shared(rows, looks, ranked=True)
     pairs, units = dialect.quote(_PAIRS), dialect.quote(_UNITS) if shared.by_unit else None
     stored = [(_PAIRS, shared.pairs())]
     if units is not None:
@@ -104,11 +104,14 @@ class _Looked:
 class _Shared:
     """What is computed of some rows for looks at them.
 
-    ``by_unit``: of a unit with many groups not all are kept, so it counts how many it has.
+    ``by_unit``: of a unit with many groups not all are kept, so it counts how many it has. With
+    ``ranked``, the block is made of the same rows.
     """
 
-    def __init__(self, rows: PrivateRows, looks: Sequence[LeftOutLook]) -> None:
-        self.rows = rows
+    def __init__(
+        self, rows: PrivateRows, looks: Sequence[LeftOutLook], *, ranked: bool = False
+    ) -> None:
+        self.rows, self.ranked = rows, ranked
         self.dialect = rows.dialect
         self.by_unit = rows.plan.bounding is not None and bool(rows.keys)
         self.looked = [self._looked(place, look) for place, look in enumerate(looks)]
@@ -147,8 +150,9 @@ class _Shared:
             if one.measure.kind is MeasureKind.SUM and not one.look.clamped
         }
         rows = any(one.look.subject.rows for one in self.looked)
-        counted = [f"count(*) AS {self._all_rows}"] if rows else []
-        return unit_groups(self.rows, counts, counted, limits)
+        return unit_groups(
+            self.rows, counts, self._all_rows if rows else None, limits, ranked=self.ranked
+        )
 
     def _outside(self, measure: Measure, name: str) -> str:
         """Write 1 for a value that lies outside its bounds, NULL within."""
@@ -197,8 +201,8 @@ class _Shared:
 
     def _whole(self, one: _Looked) -> Ranged:
         """Compute what a unit would add to a group without bounds, as far as a look can see."""
-        found = gathered(one.measure, one.name, self._max_rows, self.dialect).named(one.name)
-        return found.clamped(0, self._seen(one))
+        rows = Gathered(one.name, one.name, self._max_rows, self.dialect)
+        return rows.of(one.measure).named(one.name).clamped(0, self._seen(one))
 
     # -- the row of a look --------------------------------------------------------------------
 

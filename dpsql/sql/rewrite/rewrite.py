@@ -4,11 +4,14 @@ The rewriting bounds what one unit contributes and computes exact, integer-value
 group. No user text is copied: expressions come from the checked tree, are made total, and names
 are quoted. Shapes, with ``salt`` a fresh random number for each query:
 
-* counts of distinct units or values only: COUNT(DISTINCT …) straight on the rows, of which a unit
-  keeps those of its first ``max_groups_contributed`` keys in the order of a salted hash, and of
-  values its first ones in each group;
+* counts of units, and of rows by keys that are not declared: of rows sorted by unit, salted hash
+  and key, a unit keeps those of its first ``max_groups_contributed`` keys, and of each key its
+  first ones, which are counted;
+* other counts of distinct units or values only: COUNT(DISTINCT …) straight on the rows, after the
+  same cap, and of values the first ones of a unit in each group;
 * other measures: first one row per (unit, key) with clamped contributions, then the same cap, then
-  sums over units;
+  sums over units. Where keys are declared, so that units have many rows with each, rows are grouped
+  first; else they are sorted once for the cap and for what those of a key add up to;
 * distinct values beside other measures: the cap on the rows, then below each other one row per
   (unit, key) with contributions and the rows with values, then sums and counts of both;
 * weighted units: one row per (unit, key) in any case, each with its unit's weight, then sums of
@@ -25,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -33,10 +37,19 @@ from dpsql.core.schema import Table
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.expressions.proven_integers import Ranged
+from dpsql.sql.expressions.proven_integers import Ranged, count
+from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.cascade import CascadeSQL, cascade_sql
-from dpsql.sql.rewrite.contributions import RowValue, clamped, gathered, step, summed
+from dpsql.sql.rewrite.contributions import (
+    Gathered,
+    RowValue,
+    as_it_is,
+    clamped,
+    square,
+    step,
+    summed,
+)
 from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, histogram_sql
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.set_union import set_union_sql
@@ -93,16 +106,18 @@ class CountedValues:
 def unit_groups(
     rows: PrivateRows,
     counts: Sequence[CountedValues] = (),
-    counted: Sequence[str] = (),
+    counted: str | None = None,
     limits: Mapping[int, int] = MappingProxyType({}),
+    *,
+    ranked: bool,
 ) -> str:
     """Write the SQL of what the rows of each unit in each group add up to, before any bounds.
 
-    One row per unit and keys: these, a column of each measure as it is gathered, and what is
-    ``counted`` beside. A unit counts as 1. Measures in ``limits``, by index, are never negative,
-    and told apart up to these limits only.
+    One row per unit and keys: these, a column of each measure as it is gathered, and the number of
+    rows in the column ``counted``. A unit counts as 1. Measures in ``limits``, by index, are never
+    negative, and told apart up to these limits only. ``ranked``: for :func:`groups_of_pairs`.
     """
-    return _Rewriter(rows).per_unit(counts, counted, limits)
+    return _Rewriter(rows).per_unit(counts, counted, limits, ranked and rows.ranks_rows)
 
 
 def groups_of_pairs(rows: PrivateRows, pairs: str, units: str | None) -> str:
@@ -161,6 +176,10 @@ def _declared_groups(rows: PrivateRows) -> str:
     return f"SELECT {columns} FROM {positions}"
 
 
+_Found: TypeAlias = Callable[[Ranged], Ranged]
+"""Tells where an aggregate over a unit's rows in a group is to be found."""
+
+
 class _Rewriter:
     def __init__(self, rows: PrivateRows) -> None:
         self.rows = rows
@@ -173,12 +192,7 @@ class _Rewriter:
             None if m.argument is None else total_sql(m.argument, rows.table, self.dialect)
             for m in measures
         ]
-        # For each measure's column the one that holds its values: the first with the same values.
-        first: dict[tuple[str, str], str] = {}
-        self._values = {
-            name: name if source is None else first.setdefault((source, self._step(m, "")), name)
-            for (m, name), source in zip(self._measures, self._sources, strict=True)
-        }
+        self._values = self._shared_values()
 
     def sql(self) -> str:
         return self._numbered(self._groups({noisy.measure.kind for noisy in self.plan.measures}))
@@ -186,8 +200,14 @@ class _Rewriter:
     def sql_over(self, pairs: str, units: str | None) -> str:
         """Write the same over rows per (unit, key) that are stored."""
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
-        kept = pairs if units is None else self.rows.capped_apart(pairs, units)
-        return self._numbered(self._summed(kept))
+        if self.rows.ranks_rows:
+            kept = self.rows.first_places(pairs)  # which has their places
+        else:
+            kept = pairs if units is None else self.rows.capped_apart(pairs, units)
+        sums = [
+            self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
+        ]
+        return self._numbered(self._grouped(sums, "count(*)", kept))
 
     def _numbered(self, groups: str) -> str:
         """Number the groups: the largest alone, in order, where these are asked for."""
@@ -204,26 +224,36 @@ class _Rewriter:
     def per_unit(
         self,
         counts: Sequence[CountedValues],
-        counted: Sequence[str],
+        counted: str | None,
         limits: Mapping[int, int],
+        ranked: bool,
     ) -> str:
-        """Write one row per (unit, key) with what the unit's rows add to the group."""
-        columns = []
-        for place, (measure, name) in enumerate(self._measures):
-            found = gathered(measure, self._values[name], self._max_rows, self.dialect)
-            if place in limits:
-                found = found.clamped(0, limits[place]).narrowed()
-            sql = "1" if measure.kind is MeasureKind.UNITS else found.sql
-            columns.append(f"{sql} AS {name}")
-        for one in counts:
-            columns.append(f"count({one.found}) AS {one.found}")
-            columns.append(
-                f"count({self._values[self.rows.measures[one.measure]]}) AS {one.values}"
-            )
-        pair = ", ".join([self.rows.unit, *self.rows.keys])
-        selected = ", ".join([pair, *columns, *counted])
-        rows = self.dialect.derived(self._steps(counts=counts))
-        return f"SELECT {selected} FROM {rows} GROUP BY {pair}"
+        """Write one row per (unit, key) with what the unit's rows add to the group.
+
+        If ``ranked``, it has the key's place among those of its unit beside.
+        """
+
+        def columns(found: _Found) -> dict[str, str]:
+            made = {}
+            for place, (measure, name) in enumerate(self._measures):
+                total = self._gathered(name, found).of(measure)
+                if place in limits:
+                    total = total.clamped(0, limits[place]).narrowed()
+                made[name] = "1" if measure.kind is MeasureKind.UNITS else total.sql
+            of_values = ((one, self._values[self.rows.measures[one.measure]]) for one in counts)
+            numbers = {
+                name: source
+                for one, values in of_values
+                for name, source in ((one.found, one.found), (one.values, values))
+            }
+            numbers |= {} if counted is None else {counted: "*"}
+            return made | {
+                name: found(count(source, dialect=self.dialect)).sql
+                for name, source in numbers.items()
+            }
+
+        steps = self._steps(counts=counts)
+        return self._by_place(steps, columns) if ranked else self._by_pair(steps, columns)
 
     def contributions(self, steps: str | None = None) -> str:
         """Write one row per (unit, key) with what the unit contributes to the group.
@@ -231,10 +261,7 @@ class _Rewriter:
         ``steps`` are the rows to read, by default all.
         """
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
-        clamped = [f"{self._clamped(m, name).sql} AS {name}" for m, name in self._measures]
-        columns = ", ".join([self.rows.unit, *self.rows.keys, *clamped])
-        rows = self.dialect.derived(self._steps() if steps is None else steps)
-        return f"SELECT {columns} FROM {self.dialect.derived(self._per_unit(rows))}"
+        return self._by_pair(self._steps() if steps is None else steps, self._contributed)
 
     def stepped(self, number: exp.Expr, steps: int) -> SteppedSQL:
         """Write what :meth:`contributions` computes, by the end of each of some steps."""
@@ -275,18 +302,42 @@ class _Rewriter:
         if bounding is not None and bounding.weighted:
             assert MeasureKind.DISTINCT not in kinds
             return self._weighted(bounding, only_units=kinds == {MeasureKind.UNITS})
+        if self._counts_rows(kinds):
+            return self._count_rows()
         if kinds <= COUNTED_DISTINCT:
             return self._count_distinct()
         if MeasureKind.DISTINCT in kinds:
             return self._sum_beside_values()
-        return self._summed(self.rows.capped(self._per_unit(self.dialect.derived(self._steps()))))
+        if self.rows.ranks_rows:
+            pairs = self._by_place(self._steps(), self._contributed)
+            return self._summed(self.rows.first_places(self.dialect.derived(pairs)))
+        return self._summed(self.rows.capped(self._by_pair(self._steps(), self._contributed)))
+
+    def _counts_rows(self, kinds: set[MeasureKind]) -> bool:
+        """Tell whether sorted rows are counted as they are: those of units are sorted anyway."""
+        if not self.rows.capped_at_all or not self.dialect.sorts_rows:
+            return False
+        if kinds == {MeasureKind.UNITS}:
+            return True
+        return self.rows.ranks_rows and kinds <= {MeasureKind.UNITS, MeasureKind.ROWS}
 
     def _summed(self, units: str) -> str:
-        """Sum one row per (unit, key) over units."""
-        sums = [
-            self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
-        ]
+        """Sum contributions, one row per (unit, key), over units."""
+        sums = [self._sum(measure, self._added(measure, name)) for measure, name in self._measures]
         return self._grouped(sums, "count(*)", units)
+
+    def _count_rows(self) -> str:
+        """Count the first rows of units in groups, which are sorted for the cap in any case."""
+        place, units = self.rows.place, f"count(CASE WHEN {self.rows.is_first} THEN 1 END)"
+        limits = [measure.contribution(self._max_rows)[1] for measure, _ in self._measures]
+        most = max(limits)
+        rows = self.rows.first_places(self.dialect.derived(self.rows.placed(self.rows.select())))
+        outputs = [
+            "count(*)" if limit == most else f"count(CASE WHEN {place} < {limit} THEN 1 END)"
+            for limit in limits
+        ]
+        enough = "count(*)" if most == 1 else units
+        return self._grouped(outputs, enough, f"{rows} AND {place} < {most}")
 
     def _count_distinct(self) -> str:
         """Count what counts once however often it occurs, straight on the rows."""
@@ -297,15 +348,37 @@ class _Rewriter:
         units = f"count(DISTINCT {self.rows.unit})"
         return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
-    def _per_unit(self, rows: str) -> str:
-        """Select one row per (unit, key) with what the unit's rows add to the group."""
+    def _by_pair(self, rows: str, columns: Callable[[_Found], Mapping[str, str]]) -> str:
+        """Select one row per (unit, key) with ``columns`` of the unit's rows in the group."""
         keys = ", ".join([self.rows.unit, *self.rows.keys])
-        columns = ", ".join(
-            f"{gathered(measure, self._values[name], self._max_rows, self.dialect).sql} AS {name}"
+        named = ", ".join(f"{sql} AS {name}" for name, sql in columns(as_it_is).items())
+        return f"SELECT {keys}, {named} FROM {self.dialect.derived(rows)} GROUP BY {keys}"
+
+    def _by_place(self, rows: str, columns: Callable[[_Found], Mapping[str, str]]) -> str:
+        """Select the same, with the key's place among those of its unit beside."""
+        aggregates: dict[str, str] = {}
+
+        def found(aggregate: Ranged) -> Ranged:
+            name = self.rows.internal(f"of{len(aggregates)}")
+            return aggregate.named(aggregates.setdefault(aggregate.sql, name))
+
+        named = [f"{sql} AS {name}" for name, sql in columns(found).items()]
+        shown = ", ".join([self.rows.unit, *self.rows.keys, self.rows.rank, *named])
+        placed = self.dialect.derived(self.rows.placed(rows, aggregates))
+        return f"SELECT {shown} FROM {placed} WHERE {self.rows.is_first}"
+
+    def _contributed(self, found: _Found) -> dict[str, str]:
+        """Write what a unit's rows in a group contribute to each measure but values."""
+        return {
+            name: self._gathered(name, found).contribution(measure).sql
             for measure, name in self._measures
             if measure.kind is not MeasureKind.DISTINCT
-        )
-        return f"SELECT {keys}, {columns} FROM {rows} GROUP BY {keys}"
+        }
+
+    def _gathered(self, name: str, found: _Found) -> Gathered:
+        values = self._values[name]
+        counted = self._roots.get(values, values)
+        return Gathered(values, counted, self._max_rows, self.dialect, found)
 
     def _sum_beside_values(self) -> str:
         """Sum one row per (unit, key), and count the values in the rows below them."""
@@ -317,18 +390,15 @@ class _Rewriter:
                 shown.append(self._values[name])
                 outputs.append(f"count(DISTINCT {name})")
             else:
-                contribution = self._clamped(measure, name)
-                sums.append(contribution.sql)
+                sums.append(name)
                 shown.append("NULL")
-                outputs.append(self._sum(measure, contribution.named(name), self.rows.unit))
+                outputs.append(self._sum(measure, self._added(measure, name), self.rows.unit))
         named = [f"{part} AS {name}" for part, name in zip(sums, self.rows.measures, strict=True)]
         units = ", ".join([self.rows.unit, *self.rows.keys, *named])
         rows = ", ".join(["NULL", *self.rows.keys, *shown])
         kept, derived = self.rows.internal("kept"), self.dialect.derived
-        both = (
-            f"SELECT {units} FROM {derived(self._per_unit(kept))} "
-            f"UNION ALL SELECT {rows} FROM {kept}"
-        )
+        pairs = self._by_pair(f"SELECT * FROM {kept}", self._contributed)
+        both = f"SELECT {units} FROM {derived(pairs)} UNION ALL SELECT {rows} FROM {kept}"
         once = self.dialect.materialized(kept, f"SELECT * FROM {self.rows.capped(self._steps())}")
         grouped = self._grouped(outputs, f"count({self.rows.unit})", derived(both))
         return f"WITH {once} {grouped}"
@@ -339,7 +409,7 @@ class _Rewriter:
             columns = ", ".join([self.rows.unit, *self.rows.keys])
             pairs = f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
         else:
-            pairs = self._per_unit(self.dialect.derived(self._steps()))
+            pairs = self._by_pair(self._steps(), self._contributed)
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
         clause, rows = weighted(self.rows, bounding, pairs, names)
         return f"{clause} {self._summed(rows)}"
@@ -354,22 +424,75 @@ class _Rewriter:
         ``others`` are further expressions, with the columns they become.
         """
         arguments: dict[str, str] = {}
-        steps = []
+        steps, squares = {}, {}
         for (measure, name), source in zip(self._measures, self._sources, strict=True):
             if source is None or self._values[name] != name:
                 continue
-            argument = arguments.setdefault(source, name)
-            steps.append(f"{self._step(measure, argument)} AS {name}")
+            root = self._roots.get(name)
+            if root is None:
+                steps[name] = self._step(measure, arguments.setdefault(source, name))
+            else:
+                assert measure.lattice is not None
+                squares[name] = square(measure.lattice, root, self.dialect)
         computed = [*arguments.items(), *others]
         rows = self.rows.select([f"{source} AS {name}" for source, name in computed])
         if not steps:
             return rows
         for one in counts:
-            argument = arguments[self._sources[one.measure] or ""]
-            steps.append(f"{one.some(argument)} AS {one.found}")
+            steps[one.found] = one.some(arguments[self._sources[one.measure] or ""])
         kept = [name for _, name in others]
-        columns = ", ".join([self.rows.unit, *self.rows.keys, *steps, *kept])
+        rows = self._with_columns(steps, kept, rows)
+        # Squares are of steps that are there already: it takes time to find those.
+        return self._with_columns(squares, [*steps, *kept], rows) if squares else rows
+
+    def _with_columns(self, made: Mapping[str, str], kept: Sequence[str], rows: str) -> str:
+        named = [f"{sql} AS {name}" for name, sql in made.items()]
+        columns = ", ".join([self.rows.unit, *self.rows.keys, *kept, *named])
         return f"SELECT {columns} FROM {self.dialect.derived(rows)}"
+
+    def _shared_values(self) -> dict[str, str]:
+        """Find for each measure's column the one that holds its values: the first that has them.
+
+        What is neither NULL nor NaN is counted where it has steps.
+        """
+        first: dict[tuple[str, str], str] = {}
+        summed: dict[str, str] = {}
+        sourced = [
+            (m, name, source)
+            for (m, name), source in zip(self._measures, self._sources, strict=True)
+            if source is not None
+        ]
+        values = {name: name for _, name in self._measures}
+        for measure, name, source in sourced:
+            values[name] = first.setdefault((source, self._step(measure, "")), name)
+            if measure.lattice is not None and measure.lattice.root is None:
+                summed.setdefault(source, name)
+        for measure, name, source in sourced:
+            if self._counts_numbers(measure):
+                values[name] = summed.get(source, values[name])
+        return values
+
+    def _counts_numbers(self, measure: Measure) -> bool:
+        """Tell whether rows are counted whose value is neither NULL nor NaN."""
+        if measure.kind is not MeasureKind.VALUES:
+            return measure.kind is MeasureKind.NUMBERS
+        assert measure.argument is not None
+        return numbers_of(measure.argument, self.rows.table) is not Numbers.ANY
+
+    @property
+    def _roots(self) -> dict[str, str]:
+        """The columns of squares, with the column of the steps that they are squares of."""
+        steps = {
+            (source, m.lattice): name
+            for (m, name), source in reversed(list(zip(self._measures, self._sources, strict=True)))
+            if m.lattice is not None and self._values[name] == name
+        }
+        return {
+            name: steps[source, m.lattice.root]
+            for (m, name), source in zip(self._measures, self._sources, strict=True)
+            if m.lattice is not None and m.lattice.root is not None
+            if (source, m.lattice.root) in steps
+        }
 
     def _step(self, measure: Measure, name: str) -> str:
         if measure.kind is not MeasureKind.DISTINCT:
@@ -382,6 +505,10 @@ class _Rewriter:
         order = f"{name} IS NULL, {hashed}, {last}"
         rank = f"dense_rank() OVER (PARTITION BY {', '.join(group)} ORDER BY {order})"
         return f"CASE WHEN {rank} <= {measure.reach(self._max_rows)} THEN {name} END"
+
+    def _added(self, measure: Measure, name: str) -> Ranged:
+        """Return the column ``name`` of what units add to a group."""
+        return self._gathered(name, as_it_is).contribution(measure).named(name)
 
     def _clamped(self, measure: Measure, name: str) -> Ranged:
         return clamped(measure, name, self._max_rows, self.dialect)

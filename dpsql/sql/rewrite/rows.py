@@ -6,8 +6,9 @@ quoted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
@@ -86,15 +87,63 @@ class PrivateRows:
         A unit keeps at most ``plan.bounding.kept`` keys; which ones depends on its own rows alone,
         even where hashes collide. Checked by ``tests/sql/test_sensitivity.py``.
         """
-        bounding = self.plan.bounding
-        keys = self.keys
-        derived, rank = self.dialect.derived, self.internal("rank")
-        if bounding is None or not keys:
-            return derived(rows)
-        order = ", ".join([self.hashed([self.unit, *keys]), *self.ascending(keys)])
-        window = f"PARTITION BY {self.unit} ORDER BY {order}"
-        ranked = f"SELECT *, dense_rank() OVER ({window}) AS {rank} FROM {derived(rows)}"
-        return f"{derived(ranked)} WHERE {rank} <= {bounding.kept}"
+        if not self.capped_at_all:
+            return self.dialect.derived(rows)
+        derived = self.dialect.derived
+        ranked = f"SELECT *, dense_rank() OVER ({self._window}) AS {self.rank} FROM {derived(rows)}"
+        return self.first_places(derived(ranked))
+
+    @property
+    def capped_at_all(self) -> bool:
+        """True if a unit keeps some of its keys only."""
+        return self.plan.bounding is not None and bool(self.keys)
+
+    @property
+    def ranks_rows(self) -> bool:
+        """True if the cap is best put on rows, sorted, before those of a key are put together.
+
+        Sorting is what takes time. Where keys are not declared most units have most of theirs once,
+        so that grouping first would leave as many rows to sort.
+        """
+        return self.capped_at_all and self.dialect.sorts_rows and not self.known
+
+    @property
+    def rank(self) -> str:
+        """The quoted column with a key's place among those of its unit, from 1."""
+        return self.internal("rank")
+
+    @property
+    def place(self) -> str:
+        """The place of a row of :meth:`placed` among those of its unit and keys, from 0."""
+        return f"({self.internal('row')} - {self.internal('first')})"
+
+    @property
+    def is_first(self) -> str:
+        """True for one row of :meth:`placed` of each unit and keys."""
+        return f"{self.internal('row')} = {self.internal('first')}"
+
+    def placed(self, rows: str, aggregates: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Select rows with ``rank`` and ``place``, for which they are sorted once.
+
+        Beside are ``aggregates`` over all rows of the same unit and keys, with their columns.
+        """
+        window, names = self._window, (self.rank, self.internal("row"), self.internal("first"))
+        ranks = zip(("dense_rank()", "row_number()", "rank()"), names, strict=True)
+        columns = [f"{sql} OVER ({window}) AS {name}" for sql, name in ranks]
+        same = f"{window} RANGE BETWEEN CURRENT ROW AND CURRENT ROW"
+        columns += (f"{sql} OVER ({same}) AS {name}" for sql, name in aggregates.items())
+        return f"SELECT *, {', '.join(columns)} FROM {self.dialect.derived(rows)}"
+
+    def first_places(self, ranked: str) -> str:
+        """Write a FROM clause of rows with each unit's first keys, whose places are in ``rank``."""
+        assert self.plan.bounding is not None
+        return f"{ranked} WHERE {self.rank} <= {self.plan.bounding.kept}"
+
+    @property
+    def _window(self) -> str:
+        """The unit's rows, in the order of a salted hash of their keys; of others by the keys."""
+        order = [self.hashed([self.unit, *self.keys]), *self.ascending(self.keys)]
+        return f"PARTITION BY {self.unit} ORDER BY {', '.join(order)}"
 
     def capped_apart(self, pairs: str, units: str) -> str:
         """Write what :meth:`capped` does for stored rows per (unit, key), sorting only some units.

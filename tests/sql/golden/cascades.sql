@@ -235,7 +235,7 @@ GROUP BY
 -- with: 'max_groups_contributed': 'auto', 'min_units_per_group': 5
 SELECT k, s, COUNT(*), AVG(x) FROM visits WHERE n > 3 GROUP BY k, s;
 
--- __dpsql_released_0, as one: d1de140b56315f2b
+-- __dpsql_released_0, as one: ab9d6aacff67afdb
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -250,68 +250,69 @@ WITH "__dpsql_pairs" AS MATERIALIZED (
       "__dpsql_unit",
       "__dpsql_k0",
       "__dpsql_k1",
-      LEAST("__dpsql_m0", 10) AS "__dpsql_m0",
-      GREATEST(-4194304000, LEAST(4194304000, "__dpsql_m1")) AS "__dpsql_m1",
-      LEAST("__dpsql_m2", 10) AS "__dpsql_m2",
-      LEAST("__dpsql_m3", 1) AS "__dpsql_m3"
+      LEAST(COUNT(*), 10) AS "__dpsql_m0",
+      GREATEST(
+        -4194304000,
+        LEAST(
+          4194304000,
+          CASE
+            WHEN COUNT("__dpsql_m1") <= 10
+            THEN (
+              CAST(GREATEST(-1677721600, LEAST(6710886400, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) - (
+                LEAST(COUNT("__dpsql_m1"), 10) * 251658240
+              )
+            )
+            ELSE CAST(GREATEST(
+              -4194304000,
+              LEAST(
+                4194304000,
+                (
+                  (
+                    (
+                      COALESCE(SUM("__dpsql_m1"), 0) - (
+                        CAST(COUNT("__dpsql_m1") AS INT128) * 251658240
+                      )
+                    ) * 10
+                  ) // COUNT("__dpsql_m1")
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m1",
+      LEAST(COUNT("__dpsql_m1"), 10) AS "__dpsql_m2",
+      LEAST(COUNT(*), 1) AS "__dpsql_m3"
     FROM (
       SELECT
         "__dpsql_unit",
         "__dpsql_k0",
         "__dpsql_k1",
-        COUNT(*) AS "__dpsql_m0",
         CASE
-          WHEN COUNT("__dpsql_m1") <= 10
-          THEN (
-            COALESCE(SUM("__dpsql_m1"), 0) - (
-              CAST(COUNT("__dpsql_m1") AS INT128) * 251658240
-            )
-          )
-          ELSE (
-            (
-              (
-                COALESCE(SUM("__dpsql_m1"), 0) - (
-                  CAST(COUNT("__dpsql_m1") AS INT128) * 251658240
-                )
-              ) * 10
-            ) // COUNT("__dpsql_m1")
-          )
-        END AS "__dpsql_m1",
-        COUNT("__dpsql_m2") AS "__dpsql_m2",
-        COUNT(*) AS "__dpsql_m3"
+          WHEN ISNAN(TRY_CAST("__dpsql_m1" AS DOUBLE))
+          THEN NULL
+          WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) <= -2.5e0
+          THEN -167772160
+          WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) >= 10.0e0
+          THEN 671088640
+          ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m1" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
+        END AS "__dpsql_m1"
       FROM (
         SELECT
-          "__dpsql_unit",
-          "__dpsql_k0",
-          "__dpsql_k1",
-          CASE
-            WHEN ISNAN(TRY_CAST("__dpsql_m1" AS DOUBLE))
-            THEN NULL
-            WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) <= -2.5e0
-            THEN -167772160
-            WHEN TRY_CAST("__dpsql_m1" AS DOUBLE) >= 10.0e0
-            THEN 671088640
-            ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m1" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
-          END AS "__dpsql_m1",
-          CASE WHEN NOT ISNAN(TRY_CAST("__dpsql_m1" AS DOUBLE)) THEN 1 END AS "__dpsql_m2"
-        FROM (
-          SELECT
-            "Uid" AS "__dpsql_unit",
-            "k" AS "__dpsql_k0",
-            "s" AS "__dpsql_k1",
-            "x" AS "__dpsql_m1"
-          FROM "visits"
-          WHERE
-            NOT "Uid" IS NULL AND (
-              "n" > 3
-            )
-        )
+          "Uid" AS "__dpsql_unit",
+          "k" AS "__dpsql_k0",
+          "s" AS "__dpsql_k1",
+          "x" AS "__dpsql_m1"
+        FROM "visits"
+        WHERE
+          NOT "Uid" IS NULL AND (
+            "n" > 3
+          )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0",
-        "__dpsql_k1"
     )
+    GROUP BY
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_k1"
   )
 ), "__dpsql_groups" AS MATERIALIZED (
   SELECT
@@ -506,7 +507,7 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, counting: 7a20e0ff3253f2ec
+-- __dpsql_released_0, counting: 5f63ec403707ba56
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(
@@ -519,14 +520,11 @@ SELECT
     -4611686018427387904,
     LEAST(
       4611686018427387904,
-      COALESCE(
-        SUM((
-          (
-            CAST("__dpsql_m1" AS BIGINT) * "__dpsql_weight"
-          ) // 268435456
-        )),
-        0
-      )
+      COALESCE(SUM((
+        (
+          "__dpsql_m1" * "__dpsql_weight"
+        ) // 268435456
+      )), 0)
     )
   ) AS BIGINT) AS "__dpsql_m1",
   CAST(GREATEST(

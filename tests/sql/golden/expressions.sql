@@ -2,7 +2,7 @@
 -- world: small
 SELECT k, COUNT(*) FROM visits WHERE n > 3 AND s = 'it''s' OR flag GROUP BY k;
 
--- __dpsql_released_0, as one: d43a42053bdbf360
+-- __dpsql_released_0, as one: 1b817050cf290919
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -11,41 +11,40 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL AND (
-            "n" > 3 AND "s" = 'it''s' OR "flag"
-          )
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL AND (
+          "n" > 3 AND "s" = 'it''s' OR "flag"
+        )
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -54,7 +53,7 @@ FROM (
 -- world: small
 SELECT k, COUNT(*) FROM visits WHERE NOT (n > 3 AND CAST(s AS INTEGER) > 3) GROUP BY k;
 
--- __dpsql_released_0, as one: f5f138262ebffdc1
+-- __dpsql_released_0, as one: 82213fe64b5314d1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -63,44 +62,43 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-          AND (
-            NOT (
-              "n" > 3 AND TRY(TRY_CAST("s" AS INT) > 3)
-            )
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+        AND (
+          NOT (
+            "n" > 3 AND TRY(TRY_CAST("s" AS INT) > 3)
           )
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        )
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -110,7 +108,7 @@ FROM (
 SELECT k, COUNT(*) FROM visits WHERE coalesce(flag, s = 'x') AND n * n IS DISTINCT FROM big
 GROUP BY k;
 
--- __dpsql_released_0, as one: ea946646b3cd7988
+-- __dpsql_released_0, as one: 29a0bff907a8340b
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -119,52 +117,51 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-          AND (
-            TRY_CAST(TRY(COALESCE("flag", "s" = 'x')) AS BOOLEAN)
-            AND NOT COALESCE(
-              TRY((
-                "n" * "n"
-              ) = "big"),
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+        AND (
+          TRY_CAST(TRY(COALESCE("flag", "s" = 'x')) AS BOOLEAN)
+          AND NOT COALESCE(
+            TRY((
+              "n" * "n"
+            ) = "big"),
+            (
               (
-                (
-                  TRY("n" * "n")
-                ) IS NULL AND "big" IS NULL
-              )
+                TRY("n" * "n")
+              ) IS NULL AND "big" IS NULL
             )
           )
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        )
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -174,7 +171,7 @@ FROM (
 SELECT CASE WHEN n * big > 5 THEN 'much' WHEN s IN ('a', 'b') THEN s ELSE 'little' END AS size,
   COUNT(*) FROM visits WHERE n + big BETWEEN 0 AND 100 AND big IN (n, 3) GROUP BY size;
 
--- __dpsql_released_0, as one: bece9e83352663a1
+-- __dpsql_released_0, as one: ecb5650f43021c7b
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -183,55 +180,54 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          CASE
-            WHEN TRY("n" * "big" > 5)
-            THEN 'much'
-            WHEN "s" IN ('a', 'b')
-            THEN "s"
-            ELSE 'little'
-          END AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-          AND (
-            (
-              TRY((
-                "n" + "big"
-              ) >= 0) AND TRY((
-                "n" + "big"
-              ) <= 100)
-            )
-            AND "big" IN ("n", 3)
+        "Uid" AS "__dpsql_unit",
+        CASE
+          WHEN TRY("n" * "big" > 5)
+          THEN 'much'
+          WHEN "s" IN ('a', 'b')
+          THEN "s"
+          ELSE 'little'
+        END AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+        AND (
+          (
+            TRY((
+              "n" + "big"
+            ) >= 0) AND TRY((
+              "n" + "big"
+            ) <= 100)
           )
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+          AND "big" IN ("n", 3)
+        )
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -240,7 +236,7 @@ FROM (
 -- world: small
 SELECT amount, x, d, date_trunc('month', ts) AS month, COUNT(DISTINCT uid) FROM visits GROUP BY ALL;
 
--- __dpsql_released_0, as one: 498a50fe7f9a6427
+-- __dpsql_released_0, as one: 400fdda88681fbc3
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -254,14 +250,22 @@ FROM (
     "__dpsql_k1",
     "__dpsql_k2",
     "__dpsql_k3",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3")), "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3")), "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3")), "__dpsql_k0", "__dpsql_k1", "__dpsql_k2", "__dpsql_k3"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit",
@@ -275,7 +279,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0",
     "__dpsql_k1",
@@ -288,7 +294,7 @@ FROM (
 SELECT since, COUNT(*) FROM (SELECT DISTINCT uid, ts - TIMESTAMP '2024-01-01' AS since FROM visits)
 GROUP BY since;
 
--- __dpsql_released_0, as one: 98e3d7e6703d50af
+-- __dpsql_released_0, as one: 3b296287e8784480
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -297,54 +303,53 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        "Uid" AS "__dpsql_unit",
+        "__dpsql_c1" AS "__dpsql_k0"
       FROM (
         SELECT
-          "Uid" AS "__dpsql_unit",
-          "__dpsql_c1" AS "__dpsql_k0"
+          "Uid" AS "Uid",
+          NORMALIZED_INTERVAL("__dpsql_c1") AS "__dpsql_c1"
         FROM (
-          SELECT
-            "Uid" AS "Uid",
-            NORMALIZED_INTERVAL("__dpsql_c1") AS "__dpsql_c1"
+          SELECT DISTINCT
+            "Uid",
+            "__dpsql_c1"
           FROM (
-            SELECT DISTINCT
-              "Uid",
-              "__dpsql_c1"
-            FROM (
-              SELECT
-                *,
-                TRY("ts" - TRY_CAST('2024-01-01' AS TIMESTAMP)) AS "__dpsql_c1"
-              FROM "visits"
-            )
+            SELECT
+              *,
+              TRY("ts" - TRY_CAST('2024-01-01' AS TIMESTAMP)) AS "__dpsql_c1"
+            FROM "visits"
           )
         )
-        WHERE
-          NOT "Uid" IS NULL
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+      WHERE
+        NOT "Uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -353,7 +358,7 @@ FROM (
 -- world: small
 SELECT "order", COUNT(DISTINCT "Uid") FROM visits WHERE "order" < 5 GROUP BY "order";
 
--- __dpsql_released_0, as one: fd55d8372bdb8667
+-- __dpsql_released_0, as one: 3484800f954dde53
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -361,14 +366,22 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit",
@@ -381,7 +394,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0"
 );
@@ -390,7 +405,7 @@ FROM (
 -- world: small
 SELECT k, COUNT(DISTINCT email), SUM(n) FROM mails WHERE email <> 'nobody' GROUP BY k;
 
--- __dpsql_released_0, as one: 2d35f852e4df3895
+-- __dpsql_released_0, as one: 705c93b24599e0a1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -400,23 +415,39 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(0, LEAST(100, "__dpsql_m1"))), 0))
-    ) AS BIGINT) AS "__dpsql_m1"
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      LEAST("__dpsql_of0", 1) AS "__dpsql_m0",
+      CAST(GREATEST(0, LEAST(100, COALESCE("__dpsql_of1", 0))) AS BIGINT) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COALESCE(SUM("__dpsql_m1"), 0) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        SUM("__dpsql_m1") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -440,10 +471,9 @@ FROM (
             )
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10

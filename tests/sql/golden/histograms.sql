@@ -3,7 +3,7 @@
 -- with: 'max_groups_contributed': 3
 SELECT k, COUNT(DISTINCT uid) AS people FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 78389a7d5f8d5c64
+-- __dpsql_released_0, as one: 4fff4aeacc745880
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -11,14 +11,22 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit",
@@ -29,7 +37,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 3
+    "__dpsql_rank" <= 3 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0"
 );
@@ -74,7 +84,7 @@ FROM (
 -- with: 'max_groups_contributed': 2
 SELECT s, n // 5 AS five, COUNT(DISTINCT uid) FROM visits GROUP BY ALL;
 
--- __dpsql_released_0, as one: 1498f3441518ac15
+-- __dpsql_released_0, as one: 96610d23017d4bce
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -84,14 +94,22 @@ FROM (
   SELECT
     "__dpsql_k0",
     "__dpsql_k1",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit",
@@ -103,7 +121,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 2
+    "__dpsql_rank" <= 2 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0",
     "__dpsql_k1"
@@ -114,7 +134,7 @@ FROM (
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
 SELECT k, COUNT(*) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 34b914e6db2f220a
+-- __dpsql_released_0, as one: 6f4c5c8337cf7fe4
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -123,39 +143,38 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 4)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 3
+    "__dpsql_rank" <= 3 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 4
   GROUP BY
     "__dpsql_k0"
 );
@@ -228,7 +247,7 @@ FROM (
 -- world: small
 SELECT k, COUNT(*) FILTER (WHERE n > 3) AS some, COUNT_IF(flag) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 933f545b1d4db2a4
+-- __dpsql_released_0, as one: 3b202c29fddd1e8e
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -238,29 +257,47 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m1", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m1",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
     COUNT(*) AS "__dpsql_m2"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      LEAST("__dpsql_of0", 10) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 10) AS "__dpsql_m1",
+      LEAST("__dpsql_of2", 1) AS "__dpsql_m2"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT("__dpsql_m0") AS "__dpsql_m0",
-        COUNT("__dpsql_m1") AS "__dpsql_m1",
-        COUNT(*) AS "__dpsql_m2"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        COUNT("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT("__dpsql_m1") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of2"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -278,10 +315,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -345,7 +381,7 @@ FROM (
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
 SELECT k, COUNT(DISTINCT s), SUM(n), COUNT(DISTINCT uid) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 0a8cc69dac2965c4
+-- __dpsql_released_0, as one: e9d5283829b94a61
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -406,15 +442,19 @@ FROM (
       "__dpsql_unit",
       "__dpsql_k0",
       NULL AS "__dpsql_m0",
-      GREATEST(-20, LEAST(80, "__dpsql_m1")) AS "__dpsql_m1",
-      LEAST("__dpsql_m2", 1) AS "__dpsql_m2"
+      "__dpsql_m1" AS "__dpsql_m1",
+      "__dpsql_m2" AS "__dpsql_m2"
     FROM (
       SELECT
         "__dpsql_unit",
         "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m1"), 0) AS "__dpsql_m1",
-        COUNT(*) AS "__dpsql_m2"
-      FROM "__dpsql_kept"
+        CAST(GREATEST(-20, LEAST(80, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+        LEAST(COUNT(*), 1) AS "__dpsql_m2"
+      FROM (
+        SELECT
+          *
+        FROM "__dpsql_kept"
+      )
       GROUP BY
         "__dpsql_unit",
         "__dpsql_k0"
@@ -437,7 +477,7 @@ FROM (
 -- with: 'min_units_per_group': 10
 SELECT k, COUNT(*) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: bd27999a75bd25fd
+-- __dpsql_released_0, as one: 8e2bb76127c1b91a
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -446,66 +486,25 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
-    FROM (
-      SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
-    )
-  )
-  WHERE
-    "__dpsql_rank" <= 10
-  GROUP BY
-    "__dpsql_k0"
-  HAVING
-    COUNT(*) >= 10
-);
-
--- title: Groups of too few units are left out of a count of units
--- world: small
--- with: 'min_units_per_group': 10
-SELECT k, COUNT(DISTINCT uid) FROM visits GROUP BY k;
-
--- __dpsql_released_0, as one: 5877d7485c60a289
-SELECT
-  ROW_NUMBER() OVER () AS "__dpsql_rid",
-  "__dpsql_k0",
-  "__dpsql_m0"
-FROM (
-  SELECT
-    "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
-  FROM (
-    SELECT
-      *,
-      DENSE_RANK() OVER (
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit",
@@ -516,18 +515,21 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
   HAVING
-    COUNT(DISTINCT "__dpsql_unit") >= 10
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) >= 10
 );
 
--- title: Keys with a known domain
+-- title: Groups of too few units are left out of a count of units
 -- world: small
-SELECT c, COUNT(*) FROM visits GROUP BY c;
+-- with: 'min_units_per_group': 10
+SELECT k, COUNT(DISTINCT uid) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 1b1e2f0de3c5f30b
+-- __dpsql_released_0, as one: c074a6548355f446
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -535,15 +537,59 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
+  FROM (
+    SELECT
+      *,
+      DENSE_RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
+    FROM (
+      SELECT
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
+    )
+  )
+  WHERE
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
+  GROUP BY
+    "__dpsql_k0"
+  HAVING
+    COUNT(*) >= 10
+);
+
+-- title: Keys with a known domain
+-- world: small
+SELECT c, COUNT(*) FROM visits GROUP BY c;
+
+-- __dpsql_released_0, as one: 9c66d08274c32cac
+SELECT
+  ROW_NUMBER() OVER () AS "__dpsql_rid",
+  "__dpsql_k0",
+  "__dpsql_m0"
+FROM (
+  SELECT
+    "__dpsql_k0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0"
   FROM (
     SELECT
       "__dpsql_unit",
       "__dpsql_k0",
-      COUNT(*) AS "__dpsql_m0"
+      LEAST(COUNT(*), 10) AS "__dpsql_m0"
     FROM (
       SELECT
         *
@@ -573,7 +619,7 @@ FROM (
 -- world: lineage
 SELECT s.k, SUM(v.x) FROM visits v JOIN shops s ON v.k = s.k GROUP BY s.k;
 
--- __dpsql_released_0, as one: d44dfe6cbf910c8b
+-- __dpsql_released_0, as one: 0d30874b28f62d5d
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -583,18 +629,15 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(-1677721600, LEAST(6710886400, "__dpsql_m0"))), 0) // 8192
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 8192
+      ))
     ) AS BIGINT) AS "__dpsql_m0"
   FROM (
     SELECT
       "__dpsql_unit",
       "__dpsql_k0",
-      COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0"
+      CAST(GREATEST(-1677721600, LEAST(6710886400, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0"
     FROM (
       SELECT
         "__dpsql_unit",

@@ -3,7 +3,7 @@
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
 SELECT k, MEDIAN(n), COUNT(DISTINCT uid) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 9cdc6fb9f0971e61
+-- __dpsql_released_0, as one: 41848239c8d4f23f
 WITH "__dpsql_groups" AS MATERIALIZED (
   SELECT
     ROW_NUMBER() OVER () AS "__dpsql_rid",
@@ -12,14 +12,22 @@ WITH "__dpsql_groups" AS MATERIALIZED (
   FROM (
     SELECT
       "__dpsql_k0",
-      COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+      COUNT(*) AS "__dpsql_m0"
     FROM (
       SELECT
         *,
         DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
           ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-        ) AS "__dpsql_rank"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first"
       FROM (
         SELECT
           "Uid" AS "__dpsql_unit",
@@ -30,7 +38,9 @@ WITH "__dpsql_groups" AS MATERIALIZED (
       )
     )
     WHERE
-      "__dpsql_rank" <= 3
+      "__dpsql_rank" <= 3 AND (
+        "__dpsql_row" - "__dpsql_first"
+      ) < 1
     GROUP BY
       "__dpsql_k0"
   )
@@ -482,7 +492,7 @@ SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "
 -- with: 'contribution_bounding': 'weight', 'max_groups_contributed': 4
 SELECT k, MEDIAN(n), COUNT(*) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: a6446d5d598c6e3f
+-- __dpsql_released_0, as one: 87d8e86fcc3cae84
 WITH "__dpsql_groups" AS MATERIALIZED (
   SELECT
     ROW_NUMBER() OVER () AS "__dpsql_rid",
@@ -494,8 +504,8 @@ WITH "__dpsql_groups" AS MATERIALIZED (
       SELECT
         "__dpsql_unit",
         "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        LEAST(COUNT(*), 10) AS "__dpsql_m0",
+        LEAST(COUNT(*), 1) AS "__dpsql_m1"
       FROM (
         SELECT
           "Uid" AS "__dpsql_unit",
@@ -521,12 +531,9 @@ WITH "__dpsql_groups" AS MATERIALIZED (
       "__dpsql_k0",
       CAST(GREATEST(
         -4611686018427387904,
-        LEAST(
-          4611686018427387904,
-          COALESCE(SUM((
-            LEAST("__dpsql_m0", 10) * "__dpsql_weight"
-          )), 0)
-        )
+        LEAST(4611686018427387904, COALESCE(SUM((
+          "__dpsql_m0" * "__dpsql_weight"
+        )), 0))
       ) AS BIGINT) AS "__dpsql_m0",
       CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_m1"
     FROM (

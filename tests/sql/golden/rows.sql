@@ -3,7 +3,7 @@
 SELECT v.k, COUNT(DISTINCT v.uid) FROM visits v JOIN people p ON v.uid = p.uid WHERE p.age > 30
 GROUP BY v.k;
 
--- __dpsql_released_0, as one: 44148fc6bbd4a458
+-- __dpsql_released_0, as one: cbfc1e55e5129fc5
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -11,14 +11,22 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "__dpsql_c1" AS "__dpsql_unit",
@@ -47,7 +55,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0"
 );
@@ -56,7 +66,7 @@ FROM (
 -- world: lineage
 SELECT i.k, SUM(i.qty) FROM items i JOIN orders o ON i.okey = o.okey GROUP BY i.k;
 
--- __dpsql_released_0, as one: 19e79b057b7c7795
+-- __dpsql_released_0, as one: b82e2e3edc10b2b4
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -65,24 +75,40 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(0, LEAST(500, "__dpsql_m0"))), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(0, LEAST(500, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -123,10 +149,9 @@ FROM (
             NOT "__dpsql_c7" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -138,7 +163,7 @@ FROM (
 -- world: lineage
 SELECT why, COUNT(*) FROM returns GROUP BY why;
 
--- __dpsql_released_0, as one: 0d61b4be0e4e83ca
+-- __dpsql_released_0, as one: 07e076036b104840
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -147,57 +172,56 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
+        "__dpsql_c6" AS "__dpsql_unit",
+        "why" AS "__dpsql_k0"
+      FROM "returns"
+      JOIN (
         SELECT
-          "__dpsql_c6" AS "__dpsql_unit",
-          "why" AS "__dpsql_k0"
-        FROM "returns"
-        JOIN (
-          SELECT
-            "ikey" AS "__dpsql_c1",
-            "okey" AS "__dpsql_c2"
-          FROM "items"
-        )
-        JOIN (
-          SELECT
-            "okey" AS "__dpsql_c5",
-            "uid" AS "__dpsql_c6"
-          FROM "orders"
-        )
-          ON (
-            "__dpsql_c2" = "__dpsql_c5"
-          )
-          ON (
-            "ikey" = "__dpsql_c1"
-          )
-        WHERE
-          NOT "__dpsql_c6" IS NULL
+          "ikey" AS "__dpsql_c1",
+          "okey" AS "__dpsql_c2"
+        FROM "items"
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+      JOIN (
+        SELECT
+          "okey" AS "__dpsql_c5",
+          "uid" AS "__dpsql_c6"
+        FROM "orders"
+      )
+        ON (
+          "__dpsql_c2" = "__dpsql_c5"
+        )
+        ON (
+          "ikey" = "__dpsql_c1"
+        )
+      WHERE
+        NOT "__dpsql_c6" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -206,7 +230,7 @@ FROM (
 -- world: lineage
 SELECT s.name, COUNT(DISTINCT v.uid) FROM visits v JOIN shops s ON v.k = s.k GROUP BY s.name;
 
--- __dpsql_released_0, as one: 10cca09668c82a4c
+-- __dpsql_released_0, as one: dd3301fa61f8a891
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -214,14 +238,22 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "__dpsql_c1" AS "__dpsql_unit",
@@ -250,7 +282,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0"
 );
@@ -259,7 +293,7 @@ FROM (
 -- world: lineage
 SELECT t.region, COUNT(*) FROM people p LEFT JOIN towns t USING (city) GROUP BY t.region;
 
--- __dpsql_released_0, as one: 5442ff8f29f7e6f3
+-- __dpsql_released_0, as one: 49f65908ed026561
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -268,55 +302,54 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        "__dpsql_c1" AS "__dpsql_unit",
+        "__dpsql_c5" AS "__dpsql_k0"
       FROM (
         SELECT
-          "__dpsql_c1" AS "__dpsql_unit",
-          "__dpsql_c5" AS "__dpsql_k0"
-        FROM (
-          SELECT
-            "uid" AS "__dpsql_c1",
-            "city" AS "__dpsql_c2"
-          FROM "people"
-        )
-        LEFT JOIN (
-          SELECT
-            "city" AS "__dpsql_c4",
-            "region" AS "__dpsql_c5"
-          FROM "towns"
-        )
-          ON (
-            (
-              "__dpsql_c2" = "__dpsql_c4"
-            )
-          )
-        WHERE
-          NOT "__dpsql_c1" IS NULL
+          "uid" AS "__dpsql_c1",
+          "city" AS "__dpsql_c2"
+        FROM "people"
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+      LEFT JOIN (
+        SELECT
+          "city" AS "__dpsql_c4",
+          "region" AS "__dpsql_c5"
+        FROM "towns"
+      )
+        ON (
+          (
+            "__dpsql_c2" = "__dpsql_c4"
+          )
+        )
+      WHERE
+        NOT "__dpsql_c1" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -325,7 +358,7 @@ FROM (
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE size > 10) GROUP BY k;
 
--- __dpsql_released_0, as one: 10faa18bf3021654
+-- __dpsql_released_0, as one: 750b7c794228c054
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -334,56 +367,55 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
+        "uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      SEMI JOIN (
         SELECT
-          "uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        SEMI JOIN (
-          SELECT
-            "k" AS "__dpsql_c1",
-            "size" AS "__dpsql_c2"
-          FROM "shops"
-        )
-          ON (
+          "k" AS "__dpsql_c1",
+          "size" AS "__dpsql_c2"
+        FROM "shops"
+      )
+        ON (
+          (
+            "__dpsql_c2" > 10
+          ) AND (
             (
-              "__dpsql_c2" > 10
-            ) AND (
-              (
-                "k"
-              ) = (
-                "__dpsql_c1"
-              )
+              "k"
+            ) = (
+              "__dpsql_c1"
             )
           )
-        WHERE
-          NOT "uid" IS NULL
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        )
+      WHERE
+        NOT "uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -393,7 +425,7 @@ FROM (
 SELECT v.k, COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k)
 GROUP BY v.k;
 
--- __dpsql_released_0, as one: 48d0cf8880e896b0
+-- __dpsql_released_0, as one: c3442f639300366d
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -402,49 +434,48 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
+        "uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      ANTI JOIN (
         SELECT
-          "uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        ANTI JOIN (
-          SELECT
-            "k" AS "__dpsql_c1"
-          FROM "shops"
-        )
-          ON (
-            (
-              "__dpsql_c1" = "k"
-            )
-          )
-        WHERE
-          NOT "uid" IS NULL
+          "k" AS "__dpsql_c1"
+        FROM "shops"
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        ON (
+          (
+            "__dpsql_c1" = "k"
+          )
+        )
+      WHERE
+        NOT "uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -453,7 +484,7 @@ FROM (
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM shops) GROUP BY k;
 
--- __dpsql_released_0, as one: f7fd1ce116be9ea7
+-- __dpsql_released_0, as one: 8a9ca0a8585bf0e1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -462,57 +493,56 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
+        "uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      ANTI JOIN (
         SELECT
-          "uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        ANTI JOIN (
-          SELECT
-            "k" AS "__dpsql_c1"
-          FROM "shops"
-        )
-          ON (
-            (
-              (
-                "k"
-              ) = (
-                "__dpsql_c1"
-              ) OR (
-                "k"
-              ) IS NULL OR (
-                "__dpsql_c1"
-              ) IS NULL
-            )
-          )
-        WHERE
-          NOT "uid" IS NULL
+          "k" AS "__dpsql_c1"
+        FROM "shops"
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        ON (
+          (
+            (
+              "k"
+            ) = (
+              "__dpsql_c1"
+            ) OR (
+              "k"
+            ) IS NULL OR (
+              "__dpsql_c1"
+            ) IS NULL
+          )
+        )
+      WHERE
+        NOT "uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -522,7 +552,7 @@ FROM (
 SELECT v.k, COUNT(*) FROM visits v SEMI JOIN shops s ON v.k = s.k ANTI JOIN towns t ON v.s = t.city
 GROUP BY v.k;
 
--- __dpsql_released_0, as one: 6f77cd1427c4a697
+-- __dpsql_released_0, as one: f32d734501f1f574
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -531,65 +561,64 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        "__dpsql_c3" AS "__dpsql_unit",
+        "__dpsql_c1" AS "__dpsql_k0"
       FROM (
         SELECT
-          "__dpsql_c3" AS "__dpsql_unit",
-          "__dpsql_c1" AS "__dpsql_k0"
-        FROM (
-          SELECT
-            "k" AS "__dpsql_c1",
-            "s" AS "__dpsql_c2",
-            "uid" AS "__dpsql_c3"
-          FROM "visits"
-        )
-        SEMI JOIN (
-          SELECT
-            "k" AS "__dpsql_c6"
-          FROM "shops"
-        )
-          ON (
-            (
-              "__dpsql_c1" = "__dpsql_c6"
-            )
-          )
-        ANTI JOIN (
-          SELECT
-            "city" AS "__dpsql_c10"
-          FROM "towns"
-        )
-          ON (
-            (
-              "__dpsql_c2" = "__dpsql_c10"
-            )
-          )
-        WHERE
-          NOT "__dpsql_c3" IS NULL
+          "k" AS "__dpsql_c1",
+          "s" AS "__dpsql_c2",
+          "uid" AS "__dpsql_c3"
+        FROM "visits"
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+      SEMI JOIN (
+        SELECT
+          "k" AS "__dpsql_c6"
+        FROM "shops"
+      )
+        ON (
+          (
+            "__dpsql_c1" = "__dpsql_c6"
+          )
+        )
+      ANTI JOIN (
+        SELECT
+          "city" AS "__dpsql_c10"
+        FROM "towns"
+      )
+        ON (
+          (
+            "__dpsql_c2" = "__dpsql_c10"
+          )
+        )
+      WHERE
+        NOT "__dpsql_c3" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -601,7 +630,7 @@ SELECT total, COUNT(*) FROM (
   FROM visits GROUP BY uid HAVING COUNT(*) > 2
 ) GROUP BY total;
 
--- __dpsql_released_0, as one: 467e0537940b516a
+-- __dpsql_released_0, as one: 7f16510f4da1be74
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -609,14 +638,22 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "__dpsql_c1" AS "__dpsql_unit",
@@ -653,7 +690,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 1
+    "__dpsql_rank" <= 1 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0"
 );
@@ -664,7 +703,7 @@ WITH few AS (SELECT uid, k, n + 1 AS m FROM visits WHERE n < 10),
      fewer AS (SELECT * FROM few WHERE k > 1)
 SELECT k, SUM(m) FROM fewer GROUP BY k;
 
--- __dpsql_released_0, as one: 36c8ad9efc1c56e0
+-- __dpsql_released_0, as one: 891bf53dacd6fa9c
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -673,24 +712,40 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-40, LEAST(210, "__dpsql_m0"))), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(-40, LEAST(210, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -729,10 +784,9 @@ FROM (
             NOT "uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -746,7 +800,7 @@ SELECT k, COUNT(DISTINCT uid) FROM (
   SELECT uid, k FROM visits UNION ALL SELECT uid, k FROM logins
 ) GROUP BY k;
 
--- __dpsql_released_0, as one: 63baecc102947e6e
+-- __dpsql_released_0, as one: 313d6df6238e63fc
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -754,14 +808,22 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "__dpsql_c3" AS "__dpsql_unit",
@@ -784,7 +846,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0"
 );
@@ -795,7 +859,7 @@ SELECT x, COUNT(*) FROM (
   SELECT uid, x FROM visits UNION SELECT uid, price FROM orders
 ) GROUP BY x;
 
--- __dpsql_released_0, as one: ca612ebf67745dd9
+-- __dpsql_released_0, as one: 00618b08db4f683b
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -804,57 +868,56 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        "__dpsql_c3" AS "__dpsql_unit",
+        "__dpsql_c2" AS "__dpsql_k0"
       FROM (
         SELECT
-          "__dpsql_c3" AS "__dpsql_unit",
-          "__dpsql_c2" AS "__dpsql_k0"
+          "__dpsql_c1" AS "__dpsql_c1",
+          CASE WHEN ISNAN("__dpsql_c2") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c2" + 0 END AS "__dpsql_c2",
+          "__dpsql_c3"
         FROM (
           SELECT
-            "__dpsql_c1" AS "__dpsql_c1",
-            CASE WHEN ISNAN("__dpsql_c2") THEN CAST('NaN' AS DOUBLE) ELSE "__dpsql_c2" + 0 END AS "__dpsql_c2",
-            "__dpsql_c3"
-          FROM (
-            SELECT
-              "uid" AS "__dpsql_c1",
-              "x" AS "__dpsql_c2",
-              "uid" AS "__dpsql_c3"
-            FROM "visits"
-            UNION
-            SELECT
-              "uid" AS "__dpsql_c1",
-              "price" AS "__dpsql_c2",
-              "uid" AS "__dpsql_c3"
-            FROM "orders"
-          )
+            "uid" AS "__dpsql_c1",
+            "x" AS "__dpsql_c2",
+            "uid" AS "__dpsql_c3"
+          FROM "visits"
+          UNION
+          SELECT
+            "uid" AS "__dpsql_c1",
+            "price" AS "__dpsql_c2",
+            "uid" AS "__dpsql_c3"
+          FROM "orders"
         )
-        WHERE
-          NOT "__dpsql_c3" IS NULL
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+      WHERE
+        NOT "__dpsql_c3" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -864,7 +927,7 @@ FROM (
 SELECT a.k, a.n, b.n FROM (SELECT k, COUNT(*) AS n FROM visits GROUP BY k) a
 JOIN (SELECT k, COUNT(*) AS n FROM orders GROUP BY k) b ON a.k = b.k;
 
--- __dpsql_released_0, as one: 428883a958c41f57
+-- __dpsql_released_0, as one: 08369dd388fcb86a
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -873,44 +936,43 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "uid" IS NULL
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        "uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
 
--- __dpsql_released_1, as one: 32165060b190cb1a
+-- __dpsql_released_1, as one: a5261b57012222a1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -919,39 +981,38 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "orders"
-        WHERE
-          NOT "uid" IS NULL
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        "uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "orders"
+      WHERE
+        NOT "uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
@@ -960,7 +1021,7 @@ FROM (
 -- world: small
 SELECT k, s, COUNT(*) FROM visits GROUP BY ROLLUP (k, s);
 
--- __dpsql_released_0, as one: f1c068fcc7fc5e1d
+-- __dpsql_released_0, as one: 8fb5125145c77e14
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -971,48 +1032,45 @@ FROM (
   SELECT
     "__dpsql_k0",
     "__dpsql_k1",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0", "__dpsql_k1")), "__dpsql_k0", "__dpsql_k1"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        "__dpsql_k1",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0",
-          "s" AS "__dpsql_k1"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0",
-        "__dpsql_k1"
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0",
+        "s" AS "__dpsql_k1"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0",
     "__dpsql_k1"
 );
 
--- __dpsql_released_1, as one: daa209f244b9fc81
+-- __dpsql_released_1, as one: 80a790be7de896d5
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -1021,57 +1079,53 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    COUNT(*) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0",
+    COUNT(CASE WHEN (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1 THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COUNT(*) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
-      FROM (
-        SELECT
-          "Uid" AS "__dpsql_unit",
-          "k" AS "__dpsql_k0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
-      )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
+        "Uid" AS "__dpsql_unit",
+        "k" AS "__dpsql_k0"
+      FROM "visits"
+      WHERE
+        NOT "Uid" IS NULL
     )
   )
   WHERE
-    "__dpsql_rank" <= 10
+    "__dpsql_rank" <= 10 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 10
   GROUP BY
     "__dpsql_k0"
 );
 
--- __dpsql_released_2, as one: 905c1993a7f622c8
+-- __dpsql_released_2, as one: 839b085854a83f63
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_m0"
 FROM (
   SELECT
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m0"
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0"
   FROM (
     SELECT
       "__dpsql_unit",
-      COUNT(*) AS "__dpsql_m0"
+      LEAST(COUNT(*), 10) AS "__dpsql_m0"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit"

@@ -3,7 +3,7 @@
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
 SELECT k, SUM(n) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: ffbbea3e114a81c6
+-- __dpsql_released_0, as one: a861b8034a1a67b4
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -12,24 +12,40 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-20, LEAST(80, "__dpsql_m0"))), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(-20, LEAST(80, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -51,10 +67,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 3
@@ -66,7 +81,7 @@ FROM (
 -- world: small
 SELECT k, SUM(x) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 89320e91f432ccae
+-- __dpsql_released_0, as one: e118d1b7bd851f3c
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -77,27 +92,43 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(-1677721600, LEAST(6710886400, "__dpsql_m0"))), 0) // 8192
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 8192
+      ))
     ) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(-1677721600, LEAST(6710886400, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -121,10 +152,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -136,7 +166,7 @@ FROM (
 -- world: small
 SELECT k, SUM(amount) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 8cd42d32c1d898e7
+-- __dpsql_released_0, as one: 255ccbc91c54f734
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -147,27 +177,43 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(0, LEAST(8388608000, "__dpsql_m0"))), 0) // 8192
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 8192
+      ))
     ) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(0, LEAST(8388608000, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -189,10 +235,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -205,7 +250,7 @@ FROM (
 -- with: 'max_rows_contributed': 1000000
 SELECT k, SUM(wide * 1000) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 8fa0c5de416c322e
+-- __dpsql_released_0, as one: c15d33333ce42a58
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -216,27 +261,43 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(0, LEAST(1048576000000000, "__dpsql_m0"))), 0) // 1073741824
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 1073741824
+      ))
     ) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(0, LEAST(1048576000000000, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -260,10 +321,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -276,7 +336,7 @@ FROM (
 -- with: 'max_rows_contributed': 4
 SELECT k, AVG(x), SUM(x), COUNT(x) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 0f33a92257e7c689
+-- __dpsql_released_0, as one: 20d2b258126f56d4
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -290,63 +350,92 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(-1677721600, LEAST(1677721600, "__dpsql_m0"))), 0) // 4096
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 4096
+      ))
     ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m1", 4)), 0))
-    ) AS BIGINT) AS "__dpsql_m1",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(-671088640, LEAST(2684354560, "__dpsql_m2"))), 0) // 4096
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m2"), 0) // 4096
+      ))
     ) AS BIGINT) AS "__dpsql_m2",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m3", 4)), 0))
-    ) AS BIGINT) AS "__dpsql_m3",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) AS "__dpsql_m3",
     COUNT(*) AS "__dpsql_m4"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      GREATEST(
+        -1677721600,
+        LEAST(
+          1677721600,
+          CASE
+            WHEN "__dpsql_of1" <= 4
+            THEN (
+              CAST(GREATEST(-671088640, LEAST(2684354560, COALESCE("__dpsql_of0", 0))) AS BIGINT) - (
+                LEAST("__dpsql_of1", 4) * 251658240
+              )
+            )
+            ELSE CAST(GREATEST(
+              -1677721600,
+              LEAST(
+                1677721600,
+                (
+                  (
+                    (
+                      COALESCE("__dpsql_of0", 0) - (
+                        CAST("__dpsql_of1" AS INT128) * 251658240
+                      )
+                    ) * 4
+                  ) // "__dpsql_of1"
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 4) AS "__dpsql_m1",
+      CAST(GREATEST(-671088640, LEAST(2684354560, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m2",
+      LEAST("__dpsql_of2", 4) AS "__dpsql_m3",
+      LEAST("__dpsql_of3", 1) AS "__dpsql_m4"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        CASE
-          WHEN COUNT("__dpsql_m0") <= 4
-          THEN (
-            COALESCE(SUM("__dpsql_m0"), 0) - (
-              CAST(COUNT("__dpsql_m0") AS INT128) * 251658240
-            )
-          )
-          ELSE (
-            (
-              (
-                COALESCE(SUM("__dpsql_m0"), 0) - (
-                  CAST(COUNT("__dpsql_m0") AS INT128) * 251658240
-                )
-              ) * 4
-            ) // COUNT("__dpsql_m0")
-          )
-        END AS "__dpsql_m0",
-        COUNT("__dpsql_m1") AS "__dpsql_m1",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m2",
-        COUNT("__dpsql_m3") AS "__dpsql_m3",
-        COUNT(*) AS "__dpsql_m4"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1",
+        COUNT("__dpsql_m3") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of2",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of3"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -360,7 +449,6 @@ FROM (
             THEN 671088640
             ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m0" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
           END AS "__dpsql_m0",
-          CASE WHEN NOT ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE)) THEN 1 END AS "__dpsql_m1",
           "__dpsql_m0" AS "__dpsql_m3"
         FROM (
           SELECT
@@ -372,10 +460,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -388,7 +475,7 @@ FROM (
 -- with: 'max_rows_contributed': 4
 SELECT k, VAR_POP(x), STDDEV_SAMP(n) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: b089ac545cef3e95
+-- __dpsql_released_0, as one: 82bd1d719e754fb5
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -404,200 +491,250 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(-1677721600, LEAST(1677721600, "__dpsql_m0"))), 0) // 4096
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 4096
+      ))
     ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m1", 4)), 0))
-    ) AS BIGINT) AS "__dpsql_m1",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(-351843720888320000, LEAST(351843720888320000, "__dpsql_m2"))), 0) // 1099511627776
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m2"), 0) // 1099511627776
+      ))
     ) AS BIGINT) AS "__dpsql_m2",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-52, LEAST(52, "__dpsql_m3"))), 0))
-    ) AS BIGINT) AS "__dpsql_m3",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m4", 4)), 0))
-    ) AS BIGINT) AS "__dpsql_m4",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-340, LEAST(340, "__dpsql_m5"))), 0))
-    ) AS BIGINT) AS "__dpsql_m5",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) AS "__dpsql_m3",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m4"), 0))) AS BIGINT) AS "__dpsql_m4",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m5"), 0))) AS BIGINT) AS "__dpsql_m5",
     COUNT(*) AS "__dpsql_m6"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      GREATEST(
+        -1677721600,
+        LEAST(
+          1677721600,
+          CASE
+            WHEN "__dpsql_of1" <= 4
+            THEN (
+              CAST(GREATEST(-671088640, LEAST(2684354560, COALESCE("__dpsql_of0", 0))) AS BIGINT) - (
+                LEAST("__dpsql_of1", 4) * 251658240
+              )
+            )
+            ELSE CAST(GREATEST(
+              -1677721600,
+              LEAST(
+                1677721600,
+                (
+                  (
+                    (
+                      COALESCE("__dpsql_of0", 0) - (
+                        CAST("__dpsql_of1" AS INT128) * 251658240
+                      )
+                    ) * 4
+                  ) // "__dpsql_of1"
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 4) AS "__dpsql_m1",
+      GREATEST(
+        -351843720888320000,
+        LEAST(
+          351843720888320000,
+          CASE
+            WHEN "__dpsql_of1" <= 4
+            THEN (
+              CAST(GREATEST(0, LEAST(703687441776640000, COALESCE("__dpsql_of2", 0))) AS BIGINT) - (
+                LEAST("__dpsql_of1", 4) * 87960930222080000
+              )
+            )
+            ELSE CAST(GREATEST(
+              -351843720888320000,
+              LEAST(
+                351843720888320000,
+                (
+                  (
+                    (
+                      COALESCE("__dpsql_of2", 0) - (
+                        CAST("__dpsql_of1" AS INT128) * 87960930222080000
+                      )
+                    ) * 4
+                  ) // "__dpsql_of1"
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m2",
+      GREATEST(
+        -52,
+        LEAST(
+          52,
+          CASE
+            WHEN "__dpsql_of4" <= 4
+            THEN (
+              CAST(GREATEST(-20, LEAST(80, COALESCE("__dpsql_of3", 0))) AS BIGINT) - (
+                LEAST("__dpsql_of4", 4) * 7
+              )
+            )
+            ELSE CAST(GREATEST(
+              -52,
+              LEAST(
+                52,
+                (
+                  (
+                    (
+                      COALESCE("__dpsql_of3", 0) - (
+                        "__dpsql_of4" * 7
+                      )
+                    ) * 4
+                  ) // "__dpsql_of4"
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m3",
+      LEAST("__dpsql_of4", 4) AS "__dpsql_m4",
+      GREATEST(
+        -340,
+        LEAST(
+          340,
+          CASE
+            WHEN "__dpsql_of4" <= 4
+            THEN (
+              CAST(GREATEST(0, LEAST(676, COALESCE("__dpsql_of5", 0))) AS BIGINT) - (
+                LEAST("__dpsql_of4", 4) * 84
+              )
+            )
+            ELSE CAST(GREATEST(
+              -340,
+              LEAST(
+                340,
+                (
+                  (
+                    (
+                      COALESCE("__dpsql_of5", 0) - (
+                        "__dpsql_of4" * 84
+                      )
+                    ) * 4
+                  ) // "__dpsql_of4"
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m5",
+      LEAST("__dpsql_of6", 1) AS "__dpsql_m6"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        CASE
-          WHEN COUNT("__dpsql_m0") <= 4
-          THEN (
-            COALESCE(SUM("__dpsql_m0"), 0) - (
-              CAST(COUNT("__dpsql_m0") AS INT128) * 251658240
-            )
-          )
-          ELSE (
-            (
-              (
-                COALESCE(SUM("__dpsql_m0"), 0) - (
-                  CAST(COUNT("__dpsql_m0") AS INT128) * 251658240
-                )
-              ) * 4
-            ) // COUNT("__dpsql_m0")
-          )
-        END AS "__dpsql_m0",
-        COUNT("__dpsql_m1") AS "__dpsql_m1",
-        CASE
-          WHEN COUNT("__dpsql_m2") <= 4
-          THEN (
-            COALESCE(SUM("__dpsql_m2"), 0) - (
-              CAST(COUNT("__dpsql_m2") AS INT128) * 87960930222080000
-            )
-          )
-          ELSE (
-            (
-              (
-                COALESCE(SUM("__dpsql_m2"), 0) - (
-                  CAST(COUNT("__dpsql_m2") AS INT128) * 87960930222080000
-                )
-              ) * 4
-            ) // COUNT("__dpsql_m2")
-          )
-        END AS "__dpsql_m2",
-        CASE
-          WHEN COUNT("__dpsql_m3") <= 4
-          THEN (
-            COALESCE(SUM("__dpsql_m3"), 0) - (
-              COUNT("__dpsql_m3") * 7
-            )
-          )
-          ELSE (
-            (
-              (
-                COALESCE(SUM("__dpsql_m3"), 0) - (
-                  COUNT("__dpsql_m3") * 7
-                )
-              ) * 4
-            ) // COUNT("__dpsql_m3")
-          )
-        END AS "__dpsql_m3",
-        COUNT("__dpsql_m4") AS "__dpsql_m4",
-        CASE
-          WHEN COUNT("__dpsql_m5") <= 4
-          THEN (
-            COALESCE(SUM("__dpsql_m5"), 0) - (
-              COUNT("__dpsql_m5") * 84
-            )
-          )
-          ELSE (
-            (
-              (
-                COALESCE(SUM("__dpsql_m5"), 0) - (
-                  COUNT("__dpsql_m5") * 84
-                )
-              ) * 4
-            ) // COUNT("__dpsql_m5")
-          )
-        END AS "__dpsql_m5",
-        COUNT(*) AS "__dpsql_m6"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1",
+        SUM("__dpsql_m2") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of2",
+        SUM("__dpsql_m3") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of3",
+        COUNT("__dpsql_m3") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of4",
+        SUM("__dpsql_m5") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of5",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of6"
       FROM (
         SELECT
           "__dpsql_unit",
           "__dpsql_k0",
-          CASE
-            WHEN ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE))
-            THEN NULL
-            WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) <= -2.5e0
-            THEN -167772160
-            WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) >= 10.0e0
-            THEN 671088640
-            ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m0" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
-          END AS "__dpsql_m0",
-          CASE WHEN NOT ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE)) THEN 1 END AS "__dpsql_m1",
+          "__dpsql_m0",
+          "__dpsql_m3",
           (
             (
-              CASE
-                WHEN ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE))
-                THEN NULL
-                WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) <= -2.5e0
-                THEN -167772160
-                WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) >= 10.0e0
-                THEN 671088640
-                ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m0" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
-              END - 251658240
+              "__dpsql_m0" - 251658240
             ) * (
-              CASE
-                WHEN ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE))
-                THEN NULL
-                WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) <= -2.5e0
-                THEN -167772160
-                WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) >= 10.0e0
-                THEN 671088640
-                ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m0" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
-              END - 251658240
+              "__dpsql_m0" - 251658240
             )
           ) AS "__dpsql_m2",
-          CASE
-            WHEN "__dpsql_m3" <= -5
-            THEN -5
-            WHEN "__dpsql_m3" >= 20
-            THEN 20
-            ELSE TRY_CAST("__dpsql_m3" AS BIGINT)
-          END AS "__dpsql_m3",
-          "__dpsql_m3" AS "__dpsql_m4",
           (
             (
-              CASE
-                WHEN "__dpsql_m3" <= -5
-                THEN -5
-                WHEN "__dpsql_m3" >= 20
-                THEN 20
-                ELSE TRY_CAST("__dpsql_m3" AS BIGINT)
-              END - 7
+              "__dpsql_m3" - 7
             ) * (
-              CASE
-                WHEN "__dpsql_m3" <= -5
-                THEN -5
-                WHEN "__dpsql_m3" >= 20
-                THEN 20
-                ELSE TRY_CAST("__dpsql_m3" AS BIGINT)
-              END - 7
+              "__dpsql_m3" - 7
             )
           ) AS "__dpsql_m5"
         FROM (
           SELECT
-            "Uid" AS "__dpsql_unit",
-            "k" AS "__dpsql_k0",
-            "x" AS "__dpsql_m0",
-            "n" AS "__dpsql_m3"
-          FROM "visits"
-          WHERE
-            NOT "Uid" IS NULL
+            "__dpsql_unit",
+            "__dpsql_k0",
+            CASE
+              WHEN ISNAN(TRY_CAST("__dpsql_m0" AS DOUBLE))
+              THEN NULL
+              WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) <= -2.5e0
+              THEN -167772160
+              WHEN TRY_CAST("__dpsql_m0" AS DOUBLE) >= 10.0e0
+              THEN 671088640
+              ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_m0" AS DOUBLE) / 1.4901161193847656e-08) AS BIGINT)
+            END AS "__dpsql_m0",
+            CASE
+              WHEN "__dpsql_m3" <= -5
+              THEN -5
+              WHEN "__dpsql_m3" >= 20
+              THEN 20
+              ELSE TRY_CAST("__dpsql_m3" AS BIGINT)
+            END AS "__dpsql_m3"
+          FROM (
+            SELECT
+              "Uid" AS "__dpsql_unit",
+              "k" AS "__dpsql_k0",
+              "x" AS "__dpsql_m0",
+              "n" AS "__dpsql_m3"
+            FROM "visits"
+            WHERE
+              NOT "Uid" IS NULL
+          )
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -609,7 +746,7 @@ FROM (
 -- world: small
 SELECT k, SUM(n) FILTER (WHERE s = 'x') FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 5c0a1b4f6c5c14e1
+-- __dpsql_released_0, as one: b6412da4fb552c2b
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -618,24 +755,40 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-50, LEAST(200, "__dpsql_m0"))), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(-50, LEAST(200, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -657,10 +810,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -672,7 +824,7 @@ FROM (
 -- world: small
 SELECT k, SUM(n, contribution_bounds_per_row => (0, 3)) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 1bd201802d57a6fc
+-- __dpsql_released_0, as one: eb21c97eca36dd3a
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -681,24 +833,40 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(0, LEAST(30, "__dpsql_m0"))), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(0, LEAST(30, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -720,10 +888,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -735,7 +902,7 @@ FROM (
 -- world: small
 SELECT k, SUM(x, contribution_bounds_per_group => (0, 30)) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: c3fa3a47d27bcaba
+-- __dpsql_released_0, as one: c3ed0b9210406f74
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -746,27 +913,43 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(SUM(GREATEST(0, LEAST(2013265920, "__dpsql_m0"))), 0) // 2048
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 2048
+      ))
     ) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(0, LEAST(2013265920, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -790,10 +973,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -805,7 +987,7 @@ FROM (
 -- world: small
 SELECT k, SUM(x, contribution_bounds_per_group => (5, 30)) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 0720c8bf989d0a73
+-- __dpsql_released_0, as one: 6a4e636f9110bed6
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -816,35 +998,46 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        (
-          COALESCE(
-            SUM(
-              CASE
-                WHEN NOT "__dpsql_m0" IS NULL
-                THEN GREATEST(335544320, LEAST(2013265920, "__dpsql_m0"))
-              END
-            ),
-            0
-          ) // 2048
-        )
-      )
+      LEAST(4611686018427387904, (
+        COALESCE(SUM("__dpsql_m0"), 0) // 2048
+      ))
     ) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(CASE
+        WHEN NOT "__dpsql_of0" IS NULL
+        THEN GREATEST(335544320, LEAST(2013265920, "__dpsql_of0"))
+      END AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        SUM("__dpsql_m0") AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -868,10 +1061,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -884,7 +1076,7 @@ FROM (
 SELECT k, SUM(n * n + CAST(s AS INTEGER), contribution_bounds_per_row => (0, 9)) FROM visits
 GROUP BY k;
 
--- __dpsql_released_0, as one: a8909556aa7ff9e3
+-- __dpsql_released_0, as one: dd4795f1289de4a1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -893,24 +1085,40 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(0, LEAST(90, "__dpsql_m0"))), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
     COUNT(*) AS "__dpsql_m1"
   FROM (
     SELECT
-      *,
-      DENSE_RANK() OVER (
-        PARTITION BY "__dpsql_unit"
-        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      "__dpsql_unit",
+      "__dpsql_k0",
+      "__dpsql_rank",
+      CAST(GREATEST(0, LEAST(90, COALESCE("__dpsql_of0", 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        "__dpsql_k0",
-        COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-        COUNT(*) AS "__dpsql_m1"
+        *,
+        DENSE_RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
+        SUM("__dpsql_m0") OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of0",
+        COUNT(*) OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
+        ) AS "__dpsql_of1"
       FROM (
         SELECT
           "__dpsql_unit",
@@ -932,10 +1140,9 @@ FROM (
             NOT "Uid" IS NULL
         )
       )
-      GROUP BY
-        "__dpsql_unit",
-        "__dpsql_k0"
     )
+    WHERE
+      "__dpsql_row" = "__dpsql_first"
   )
   WHERE
     "__dpsql_rank" <= 10
@@ -947,7 +1154,7 @@ FROM (
 -- world: small
 SELECT SUM(n), AVG(n), COUNT(n), VARIANCE(n) FROM visits;
 
--- __dpsql_released_0, as one: 9a10a949b2d95d0c
+-- __dpsql_released_0, as one: 1188a45fd7a023c9
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_m0",
@@ -956,98 +1163,102 @@ SELECT
   "__dpsql_m3"
 FROM (
   SELECT
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-50, LEAST(200, "__dpsql_m0"))), 0))
-    ) AS BIGINT) AS "__dpsql_m0",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-130, LEAST(130, "__dpsql_m1"))), 0))
-    ) AS BIGINT) AS "__dpsql_m1",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m2", 10)), 0))
-    ) AS BIGINT) AS "__dpsql_m2",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(GREATEST(-850, LEAST(850, "__dpsql_m3"))), 0))
-    ) AS BIGINT) AS "__dpsql_m3"
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m2"), 0))) AS BIGINT) AS "__dpsql_m2",
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) AS "__dpsql_m3"
   FROM (
     SELECT
       "__dpsql_unit",
-      COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-      CASE
-        WHEN COUNT("__dpsql_m0") <= 10
-        THEN (
-          COALESCE(SUM("__dpsql_m0"), 0) - (
-            COUNT("__dpsql_m0") * 7
-          )
-        )
-        ELSE (
-          (
-            (
-              COALESCE(SUM("__dpsql_m0"), 0) - (
-                COUNT("__dpsql_m0") * 7
+      CAST(GREATEST(-50, LEAST(200, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+      GREATEST(
+        -130,
+        LEAST(
+          130,
+          CASE
+            WHEN COUNT("__dpsql_m0") <= 10
+            THEN (
+              CAST(GREATEST(-50, LEAST(200, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) - (
+                LEAST(COUNT("__dpsql_m0"), 10) * 7
               )
-            ) * 10
-          ) // COUNT("__dpsql_m0")
-        )
-      END AS "__dpsql_m1",
-      COUNT("__dpsql_m2") AS "__dpsql_m2",
-      CASE
-        WHEN COUNT("__dpsql_m3") <= 10
-        THEN (
-          COALESCE(SUM("__dpsql_m3"), 0) - (
-            COUNT("__dpsql_m3") * 84
-          )
-        )
-        ELSE (
-          (
-            (
-              COALESCE(SUM("__dpsql_m3"), 0) - (
-                COUNT("__dpsql_m3") * 84
+            )
+            ELSE CAST(GREATEST(
+              -130,
+              LEAST(
+                130,
+                (
+                  (
+                    (
+                      COALESCE(SUM("__dpsql_m0"), 0) - (
+                        COUNT("__dpsql_m0") * 7
+                      )
+                    ) * 10
+                  ) // COUNT("__dpsql_m0")
+                )
               )
-            ) * 10
-          ) // COUNT("__dpsql_m3")
+            ) AS BIGINT)
+          END
         )
-      END AS "__dpsql_m3"
+      ) AS "__dpsql_m1",
+      LEAST(COUNT("__dpsql_m0"), 10) AS "__dpsql_m2",
+      GREATEST(
+        -850,
+        LEAST(
+          850,
+          CASE
+            WHEN COUNT("__dpsql_m0") <= 10
+            THEN (
+              CAST(GREATEST(0, LEAST(1690, COALESCE(SUM("__dpsql_m3"), 0))) AS BIGINT) - (
+                LEAST(COUNT("__dpsql_m0"), 10) * 84
+              )
+            )
+            ELSE CAST(GREATEST(
+              -850,
+              LEAST(
+                850,
+                (
+                  (
+                    (
+                      COALESCE(SUM("__dpsql_m3"), 0) - (
+                        COUNT("__dpsql_m0") * 84
+                      )
+                    ) * 10
+                  ) // COUNT("__dpsql_m0")
+                )
+              )
+            ) AS BIGINT)
+          END
+        )
+      ) AS "__dpsql_m3"
     FROM (
       SELECT
         "__dpsql_unit",
-        CASE
-          WHEN "__dpsql_m0" <= -5
-          THEN -5
-          WHEN "__dpsql_m0" >= 20
-          THEN 20
-          ELSE TRY_CAST("__dpsql_m0" AS BIGINT)
-        END AS "__dpsql_m0",
-        "__dpsql_m0" AS "__dpsql_m2",
+        "__dpsql_m0",
         (
           (
-            CASE
-              WHEN "__dpsql_m0" <= -5
-              THEN -5
-              WHEN "__dpsql_m0" >= 20
-              THEN 20
-              ELSE TRY_CAST("__dpsql_m0" AS BIGINT)
-            END - 7
+            "__dpsql_m0" - 7
           ) * (
-            CASE
-              WHEN "__dpsql_m0" <= -5
-              THEN -5
-              WHEN "__dpsql_m0" >= 20
-              THEN 20
-              ELSE TRY_CAST("__dpsql_m0" AS BIGINT)
-            END - 7
+            "__dpsql_m0" - 7
           )
         ) AS "__dpsql_m3"
       FROM (
         SELECT
-          "Uid" AS "__dpsql_unit",
-          "n" AS "__dpsql_m0"
-        FROM "visits"
-        WHERE
-          NOT "Uid" IS NULL
+          "__dpsql_unit",
+          CASE
+            WHEN "__dpsql_m0" <= -5
+            THEN -5
+            WHEN "__dpsql_m0" >= 20
+            THEN 20
+            ELSE TRY_CAST("__dpsql_m0" AS BIGINT)
+          END AS "__dpsql_m0"
+        FROM (
+          SELECT
+            "Uid" AS "__dpsql_unit",
+            "n" AS "__dpsql_m0"
+          FROM "visits"
+          WHERE
+            NOT "Uid" IS NULL
+        )
       )
     )
     GROUP BY

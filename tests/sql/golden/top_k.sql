@@ -3,7 +3,7 @@
 -- with: 'max_groups_contributed': 3
 SELECT k, COUNT(DISTINCT uid) AS people FROM visits GROUP BY k ORDER BY people DESC LIMIT 5;
 
--- __dpsql_released_0, as one: d53c58868b28e9f2
+-- __dpsql_released_0, as one: a8d5f887d97d74c0
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -11,14 +11,22 @@ SELECT
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(DISTINCT "__dpsql_unit") AS "__dpsql_m0"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
       DENSE_RANK() OVER (
         PARTITION BY "__dpsql_unit"
         ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
-      ) AS "__dpsql_rank"
+      ) AS "__dpsql_rank",
+      ROW_NUMBER() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_row",
+      RANK() OVER (
+        PARTITION BY "__dpsql_unit"
+        ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+      ) AS "__dpsql_first"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit",
@@ -29,7 +37,9 @@ FROM (
     )
   )
   WHERE
-    "__dpsql_rank" <= 3
+    "__dpsql_rank" <= 3 AND (
+      "__dpsql_row" - "__dpsql_first"
+    ) < 1
   GROUP BY
     "__dpsql_k0"
   ORDER BY
@@ -73,7 +83,7 @@ FROM (
 -- with: 'max_rows_contributed': 4
 SELECT s, k, COUNT(*) AS rows FROM visits GROUP BY s, k ORDER BY rows DESC LIMIT 3;
 
--- __dpsql_released_0, as one: 04fb340b2b8975f0
+-- __dpsql_released_0, as one: 395cef49a1c2a7ad
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -83,16 +93,13 @@ FROM (
   SELECT
     "__dpsql_k0",
     "__dpsql_k1",
-    CAST(GREATEST(
-      -4611686018427387904,
-      LEAST(4611686018427387904, COALESCE(SUM(LEAST("__dpsql_m0", 4)), 0))
-    ) AS BIGINT) AS "__dpsql_m0"
+    CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0"
   FROM (
     SELECT
       "__dpsql_unit",
       "__dpsql_k0",
       "__dpsql_k1",
-      COUNT(*) AS "__dpsql_m0"
+      LEAST(COUNT(*), 4) AS "__dpsql_m0"
     FROM (
       SELECT
         "Uid" AS "__dpsql_unit",

@@ -91,7 +91,7 @@ FROM (
 -- with: 'contribution_bounding': 'weight', 'max_groups_contributed': 4, 'max_rows_contributed': 5
 SELECT s, COUNT(*), SUM(x), AVG(n) FROM visits GROUP BY s;
 
--- __dpsql_released_0, as one: 0cbe0cf46dc594f6
+-- __dpsql_released_0, as one: effd29348bcac79a
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -105,27 +105,39 @@ FROM (
     SELECT
       "__dpsql_unit",
       "__dpsql_k0",
-      COUNT(*) AS "__dpsql_m0",
-      COALESCE(SUM("__dpsql_m1"), 0) AS "__dpsql_m1",
-      CASE
-        WHEN COUNT("__dpsql_m2") <= 5
-        THEN (
-          COALESCE(SUM("__dpsql_m2"), 0) - (
-            COUNT("__dpsql_m2") * 7
-          )
-        )
-        ELSE (
-          (
-            (
-              COALESCE(SUM("__dpsql_m2"), 0) - (
-                COUNT("__dpsql_m2") * 7
+      LEAST(COUNT(*), 5) AS "__dpsql_m0",
+      CAST(GREATEST(-838860800, LEAST(3355443200, COALESCE(SUM("__dpsql_m1"), 0))) AS BIGINT) AS "__dpsql_m1",
+      GREATEST(
+        -65,
+        LEAST(
+          65,
+          CASE
+            WHEN COUNT("__dpsql_m2") <= 5
+            THEN (
+              CAST(GREATEST(-25, LEAST(100, COALESCE(SUM("__dpsql_m2"), 0))) AS BIGINT) - (
+                LEAST(COUNT("__dpsql_m2"), 5) * 7
               )
-            ) * 5
-          ) // COUNT("__dpsql_m2")
+            )
+            ELSE CAST(GREATEST(
+              -65,
+              LEAST(
+                65,
+                (
+                  (
+                    (
+                      COALESCE(SUM("__dpsql_m2"), 0) - (
+                        COUNT("__dpsql_m2") * 7
+                      )
+                    ) * 5
+                  ) // COUNT("__dpsql_m2")
+                )
+              )
+            ) AS BIGINT)
+          END
         )
-      END AS "__dpsql_m2",
-      COUNT("__dpsql_m3") AS "__dpsql_m3",
-      COUNT(*) AS "__dpsql_m4"
+      ) AS "__dpsql_m2",
+      LEAST(COUNT("__dpsql_m2"), 5) AS "__dpsql_m3",
+      LEAST(COUNT(*), 1) AS "__dpsql_m4"
     FROM (
       SELECT
         "__dpsql_unit",
@@ -145,8 +157,7 @@ FROM (
           WHEN "__dpsql_m2" >= 20
           THEN 20
           ELSE TRY_CAST("__dpsql_m2" AS BIGINT)
-        END AS "__dpsql_m2",
-        "__dpsql_m2" AS "__dpsql_m3"
+        END AS "__dpsql_m2"
       FROM (
         SELECT
           "Uid" AS "__dpsql_unit",
@@ -175,53 +186,37 @@ FROM (
     "__dpsql_k0",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        COALESCE(SUM((
-          LEAST("__dpsql_m0", 5) * "__dpsql_weight"
-        )), 0)
-      )
+      LEAST(4611686018427387904, COALESCE(SUM((
+        "__dpsql_m0" * "__dpsql_weight"
+      )), 0))
     ) AS BIGINT) AS "__dpsql_m0",
     CAST(GREATEST(
       -4611686018427387904,
       LEAST(
         4611686018427387904,
-        COALESCE(
-          SUM(
-            (
-              (
-                CAST(GREATEST(-838860800, LEAST(3355443200, "__dpsql_m1")) AS BIGINT) * "__dpsql_weight"
-              ) // 268435456
-            )
-          ),
-          0
-        )
+        COALESCE(SUM((
+          (
+            "__dpsql_m1" * "__dpsql_weight"
+          ) // 268435456
+        )), 0)
       )
     ) AS BIGINT) AS "__dpsql_m1",
     CAST(GREATEST(
       -4611686018427387904,
       LEAST(
         4611686018427387904,
-        COALESCE(
-          SUM(
-            (
-              (
-                CAST(GREATEST(-65, LEAST(65, "__dpsql_m2")) AS BIGINT) * "__dpsql_weight"
-              ) // 8
-            )
-          ),
-          0
-        )
+        COALESCE(SUM((
+          (
+            "__dpsql_m2" * "__dpsql_weight"
+          ) // 8
+        )), 0)
       )
     ) AS BIGINT) AS "__dpsql_m2",
     CAST(GREATEST(
       -4611686018427387904,
-      LEAST(
-        4611686018427387904,
-        COALESCE(SUM((
-          LEAST("__dpsql_m3", 5) * "__dpsql_weight"
-        )), 0)
-      )
+      LEAST(4611686018427387904, COALESCE(SUM((
+        "__dpsql_m3" * "__dpsql_weight"
+      )), 0))
     ) AS BIGINT) AS "__dpsql_m3",
     CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_m4"
   FROM (
@@ -293,7 +288,7 @@ FROM (
 -- with: 'contribution_bounding': 'weight', 'min_units_per_group': 5
 SELECT k, SUM(big) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: bbe12bed1b7c40dd
+-- __dpsql_released_0, as one: ef9f561d803d92f9
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -304,8 +299,8 @@ FROM (
     SELECT
       "__dpsql_unit",
       "__dpsql_k0",
-      COALESCE(SUM("__dpsql_m0"), 0) AS "__dpsql_m0",
-      COUNT(*) AS "__dpsql_m1"
+      CAST(GREATEST(0, LEAST(10000, COALESCE(SUM("__dpsql_m0"), 0))) AS BIGINT) AS "__dpsql_m0",
+      LEAST(COUNT(*), 1) AS "__dpsql_m1"
     FROM (
       SELECT
         "__dpsql_unit",
@@ -346,16 +341,11 @@ FROM (
       -4611686018427387904,
       LEAST(
         4611686018427387904,
-        COALESCE(
-          SUM(
-            (
-              (
-                CAST(GREATEST(0, LEAST(10000, "__dpsql_m0")) AS BIGINT) * "__dpsql_weight"
-              ) // 1024
-            )
-          ),
-          0
-        )
+        COALESCE(SUM((
+          (
+            "__dpsql_m0" * "__dpsql_weight"
+          ) // 1024
+        )), 0)
       )
     ) AS BIGINT) AS "__dpsql_m0",
     CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_m1"
