@@ -431,7 +431,7 @@ BROKEN: dict[str, tuple[str, Callable[[str], str]]] = {
     "no clamp per group": (
         f"sum(f, {PER_GROUP} => (0, 4))",
         lambda text: re.sub(
-            r'greatest\(0, least\(\d+, (coalesce\(sum\("__dpsql_m0"\), 0\))\)\)', r"\1", text
+            r'greatest\(0, least\(\d+, (coalesce\("__dpsql_of0", 0\))\)\)', r"\1", text
         ),
     ),
     "no clamp of squares": (

@@ -470,6 +470,31 @@ def what_is_materialized_is_computed_once(dialect: Dialect) -> None:
     assert rows(f"WITH {step} SELECT count(*) FROM t a JOIN t b ON a.r = b.r") == [(50,)]
 
 
+def test_sorted_rows_have_numbers_of_64_bits_and_their_peers_are_those_of_equal_terms() -> None:
+    """What the rewriting rests on where a dialect says that it ``sorts_rows``."""
+    assert DUCKDB.sorts_rows
+    window = "PARTITION BY u ORDER BY h, k NULLS LAST"
+    peers = f"{window} RANGE BETWEEN CURRENT ROW AND CURRENT ROW"
+    found = rows(
+        f"SELECT k, x, row_number() OVER ({window}) - rank() OVER ({window}) AS place, "
+        f"sum(x) OVER ({peers}), count(x) OVER ({peers}), typeof(row_number() OVER ({window})), "
+        f"typeof(rank() OVER ({window})), typeof(sum(x) OVER ({peers})) FROM (VALUES (1, 7, 'a', 1), "
+        "(1, 7, 'a', 2), (1, 7, 'b', 4), (1, 7, NULL, 8), (1, 7, NULL, NULL), (2, 7, 'a', 16)) "
+        "v(u, h, k, x)"
+    )
+    assert {row[5:] for row in found} == {("BIGINT", "BIGINT", "HUGEINT")}
+    sums = {(k, x): (total, number) for k, x, _, total, number, *_ in found}
+    assert sums == {
+        ("a", 1): (3, 2),
+        ("a", 2): (3, 2),
+        ("b", 4): (4, 1),
+        (None, 8): (8, 1),
+        (None, None): (8, 1),
+        ("a", 16): (16, 1),
+    }
+    assert sorted(place for _, _, place, *_ in found) == [0, 0, 0, 0, 1, 1]
+
+
 @promise("row_number")
 def row_numbers_are_distinct_and_ascend(dialect: Dialect) -> None:
     found = rows(f"SELECT {dialect.row_number()}, x FROM (SELECT * FROM range(5000) v(x))")

@@ -258,12 +258,12 @@ class Dialect(ABC):
     # -- rows ---------------------------------------------------------------------------------
 
     @property
-    @abstractmethod
     def sorts_rows(self) -> bool:
         """Whether window functions over rows take less time than grouping them by unit and keys.
 
-        Where they do, ``row_number`` and ``rank`` have 64 bits: a unit may have any number of rows.
+        Only where ``row_number`` and ``rank`` have 64 bits: a unit may have any number of rows.
         """
+        return False
 
     @abstractmethod
     def derived(self, sql: str, alias: str = "") -> str:

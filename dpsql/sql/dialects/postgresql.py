@@ -225,11 +225,6 @@ class PostgreSQLDialect(Dialect):
 
     # -- rows ---------------------------------------------------------------------------------
 
-    @property
-    def sorts_rows(self) -> bool:
-        """Group them: a sort compares rows one by one."""
-        return False
-
     def derived(self, sql: str, alias: str = "") -> str:
         """Put the statement in brackets; without an alias it gets a digest of its text."""
         digest = hashlib.sha256(sql.encode()).hexdigest()[:12]

@@ -212,11 +212,6 @@ class SparkDialect(Dialect):
 
     # -- rows ---------------------------------------------------------------------------------
 
-    @property
-    def sorts_rows(self) -> bool:
-        """Group them: row numbers have 32 bits."""
-        return False
-
     def derived(self, sql: str, alias: str = "") -> str:
         """Put the statement in brackets; an alias may be left out."""
         return f"({sql}) {alias}" if alias else f"({sql})"
