@@ -240,7 +240,7 @@ class DuckDBDialect(Dialect):
 
     @property
     def sorts_rows(self) -> bool:
-        """Sort them: windows that have the same order share it, and a hash table is as slow."""
+        """True: windows of the same order share one sort, and a hash table takes as long."""
         return True
 
     def derived(self, sql: str, alias: str = "") -> str:
