@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
 import sqlite3
 import threading
 from pathlib import Path
@@ -16,6 +18,7 @@ from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Cause, Charge, Kind, Ledger, Renewal
 from dpsql.ledger.chain import FIELDS, hash_of
+from dpsql.ledger.sqlite import SQLiteBackend
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -422,3 +425,40 @@ def test_looks_are_counted_for_themselves_in_every_window(ledger: Ledger) -> Non
     assert (ledger.spent(ZOE).looks, ledger.total(ZOE).looks) == (1, 5)
     assert ledger.total(f"{ZOE}/notebook").looks == 2
     assert ledger.total("sales").looks == 5
+
+
+def renamed_and_killed(path: Path, statement: int) -> bool:
+    """Rename in a process that is killed before its n-th statement; tell whether it was."""
+    child = os.fork()
+    if child == 0:
+        run, count = SQLiteBackend.execute, 0
+
+        def dying(self: SQLiteBackend, sql: str, values: Any = ()) -> Any:
+            nonlocal count
+            count += 1
+            if count == statement:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return run(self, sql, values)
+
+        ledger = Ledger.open(path)
+        SQLiteBackend.execute = dying  # type: ignore[method-assign]
+        ledger.owner("olga").rename(ANA, ZOE)
+        os._exit(0)
+    return bool(os.WIFSIGNALED(os.waitpid(child, 0)[1]))
+
+
+def test_a_rename_that_is_killed_anywhere_has_happened_whole_or_not_at_all(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        ledger.settle(ask(ledger, ANA, 30), RHO.amount(20, 1), b"answer")
+    statement = 1
+    while renamed_and_killed(path, statement):
+        with Ledger.open(path) as ledger:
+            assert ledger.accounts() == ("sales", ANA)
+            assert ledger.spent(ANA) == RHO.spent(20, 1, 1, 0)
+            assert ledger.verify().sound
+        statement += 1
+    assert statement > 10
+    with Ledger.open(path) as ledger:
+        assert ledger.accounts() == ("sales", ZOE)
+        assert ledger.spent(ZOE) == RHO.spent(20, 1, 1, 0)
+        assert ledger.verify().sound
