@@ -16,7 +16,7 @@ from dpsql.budget.account import AccountReport, Limit, Spending
 from dpsql.budget.forecasts import Forecast
 from dpsql.budget.question import LoggedQuery, read_record
 from dpsql.core.formatting import json_text, upper_figures
-from dpsql.ledger import Entry, Event, Head, Rename, Verification, cause_of
+from dpsql.ledger import Entry, Event, Head, RenamedAccount, Verification, cause_of
 
 PIECE = 1000
 """How many rows are made into text at once."""
@@ -153,7 +153,7 @@ def ledger_json(
     head: Head,
     accounts: Sequence[AccountReport],
     suspensions: Sequence[Event],
-    renames: Sequence[Rename],
+    renames: Sequence[RenamedAccount],
     entries: Iterable[Entry],
 ) -> Iterator[str]:
     """Return a whole ledger as JSON, in pieces.

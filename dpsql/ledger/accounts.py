@@ -14,7 +14,13 @@ from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, LedgerRow, State
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
-from dpsql.ledger.names import Place, full_name, is_given_to_another, line_by_name, name_of
+from dpsql.ledger.names import (
+    NamedAccount,
+    full_name,
+    is_given_to_another,
+    line_by_name,
+    present_name,
+)
 from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
 from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_LOOK
 from dpsql.ledger.ties import require_hashed, require_tied, untied
@@ -150,7 +156,7 @@ def require_node(sql: Backend, path: str) -> AccountNode:
 
 
 def ready(
-    journal: Journal, places: Sequence[Place], limits: Mapping[str, Account]
+    journal: Journal, places: Sequence[NamedAccount], limits: Mapping[str, Account]
 ) -> list[AccountNode]:
     """Prepare the accounts of a line to be charged under ``limits``, which are by their names.
 
@@ -242,7 +248,7 @@ def rename(journal: Journal, key: str, given: str) -> None:
     that it has already.
     """
     sql, node = journal.sql, require_node(journal.sql, key)
-    if given == name_of(sql, node.path) or _is_anothers(sql, given, node.path):
+    if given == present_name(sql, node.path) or _is_anothers(sql, given, node.path):
         raise _name_taken()
     journal.append(Kind.RENAME, node.path, query=given, states=[node.state])
     # Written with its terms, which stay: who may not change limits may not do this either.

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import iso
-from dpsql.ledger.records import Rename, line_of
+from dpsql.ledger.records import RenamedAccount, line_of
 from dpsql.ledger.ties import require_hashed
 
 _ANY = "SELECT 1 FROM events WHERE kind = 'rename' LIMIT 1"
@@ -29,14 +29,14 @@ SELECT seq, query FROM events WHERE kind = 'rename' AND account = ? ORDER BY seq
 _ALL = "SELECT seq, at, who, account, query FROM events WHERE kind = 'rename' ORDER BY seq"
 
 
-class Place(NamedTuple):
+class NamedAccount(NamedTuple):
     """An account of a line: what the ledger calls it, and what people do, each as a path."""
 
     key: str
     name: str
 
 
-def line_by_name(sql: Backend, path: str, *, for_owner: bool = False) -> tuple[Place, ...]:
+def line_by_name(sql: Backend, path: str, *, for_owner: bool = False) -> tuple[NamedAccount, ...]:
     """Find the accounts from the dataset down to ``path``, by the names they have now.
 
     Those that the ledger has not yet are called by their keys. Raises :class:`LedgerError`
@@ -45,14 +45,14 @@ def line_by_name(sql: Backend, path: str, *, for_owner: bool = False) -> tuple[P
     """
     line = line_of(path)
     if not sql.execute(_ANY):
-        return tuple(Place(each, each) for each in line)
+        return tuple(NamedAccount(each, each) for each in line)
     key, found = "", []
     for name in line:
         given = _below(key, name)
         key = _key_of(sql, given)
-        if name_of(sql, key) != given:
+        if present_name(sql, key) != given:
             raise _renamed(name, full_name(sql, key) if for_owner else None)
-        found.append(Place(key, name))
+        found.append(NamedAccount(key, name))
     return tuple(found)
 
 
@@ -73,7 +73,7 @@ def key_by_any_name(sql: Backend, path: str) -> str:
 
 def full_name(sql: Backend, key: str) -> str:
     """Return the path by which the account of this key is called now."""
-    return "/".join(name_of(sql, each).rpartition("/")[2] for each in line_of(key))
+    return "/".join(present_name(sql, each).rpartition("/")[2] for each in line_of(key))
 
 
 def full_names(sql: Backend, keys: Iterable[str]) -> dict[str, str]:
@@ -83,7 +83,7 @@ def full_names(sql: Backend, keys: Iterable[str]) -> dict[str, str]:
     return {key: full_name(sql, key) for key in keys}
 
 
-def name_of(sql: Backend, key: str) -> str:
+def present_name(sql: Backend, key: str) -> str:
     """Return what a key is called now, below the key of the account above."""
     return _decided(sql, _LATEST, key) or key
 
@@ -93,16 +93,16 @@ def is_given_to_another(sql: Backend, given: str, key: str) -> bool:
     return any(whose != key for _, whose in sql.execute(_GIVEN, (given,)))
 
 
-def renames(sql: Backend) -> tuple[Rename, ...]:
+def renames(sql: Backend) -> tuple[RenamedAccount, ...]:
     """List all renamings, oldest first, by the names that the accounts above have now."""
-    found: list[Rename] = []
+    found: list[RenamedAccount] = []
     last: dict[str, str] = {}
     for seq, at, who, key, given in sql.execute(_ALL):
         above = full_name(sql, key.rpartition("/")[0]) if "/" in key else ""
         former = last.get(key) or str(key)
         last[key] = given
         names = (_below(above, former), _below(above, given))
-        found.append(Rename(seq, iso(at), who, *names, full_name(sql, key)))
+        found.append(RenamedAccount(seq, iso(at), who, *names, full_name(sql, key)))
     return tuple(found)
 
 

@@ -197,7 +197,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class RenamedAccount:
     """An account got another name: ``former`` until then, ``given`` by it, ``name`` now.
 
     Each is a path. ``event`` is its number in the chain, ``time`` a UTC time in ISO 8601, ``who``

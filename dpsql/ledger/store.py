@@ -33,7 +33,7 @@ from dpsql.ledger.records import (
     Charge,
     Entry,
     Head,
-    Rename,
+    RenamedAccount,
     Spent,
     Standing,
     StepTicket,
@@ -491,7 +491,7 @@ class Ledger:
         """Return the paths of all accounts, by their present names, sorted."""
         return self._link.read(_account_names)
 
-    def renames(self) -> tuple[Rename, ...]:
+    def renames(self) -> tuple[RenamedAccount, ...]:
         """List which accounts were renamed, when and by whom, oldest first: for the owner."""
         return self._link.read(renames)
 

@@ -404,7 +404,9 @@ def check_names(
     of_all = {f"accounts.{name}": f"{policy.dataset}/{name}" for name in policy.accounts}
     of_all["dataset"] = policy.dataset
     closed = {where: renamed[path] for where, path in of_all.items() if path in renamed}
-    gone = sorted(known - {*policy.accounts})
+    gone = sorted(
+        known - {*policy.accounts} - {path.rpartition("/")[2] for path in closed.values()}
+    )
     new = sorted(name for name in {*policy.accounts} - known if f"accounts.{name}" not in closed)
     return [
         *(_closed(where, now) for where, now in closed.items()),

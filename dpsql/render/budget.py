@@ -119,7 +119,7 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
             ),
             used,
             epsilon,
-            f"{spent.queries:,}{_looks(spent)}",
+            f"{spent.queries:,}{_looks(spent, ', ')}",
         ]
         if older:
             row.append(Text("" if account.windows < 2 else _worth(account.total), style="dim"))
@@ -286,8 +286,8 @@ def _asked(spent: Spending) -> str:
     return _plural(spent.queries, "query", "queries") + _looks(spent)
 
 
-def _looks(spent: Spending) -> str:
-    return f" and {_plural(spent.looks, 'look', 'looks')}" if spent.looks else ""
+def _looks(spent: Spending, between: str = " and ") -> str:
+    return f"{between}{_plural(spent.looks, 'look', 'looks')}" if spent.looks else ""
 
 
 def _forecast(found: Forecast) -> Text:

@@ -16,7 +16,7 @@ from dpsql.ledger import (
     Entry,
     Event,
     Kind,
-    Rename,
+    RenamedAccount,
     StreamProgress,
     Verification,
     cause_of,
@@ -33,7 +33,9 @@ _USUAL = (  # of which nothing needs to be said; compared, as a ledger may hold 
 
 
 def history_panel(
-    entries: Sequence[Entry], suspensions: Sequence[Event] = (), renames: Sequence[Rename] = ()
+    entries: Sequence[Entry],
+    suspensions: Sequence[Event] = (),
+    renames: Sequence[RenamedAccount] = (),
 ) -> Group:
     """Show questions, newest first: who and when, what, how it was answered, what it cost.
 
@@ -113,7 +115,7 @@ def _suspension(event: Event) -> Iterator[RenderableType]:
     yield indented(Text(said.get(Kind(event.kind), event.kind), style=style))
 
 
-def _renaming(found: Rename) -> Iterator[RenderableType]:
+def _renaming(found: RenamedAccount) -> Iterator[RenderableType]:
     yield _title(found.event, found.time, found.given, found.who)
     yield indented(Text(f"renamed by the owner: it was {printable(found.former)}", style="bold"))
 

@@ -96,10 +96,10 @@ def create_command(ledger: Ledger, actions: Owner, path: str) -> None:
     ),
 )
 @_PATH
-@click.argument("name")
+@click.argument("new", metavar="NAME")
 @_YES
 @_action
-def rename_command(ledger: Ledger, actions: Owner, path: str, name: str, yes: bool) -> None:
+def rename_command(ledger: Ledger, actions: Owner, path: str, new: str, yes: bool) -> None:
     """Give the account PATH another name, the path NAME: all that it spent goes along.
 
     For an analyst who has another name now, or whose questions somebody else takes over. The
@@ -109,11 +109,11 @@ def rename_command(ledger: Ledger, actions: Owner, path: str, name: str, yes: bo
     if path in ledger.accounts():
         _confirm(
             yes,
-            f"Who asks as {_shown(name)} from now on pays from what {_shown(path)} has left, and "
+            f"Who asks as {_shown(new)} from now on pays from what {_shown(path)} has left, and "
             f"is given its stored answers and views. Who asks as {_shown(path)} is refused, and no "
             "other account can ever have that name.",
         )
-    actions.rename(path, name)
+    actions.rename(path, new)
 
 
 @owner_command.command(
