@@ -125,7 +125,7 @@ def _decided(sql: Backend, question: str, path: str) -> str | None:
 
 
 def _renamed(path: str, now: str | None) -> LedgerError:
-    hint = "ask the owner of the data for the account's present name"
+    hint = "ask the owner of the data for the present name; `dpsql budget show --all` tells it"
     return LedgerError(
         f"the account {path} has another name now, and nothing is asked or told under this one",
         code="account_renamed",
