@@ -9,7 +9,8 @@ The stage is made of tables of one question, each stored by a generated SELECT o
 
 Steps read the stage, or what is left of it: ``named`` holds the groups with a name, ``left`` the
 pairs of all others, ``counted`` the pairs of those that are counted. Which groups have a name comes
-as a list of row ids, from released rows.
+as a list of row ids, from released rows. Beside each table of pairs is one of how many of them each
+unit has there (:func:`sizes_of`), which all that reads the pairs needs.
 
 The order of a unit's keys depends on the unit, the key and the salt, and is the same in each round:
 so is a row id relative to another, but not the row id, which is why the hash is not one of it.
@@ -36,6 +37,11 @@ STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS = (
 _RAW_PAIRS = f"{INTERNAL_PREFIX}pairs"
 
 
+def sizes_of(pairs: str) -> str:
+    """Name the table of how many pairs each unit has in a table of pairs."""
+    return f"{pairs}_sizes"
+
+
 @dataclass(frozen=True, slots=True)
 class CascadeSQL:
     """The statements of one cascade.
@@ -55,13 +61,16 @@ class CascadeSQL:
     counted: str
     sql: str
 
+    def sizes(self, table: str) -> str:
+        """Count the pairs of each unit in a table, to be stored as ``sizes_of(table)``."""
+        return _sizes(self.rows, table)
+
     def unit_sizes(self, table: str) -> str:
-        """Count the pairs that units have in a table, and how many units have each number.
+        """Count how many units have each number of pairs in a table.
 
         One unit more or less changes one of these counts, by one.
         """
-        size = self.rows.internal("size")
-        sizes = self.rows.dialect.derived(_sizes(self.rows, table))
+        size, sizes = self.rows.internal("size"), self.rows.dialect.quote(sizes_of(table))
         return (
             f"SELECT {size}, count(*) AS {self.rows.internal('units')} FROM {sizes} GROUP BY {size}"
         )
@@ -82,7 +91,7 @@ class CascadeSQL:
         l2. Measures without noise of their own are left out.
         """
         rows, table = self.rows, self.rows.dialect.quote(COUNTED_PAIRS)
-        sizes = rows.dialect.derived(_sizes(rows, COUNTED_PAIRS))
+        sizes = rows.dialect.quote(sizes_of(COUNTED_PAIRS))
         names = _value_columns(rows.plan, rows)
         columns = ", ".join([rows.row_id, *names])
         weight = f"{unit_weight(rows, cap).sql} AS {rows.internal('weight')}"
@@ -120,7 +129,12 @@ def cascade_sql(
     same = " AND ".join(dialect.same(f"p.{key}", f"g.{key}") for key in rows.keys)
     shown = ", ".join([rows.unit, f"g.{rows.row_id}", order, *values])
     staged = f"SELECT {shown} FROM {raw} p JOIN {quote(GROUPS)} g ON {same}"
-    tables = ((_RAW_PAIRS, pairs), (GROUPS, groups), (STAGED_PAIRS, staged))
+    tables = (
+        (_RAW_PAIRS, pairs),
+        (GROUPS, groups),
+        (STAGED_PAIRS, staged),
+        (sizes_of(STAGED_PAIRS), _sizes(rows, STAGED_PAIRS)),
+    )
     return CascadeSQL(
         rows=rows,
         tables=tables,
@@ -167,7 +181,7 @@ def _round(rows: PrivateRows, table: str, kept: int) -> str:
     """Weigh groups: a unit keeps its first keys, and has one unit of l2 norm for them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     size, rank, order, weight = (rows.internal(n) for n in ("size", "rank", "order", "weight"))
-    pairs, sizes = dialect.quote(table), rows.internal("sizes")
+    pairs, sizes = dialect.quote(table), dialect.quote(sizes_of(table))
     few = f"SELECT {row_id}, {size} FROM {pairs} JOIN {sizes} USING ({unit}) WHERE {size} <= {kept}"
     crowded = dialect.derived(f"SELECT {unit} FROM {sizes} WHERE {size} > {kept}")
     window = f"PARTITION BY {unit} ORDER BY {order}, {row_id}"
@@ -183,10 +197,7 @@ def _round(rows: PrivateRows, table: str, kept: int) -> str:
     total = summed(rows, _units(rows.plan), unit_weight(rows, 1))
     minimum = rows.plan.block.parameters.min_units_per_group
     enough = f"CASE WHEN count(*) >= {minimum} THEN 1 ELSE 0 END AS {rows.internal('enough')}"
-    return (
-        f"WITH {dialect.materialized(sizes, _sizes(rows, table))} "
-        f"SELECT {row_id}, {total} AS {weight}, {enough} FROM {weighed} GROUP BY {row_id}"
-    )
+    return f"SELECT {row_id}, {total} AS {weight}, {enough} FROM {weighed} GROUP BY {row_id}"
 
 
 def _units(plan: BlockPlan) -> Measure:
