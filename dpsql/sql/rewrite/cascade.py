@@ -25,6 +25,7 @@ from dpsql.core.schema import Table
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import KEPT_CHOICES
+from dpsql.mechanisms.weighted_histogram import weight_of
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.contributions import clamped, summed
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
@@ -91,12 +92,11 @@ class CascadeSQL:
         l2. Measures without noise of their own are left out.
         """
         rows, table = self.rows, self.rows.dialect.quote(COUNTED_PAIRS)
-        sizes = rows.dialect.quote(sizes_of(COUNTED_PAIRS))
         names = _value_columns(rows.plan, rows)
-        columns = ", ".join([rows.row_id, *names])
-        weight = f"{unit_weight(rows, cap).sql} AS {rows.internal('weight')}"
+        columns = ", ".join([rows.row_id, *names, rows.internal("weight")])
+        weights = _unit_weights(rows, COUNTED_PAIRS, cap)
         weighed = rows.dialect.derived(
-            f"SELECT {columns}, {weight} FROM {table} JOIN {sizes} USING ({rows.unit})"
+            f"SELECT {columns} FROM {table} JOIN {weights} USING ({rows.unit})"
         )
         sums = [
             f"{_total(rows, noisy.measure, name)} AS {name}"
@@ -177,23 +177,28 @@ def _sizes(rows: PrivateRows, table: str) -> str:
     )
 
 
+def _unit_weights(rows: PrivateRows, table: str, cap: int, where: str = "") -> str:
+    """Write the units of a table of pairs with what each weighs in a group, at a cap."""
+    weight = f"{unit_weight(rows, cap).sql} AS {rows.internal('weight')}"
+    sizes = rows.dialect.quote(sizes_of(table))
+    return rows.dialect.derived(f"SELECT {rows.unit}, {weight} FROM {sizes}{where}")
+
+
 def _round(rows: PrivateRows, table: str, kept: int) -> str:
     """Weigh groups: a unit keeps its first keys, and has one unit of l2 norm for them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     size, rank, order, weight = (rows.internal(n) for n in ("size", "rank", "order", "weight"))
     pairs, sizes = dialect.quote(table), dialect.quote(sizes_of(table))
-    few = f"SELECT {row_id}, {size} FROM {pairs} JOIN {sizes} USING ({unit}) WHERE {size} <= {kept}"
+    weights = _unit_weights(rows, table, 1, f" WHERE {size} <= {kept}")
+    few = f"SELECT {row_id}, {weight} FROM {pairs} JOIN {weights} USING ({unit})"
     crowded = dialect.derived(f"SELECT {unit} FROM {sizes} WHERE {size} > {kept}")
     window = f"PARTITION BY {unit} ORDER BY {order}, {row_id}"
     ranked = dialect.derived(
         f"SELECT {row_id}, row_number() OVER ({window}) AS {rank} "
         f"FROM {pairs} JOIN {crowded} USING ({unit})"
     )
-    many = f"SELECT {row_id}, {kept} AS {size} FROM {ranked} WHERE {rank} <= {kept}"
-    both = dialect.derived(f"{few} UNION ALL {many}")
-    weighed = dialect.derived(
-        f"SELECT {row_id}, {unit_weight(rows, 1).sql} AS {weight} FROM {both}"
-    )
+    many = f"SELECT {row_id}, {weight_of(1, kept)} FROM {ranked} WHERE {rank} <= {kept}"
+    weighed = dialect.derived(f"{few} UNION ALL {many}")
     total = summed(rows, _units(rows.plan), unit_weight(rows, 1))
     minimum = rows.plan.block.parameters.min_units_per_group
     enough = f"CASE WHEN count(*) >= {minimum} THEN 1 ELSE 0 END AS {rows.internal('enough')}"
