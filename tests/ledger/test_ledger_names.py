@@ -16,8 +16,10 @@ from test_ledger_ties import forging
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
-from dpsql.ledger import Account, Cause, Charge, Kind, Ledger, Renewal
+from dpsql.ledger import Account, Cause, Charge, Kind, Ledger, Renewal, accounts
 from dpsql.ledger.chain import FIELDS, hash_of
+from dpsql.ledger.names import NamedAccount
+from dpsql.ledger.records import line_of
 from dpsql.ledger.sqlite import SQLiteBackend
 
 if TYPE_CHECKING:
@@ -310,6 +312,22 @@ def test_random_renames_agree_with_a_dictionary_of_names(ledger: Ledger) -> None
     assert sum(queries.values()) == ledger.spent("sales").queries > 20
     assert len(ledger.renames()) > 5
     assert ledger.verify().sound
+
+
+def test_a_ledger_that_looks_up_no_names_fails_these_checks(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask(ledger, ANA)
+    ledger.owner("olga").rename(ANA, ZOE)
+
+    def as_given(sql: object, path: str) -> tuple[NamedAccount, ...]:
+        return tuple(NamedAccount(each, each) for each in line_of(path))
+
+    monkeypatch.setattr(accounts, "line_by_name", as_given)
+    ask(ledger, ANA)  # nothing refuses it
+    assert code_of(ask, ledger, ZOE) == "ledger_failed"  # the database keeps the rule that it can
+    monkeypatch.undo()
+    assert ledger.spent(ZOE).queries == 2
 
 
 @pytest.mark.parametrize(
