@@ -293,8 +293,8 @@ def test_a_view_is_joined_with_public_tables_and_released_rows(
 def test_views_go_along_when_an_account_is_renamed(
     place: Path, clock: Callable[[int], None]
 ) -> None:
-    shared = {"views": ViewsPolicy(shared=("ana",))}
-    with connect(place, **shared) as ana, connect(place, "bob", **shared) as bob:
+    views = ViewsPolicy(shared=("ana",))
+    with connect(place, views=views) as ana, connect(place, "bob", views=views) as bob:
         ana.sql(CREATE)
         clock(3)
         ana.sql(REFRESH)

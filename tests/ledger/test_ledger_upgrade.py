@@ -21,7 +21,7 @@ from dpsql.errors import LedgerError
 from dpsql.ledger import Account, Head, Kind, Ledger
 from dpsql.ledger.journal import Journal
 from dpsql.ledger.schema import FORMER_POSTGRES_SCHEMA, FORMER_VERSION, SCHEMA_VERSION
-from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.ledger.sqlite import SQLiteBackend, run_statements
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -203,20 +203,15 @@ def test_an_upgrade_that_was_interrupted_has_changed_nothing(
     former_file: Path, monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
     """After each statement of it, as far as there are any."""
-    import dpsql.ledger.sqlite_file as files
-
-    begun: list[str] = []
-    run = files.run_statements
 
     def dying(connection: sqlite3.Connection, script: str) -> None:
         statements = [part + ";" for part in script.split(";\n") if part.strip()]
         for statement in statements[:kept]:
-            run(connection, statement + "\n")
-            begun.append(statement)
+            run_statements(connection, statement + "\n")
         raise _Stop
 
     dump = former_dump(former_file)
-    monkeypatch.setattr(files, "run_statements", dying)
+    monkeypatch.setattr("dpsql.ledger.sqlite_file.run_statements", dying)
     with pytest.raises(_Stop):
         Ledger.open(former_file)
     monkeypatch.undo()
