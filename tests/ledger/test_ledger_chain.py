@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,13 @@ def fill(ledger: Ledger) -> None:
     ledger.settle(RHO.reserve(ledger, 7, 1, alice), RHO.amount(7, 1), b"kept")
     fill_streams(ledger, alice)
     ledger.fail(charges[2], "sales/alice", Cause.TIME)
-    owner.suspend("else")
-    owner.reopen("sales/alice")
-    owner.accept_clock()
     owner.create("else/carl")
     owner.rename("else/bob", "else/bert")
     owner.rename("else/carl", "else/cleo")
-    EPSILON.reserve(ledger, 1, 1, EPSILON.account("else/bert"))
+    EPSILON.reserve(ledger, 9, 2, replace(bob, path="else/bert"))
+    owner.suspend("else")
+    owner.reopen("sales/alice")
+    owner.accept_clock()
 
 
 def fill_streams(ledger: Ledger, account: Account) -> None:
@@ -164,7 +165,7 @@ def test_the_chain_is_hashed_as_documented(filled: Ledger) -> None:
 
 def test_who_asked_and_who_acted_is_in_the_chain(filled: Ledger) -> None:
     owners = {Kind.LIMITS, Kind.RENEWAL, Kind.WINDOW, Kind.FORGET, Kind.CLOCK}
-    owners |= {Kind.SUSPEND, Kind.REOPEN}
+    owners |= {Kind.SUSPEND, Kind.REOPEN, Kind.RENAME}
     for event in filled.events():
         if event.kind in owners:
             assert event.who == "olga"
