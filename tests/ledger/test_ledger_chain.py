@@ -49,6 +49,7 @@ def fill(ledger: Ledger) -> None:
     owner.create("else/carl")
     owner.rename("else/bob", "else/bert")
     owner.rename("else/carl", "else/cleo")
+    owner.create("else/emil")
     EPSILON.reserve(ledger, 9, 2, replace(bob, path="else/bert"))
     owner.suspend("else")
     owner.reopen("sales/alice")
@@ -411,6 +412,7 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ("UPDATE events SET query = 'else/carl' WHERE query = 'else/bert'", "of another one"),
         ("UPDATE events SET query = 'else/bert' WHERE query = 'else/cleo'", "of another one"),
         ("UPDATE events SET account = 'else/dora' WHERE query = 'else/cleo'", "not exist"),
+        ("UPDATE events SET account = 'else/bert' WHERE account = 'else/emil'", "exists already"),
         ("UPDATE events SET query = 'else/ b' WHERE query = 'else/cleo'", "detail"),
         (
             "UPDATE events SET kind = 'upgrade', detail = '{\"version\": 9}' WHERE kind = 'clock'",
