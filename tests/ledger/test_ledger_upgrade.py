@@ -19,6 +19,7 @@ from ledgers import everything, raw
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
 from dpsql.ledger import Account, Head, Kind, Ledger
+from dpsql.ledger.backend import Backend
 from dpsql.ledger.journal import Journal
 from dpsql.ledger.schema import FORMER_POSTGRES_SCHEMA, FORMER_VERSION, SCHEMA_VERSION
 from dpsql.ledger.sqlite import SQLiteBackend, run_statements
@@ -246,3 +247,16 @@ def test_a_role_that_may_not_upgrade_it_is_told_who_may(
         with psycopg.connect(former_database, autocommit=True) as admin:
             admin.execute("DROP OWNED BY asking")
             admin.execute("DROP ROLE asking")
+
+
+def test_an_upgrade_that_the_chain_does_not_tell_of_is_found(
+    former_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def silently(sql: Backend, who: str) -> None:
+        journal = Journal(sql, who)
+        journal.note(Kind.CLOCK)
+        journal.finish()
+
+    monkeypatch.setattr("dpsql.ledger.sqlite_file.upgrade_chain", silently)
+    with Ledger.open(former_file) as ledger:
+        assert not ledger.verify().sound
