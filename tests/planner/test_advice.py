@@ -54,7 +54,7 @@ def test_an_empty_top_k_says_which_bounds_would_lower_its_threshold(
     )
     assert found is not None, said
     fewer = {"max_groups_contributed": 1}, {"max_rows_contributed": 1}
-    others = ({}, *fewer, fewer[0] | fewer[1], {"epsilon": 1.0})
+    others: tuple[dict[str, Any], ...] = ({}, *fewer, fewer[0] | fewer[1], {"epsilon": 1.0})
     plans = [con.explain(top, **{**options, **other}).blocks[0] for other in others]
     told = [int(number.replace(",", "")) for number in found.groups()]
     assert all(
