@@ -183,7 +183,7 @@ def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> S
         epsilon = loss.epsilon_at(conversion)
     else:
         delta, epsilon = budget.delta, budget.epsilon_spent(loss)
-    queries = spent.queries - spent.looks
+    queries = spent.queries - spent.looks - spent.returned
     return Spending(loss, epsilon, delta, queries, spent.unsettled, spent.looks)
 
 

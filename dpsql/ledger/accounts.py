@@ -42,9 +42,11 @@ FROM accounts JOIN windows USING (path)
 WHERE windows.opened = accounts.opened AND path IN ({{}})
 """
 _LOOKS = f"""
-SELECT opened, count(*) FROM (
-    SELECT (SELECT max(opened) FROM windows WHERE path = ? AND opened < seq) AS opened
-    FROM events WHERE {IS_LOOK} AND account IN (
+SELECT opened, count(*) - sum(returned), sum(returned) FROM (
+    SELECT (SELECT max(opened) FROM windows WHERE path = ? AND opened < seq) AS opened,
+        (SELECT count(*) FROM events AS ended WHERE ended.entry = asked.seq
+            AND kind = 'settle' AND rho + epsilon + delta + gaussian = 0) AS returned
+    FROM events AS asked WHERE {IS_LOOK} AND account IN (
         SELECT path FROM accounts WHERE path = ? OR substr(path, 1, ?) = ?)
 ) AS looks GROUP BY opened
 """
@@ -461,9 +463,9 @@ def windows_of(sql: Backend, key: str) -> tuple[Window, ...]:
     )
     below = key + "/"
     counts = sql.execute(_LOOKS, (key, key, len(below), below))
-    looks = {opened: count for opened, count in counts}  # noqa: C416 (of rows, which have any length)
+    looks = {opened: (int(made), int(returned)) for opened, made, returned in counts}
     return tuple(
-        Window(iso(at), label, _spent((*spent, looks.get(opened, 0))))
+        Window(iso(at), label, _spent((*spent, *looks.get(opened, (0, 0)))))
         for opened, at, label, *spent in rows
     )
 
@@ -479,6 +481,7 @@ def total_of(windows: Sequence[Window]) -> Spent:
         sum(each.spent.queries for each in windows),
         sum(each.spent.unsettled for each in windows),
         sum(each.spent.looks for each in windows),
+        sum(each.spent.returned for each in windows),
     )
 
 

@@ -107,14 +107,16 @@ class Charge:
 class Spent:
     """Totals: settled entries at their actual cost, unsettled ones at their reservation.
 
-    ``queries`` counts all charges; ``looks`` are those of them that were made for looks at what
-    bounding leaves out, and not for questions.
+    ``queries`` counts all charges. Of them, ``looks`` were made for looks at what bounding leaves
+    out, and not for questions, and ``returned`` for looks that were given back whole, as the
+    question did not fit.
     """
 
     amount: Amount = field(default_factory=Amount)
     queries: int = 0
     unsettled: int = 0
     looks: int = 0
+    returned: int = 0
 
 
 @dataclass(frozen=True, slots=True)

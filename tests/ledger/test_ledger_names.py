@@ -428,21 +428,24 @@ def test_looks_are_counted_for_themselves_in_every_window(ledger: Ledger) -> Non
     limit = [RHO.account(ANA, 1000, 1000)]
     told = '{"blocks": [], "statement": "\\"mechanism\\": \\"left-out look\\""}'  # by an analyst
 
-    def charge(path: str, plan: str) -> None:
-        ledger.reserve(path, Amount(rho=1), query="f", plan=plan, limits=limit)
+    def charge(path: str, plan: str) -> Charge:
+        return ledger.reserve(path, Amount(rho=1), query="f", plan=plan, limits=limit)
 
     for number in range(3):
         charge(ANA, look_plan(number))
     charge(f"{ANA}/notebook", look_plan(3))
+    ledger.settle(charge(ANA, look_plan(5)), Amount())  # its question did not fit
+    ledger.settle(charge(ANA, look_plan(6)), Amount(rho=1), b"look")
     charge(ANA, told)
     ledger.owner("olga").open_window(ANA)
     charge(f"{ANA}/notebook", look_plan(4))
     charge(ANA, PLAN)
     ledger.owner("olga").rename(ANA, ZOE)
-    assert [(w.spent.queries, w.spent.looks) for w in ledger.windows(ZOE)] == [(5, 4), (2, 1)]
-    assert (ledger.spent(ZOE).looks, ledger.total(ZOE).looks) == (1, 5)
+    told_of = [(w.spent.queries, w.spent.looks, w.spent.returned) for w in ledger.windows(ZOE)]
+    assert told_of == [(7, 5, 1), (2, 1, 0)]
+    assert (ledger.spent(ZOE).looks, ledger.total(ZOE).looks) == (1, 6)
     assert ledger.total(f"{ZOE}/notebook").looks == 2
-    assert ledger.total("sales").looks == 5
+    assert (ledger.total("sales").looks, ledger.total("sales").returned) == (6, 1)
 
 
 def renamed_and_killed(path: Path, statement: int) -> bool:
