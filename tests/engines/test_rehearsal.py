@@ -121,7 +121,7 @@ def test_a_later_step_that_the_server_does_not_take_costs_nothing(
     assert refused.value.code == "does_not_bind"
     assert "no_such_function" not in str(refused.value)
     assert repr(connection.budget()) == before
-    assert connection.sql(sql, **options).cost.reserved  # nothing is left of it
+    assert connection.sql(sql, **options).cost.reserved.rho > 0  # nothing is left of it
 
 
 def test_a_rehearsal_leaves_no_table(
