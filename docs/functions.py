@@ -88,8 +88,8 @@ be computed of private rows: in conditions, keys and arguments of aggregates. Al
 as blocks are made of dpsql's own SQL and the tail runs in DuckDB.
 
 A call is *same* where it is written alike, *rewritten* where it is written otherwise with the same
-result, on all of the edge values that a survey of each engine tries. This page is made by asking dpsql
-(`python docs/functions.py`); more about [PostgreSQL](postgresql.md) and [Spark](spark.md).
+result, on all of the edge values that a survey of each engine tries. This page is made by asking
+dpsql (`python docs/functions.py`); more about [PostgreSQL](postgresql.md) and [Spark](spark.md).
 
 """
 
@@ -183,7 +183,7 @@ def _reason(refused: dpsql.QueryRefused) -> str:
 
 
 def rows() -> Iterator[tuple[str, str, tuple[str, str, str]]]:
-    """Calls, the types of their operands and the verdicts on them, types of one verdict together."""
+    """Calls, the types of operands and the verdicts on them: types of one verdict together."""
     for call, types in CALLS.items():
         found: dict[tuple[str, str, str], list[str]] = {}
         for type_ in types:
