@@ -283,7 +283,8 @@ class _Rewriter:
         if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
             return self.contributions()
         columns = ", ".join([self.rows.unit, *self.rows.keys])
-        return f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
+        rows = self._to_group(self.dialect.derived(self.rows.select()))
+        return f"SELECT DISTINCT {columns} FROM {rows}"
 
     @property
     def _max_rows(self) -> int:
@@ -352,7 +353,8 @@ class _Rewriter:
         """Select one row per (unit, key) with ``columns`` of the unit's rows in the group."""
         keys = ", ".join([self.rows.unit, *self.rows.keys])
         named = ", ".join(f"{sql} AS {name}" for name, sql in columns(as_it_is).items())
-        return f"SELECT {keys}, {named} FROM {self.dialect.derived(rows)} GROUP BY {keys}"
+        grouped = self._to_group(self.dialect.derived(rows))
+        return f"SELECT {keys}, {named} FROM {grouped} GROUP BY {keys}"
 
     def _by_place(self, rows: str, columns: Callable[[_Found], Mapping[str, str]]) -> str:
         """Select the same, with the key's place among those of its unit beside."""
@@ -379,6 +381,10 @@ class _Rewriter:
         values = self._values[name]
         counted = self._roots.get(values, values)
         return Gathered(values, counted, self._max_rows, self.dialect, found)
+
+    def _to_group(self, rows: str) -> str:
+        """Write rows as they are best grouped by unit and keys."""
+        return self.dialect.to_group(rows, [self.rows.unit, *self.rows.keys])
 
     def _sum_beside_values(self) -> str:
         """Sum one row per (unit, key), and count the values in the rows below them."""
@@ -407,7 +413,8 @@ class _Rewriter:
         """Sum over weighted units, one row per (unit, key)."""
         if only_units:
             columns = ", ".join([self.rows.unit, *self.rows.keys])
-            pairs = f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
+            rows = self._to_group(self.dialect.derived(self.rows.select()))
+            pairs = f"SELECT DISTINCT {columns} FROM {rows}"
         else:
             pairs = self._by_pair(self._steps(), self._contributed)
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
