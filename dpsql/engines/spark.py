@@ -150,6 +150,11 @@ class SparkEngine:
         """Not known: catalogs do not say when data were last written."""
         return None
 
+    @property
+    def edition(self) -> str | None:
+        """None: each question reads the tables as they are then."""
+        return None
+
     def run(self, seconds: float | None = None) -> SparkRun:
         return SparkRun(self._session, self.schema(), self._snapshot, seconds)
 
