@@ -32,12 +32,10 @@ from dpsql.core.data_files import (
 )
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
 from dpsql.core.schema import (
-    INTEGER_BITS,
     Column,
     Remark,
     Schema,
     Table,
-    base_type,
     fold,
     schema_of,
 )
@@ -59,6 +57,7 @@ from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
+from dpsql.engines.types import numpy_safe
 from dpsql.engines.views import DATA, definition, over_parquet
 from dpsql.errors import EngineError, InterfaceError
 
@@ -74,19 +73,17 @@ _GUESSED = Remark(
     "Load it into a DuckDB file with types of your own, and use that.",
 )
 
-# Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
-# have months, decimals and huge integers too many digits: those go through Arrow.)
 _DIALECT = "duckdb"
 _TAKEN = frozenset({"main", "system", "temp"})  # names that DuckDB gives no database
-_NUMPY_SAFE = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
 
 
 class DuckDBEngine:
     """An owner-side handle on DuckDB data.
 
-    ``DuckDBEngine("data.duckdb")`` opens a file read-only, ``DuckDBEngine("ducklake:data.ducklake")``
-    the tables of a lake as they are now. ``DuckDBEngine()`` starts empty, to be filled with ``register`` (Arrow tables, pandas or polars frames, dicts of columns),
-    ``csv``, ``json`` and ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
+    ``DuckDBEngine("data.duckdb")`` opens a file read-only, ``DuckDBEngine("ducklake:a.ducklake")``
+    the tables of a lake as they are now. ``DuckDBEngine()`` starts empty, to be filled with
+    ``register`` (Arrow tables, pandas or polars frames, dicts of columns), ``csv``, ``json`` and
+    ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
     ``files`` are tables by name, each the path of a file, a directory of files, or a pattern; a
     table of Delta's or Iceberg's, which takes an extension of DuckDB, as lakes do; or an
     address (``s3://``, ``gs://``, ``r2://``, ``https://``), which takes DuckDB's httpfs extension.
@@ -124,7 +121,9 @@ class DuckDBEngine:
         self._reaches = False  # files of the network
         if secrets:
             self._reach(secrets)
-        self._places: list[str | Path] = [] if path is None or self._lake is not None else [path]  # of what may be written
+        self._places: list[str | Path] = (
+            [] if path is None or self._lake is not None else [path]
+        )  # of what may be written
         for name, place in files.items():
             self._add(name, _files(place))
 
@@ -420,9 +419,7 @@ def _catalog_of(path: str | Path | None) -> str:
     return f"{name}_db" if fold(name) in _TAKEN else name
 
 
-def _attached_lake(
-    path: str | Path, temp_directory: str
-) -> tuple[duckdb.DuckDBPyConnection, int]:
+def _attached_lake(path: str | Path, temp_directory: str) -> tuple[duckdb.DuckDBPyConnection, int]:
     """Open a database of ours with a lake attached; returns its snapshot, too."""
     connection = ours(temp_directory)
     try:
@@ -488,11 +485,6 @@ class DuckDBScratch:
         return _exact(self._cursor, sql, keys, (), [row_ids.tolist()])
 
 
-def numpy_safe(columns: Sequence[Column]) -> bool:
-    """Tell whether values of these columns come back the same from NumPy and Python."""
-    return all(base_type(column.type) in _NUMPY_SAFE for column in columns)
-
-
 def raise_if_interrupted(error: Exception) -> None:
     """Turn DuckDB's RuntimeError for Ctrl-C back into the KeyboardInterrupt it was."""
     if type(error) is RuntimeError and str(error) == "Query interrupted":
@@ -538,24 +530,6 @@ def _exact(
         return _from_arrow(rows, keys, measures)
 
     return discreetly(run)
-
-
-def exact_from_arrow(
-    connection: duckdb.DuckDBPyConnection,
-    table: object,
-    keys: Sequence[Column],
-    measures: Sequence[str],
-) -> ExactRows:
-    """Read exact rows that another engine returned as an Arrow table, keys in their types here.
-
-    A value that has no equal here is NULL: no row of theirs makes this fail.
-    """
-    columns = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name in (ROW_ID, *measures)]
-    columns += [f"TRY_CAST({quote(k.name)} AS {k.type}) AS {quote(k.name)}" for k in keys]
-    rows = connection.from_arrow(table).select(", ".join(columns)).materialize()
-    if not numpy_safe(keys):
-        return _from_arrow(rows, keys, measures)
-    return _from_numpy(rows.fetchnumpy(), [key.name for key in keys], measures)
 
 
 def open_database(path: str | Path) -> DuckDBEngine:

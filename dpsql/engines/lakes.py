@@ -27,7 +27,7 @@ from dpsql.core.data_files import (
     is_address,
     is_in_sqlite,
 )
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX, literal
 from dpsql.core.schema import Remark
 from dpsql.core.table_name import TableName
 from dpsql.engines.attached import not_attached, refuse_missing
@@ -128,7 +128,7 @@ def _of_iceberg(connection: duckdb.DuckDBPyConnection, path: str) -> Pinned:
 
 
 def attach_ducklake(connection: duckdb.DuckDBPyConnection, path: str | Path) -> int:
-    """Attach the data of a DuckLake for reading, as they are now; returns the snapshot's number.
+    """Open the data of a DuckLake for reading, as they are now; returns the snapshot's number.
 
     ``path``: ``ducklake:clinic.ducklake``, or ``ducklake:sqlite:clinic.sqlite``. Raises
     ``InterfaceError`` if it is missing, cannot be read, or is being written to, and

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.table_name import TableName
+from dpsql.engines.arrow_rows import exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
-from dpsql.engines.spark_results import integers_of, sound, spark_rows
+from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
@@ -302,7 +303,7 @@ class SparkScratch:
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         def run() -> list[NDArray[np.int64]]:
             with self._reading(sql, parameters) as frame:
-                return integers_of(frame.toArrow())
+                return [integers(column) for column in frame.toArrow().columns]
 
         return self._quietly(run)
 
@@ -318,7 +319,7 @@ class SparkScratch:
     ) -> ExactRows:
         def run() -> ExactRows:
             with self._reading(sql, parameters) as frame:
-                return spark_rows(sound(frame).toArrow(), keys, measures)
+                return exact_rows(sound(frame).toArrow(), keys, measures)
 
         return self._quietly(run)
 
@@ -377,7 +378,9 @@ class SparkScratch:
         import pyarrow as pa
 
         ids = pa.table({"id": pa.array(values, type=pa.int64())})
-        self._session.createDataFrame(ids).createOrReplaceTempView(spark_quote(SPARK_GIVEN))
+        # The schema is said, as a server finds out none from no values.
+        given = self._session.createDataFrame(ids, schema="id BIGINT")
+        given.createOrReplaceTempView(spark_quote(SPARK_GIVEN))
 
 
 def _forget(frame: DataFrame) -> None:

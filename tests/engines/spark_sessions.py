@@ -94,10 +94,10 @@ def served() -> Iterator[str]:
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
         }
+        settings["spark.master"] = "local[2]"
         options = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
         server = subprocess.Popen(
-            [home / "bin" / "spark-submit", "--class", _SERVER, "--master", "local[2]", *options]
-            + ["spark-internal"],
+            [home / "bin/spark-submit", "--class", _SERVER, *options, "spark-internal"],
             env=os.environ | {"SPARK_HOME": str(home)},
             cwd=place,
             stdout=subprocess.DEVNULL,

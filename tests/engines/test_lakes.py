@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -97,8 +97,7 @@ def in_delta(directory: Path) -> Lake:
     place = str(directory / "visits")
 
     def add(start: int, end: int) -> None:
-        rows = duckdb.sql(ROWS.format(start, end)).to_arrow_table()
-        deltalake.write_deltalake(place, rows, mode="append", partition_by=["k"])
+        deltalake.write_deltalake(place, rows_of(start, end), mode="append", partition_by=["k"])
 
     add(0, FIRST)
     return Lake(
@@ -108,12 +107,12 @@ def in_delta(directory: Path) -> Lake:
 
 def in_iceberg(directory: Path) -> Lake:
     need("avro", "iceberg")
-    pytest.importorskip("pyiceberg", reason="pyiceberg is not installed")
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    catalog = SqlCatalog("c", uri=f"sqlite:///{directory}/c.db", warehouse=f"file://{directory}")
+    catalogs = pytest.importorskip("pyiceberg.catalog.sql", reason="pyiceberg is not installed")
+    catalog = catalogs.SqlCatalog(
+        "c", uri=f"sqlite:///{directory}/c.db", warehouse=f"file://{directory}"
+    )
     catalog.create_namespace("n")
-    rows = duckdb.sql(ROWS.format(0, FIRST)).to_arrow_table()
+    rows = rows_of(0, FIRST)
     table = catalog.create_table("n.visits", schema=rows.schema)
     place = Path(table.location().removeprefix("file://"))
 
@@ -125,7 +124,7 @@ def in_iceberg(directory: Path) -> Lake:
         (place / "metadata/version-hint.text").write_text(str(number))
 
     def add(start: int, end: int) -> None:
-        table.append(duckdb.sql(ROWS.format(start, end)).to_arrow_table())
+        table.append(rows_of(start, end))
         wrote()
 
     def remove(unit: int) -> None:
@@ -149,10 +148,16 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     return KINDS[request.param](tmp_path)
 
 
+def rows_of(start: int, end: int) -> Any:
+    """Rows of these units, as Arrow has them."""
+    with duckdb.connect() as connection:
+        return connection.execute(ROWS.format(start, end)).to_arrow_table()
+
+
 def counted(connection: dpsql.Connection, **parameters: Any) -> int:
     """How many units there are, but for noise that is far below one in ten."""
     rows = connection.sql("SELECT count(DISTINCT uid) AS n FROM visits", **parameters).fetchall()
-    return round(rows[0][0], -2)
+    return int(round(rows[0][0], -2))
 
 
 # -- which paths are lakes -----------------------------------------------------------------------
@@ -203,8 +208,7 @@ def test_files_of_a_lake_are_no_table_without_it(
     """Some of them have rows that the table has no more."""
     for place in (delta.parent, f"{delta}/*.parquet", f"{delta.parent}/**/*.parquet"):
         with pytest.raises(dpsql.InterfaceError) as refused:
-            engine = DuckDBEngine(files={"v": place})
-            engine.lock(["v"])
+            DuckDBEngine(files={"v": place})
         assert refused.value.code == "file_kinds", place
 
 
@@ -297,10 +301,12 @@ def test_the_snapshot_is_the_edition_of_the_data(lake: Lake, tmp_path: Path) -> 
     ledger = tmp_path / "budget.db"
 
     def cost(policy: dpsql.Policy) -> tuple[str | None, bool]:
-        with closing(open_database(lake.place)) as engine:
-            with dpsql.connect(engine, policy, ledger, "ana") as con:
-                found = con.sql("SELECT count(DISTINCT uid) AS n FROM visits")
-                return engine.edition, found.cost.answered is not None
+        with (
+            closing(open_database(lake.place)) as engine,
+            dpsql.connect(engine, policy, ledger, "ana") as con,
+        ):
+            found = con.sql("SELECT count(DISTINCT uid) AS n FROM visits")
+            return engine.edition, found.cost.answered is not None
 
     first, again = cost(policy())
     assert first is not None
@@ -372,7 +378,7 @@ def test_tables_of_several_lakes_are_tables_by_name(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[str]:
+def catalog(tmp_path: Path) -> str:
     """A lake in a file of DuckDB's, with a schema, a view, and rows that lie in the catalog."""
     need("ducklake")
     place = f"ducklake:{tmp_path}/clinic.ducklake"
@@ -387,7 +393,7 @@ def catalog(tmp_path: Path) -> Iterator[str]:
         )
         writer.execute("CREATE VIEW lake.seen AS SELECT * FROM lake.visits")
         writer.execute("DELETE FROM lake.visits WHERE uid = 5")
-    yield place
+    return place
 
 
 def test_schemas_views_and_rows_of_the_catalog(catalog: str, tmp_path: Path) -> None:
