@@ -308,12 +308,15 @@ def _is_hidden(path: str) -> bool:
 
 def _of_lake(text: str) -> DataFiles | None:
     """Tell which table of a lake a path is that of, if it is."""
+    directory = _table_directory(text)
+    if directory is not None and os.path.isfile(text):
+        whole = os.path.abspath(text)
+        return DataFiles(os.path.basename(directory), FileKind.ICEBERG, (whole,))
+    if not os.path.isdir(text):
+        return None
     whole = os.path.abspath(text)
     if _is_delta(whole):
         return DataFiles(os.path.basename(whole), FileKind.DELTA, (whole,))
-    directory = _table_directory(text)
-    if directory is not None and os.path.isfile(whole):
-        return DataFiles(os.path.basename(directory), FileKind.ICEBERG, (whole,))
     if _is_iceberg(whole):
         return DataFiles(os.path.basename(whole), FileKind.ICEBERG, (_hinted(whole),))
     return None

@@ -93,6 +93,8 @@ def served() -> Iterator[str]:
         settings = _small(place) | {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(port),
+            # With it, a stage that begins as its question is interrupted runs on, and on.
+            "spark.sql.adaptive.enabled": "false",
         }
         settings["spark.master"] = "local[2]"
         options = [part for pair in settings.items() for part in ("--conf", "=".join(pair))]
