@@ -8,6 +8,7 @@ twin, an empty DuckDB, as for every engine: no text of Spark's reaches anybody.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _DIALECT: Final = "spark"
+_WITH: Final = re.compile(r"\bWITH ")
+"""Somewhere in a statement: numbered rows are selected from one that begins with it."""
 Snapshot = Literal["copy", "fixed"]
 _SNAPSHOTS: Final = ("copy", "fixed")
 
@@ -363,7 +366,7 @@ class SparkScratch:
         weighs follows from all of them.
         """
         table = self._tables[view]
-        once = sql.count(spark_quote(view)) == 1 and not sql.startswith("WITH ")
+        once = sql.count(spark_quote(view)) == 1 and _WITH.search(sql) is None
         if self._snapshot == "fixed" or once:
             self._session.sql(read_as(table)).createOrReplaceTempView(spark_quote(view))
             return None

@@ -160,7 +160,8 @@ def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) ->
     for snapshot, files in (("copy", 0), ("fixed", 2)):
         engine = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
         view = spark_quote(view_of(engine.schema()["visits"].name))
-        twice = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
+        both = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
+        twice = f"SELECT monotonically_increasing_id() AS n, * FROM ({both})"
         with engine.run() as run:
             with run.scratch()._reading(twice, ()) as frame:
                 plan = frame._jdf.queryExecution().optimizedPlan().toString()
@@ -170,12 +171,19 @@ def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) ->
 
 
 def members(frame: Any) -> list[Any]:
-    """The plans of what a statement has in its WITH clause."""
-    plan = frame._jdf.queryExecution().analyzed()
-    if plan.getClass().getSimpleName() != "WithCTE":
-        return []
-    found = plan.cteDefs()
-    return [found.apply(place) for place in range(found.size())]
+    """The plans of what a statement has in WITH clauses, wherever these stand."""
+    found, todo = [], [frame._jdf.queryExecution().analyzed()]
+    while todo:
+        plan = todo.pop()
+        if plan.getClass().getSimpleName() == "WithCTE":
+            found += listed(plan.cteDefs())
+        todo += listed(plan.children())
+    return found
+
+
+def listed(several: Any) -> list[Any]:
+    """What a Seq of Scala's has in it."""
+    return [several.apply(place) for place in range(several.size())]
 
 
 def same_each_time(member: Any) -> bool:

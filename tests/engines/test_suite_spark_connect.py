@@ -112,12 +112,12 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
         world.engine(one_table(ROWS))
         engine = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
         view = spark_quote(view_of(engine.schema()["r"].name))
-        twice = f"WITH w AS (SELECT `u` FROM {view}) SELECT count(*) AS n FROM ({both})"
+        twice = f"SELECT count(*) AS n FROM (WITH w AS (SELECT `u` FROM {view}) {both})"
         with engine.run() as run, run.scratch()._reading(twice, ()) as frame:
             world.session.sql("TRUNCATE TABLE r")
             try:
                 found = frame.collect()[0]["n"]
-            except Exception:  # its files are gone
+            except Exception:  # noqa: BLE001 - its files are gone
                 found = 0
         engine.close()
         world._clear()
