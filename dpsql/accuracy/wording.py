@@ -196,7 +196,7 @@ def _selected(part: Part, shown: Sequence[ShownAggregate]) -> str:
     if large is not None:
         return f",{whose} in groups of {_up(half)} {_units(plan)} or more"
     if plan.base_rank is None:
-        return f",{whose} in groups of {_up(half)} {_score(plan)} or more"
+        return f",{whose} in groups of {_up(half)} {score_unit(plan)} or more"
     return f",{whose} in groups that clear the threshold at least half the time"
 
 
@@ -268,8 +268,8 @@ def _groups(part: Part) -> Iterator[str]:
         base, names = ordinal(plan.base_rank), "picks" if large is not None else "always names"
         yield (
             f"It {names} {plan.base_rank - 1:,} of the {selection.declared:,} declared groups. One "
-            f"is among them at least half the time if it is {_up(found.half)} {_score(plan)} above "
-            f"the {base} largest, and at least 95% of the time at {_up(found.surely)}"
+            f"is among them at least half the time if it is {_up(found.half)} {score_unit(plan)} "
+            f"above the {base} largest, and at least 95% of the time at {_up(found.surely)}"
             f"{_if_bounded(plan)}."
         )
         if large is not None:
@@ -288,8 +288,8 @@ def _histogram(part: Part, found: Appearance) -> str:
     """State a threshold on the number of units."""
     plan = part.plan
     text = (
-        f"A group that keeps {_up(found.half)} {_score(plan)} appears at least half the time, one "
-        f"with {_up(found.surely)} at least 95%"
+        f"A group that keeps {_up(found.half)} {score_unit(plan)} appears at least half the time, "
+        f"one with {_up(found.surely)} at least 95%"
     )
     if found.rarely >= plan.block.parameters.min_units_per_group:
         text += f", one with {found.rarely:,.0f} or fewer at most 5%"
@@ -308,7 +308,7 @@ def _named_by_any(part: Part) -> str:
     surely = [each.appears_95 for each in plan.combined if each.appears_95 is not None]
     text = (
         f"A group appears if one of the releases names it: one that keeps {_up(min(halves))} "
-        f"{_score(plan)} does at least half the time, one with {_up(min(surely))} at least 95%"
+        f"{score_unit(plan)} does at least half the time, one with {_up(min(surely))} at least 95%"
     )
     if any(_is_selected(plan, shown.aggregate) for shown in part.shown):
         text += f"; below {_up(max(halves))} what appears is counted too high"
@@ -358,7 +358,7 @@ def _top_k(plan: BlockPlan, found: Appearance) -> str:
     limit = plan.block.top_k.limit
     return (
         f"At most {limit:,} group{'s' * (limit > 1)} come{'s' * (limit == 1)} out. One clears the "
-        f"threshold at least half the time if it is {_up(found.half)} {_score(plan)} above the "
+        f"threshold at least half the time if it is {_up(found.half)} {score_unit(plan)} above the "
         f"{ordinal(plan.base_rank)} largest (above {floor:,} if there are not so many), and at "
         f"least 95% of the time at {_up(found.surely)}{_if_bounded(plan)}."
     )
@@ -409,7 +409,7 @@ def _is_weighted(plan: BlockPlan) -> bool:
     return plan.bounding is not None and plan.bounding.weighted
 
 
-def _score(plan: BlockPlan) -> str:
+def score_unit(plan: BlockPlan) -> str:
     """Name what a group's size is measured in."""
     kind = MeasureKind.UNITS if plan.score is None else plan.measures[plan.score].measure.kind
     if kind is MeasureKind.UNITS:

@@ -157,6 +157,8 @@ def cell(value: object, width: int | None = 60) -> str:
         return _float(value)
     if isinstance(value, bytes):
         return printable(f"\\x{value.hex()}", width)
+    if isinstance(value, Decimal):  # str() writes a zero of ten decimals as 0E-10
+        return printable(f"{value:f}", width)
     return printable(no_marker(str(value)), width)
 
 
@@ -200,7 +202,7 @@ def _json_value(value: Any) -> Any:
         return [_json_value(inner) for inner in value]
     if isinstance(value, Decimal):
         # A number where a double holds it exactly as written, else its digits.
-        return float(value) if Decimal(repr(float(value))) == value else str(value)
+        return float(value) if Decimal(repr(float(value))) == value else f"{value:f}"
     return plain_cell(value)
 
 
@@ -210,4 +212,6 @@ def plain_cell(value: object) -> object:
         return value.isoformat()
     if isinstance(value, bytes):
         return value.hex()
+    if isinstance(value, Decimal):
+        return f"{value:f}"
     return value if value is None or isinstance(value, int | float | str) else str(value)

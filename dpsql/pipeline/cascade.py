@@ -30,6 +30,7 @@ from dpsql.sql.rewrite.cascade import (
     NAMED_IDS,
     STAGED_PAIRS,
     CascadeSQL,
+    sizes_of,
 )
 
 _STAGED = 60  # percent, once the pairs are on the stage
@@ -103,12 +104,14 @@ class _StagedRows:
         return found
 
     def _of_named(self, named: NDArray[np.int64], table: str, select: str) -> str:
-        for old in (NAMED_IDS, table):
+        sizes = sizes_of(table)
+        for old in (NAMED_IDS, table, sizes):
             if old in self._stored:
                 self.scratch.drop(old)
         self.scratch.store(NAMED_IDS, self.sql.named, named.tolist())
         self.scratch.store(table, select)
-        self._stored |= {NAMED_IDS, table}
+        self.scratch.store(sizes, self.sql.sizes(table))
+        self._stored |= {NAMED_IDS, table, sizes}
         return table
 
 

@@ -7,20 +7,23 @@ came out or not is released, and so is a value smaller than its own noise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from dpsql.accuracy.appearance import appearance
 from dpsql.accuracy.intervals import widest_margin
-from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, printable, significant
+from dpsql.accuracy.wording import score_unit
+from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, ordinal, printable, significant
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
 from dpsql.planner.max_error import Replan, with_epsilon
+from dpsql.policy.parameters import Parameters
 
 _WORTH_SAYING: Final = 0.8  # of what it is: anything less of an improvement is not told
 _MORE: Final = 2.0  # times the epsilon
+_BOTH: Final = "both"  # of the bounds named before
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +58,18 @@ def _of_block(outcome: CameOut, replan: Replan, most: float) -> Iterator[str]:
 
 def _empty(plan: BlockPlan, replan: Replan, most: float) -> Iterator[str]:
     here = _half(plan)
-    if here is None or plan.base_rank is not None:
+    if here is None:
         return
+    halves = ((how, _half(other)) for how, other in _others(plan, replan, most))
     better = [
         f"about {figure_above(half)} with {how}"
-        for how, other in _others(plan, replan, most)
-        if (half := _half(other)) is not None and half <= _WORTH_SAYING * here
+        for how, half in _lower(((how, half) for how, half in halves if half is not None), here)
     ]
-    unit = printable(plan.block.unit_name)
     instead = f" It would need {' or '.join(better)}." if better else ""
+    above = "" if plan.base_rank is None else f" above the {ordinal(plan.base_rank)} largest"
     yield (
-        f"No group was large enough to appear, which takes about {figure_above(here)} units "
-        f"({unit}).{instead} Coarser keys make larger groups."
+        f"No group was large enough to appear, which takes about {figure_above(here)} "
+        f"{score_unit(plan)}{above}.{instead} Coarser keys make larger groups."
     )
 
 
@@ -79,11 +82,7 @@ def _drowned(plan: BlockPlan, index: int, replan: Replan, most: float) -> Iterat
             (how, widest_margin(other, index, DEFAULT_CONFIDENCE))
             for how, other in _others(plan, replan, most)
         )
-        better = [
-            f"± {figure_above(margin)} with {how}"
-            for how, margin in margins
-            if margin <= _WORTH_SAYING * here
-        ]
+        better = [f"± {figure_above(margin)} with {how}" for how, margin in _lower(margins, here)]
     instead = (
         f"It would be within {' or '.join(better)}."
         if better
@@ -97,21 +96,40 @@ def _half(plan: BlockPlan) -> float | None:
     return None if found is None else found.half
 
 
+def _lower(values: Iterable[tuple[str, float]], here: float) -> list[tuple[str, float]]:
+    """Choose what is worth saying: both bounds only where each helps, and the two help more."""
+    found: list[tuple[str, float]] = []
+    for how, value in values:
+        bar = min((one for _, one in found), default=here) if how == _BOTH else here
+        if value <= _WORTH_SAYING * bar and (how != _BOTH or len(found) == 2):
+            found.append((how, value))
+    return found
+
+
 def _others(plan: BlockPlan, replan: Replan, most: float) -> Iterator[tuple[str, BlockPlan]]:
     """Yield other ways to ask for the same, each with its plan."""
     block = plan.block
-    for how, other in (*_fewer_groups(plan), *_more_epsilon(block, most)):
+    for how, other in (*_less_of_a_unit(plan), *_more_epsilon(block, most)):
         try:
             yield how, replan(other)
         except (ParameterError, QueryRefused):
             continue
 
 
-def _fewer_groups(plan: BlockPlan) -> Iterator[tuple[str, Block]]:
+def _less_of_a_unit(plan: BlockPlan) -> Iterator[tuple[str, Block]]:
+    """Yield the block with a bound of one group, of one row, and with both."""
+    parameters = plan.block.parameters
     groups = None if plan.bounding is None else plan.bounding.groups
+    fewer: list[tuple[str, Parameters]] = []
     if plan.cascade is None and groups is not None and groups > 1:
-        one = replace(plan.block.parameters, max_groups_contributed=1)
-        yield "max_groups_contributed = 1", replace(plan.block, parameters=one)
+        fewer.append(("max_groups_contributed = 1", replace(parameters, max_groups_contributed=1)))
+    if parameters.max_rows_contributed > 1:
+        fewer.append(("max_rows_contributed = 1", replace(parameters, max_rows_contributed=1)))
+    if len(fewer) > 1:
+        both = replace(parameters, max_groups_contributed=1, max_rows_contributed=1)
+        fewer.append((_BOTH, both))
+    for how, one in fewer:
+        yield how, replace(plan.block, parameters=one)
 
 
 def _more_epsilon(block: Block, most: float) -> Iterator[tuple[str, Block]]:

@@ -112,6 +112,8 @@ def asked_budget(text: str) -> tuple[float, float]:
 
 
 def _known(text: str, names: tuple[str, ...]) -> str:
+    if not names:
+        return "The database has no tables: check that it is the right file."
     shown = f"There are: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}."
     return suggestion(text.strip(), names) or shown
 

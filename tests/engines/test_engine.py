@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows, Scratch
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch, open_database
 from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, settings_of
+from dpsql.engines.spill import Spill
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
@@ -570,3 +572,53 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
     engine.close()
     assert not list((tmp_path / "temporary").iterdir())
     assert sorted(found.name for found in tmp_path.iterdir()) == sorted([name, "temporary"])
+
+
+ABANDONING = """
+import os, sys
+from dpsql.engines.spill import Spill
+one = Spill()
+one.make()
+os.mkdir(one.directory)
+open(os.path.join(one.directory, "rows"), "w").write("rows of units")
+print(one.directory, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nothing tells there that a process is gone")
+def test_spilled_rows_of_a_killed_process_are_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    found = []
+    for _ in range(2):
+        process = subprocess.Popen(
+            [sys.executable, "-c", ABANDONING],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )
+        assert process.stdout is not None
+        found.append((process, Path(process.stdout.readline().strip())))
+    (killed, left), (living, kept) = found
+    killed.kill()
+    killed.communicate()
+    foreign = tmp_path / f"dpsql-{'0' * 32}"
+    foreign.mkdir()  # of an earlier version, which has no lock
+    young = Spill()
+    young.make()
+    assert left.exists(), "young directories may not be locked yet"
+    for place in (left.parent, kept.parent, foreign):
+        os.utime(place, (0, 0))
+    mine = Spill()
+    mine.make()
+    assert not left.parent.exists()
+    assert (kept / "rows").exists()
+    assert foreign.exists()
+    living.communicate("")
+    assert not kept.parent.exists(), "a process that ends removes its own"
+    mine.remove()
+    young.remove()
+    assert list(tmp_path.iterdir()) == [foreign]

@@ -39,6 +39,30 @@ def test_an_empty_answer_says_what_groups_would_have_to_be_with_other_bounds(
     assert all(one - 1 <= float(at or 0) <= one for one, at in told)
 
 
+def test_an_empty_top_k_says_which_bounds_would_lower_its_threshold(
+    con: dpsql.Connection,
+) -> None:
+    top = f"{EMPTY} ORDER BY 2 DESC LIMIT 100"
+    options = {**NUMBER, "max_rows_contributed": 5, "epsilon": 0.5}
+    said = " ".join(con.sql(top, **options).advice.split())
+    found = re.fullmatch(
+        r"No group was large enough to appear, which takes about ([\d,]+) rows above the 1,001st "
+        r"largest\. It would need about (\d+) with max_groups_contributed = 1 or about (\d+) with "
+        r"max_rows_contributed = 1 or about (\d+) with both or about (\d+) with epsilon = 1\. "
+        r"Coarser keys make larger groups\.",
+        said,
+    )
+    assert found is not None, said
+    fewer = {"max_groups_contributed": 1}, {"max_rows_contributed": 1}
+    others: tuple[dict[str, Any], ...] = ({}, *fewer, fewer[0] | fewer[1], {"epsilon": 1.0})
+    plans = [con.explain(top, **{**options, **other}).blocks[0] for other in others]
+    told = [int(number.replace(",", "")) for number in found.groups()]
+    assert all(
+        one - 1 <= float(plan.appears_half or 0) <= one
+        for one, plan in zip(told, plans, strict=True)
+    )
+
+
 def test_a_value_within_its_noise_says_which_noise_would_be_less(con: dpsql.Connection) -> None:
     sql = "SELECT count(DISTINCT uid) AS people FROM visits WHERE uid < 0"
     answer = con.sql(sql, epsilon=0.01)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,6 +19,7 @@ from rich.text import Text
 import dpsql
 from dpsql import render
 from dpsql.accounting.zcdp import Composition
+from dpsql.core.formatting import cell, json_text, plain_cell
 from dpsql.errors import Place
 from dpsql.export.results import result_markdown
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -383,3 +385,12 @@ def test_the_text_null_is_told_apart_from_a_missing_key(connection: dpsql.Connec
     markdown = result_markdown(result, None).splitlines()[2:]
     assert {line.split(" | ")[0].removeprefix("| ") for line in markdown} == marked
     assert sum(result._repr_html_().count(f">{escape(mark)}<") for mark in marked) == 3
+
+
+def test_decimals_are_written_with_all_of_their_digits() -> None:
+    zero, small = Decimal("0E-10"), Decimal("1E-7")
+    assert cell(zero) == plain_cell(zero) == "0.0000000000"
+    assert cell(small) == plain_cell(small) == "0.0000001"
+    assert json_text([zero, small, Decimal("0.1000000000000000055")]) == (
+        '[0.0, 1e-07, "0.1000000000000000055"]'
+    )

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dpsql.core.quoting import quote
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import (
@@ -356,10 +357,12 @@ class Aggregates:
         found = None if column is None else self.table.column(column.name)
         if found is not None and isinstance(call.function.this.unnest(), exp.Column):
             reason = f"column {found.name} is of type {found.type} and cannot be summed"
+            name = found.name if found.name.isidentifier() else quote(found.name)
+            cast = f"CAST({name} AS DOUBLE)"
         else:
-            reason = "what is summed is not a number"
+            reason, cast = "what is summed is not a number", "CAST(x AS DOUBLE)"
         return self._refusal(
-            reason, "not_numeric", column or call.function, hint="Cast it to a number: x::INT."
+            reason, "not_numeric", column or call.function, hint=f"Cast it to a number: {cast}."
         )
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:

@@ -259,7 +259,7 @@ class _PerUnit:
                 "what is summed is not a number",
                 "not_numeric",
                 node,
-                hint="Cast it to a number: x::INT.",
+                hint="Cast it to a number: CAST(x AS DOUBLE).",
             )
 
     @staticmethod

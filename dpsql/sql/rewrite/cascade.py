@@ -9,7 +9,8 @@ The stage is made of tables of one question, each stored by a generated SELECT o
 
 Steps read the stage, or what is left of it: ``named`` holds the groups with a name, ``left`` the
 pairs of all others, ``counted`` the pairs of those that are counted. Which groups have a name comes
-as a list of row ids, from released rows.
+as a list of row ids, from released rows. Beside each table of pairs is one of how many of them each
+unit has there (:func:`sizes_of`), which all that reads the pairs needs.
 
 The order of a unit's keys depends on the unit, the key and the salt, and is the same in each round:
 so is a row id relative to another, but not the row id, which is why the hash is not one of it.
@@ -24,6 +25,7 @@ from dpsql.core.schema import Table
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import KEPT_CHOICES
+from dpsql.mechanisms.weighted_histogram import weight_of
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.contributions import clamped, summed
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
@@ -34,6 +36,11 @@ STAGED_PAIRS, NAMED_IDS, LEFT_PAIRS, COUNTED_PAIRS = (
     f"{INTERNAL_PREFIX}{name}" for name in ("staged", "named", "left", "counted")
 )
 _RAW_PAIRS = f"{INTERNAL_PREFIX}pairs"
+
+
+def sizes_of(pairs: str) -> str:
+    """Name the table of how many pairs each unit has in a table of pairs."""
+    return f"{pairs}_sizes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +62,16 @@ class CascadeSQL:
     counted: str
     sql: str
 
+    def sizes(self, table: str) -> str:
+        """Count the pairs of each unit in a table, to be stored as ``sizes_of(table)``."""
+        return _sizes(self.rows, table)
+
     def unit_sizes(self, table: str) -> str:
-        """Count the pairs that units have in a table, and how many units have each number.
+        """Count how many units have each number of pairs in a table.
 
         One unit more or less changes one of these counts, by one.
         """
-        size = self.rows.internal("size")
-        sizes = self.rows.dialect.derived(_sizes(self.rows, table))
+        size, sizes = self.rows.internal("size"), self.rows.dialect.quote(sizes_of(table))
         return (
             f"SELECT {size}, count(*) AS {self.rows.internal('units')} FROM {sizes} GROUP BY {size}"
         )
@@ -82,12 +92,11 @@ class CascadeSQL:
         l2. Measures without noise of their own are left out.
         """
         rows, table = self.rows, self.rows.dialect.quote(COUNTED_PAIRS)
-        sizes = rows.dialect.derived(_sizes(rows, COUNTED_PAIRS))
         names = _value_columns(rows.plan, rows)
-        columns = ", ".join([rows.row_id, *names])
-        weight = f"{unit_weight(rows, cap).sql} AS {rows.internal('weight')}"
+        columns = ", ".join([rows.row_id, *names, rows.internal("weight")])
+        weights = _unit_weights(rows, COUNTED_PAIRS, cap)
         weighed = rows.dialect.derived(
-            f"SELECT {columns}, {weight} FROM {table} JOIN {sizes} USING ({rows.unit})"
+            f"SELECT {columns} FROM {table} JOIN {weights} USING ({rows.unit})"
         )
         sums = [
             f"{_total(rows, noisy.measure, name)} AS {name}"
@@ -120,7 +129,12 @@ def cascade_sql(
     same = " AND ".join(dialect.same(f"p.{key}", f"g.{key}") for key in rows.keys)
     shown = ", ".join([rows.unit, f"g.{rows.row_id}", order, *values])
     staged = f"SELECT {shown} FROM {raw} p JOIN {quote(GROUPS)} g ON {same}"
-    tables = ((_RAW_PAIRS, pairs), (GROUPS, groups), (STAGED_PAIRS, staged))
+    tables = (
+        (_RAW_PAIRS, pairs),
+        (GROUPS, groups),
+        (STAGED_PAIRS, staged),
+        (sizes_of(STAGED_PAIRS), _sizes(rows, STAGED_PAIRS)),
+    )
     return CascadeSQL(
         rows=rows,
         tables=tables,
@@ -163,30 +177,32 @@ def _sizes(rows: PrivateRows, table: str) -> str:
     )
 
 
+def _unit_weights(rows: PrivateRows, table: str, cap: int, where: str = "") -> str:
+    """Write the units of a table of pairs with what each weighs in a group, at a cap."""
+    weight = f"{unit_weight(rows, cap).sql} AS {rows.internal('weight')}"
+    sizes = rows.dialect.quote(sizes_of(table))
+    return rows.dialect.derived(f"SELECT {rows.unit}, {weight} FROM {sizes}{where}")
+
+
 def _round(rows: PrivateRows, table: str, kept: int) -> str:
     """Weigh groups: a unit keeps its first keys, and has one unit of l2 norm for them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     size, rank, order, weight = (rows.internal(n) for n in ("size", "rank", "order", "weight"))
-    pairs, sizes = dialect.quote(table), rows.internal("sizes")
-    few = f"SELECT {row_id}, {size} FROM {pairs} JOIN {sizes} USING ({unit}) WHERE {size} <= {kept}"
+    pairs, sizes = dialect.quote(table), dialect.quote(sizes_of(table))
+    weights = _unit_weights(rows, table, 1, f" WHERE {size} <= {kept}")
+    few = f"SELECT {row_id}, {weight} FROM {pairs} JOIN {weights} USING ({unit})"
     crowded = dialect.derived(f"SELECT {unit} FROM {sizes} WHERE {size} > {kept}")
     window = f"PARTITION BY {unit} ORDER BY {order}, {row_id}"
     ranked = dialect.derived(
         f"SELECT {row_id}, row_number() OVER ({window}) AS {rank} "
         f"FROM {pairs} JOIN {crowded} USING ({unit})"
     )
-    many = f"SELECT {row_id}, {kept} AS {size} FROM {ranked} WHERE {rank} <= {kept}"
-    both = dialect.derived(f"{few} UNION ALL {many}")
-    weighed = dialect.derived(
-        f"SELECT {row_id}, {unit_weight(rows, 1).sql} AS {weight} FROM {both}"
-    )
+    many = f"SELECT {row_id}, {weight_of(1, kept)} FROM {ranked} WHERE {rank} <= {kept}"
+    weighed = dialect.derived(f"{few} UNION ALL {many}")
     total = summed(rows, _units(rows.plan), unit_weight(rows, 1))
     minimum = rows.plan.block.parameters.min_units_per_group
     enough = f"CASE WHEN count(*) >= {minimum} THEN 1 ELSE 0 END AS {rows.internal('enough')}"
-    return (
-        f"WITH {dialect.materialized(sizes, _sizes(rows, table))} "
-        f"SELECT {row_id}, {total} AS {weight}, {enough} FROM {weighed} GROUP BY {row_id}"
-    )
+    return f"SELECT {row_id}, {total} AS {weight}, {enough} FROM {weighed} GROUP BY {row_id}"
 
 
 def _units(plan: BlockPlan) -> Measure:

@@ -3,7 +3,7 @@
 -- with: 'max_groups_contributed': 'auto'
 SELECT k, COUNT(DISTINCT uid) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: baabdd782270be01
+-- __dpsql_released_0, as one: f8394d9813833c13
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -39,6 +39,13 @@ WITH "__dpsql_pairs" AS MATERIALIZED (
   FROM "__dpsql_pairs" AS p
   JOIN "__dpsql_groups" AS g
     ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
+), "__dpsql_staged_sizes" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_staged"
+  GROUP BY
+    "__dpsql_unit"
 )
 SELECT
   "__dpsql_rid",
@@ -47,14 +54,6 @@ SELECT
   "__dpsql_enough"
 FROM "__dpsql_groups"
 JOIN (
-  WITH "__dpsql_sizes" AS MATERIALIZED (
-    SELECT
-      "__dpsql_unit",
-      COUNT(*) AS "__dpsql_size"
-    FROM "__dpsql_staged"
-    GROUP BY
-      "__dpsql_unit"
-  )
   SELECT
     "__dpsql_rid",
     CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
@@ -62,43 +61,43 @@ JOIN (
   FROM (
     SELECT
       "__dpsql_rid",
-      CASE
-        WHEN "__dpsql_size" <= 1
-        THEN 65536
-        ELSE CAST(FLOOR(SQRT((
-          4294967296 // "__dpsql_size"
-        ))) AS BIGINT)
-      END AS "__dpsql_weight"
+      "__dpsql_weight"
+    FROM "__dpsql_staged"
+    JOIN (
+      SELECT
+        "__dpsql_unit",
+        CASE
+          WHEN "__dpsql_size" <= 1
+          THEN 65536
+          ELSE CAST(FLOOR(SQRT((
+            4294967296 // "__dpsql_size"
+          ))) AS BIGINT)
+        END AS "__dpsql_weight"
+      FROM "__dpsql_staged_sizes"
+      WHERE
+        "__dpsql_size" <= 3000
+    )
+      USING ("__dpsql_unit")
+    UNION ALL
+    SELECT
+      "__dpsql_rid",
+      1196
     FROM (
       SELECT
         "__dpsql_rid",
-        "__dpsql_size"
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
       FROM "__dpsql_staged"
-      JOIN "__dpsql_sizes"
-        USING ("__dpsql_unit")
-      WHERE
-        "__dpsql_size" <= 3000
-      UNION ALL
-      SELECT
-        "__dpsql_rid",
-        3000 AS "__dpsql_size"
-      FROM (
+      JOIN (
         SELECT
-          "__dpsql_rid",
-          ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
-        FROM "__dpsql_staged"
-        JOIN (
-          SELECT
-            "__dpsql_unit"
-          FROM "__dpsql_sizes"
-          WHERE
-            "__dpsql_size" > 3000
-        )
-          USING ("__dpsql_unit")
+          "__dpsql_unit"
+        FROM "__dpsql_staged_sizes"
+        WHERE
+          "__dpsql_size" > 3000
       )
-      WHERE
-        "__dpsql_rank" <= 3000
+        USING ("__dpsql_unit")
     )
+    WHERE
+      "__dpsql_rank" <= 3000
   )
   GROUP BY
     "__dpsql_rid"
@@ -130,30 +129,15 @@ SEMI JOIN "__dpsql_named" AS g
     p."__dpsql_rid" = g."__dpsql_rid"
   );
 
--- __dpsql_released_0, a look: e56bade73e7ce343
+-- __dpsql_released_0, a look: 4721a7619e523025
 SELECT
   "__dpsql_size",
   COUNT(*) AS "__dpsql_units"
-FROM (
-  SELECT
-    "__dpsql_unit",
-    COUNT(*) AS "__dpsql_size"
-  FROM "__dpsql_staged"
-  GROUP BY
-    "__dpsql_unit"
-)
+FROM "__dpsql_staged_sizes"
 GROUP BY
   "__dpsql_size";
 
--- __dpsql_released_0, a round: af4af807800c04f7
-WITH "__dpsql_sizes" AS MATERIALIZED (
-  SELECT
-    "__dpsql_unit",
-    COUNT(*) AS "__dpsql_size"
-  FROM "__dpsql_left"
-  GROUP BY
-    "__dpsql_unit"
-)
+-- __dpsql_released_0, a round: a703ea375342ad67
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
@@ -161,69 +145,67 @@ SELECT
 FROM (
   SELECT
     "__dpsql_rid",
-    CASE
-      WHEN "__dpsql_size" <= 1
-      THEN 65536
-      ELSE CAST(FLOOR(SQRT((
-        4294967296 // "__dpsql_size"
-      ))) AS BIGINT)
-    END AS "__dpsql_weight"
+    "__dpsql_weight"
+  FROM "__dpsql_left"
+  JOIN (
+    SELECT
+      "__dpsql_unit",
+      CASE
+        WHEN "__dpsql_size" <= 1
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          4294967296 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM "__dpsql_left_sizes"
+    WHERE
+      "__dpsql_size" <= 30
+  )
+    USING ("__dpsql_unit")
+  UNION ALL
+  SELECT
+    "__dpsql_rid",
+    11965
   FROM (
     SELECT
       "__dpsql_rid",
-      "__dpsql_size"
+      ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
     FROM "__dpsql_left"
-    JOIN "__dpsql_sizes"
-      USING ("__dpsql_unit")
-    WHERE
-      "__dpsql_size" <= 30
-    UNION ALL
-    SELECT
-      "__dpsql_rid",
-      30 AS "__dpsql_size"
-    FROM (
+    JOIN (
       SELECT
-        "__dpsql_rid",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
-      FROM "__dpsql_left"
-      JOIN (
-        SELECT
-          "__dpsql_unit"
-        FROM "__dpsql_sizes"
-        WHERE
-          "__dpsql_size" > 30
-      )
-        USING ("__dpsql_unit")
+        "__dpsql_unit"
+      FROM "__dpsql_left_sizes"
+      WHERE
+        "__dpsql_size" > 30
     )
-    WHERE
-      "__dpsql_rank" <= 30
+      USING ("__dpsql_unit")
   )
+  WHERE
+    "__dpsql_rank" <= 30
 )
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, counting: a98b6af6cee0bfab
+-- __dpsql_released_0, counting: 9ddbdd0e3bd44a27
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_m0"
 FROM (
   SELECT
     "__dpsql_rid",
-    CASE
-      WHEN "__dpsql_size" <= 20
-      THEN 65536
-      ELSE CAST(FLOOR(SQRT((
-        85899345920 // "__dpsql_size"
-      ))) AS BIGINT)
-    END AS "__dpsql_weight"
+    "__dpsql_weight"
   FROM "__dpsql_counted"
   JOIN (
     SELECT
       "__dpsql_unit",
-      COUNT(*) AS "__dpsql_size"
-    FROM "__dpsql_counted"
-    GROUP BY
-      "__dpsql_unit"
+      CASE
+        WHEN "__dpsql_size" <= 20
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          85899345920 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM "__dpsql_counted_sizes"
   )
     USING ("__dpsql_unit")
 )
@@ -235,7 +217,7 @@ GROUP BY
 -- with: 'max_groups_contributed': 'auto', 'min_units_per_group': 5
 SELECT k, s, COUNT(*), AVG(x) FROM visits WHERE n > 3 GROUP BY k, s;
 
--- __dpsql_released_0, as one: d1de140b56315f2b
+-- __dpsql_released_0, as one: 3bc125e5adc9b8c7
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -336,6 +318,13 @@ WITH "__dpsql_pairs" AS MATERIALIZED (
   JOIN "__dpsql_groups" AS g
     ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
     AND p."__dpsql_k1" IS NOT DISTINCT FROM g."__dpsql_k1"
+), "__dpsql_staged_sizes" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_staged"
+  GROUP BY
+    "__dpsql_unit"
 )
 SELECT
   "__dpsql_rid",
@@ -345,14 +334,6 @@ SELECT
   "__dpsql_enough"
 FROM "__dpsql_groups"
 JOIN (
-  WITH "__dpsql_sizes" AS MATERIALIZED (
-    SELECT
-      "__dpsql_unit",
-      COUNT(*) AS "__dpsql_size"
-    FROM "__dpsql_staged"
-    GROUP BY
-      "__dpsql_unit"
-  )
   SELECT
     "__dpsql_rid",
     CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
@@ -360,43 +341,43 @@ JOIN (
   FROM (
     SELECT
       "__dpsql_rid",
-      CASE
-        WHEN "__dpsql_size" <= 1
-        THEN 65536
-        ELSE CAST(FLOOR(SQRT((
-          4294967296 // "__dpsql_size"
-        ))) AS BIGINT)
-      END AS "__dpsql_weight"
+      "__dpsql_weight"
+    FROM "__dpsql_staged"
+    JOIN (
+      SELECT
+        "__dpsql_unit",
+        CASE
+          WHEN "__dpsql_size" <= 1
+          THEN 65536
+          ELSE CAST(FLOOR(SQRT((
+            4294967296 // "__dpsql_size"
+          ))) AS BIGINT)
+        END AS "__dpsql_weight"
+      FROM "__dpsql_staged_sizes"
+      WHERE
+        "__dpsql_size" <= 3000
+    )
+      USING ("__dpsql_unit")
+    UNION ALL
+    SELECT
+      "__dpsql_rid",
+      1196
     FROM (
       SELECT
         "__dpsql_rid",
-        "__dpsql_size"
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
       FROM "__dpsql_staged"
-      JOIN "__dpsql_sizes"
-        USING ("__dpsql_unit")
-      WHERE
-        "__dpsql_size" <= 3000
-      UNION ALL
-      SELECT
-        "__dpsql_rid",
-        3000 AS "__dpsql_size"
-      FROM (
+      JOIN (
         SELECT
-          "__dpsql_rid",
-          ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
-        FROM "__dpsql_staged"
-        JOIN (
-          SELECT
-            "__dpsql_unit"
-          FROM "__dpsql_sizes"
-          WHERE
-            "__dpsql_size" > 3000
-        )
-          USING ("__dpsql_unit")
+          "__dpsql_unit"
+        FROM "__dpsql_staged_sizes"
+        WHERE
+          "__dpsql_size" > 3000
       )
-      WHERE
-        "__dpsql_rank" <= 3000
+        USING ("__dpsql_unit")
     )
+    WHERE
+      "__dpsql_rank" <= 3000
   )
   GROUP BY
     "__dpsql_rid"
@@ -434,30 +415,15 @@ SEMI JOIN "__dpsql_named" AS g
     p."__dpsql_rid" = g."__dpsql_rid"
   );
 
--- __dpsql_released_0, a look: e56bade73e7ce343
+-- __dpsql_released_0, a look: 4721a7619e523025
 SELECT
   "__dpsql_size",
   COUNT(*) AS "__dpsql_units"
-FROM (
-  SELECT
-    "__dpsql_unit",
-    COUNT(*) AS "__dpsql_size"
-  FROM "__dpsql_staged"
-  GROUP BY
-    "__dpsql_unit"
-)
+FROM "__dpsql_staged_sizes"
 GROUP BY
   "__dpsql_size";
 
--- __dpsql_released_0, a round: 3a13ae09ef7362db
-WITH "__dpsql_sizes" AS MATERIALIZED (
-  SELECT
-    "__dpsql_unit",
-    COUNT(*) AS "__dpsql_size"
-  FROM "__dpsql_left"
-  GROUP BY
-    "__dpsql_unit"
-)
+-- __dpsql_released_0, a round: 92573b03120f7cc5
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
@@ -465,48 +431,48 @@ SELECT
 FROM (
   SELECT
     "__dpsql_rid",
-    CASE
-      WHEN "__dpsql_size" <= 1
-      THEN 65536
-      ELSE CAST(FLOOR(SQRT((
-        4294967296 // "__dpsql_size"
-      ))) AS BIGINT)
-    END AS "__dpsql_weight"
+    "__dpsql_weight"
+  FROM "__dpsql_left"
+  JOIN (
+    SELECT
+      "__dpsql_unit",
+      CASE
+        WHEN "__dpsql_size" <= 1
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          4294967296 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM "__dpsql_left_sizes"
+    WHERE
+      "__dpsql_size" <= 30
+  )
+    USING ("__dpsql_unit")
+  UNION ALL
+  SELECT
+    "__dpsql_rid",
+    11965
   FROM (
     SELECT
       "__dpsql_rid",
-      "__dpsql_size"
+      ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
     FROM "__dpsql_left"
-    JOIN "__dpsql_sizes"
-      USING ("__dpsql_unit")
-    WHERE
-      "__dpsql_size" <= 30
-    UNION ALL
-    SELECT
-      "__dpsql_rid",
-      30 AS "__dpsql_size"
-    FROM (
+    JOIN (
       SELECT
-        "__dpsql_rid",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
-      FROM "__dpsql_left"
-      JOIN (
-        SELECT
-          "__dpsql_unit"
-        FROM "__dpsql_sizes"
-        WHERE
-          "__dpsql_size" > 30
-      )
-        USING ("__dpsql_unit")
+        "__dpsql_unit"
+      FROM "__dpsql_left_sizes"
+      WHERE
+        "__dpsql_size" > 30
     )
-    WHERE
-      "__dpsql_rank" <= 30
+      USING ("__dpsql_unit")
   )
+  WHERE
+    "__dpsql_rank" <= 30
 )
 GROUP BY
   "__dpsql_rid";
 
--- __dpsql_released_0, counting: 7a20e0ff3253f2ec
+-- __dpsql_released_0, counting: 5559eb15c7857cba
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(
@@ -541,21 +507,19 @@ FROM (
     "__dpsql_m0",
     "__dpsql_m1",
     "__dpsql_m2",
-    CASE
-      WHEN "__dpsql_size" <= 20
-      THEN 65536
-      ELSE CAST(FLOOR(SQRT((
-        85899345920 // "__dpsql_size"
-      ))) AS BIGINT)
-    END AS "__dpsql_weight"
+    "__dpsql_weight"
   FROM "__dpsql_counted"
   JOIN (
     SELECT
       "__dpsql_unit",
-      COUNT(*) AS "__dpsql_size"
-    FROM "__dpsql_counted"
-    GROUP BY
-      "__dpsql_unit"
+      CASE
+        WHEN "__dpsql_size" <= 20
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          85899345920 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM "__dpsql_counted_sizes"
   )
     USING ("__dpsql_unit")
 )
@@ -567,7 +531,7 @@ GROUP BY
 -- with: 'max_groups_contributed': 'auto'
 SELECT DISTINCT s FROM visits;
 
--- __dpsql_released_0, as one: 991e0b33bd32cead
+-- __dpsql_released_0, as one: eef6a2c3947904ae
 WITH "__dpsql_pairs" AS MATERIALIZED (
   SELECT
     "__dpsql_unit",
@@ -603,6 +567,13 @@ WITH "__dpsql_pairs" AS MATERIALIZED (
   FROM "__dpsql_pairs" AS p
   JOIN "__dpsql_groups" AS g
     ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0"
+), "__dpsql_staged_sizes" AS MATERIALIZED (
+  SELECT
+    "__dpsql_unit",
+    COUNT(*) AS "__dpsql_size"
+  FROM "__dpsql_staged"
+  GROUP BY
+    "__dpsql_unit"
 )
 SELECT
   "__dpsql_rid",
@@ -611,14 +582,6 @@ SELECT
   "__dpsql_enough"
 FROM "__dpsql_groups"
 JOIN (
-  WITH "__dpsql_sizes" AS MATERIALIZED (
-    SELECT
-      "__dpsql_unit",
-      COUNT(*) AS "__dpsql_size"
-    FROM "__dpsql_staged"
-    GROUP BY
-      "__dpsql_unit"
-  )
   SELECT
     "__dpsql_rid",
     CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
@@ -626,43 +589,43 @@ JOIN (
   FROM (
     SELECT
       "__dpsql_rid",
-      CASE
-        WHEN "__dpsql_size" <= 1
-        THEN 65536
-        ELSE CAST(FLOOR(SQRT((
-          4294967296 // "__dpsql_size"
-        ))) AS BIGINT)
-      END AS "__dpsql_weight"
+      "__dpsql_weight"
+    FROM "__dpsql_staged"
+    JOIN (
+      SELECT
+        "__dpsql_unit",
+        CASE
+          WHEN "__dpsql_size" <= 1
+          THEN 65536
+          ELSE CAST(FLOOR(SQRT((
+            4294967296 // "__dpsql_size"
+          ))) AS BIGINT)
+        END AS "__dpsql_weight"
+      FROM "__dpsql_staged_sizes"
+      WHERE
+        "__dpsql_size" <= 3000
+    )
+      USING ("__dpsql_unit")
+    UNION ALL
+    SELECT
+      "__dpsql_rid",
+      1196
     FROM (
       SELECT
         "__dpsql_rid",
-        "__dpsql_size"
+        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
       FROM "__dpsql_staged"
-      JOIN "__dpsql_sizes"
-        USING ("__dpsql_unit")
-      WHERE
-        "__dpsql_size" <= 3000
-      UNION ALL
-      SELECT
-        "__dpsql_rid",
-        3000 AS "__dpsql_size"
-      FROM (
+      JOIN (
         SELECT
-          "__dpsql_rid",
-          ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
-        FROM "__dpsql_staged"
-        JOIN (
-          SELECT
-            "__dpsql_unit"
-          FROM "__dpsql_sizes"
-          WHERE
-            "__dpsql_size" > 3000
-        )
-          USING ("__dpsql_unit")
+          "__dpsql_unit"
+        FROM "__dpsql_staged_sizes"
+        WHERE
+          "__dpsql_size" > 3000
       )
-      WHERE
-        "__dpsql_rank" <= 3000
+        USING ("__dpsql_unit")
     )
+    WHERE
+      "__dpsql_rank" <= 3000
   )
   GROUP BY
     "__dpsql_rid"
@@ -694,30 +657,15 @@ SEMI JOIN "__dpsql_named" AS g
     p."__dpsql_rid" = g."__dpsql_rid"
   );
 
--- __dpsql_released_0, a look: e56bade73e7ce343
+-- __dpsql_released_0, a look: 4721a7619e523025
 SELECT
   "__dpsql_size",
   COUNT(*) AS "__dpsql_units"
-FROM (
-  SELECT
-    "__dpsql_unit",
-    COUNT(*) AS "__dpsql_size"
-  FROM "__dpsql_staged"
-  GROUP BY
-    "__dpsql_unit"
-)
+FROM "__dpsql_staged_sizes"
 GROUP BY
   "__dpsql_size";
 
--- __dpsql_released_0, a round: af4af807800c04f7
-WITH "__dpsql_sizes" AS MATERIALIZED (
-  SELECT
-    "__dpsql_unit",
-    COUNT(*) AS "__dpsql_size"
-  FROM "__dpsql_left"
-  GROUP BY
-    "__dpsql_unit"
-)
+-- __dpsql_released_0, a round: a703ea375342ad67
 SELECT
   "__dpsql_rid",
   CAST(GREATEST(-4611686018427387904, LEAST(4611686018427387904, SUM("__dpsql_weight"))) AS BIGINT) AS "__dpsql_weight",
@@ -725,43 +673,43 @@ SELECT
 FROM (
   SELECT
     "__dpsql_rid",
-    CASE
-      WHEN "__dpsql_size" <= 1
-      THEN 65536
-      ELSE CAST(FLOOR(SQRT((
-        4294967296 // "__dpsql_size"
-      ))) AS BIGINT)
-    END AS "__dpsql_weight"
+    "__dpsql_weight"
+  FROM "__dpsql_left"
+  JOIN (
+    SELECT
+      "__dpsql_unit",
+      CASE
+        WHEN "__dpsql_size" <= 1
+        THEN 65536
+        ELSE CAST(FLOOR(SQRT((
+          4294967296 // "__dpsql_size"
+        ))) AS BIGINT)
+      END AS "__dpsql_weight"
+    FROM "__dpsql_left_sizes"
+    WHERE
+      "__dpsql_size" <= 30
+  )
+    USING ("__dpsql_unit")
+  UNION ALL
+  SELECT
+    "__dpsql_rid",
+    11965
   FROM (
     SELECT
       "__dpsql_rid",
-      "__dpsql_size"
+      ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
     FROM "__dpsql_left"
-    JOIN "__dpsql_sizes"
-      USING ("__dpsql_unit")
-    WHERE
-      "__dpsql_size" <= 30
-    UNION ALL
-    SELECT
-      "__dpsql_rid",
-      30 AS "__dpsql_size"
-    FROM (
+    JOIN (
       SELECT
-        "__dpsql_rid",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY "__dpsql_order", "__dpsql_rid") AS "__dpsql_rank"
-      FROM "__dpsql_left"
-      JOIN (
-        SELECT
-          "__dpsql_unit"
-        FROM "__dpsql_sizes"
-        WHERE
-          "__dpsql_size" > 30
-      )
-        USING ("__dpsql_unit")
+        "__dpsql_unit"
+      FROM "__dpsql_left_sizes"
+      WHERE
+        "__dpsql_size" > 30
     )
-    WHERE
-      "__dpsql_rank" <= 30
+      USING ("__dpsql_unit")
   )
+  WHERE
+    "__dpsql_rank" <= 30
 )
 GROUP BY
   "__dpsql_rid";
