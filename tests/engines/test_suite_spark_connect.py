@@ -110,7 +110,7 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
     both = "SELECT * FROM w UNION ALL SELECT * FROM w"
     for snapshot in ("copy", "fixed"):
         world.engine(one_table(ROWS))
-        engine = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
+        engine = dpsql.SparkEngine(world.session, snapshot=snapshot)
         view = spark_quote(view_of(engine.schema()["r"].name))
         twice = f"SELECT count(*) AS n FROM (WITH w AS (SELECT `u` FROM {view}) {both})"
         with engine.run() as run, run.scratch()._reading(twice, ()) as frame:
