@@ -191,14 +191,13 @@ def same_each_time(member: Any) -> bool:
     return bool(member.deterministic()) and "row_number(" not in member.toString()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("sql", "parameters"),
     [
         ("SELECT a, count(DISTINCT u) FROM r GROUP BY a", {"contribution_bounding": "weight"}),
         ("SELECT a, count(*), sum(x) FROM r GROUP BY a", {"contribution_bounding": "weight"}),
         ("SELECT a, count(DISTINCT s), sum(x) FROM r GROUP BY a", {}),
-        ("SELECT a, count(DISTINCT u) FROM r GROUP BY a", {"max_groups_contributed": "auto"}),
     ],
 )
 def test_what_a_statement_computes_again_is_the_same(
