@@ -47,9 +47,11 @@ check: lint types test slow
 attack: $(READY)
 	$(BIN)/python tests/attack --statements 100000 --report benchmarks/results/attack.json
 
-# Speed, as ratios to plain DuckDB in the same run. Writes benchmarks/results/.
+# Speed, as ratios to plain queries in the same run: on DuckDB at length, then one table of all engines
+# that are installed (PostgreSQL: Debian's postgresql; Spark: make engines first). Writes benchmarks/results/.
 bench: $(READY)
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/engines.py
 
 # What one publication is worth: groups released and their error, sampling against weighting.
 utility: $(READY)
@@ -90,6 +92,7 @@ pictures: $(READY)
 	$(BIN)/python docs/packages.py
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/tables.py
+	$(BIN)/python docs/functions.py
 	$(BIN)/python docs/errors.py
 	$(BIN)/python docs/api.py
 	$(BIN)/python docs/policies.py

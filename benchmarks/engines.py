@@ -1,120 +1,109 @@
-"""What bounding costs on a server: its CPU seconds for a question, beside the plain query's there.
+"""What bounding costs on each engine: CPU seconds of questions beside the plain queries' there.
 
-``python benchmarks/engines.py`` starts a PostgreSQL server of its own, fills a table and writes
-``benchmarks/results/engines.json``; docs/engines/postgresql.md shows it.
+``make bench``, or ``python benchmarks/engines.py [--rows N] [--engines DuckDB PostgreSQL Spark]``,
+asks the same questions (``questions.py``) of every engine that is installed, over the same rows.
+It prints one table, and writes ``benchmarks/results/engines.json``, from which docs/tables.py makes
+that of docs/engines. Figures of engines that are not installed stay there as they were.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import sys
+import platform
 import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
+from statistics import median
+from typing import Any
 
-import psycopg
+from measured_engines import ENGINES, Filled, MeasuredEngine
+from questions import QUESTIONS, Question, rows
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "tests"))
-
-from postgres import Server, running  # noqa: E402
-
-import dpsql  # noqa: E402
-from dpsql.policy.model import (  # noqa: E402
-    AccountPolicy,
-    ColumnPolicy,
-    Policy,
-    PrivacyUnit,
-    TablePolicy,
-)
-from dpsql.policy.parameters import Parameters  # noqa: E402
-
-ROWS, UNITS, ITEMS = 1_000_000, 100_000, 80_000
-RESULT = HERE / "results" / "engines.json"
-QUESTIONS = {
-    "units of each item": "SELECT item, COUNT(DISTINCT uid) FROM plays GROUP BY item",
-    "rows of each item": "SELECT item, COUNT(*) FROM plays GROUP BY item",
-    "the 10 items with most units": "SELECT item, COUNT(DISTINCT uid) AS n FROM plays "
-    "GROUP BY item ORDER BY n DESC LIMIT 10",
-    "sum and average of 20 categories": "SELECT kind, SUM(x), AVG(x) FROM plays GROUP BY kind",
-}
-FILL = f"""
-INSERT INTO plays SELECT floor(power(random(), 2) * {UNITS}), floor(power(random(), 3) * {ITEMS}),
-  (random() * 19)::INT, random() * 100 FROM generate_series(1, {ROWS})
-"""
+RESULT = Path(__file__).parent / "results" / "engines.json"
+PACKAGES = {"DuckDB": "duckdb", "PostgreSQL": "adbc-driver-postgresql", "Spark": "pyspark"}
 
 
 def main() -> None:
-    """Measure and write."""
-    with running() as server, tempfile.TemporaryDirectory() as place:
-        fill(server)
-        url = server.url("bench", "reader", "reading")
-        with dpsql.connect(url, policy(), Path(place) / "budget.db", "ana") as connection:
-            found = {name: measured(server, connection, sql) for name, sql in QUESTIONS.items()}
-    RESULT.write_text(json.dumps({"rows": ROWS, "questions": found}, indent=1) + "\n")
-    for name, (plain, bounded) in found.items():
-        print(f"{name:34} {plain:6.2f} {bounded:6.2f} {bounded / plain:6.1f}")
+    """Measure, print and write."""
+    options = _options()
+    chosen = [engine for engine in ENGINES if engine.name in options.engines]
+    found = {}
+    for engine in chosen:
+        missing = engine.missing()
+        found[engine.name] = (
+            {"missing": missing} if missing else measured(engine, options.rows, options.runs)
+        )
+    print(shown(found))
+    earlier = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+    kept = {name: figures for name, figures in found.items() if "missing" not in figures}
+    if options.rows == 1_000_000:
+        RESULT.write_text(json.dumps(earlier | kept, indent=1) + "\n")
 
 
-def fill(server: Server) -> None:
-    """Make the database and its reader."""
-    server.run("CREATE DATABASE bench TEMPLATE template0 ENCODING 'UTF8'")
-    server.run("CREATE ROLE reader LOGIN PASSWORD 'reading'")
-    server.run("CREATE TABLE plays (uid BIGINT, item INTEGER, kind INTEGER, x FLOAT8)", "bench")
-    server.run(FILL, "bench")
-    server.run("GRANT SELECT ON plays TO reader", "bench")
-    server.run("VACUUM ANALYZE plays", "bench")
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=1_000_000, help="others are not written")
+    parser.add_argument("--runs", type=int, default=3)
+    names = [engine.name for engine in ENGINES]
+    parser.add_argument("--engines", nargs="+", choices=names, default=names)
+    return parser.parse_args()
 
 
-def policy() -> Policy:
-    """A policy of one table and a large account."""
-    columns = {"x": ColumnPolicy(0, 100)}
-    return Policy(
-        "bench",
-        defaults=Parameters(epsilon=1.0, delta=1e-7, max_groups_contributed=10),
-        accounts={"ana": AccountPolicy("ana", 1000.0, 1e-3)},
-        tables={"plays": TablePolicy("plays", PrivacyUnit("person", "uid"), columns)},
-    )
+def measured(engine: MeasuredEngine, count: int, runs: int) -> dict[str, Any]:
+    """Measure all questions on one engine: for each its plain CPU seconds, dpsql's, their ratio."""
+    with tempfile.TemporaryDirectory() as place, engine.filled(rows(count), Path(place)) as filled:
+        questions = {name: compared(filled, each, runs) for name, each in QUESTIONS.items()}
+    return {
+        "rows": count,
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "package": f"{PACKAGES[engine.name]} {version(PACKAGES[engine.name])}",
+        "cpu_seconds": engine.counted,
+        "questions": questions,
+    }
 
 
-def measured(server: Server, connection: dpsql.Connection, sql: str) -> tuple[float, float]:
-    """CPU seconds of the server for the plain query, and for the question: the least of three."""
-    found = []
-    for run in (lambda: plain(server, sql), lambda: connection.sql(sql, fresh=True)):
-        times = []
-        for _ in range(3):
-            before = cpu(server)
-            run()
-            times.append(cpu(server) - before)
-        found.append(min(times))
-    return found[0], found[1]
+def compared(engine: Filled, question: Question, runs: int) -> dict[str, float]:
+    """Alternate the plain query and the question, each once before it counts; medians."""
+
+    def asked() -> object:
+        return engine.connection.sql(question.sql, fresh=True, **question.parameters).fetchall()
+
+    def plain() -> object:
+        return engine.plain(question.sql)
+
+    plain(), asked()
+    pairs = [(_seconds(engine, plain), _seconds(engine, asked)) for _ in range(runs)]
+    alone, bounded = (median(each) for each in zip(*pairs, strict=True))
+    return {"plain": round(alone, 3), "dpsql": round(bounded, 3)}
 
 
-def plain(server: Server, sql: str) -> None:
-    """Run the query as it is, and fetch its rows."""
-    with psycopg.connect(server.url("bench")) as session:
-        session.execute("SET jit = off")
-        session.execute(sql.encode()).fetchall()
+def _seconds(engine: Filled, run: Callable[[], object]) -> float:
+    before = engine.cpu()
+    run()
+    return engine.cpu() - before
 
 
-def cpu(server: Server) -> float:
-    """CPU seconds of the server and all of its processes, those that have ended too."""
-    main = server.process.pid
-    ticks = sum(_ticks(main))
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == main:
-                ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+def shown(found: dict[str, dict[str, Any]]) -> str:
+    """Write one table: each engine's ratio to its own plain query in the same run."""
+    heads = [f"{'':34}", *(f"{name:>22}" for name in found)]
+    lines = ["".join(heads)]
+    for name in QUESTIONS:
+        lines.append(f"{name:34}" + "".join(f"{_cell(each, name):>22}" for each in found.values()))
+    missing = [(name, each["missing"]) for name, each in found.items() if "missing" in each]
+    lines += [f"{name} is not installed: {reason}" for name, reason in missing]
+    lines.append("times the plain query's CPU seconds there (plain → dpsql)")
+    return "\n".join(lines)
 
 
-def _ticks(process: int) -> list[int]:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return [int(field) for field in fields[11:15]]
+def _cell(figures: dict[str, Any], question: str) -> str:
+    if "missing" in figures:
+        return "not installed"
+    plain, bounded = (figures["questions"][question][key] for key in ("plain", "dpsql"))
+    return f"{bounded / max(plain, 1e-3):.1f} ({plain:.2f} → {bounded:.2f})"
 
 
 if __name__ == "__main__":

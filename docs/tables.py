@@ -320,16 +320,18 @@ def postgresql_calls_table() -> str:
     return _table(["operation", "of values of type", "written there"], rows)
 
 
-def postgresql_costs_table() -> str:
-    """What bounding costs there, as the benchmark measured it."""
-    found = json.loads((HERE.parent / "benchmarks/results/engines.json").read_text())
-    return _table(
-        ["question", "plain query", "dpsql", "ratio"],
-        [
-            [name, f"{plain:.2f}", f"{bounded:.2f}", f"{bounded / plain:.1f}"]
-            for name, (plain, bounded) in found["questions"].items()
-        ],
-    )
+def engine_costs_table() -> str:
+    """What bounding costs on each engine, beside its own plain query."""
+    found = json.loads((RESULTS / "engines.json").read_text(encoding="utf-8"))
+    rows = []
+    for name in next(iter(found.values()))["questions"]:
+        pairs = [engine["questions"][name] for engine in found.values()]
+        rows.append([name, *(_costs(each["plain"], each["dpsql"]) for each in pairs)])
+    return _table(["question", *found], rows)
+
+
+def _costs(plain: float, bounded: float) -> str:
+    return f"{bounded / plain:.1f} ({plain:.2f} → {bounded:.2f})"
 
 
 TABLES: dict[str, Callable[[], str]] = {
@@ -346,7 +348,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "peers_sums": peers_sums_table,
     "peers_asked": peers_asked_table,
     "postgresql_calls": postgresql_calls_table,
-    "postgresql_costs": postgresql_costs_table,
+    "engine_costs": engine_costs_table,
 }
 
 

@@ -85,8 +85,8 @@ class BudgetReport:
     Under basic composition the epsilon and delta of queries add up to ``epsilon_spent`` and
     ``delta_spent``, and rho is 0 throughout. Under zCDP their rho adds up, ``epsilon_spent`` is
     what all of it amounts to, and ``delta_limit`` is less than ``delta``, part of which is kept for
-    that conversion. ``queries`` counts all queries of the window, ``unsettled`` those that run or
-    failed after reserving and keep their whole reservation.
+    that conversion. ``queries`` counts all queries of the window, ``looks`` the looks beside them,
+    ``unsettled`` those of both that run or failed after reserving and keep their whole reservation.
     """
 
     analyst: str
@@ -162,12 +162,17 @@ class BudgetReport:
 
     @property
     def queries(self) -> int:
-        """The number of queries that were charged; a look beside one is charged for itself."""
+        """The number of queries that were charged."""
         return self.own.spent.queries
 
     @property
+    def looks(self) -> int:
+        """The number of looks at what bounding leaves out; each is charged for itself, once."""
+        return self.own.spent.looks
+
+    @property
     def unsettled(self) -> int:
-        """The number of queries that hold their whole reservation."""
+        """The number of queries and looks that hold their whole reservation."""
         return self.own.spent.unsettled
 
     @property
@@ -224,6 +229,7 @@ def budget_report(
     accounts = _reports(account, standing, budgets)
     asked = [entry for entry in account.history(RECENT) if entry.stream is None]
     own, entries = accounts[-1], [(entry, read_record(entry.plan)) for entry in asked]
+    entries = [(entry, record) for entry, record in entries if not record.is_look]
     paying = policy.account(analyst)
     defaults = policy.of_account(analyst).defaults
     usual = question_at(defaults, paying.composition, paying.delta_for_conversion)
@@ -300,7 +306,7 @@ def _last(
 def _compared(own: AccountReport, account: OwnAccount) -> tuple[Analysis, ...]:
     """Compare what the ledger has charged the account in all with other theorems."""
     total = own.total
-    if not 0 < total.queries <= MAX_COMPARED or own.binding is None:
+    if not 0 < total.charges <= MAX_COMPARED or own.binding is None:
         return ()
     budget = own.binding.budget
     slack = budget.delta_conversion or budget.delta / 2.0 or CONVERSION

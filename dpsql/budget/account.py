@@ -31,8 +31,9 @@ class Spending:
 
     ``loss`` is what they were charged, all added up: rho and delta under zCDP and GDP, epsilon and
     delta under basic composition. It is worth ``epsilon`` at ``delta``, by the tight conversion.
-    ``queries`` counts them, ``unsettled`` those that are running, or failed after reserving, and
-    hold their whole reservation.
+    ``queries`` counts them, ``looks`` the looks at what bounding leaves out, which are charged for
+    themselves, ``unsettled`` those of both that are running, or failed after reserving, and hold
+    their whole reservation.
     """
 
     loss: PrivacyLoss
@@ -40,6 +41,12 @@ class Spending:
     delta: float
     queries: int
     unsettled: int
+    looks: int = 0
+
+    @property
+    def charges(self) -> int:
+        """How many charges there were: queries and looks."""
+        return self.queries + self.looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,8 @@ class AccountReport:
     what was spent over all of ``windows``. ``left`` is what all limits leave, None without any.
     ``opened`` is when the window began, empty before it is charged; ``period`` is its day or month,
     and ``renews`` how often there is a new one, empty for never. ``suspended`` is since when the
-    account answers no new question, empty if it does.
+    account answers no new question, empty if it does. ``former`` are the paths by which it was
+    called before, the first one first; for the owner alone.
     """
 
     path: str
@@ -64,6 +72,7 @@ class AccountReport:
     renews: str
     windows: int
     suspended: str = ""
+    former: tuple[str, ...] = ()
 
     @property
     def binding(self) -> Limit | None:
@@ -174,7 +183,8 @@ def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> S
         epsilon = loss.epsilon_at(conversion)
     else:
         delta, epsilon = budget.delta, budget.epsilon_spent(loss)
-    return Spending(loss, epsilon, delta, spent.queries, spent.unsettled)
+    queries = spent.queries - spent.looks - spent.returned
+    return Spending(loss, epsilon, delta, queries, spent.unsettled, spent.looks)
 
 
 def budget_of(limit: Amount, conversion: float, composition: Composition) -> Budget:

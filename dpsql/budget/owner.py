@@ -7,6 +7,7 @@ It is for whoever may read the ledger itself. What analysts are shown of it is i
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from heapq import merge
 from itertools import islice
 
@@ -27,7 +28,14 @@ def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[Accou
     for analyst in () if policy is None else policy.accounts:
         assert policy is not None
         known |= policy_budgets(policy, analyst)
-    return tuple(any_account(path, known.get(path), ledger) for path in ledger.accounts())
+    former: dict[str, list[str]] = {}
+    for each in ledger.renames():
+        if each.former not in (each.name, *former.setdefault(each.name, [])):
+            former[each.name].append(each.former)
+    return tuple(
+        replace(any_account(path, known.get(path), ledger), former=tuple(former.get(path, ())))
+        for path in ledger.accounts()
+    )
 
 
 def latest_entries(

@@ -13,13 +13,12 @@ from typing import Any
 
 from dpsql.core.periods import Period
 from dpsql.ir.plan import BlockPlan, PreparedLook, PrivacyPlan
+from dpsql.ledger import LOOK_MECHANISM
 from dpsql.policy.parameters import PARAMETER_NAMES, AutomaticGroups, Parameters
 from dpsql.sql.syntax.placeholders import PlaceholderValues
 
 MAX_LOGGED_STATEMENT = 10_000
 """The longest statement that is kept whole, in characters."""
-LOOK_MECHANISM = "left-out look"
-"""What the ledger calls a look at what bounding leaves out."""
 MAX_LOGGED_VALUES = 100
 """How many values of query parameters are kept."""
 MAX_VALUE = 200
@@ -70,6 +69,11 @@ class LoggedQuery:
     stream: LoggedStream | None = None
 
     @property
+    def is_look(self) -> bool:
+        """True if it is no question, but a look at what bounding leaves out."""
+        return any(block.mechanism == LOOK_MECHANISM for block in self.blocks)
+
+    @property
     def shape(self) -> tuple[tuple[str, str], ...]:
         """The tables and mechanisms: what questions of one kind have in common."""
         return tuple((block.table, block.mechanism) for block in self.blocks)
@@ -79,6 +83,8 @@ class LoggedQuery:
         """The question in a few words, such as ``top-10 of flights`` or ``stream visits``."""
         if self.stream is not None:
             return f"stream {self.stream.name}"
+        if self.is_look:
+            return LOOK_MECHANISM
         return " + ".join(dict.fromkeys(map(_kind, self.blocks)))
 
     @property

@@ -134,6 +134,7 @@ def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
         yield _row("rho", loss.rho, limit)
     yield _row("delta", loss.delta, account.delta_limit)
     yield "queries", float(account.spent.queries), None, None
+    yield "looks", float(account.spent.looks), None, None
     yield "unsettled queries", float(account.spent.unsettled), None, None
     if account.suspended:
         yield "suspended", 1.0, None, None

@@ -40,6 +40,7 @@ from dpsql.engines.base import ArrowStream, Engine, Run, Scratch
 from dpsql.errors import (
     EngineError,
     InterfaceError,
+    LedgerError,
     ParameterError,
     QueryRefused,
     UnknownName,
@@ -279,7 +280,7 @@ class Views:
         found: dict[str, View] = {}
         ledger = self._ledger()
         for path in dict.fromkeys([*own, *shared]):
-            for record in ledger.streams(path):
+            for record in ledger.streams(path) if path in own else _of_another(ledger, path):
                 definition, fingerprint = read_definition(record.plan)
                 view = View(record, definition, fingerprint, shared=path not in own)
                 found.setdefault(fold(view.name), view)
@@ -503,6 +504,16 @@ class Views:
                 "file names a directory: `views: {directory: …}`.",
             )
         return self._place / stream
+
+
+def _of_another(ledger: Ledger, path: str) -> tuple[StreamRecord, ...]:
+    """Return the streams that an account shares; none if the policy names it as it was called."""
+    try:
+        return ledger.streams(path)
+    except LedgerError as error:
+        if error.code != "account_renamed":
+            raise
+        return ()
 
 
 def _changed(view: View, why: str) -> QueryRefused:

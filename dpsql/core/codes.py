@@ -247,6 +247,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "unit_not_bounded": "A privacy unit with more items in a set union than its bound.",
     },
     LedgerError: {
+        "account_renamed": "The owner gave the account another name, and this one is closed.",
         "account_suspended": "A failure suspended the account: only questions that were answered "
         "before are, until the owner reopens it.",
         "ledger_account_exists": "The account to be created is in the ledger.",
@@ -268,6 +269,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_io_error": "The ledger's disk failed while reading or writing.",
         "ledger_missing": "There is no ledger, or it was moved, deleted or replaced while it was "
         "open.",
+        "ledger_name_taken": "An account is renamed to what another one is or was called.",
         "ledger_not_a_file": "The ledger's path is a directory, or something else that is no file.",
         "ledger_not_picklable": "An open ledger cannot be copied or sent to another process; its "
         "place can.",

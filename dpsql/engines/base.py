@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -184,8 +184,8 @@ class Engine(Protocol):
         Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
-    def rehearse(self, sql: str) -> None:
-        """Plan a generated statement over private rows, where rows are elsewhere; read none.
+    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
+        """Have each generated statement of ``read`` planned, where rows are elsewhere; reads none.
 
         Raises ``QueryRefused`` (``does_not_bind``) for one that the engine does not take.
         """

@@ -41,7 +41,7 @@ from dpsql.core.schema import (
 )
 from dpsql.core.table_name import TableName
 from dpsql.engines.attached import attached, ours, publish
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.interruptible import interruptibly
@@ -311,7 +311,7 @@ class DuckDBEngine:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
-    def rehearse(self, sql: str) -> None:
+    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
         """Do nothing: what was bound on the twin is bound here."""
 
     def _empty_twin(self) -> Twin:

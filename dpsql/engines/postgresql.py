@@ -25,7 +25,7 @@ from dpsql.core.quoting import ROW_ID, literal, quote
 from dpsql.core.schema import Column, Schema
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import as_type, exact_rows, integers
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.postgresql_catalog import (
@@ -37,6 +37,7 @@ from dpsql.engines.postgresql_catalog import (
     read_catalog,
 )
 from dpsql.engines.postgresql_reading import rows_of, sent
+from dpsql.engines.rehearsal import Rehearsal
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
 
@@ -108,11 +109,14 @@ class PostgreSQLEngine:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
-    def rehearse(self, sql: str) -> None:
-        """Plan the statement on the server, for none of its rows."""
+    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
+        """Plan each statement on the server, for none of its rows.
+
+        What is stored on the way are empty temporary tables of a transaction that is rolled back.
+        """
         with self._sessions.one() as session:
             try:
-                session.rows(f"SELECT * FROM ({sql}) AS t LIMIT 0")
+                read(_PlannedOnServer(session))
                 return
             except EngineError:
                 alive = session.rolled_back()
@@ -459,6 +463,34 @@ class PostgreSQLScratch:
         return _exact(self._session, sql, keys, (), [row_ids.tolist()])
 
 
+class _PlannedOnServer(Rehearsal):
+    """Statements that run for none of their rows, which has the server plan all of them."""
+
+    def __init__(self, session: _Session) -> None:
+        super().__init__()
+        self._session = session
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    def planned(self, sql: str, parameters: Sequence[int | list[int]]) -> int:
+        return len(self._session.rows(_of_no_rows(sql), parameters).columns)
+
+    def sent(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
+        return _sent(sql, keys, measures)
+
+    def make(self, name: str, sql: str, parameters: Sequence[list[int]]) -> None:
+        self._session.store(f"CREATE TEMP TABLE {quote(name)} AS {_of_no_rows(sql)}", parameters)
+
+    def forget(self, name: str) -> None:
+        self._session.run(f"DROP TABLE pg_temp.{quote(name)}")
+
+
+def _of_no_rows(sql: str) -> str:
+    return f"SELECT * FROM ({sql}) AS t LIMIT 0"
+
+
 def _exact(
     session: _Session,
     sql: str,
@@ -467,10 +499,11 @@ def _exact(
     parameters: Sequence[int | list[int]] = (),
 ) -> ExactRows:
     """Read exact rows; what leaves the server are integers of 64 bits, and keys."""
-    selected = _selected([ROW_ID, *measures], keys)
-    return exact_rows(
-        session.rows(f"SELECT {selected} FROM ({sql}) AS t", parameters), keys, measures
-    )
+    return exact_rows(session.rows(_sent(sql, keys, measures), parameters), keys, measures)
+
+
+def _sent(sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
+    return f"SELECT {_selected([ROW_ID, *measures], keys)} FROM ({sql}) AS t"
 
 
 def _selected(numbers: Sequence[str], columns: Sequence[Column]) -> str:

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import exact_rows, integers
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
+from dpsql.engines.rehearsal import Rehearsal
 from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
@@ -119,11 +120,11 @@ class SparkEngine:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
-    def rehearse(self, sql: str) -> None:
-        """Have Spark analyse the statement over views of the tables, without reading them."""
+    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
+        """Have Spark analyse each statement over views of the tables, without reading them."""
         try:
             with self.run() as run, run.scratch() as place:
-                place.analyse(sql)
+                read(_Analysed(place))
             return
         except EngineError:
             pass
@@ -328,17 +329,37 @@ class SparkScratch:
 
     # -- statements ---------------------------------------------------------------------------
 
-    def analyse(self, sql: str) -> None:
-        """Have a statement analysed, for none of its rows. Raises ``EngineError``."""
+    def analyse(
+        self, sql: str, parameters: Sequence[int | list[int]] = (), name: str | None = None
+    ) -> int:
+        """Have a statement analysed, for none of its rows; returns how many columns it has.
 
-        def run() -> None:
+        Under a ``name`` it becomes a view for statements after it. Raises ``EngineError``.
+        """
+
+        def run() -> int:
             for view, table in self._tables.items():
                 if spark_quote(view) in sql:
                     rows = self._session.sql(read_as(table))
                     rows.createOrReplaceTempView(spark_quote(view))
-            _ = self._session.sql(sql).schema  # asked for, as some sessions analyse no earlier
+            frame = self._frame(sql, parameters)
+            if name is not None:
+                frame.createOrReplaceTempView(spark_quote(name))
+            return len(frame.schema.fields)  # asked for, as some sessions analyse no earlier
 
-        self._quietly(run)
+        return self._quietly(run)
+
+    def forget_view(self, name: str) -> None:
+        """Drop the view of a statement that was analysed. Raises ``EngineError``."""
+        self._quietly(lambda: self._session.catalog.dropTempView(name))
+
+    def _frame(self, sql: str, parameters: Sequence[int | list[int]]) -> DataFrame:
+        """Make the frame of a statement with what it is given."""
+        numbers = [value for value in parameters if isinstance(value, int)]
+        for value in parameters:
+            if not isinstance(value, int):
+                self._give(value)
+        return self._session.sql(sql, args=numbers) if numbers else self._session.sql(sql)
 
     def _quietly(self, run: Callable[[], _T]) -> _T:
         return quietly(run, self._stop)
@@ -347,12 +368,8 @@ class SparkScratch:
     def _reading(self, sql: str, parameters: Sequence[int | list[int]]) -> Iterator[DataFrame]:
         """Make the frame of a statement, over views of the tables that it names."""
         copies = [self._show(view, sql) for view in self._tables if spark_quote(view) in sql]
-        numbers = [value for value in parameters if isinstance(value, int)]
-        for value in parameters:
-            if not isinstance(value, int):
-                self._give(value)
         try:
-            yield self._session.sql(sql, args=numbers) if numbers else self._session.sql(sql)
+            yield self._frame(sql, parameters)
         finally:
             for copy in copies:
                 if copy is not None:
@@ -384,6 +401,30 @@ class SparkScratch:
         # The schema is said, as a server finds out none from no values.
         given = self._session.createDataFrame(ids, schema="id BIGINT")
         given.createOrReplaceTempView(spark_quote(SPARK_GIVEN))
+
+
+class _Analysed(Rehearsal):
+    """Statements that Spark analyses; what would be stored is a view that nobody reads."""
+
+    def __init__(self, place: SparkScratch) -> None:
+        super().__init__()
+        self._place = place
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    def planned(self, sql: str, parameters: Sequence[int | list[int]]) -> int:
+        return self._place.analyse(sql, parameters)
+
+    def sent(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
+        return sql
+
+    def make(self, name: str, sql: str, parameters: Sequence[list[int]]) -> None:
+        self._place.analyse(sql, parameters, name)
+
+    def forget(self, name: str) -> None:
+        self._place.forget_view(name)
 
 
 def _forget(frame: DataFrame) -> None:

@@ -14,9 +14,9 @@ from dpsql.accounting.zcdp import Amount, PrivacyLoss
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport, Limit, Spending
 from dpsql.budget.forecasts import Forecast
-from dpsql.budget.question import read_record
+from dpsql.budget.question import LoggedQuery, read_record
 from dpsql.core.formatting import json_text, upper_figures
-from dpsql.ledger import Entry, Event, Head, Verification, cause_of
+from dpsql.ledger import Entry, Event, Head, RenamedAccount, Verification, cause_of
 
 PIECE = 1000
 """How many rows are made into text at once."""
@@ -25,13 +25,13 @@ ENTRY_COLUMNS = (
     *("entry", "created", "who", "account", "statement", "values", "tables", "mechanisms"),
     *("reserved_rho", "reserved_epsilon", "reserved_delta", "settled"),
     *("charged_rho", "charged_epsilon", "charged_delta", "stored", "query", "failed"),
-    *("stream", "steps", "begun", "published", "dropped"),
+    *("stream", "steps", "begun", "published", "dropped", "kind"),
 )
 ACCOUNT_COLUMNS = (
     *("account", "composition", "epsilon_spent", "rho_spent", "delta_spent", "queries"),
     *("unsettled", "epsilon_limit", "rho_limit", "delta_limit", "limit_source", "renews"),
     *("opened", "windows", "epsilon_total", "delta_of_epsilon_total", "queries_total"),
-    "suspended",
+    *("suspended", "looks", "looks_total", "former"),
 )
 
 
@@ -42,7 +42,7 @@ def budget_json(report: BudgetReport) -> str:
     """
     names = (
         *("account", "composition", "epsilon", "delta", "rho_limit", "delta_limit", "rho_spent"),
-        *("delta_spent", "epsilon_spent", "queries", "unsettled"),
+        *("delta_spent", "epsilon_spent", "queries", "looks", "unsettled"),
         *("epsilon_remaining", "rho_remaining", "delta_remaining"),
     )
     found = (
@@ -68,6 +68,7 @@ def account_dict(account: AccountReport) -> dict[str, Any]:
         "total": _spending(account.total),
         "left": None if left is None else _loss(left),
         **_named(account, "renews", "period", "opened", "windows", "suspended", empty=None),
+        "former": list(account.former),
     }
 
 
@@ -83,17 +84,18 @@ def account_row(account: AccountReport) -> list[object]:
         *(*own, spent.queries, spent.unsettled, *limits),
         *(account.renews, account.opened, account.windows),
         *(total.epsilon, total.delta, total.queries, account.suspended),
+        *(spent.looks, total.looks, "; ".join(account.former)),
     ]
 
 
 def entry_dict(entry: Entry) -> dict[str, Any]:
     """Return one question of the ledger; ``settled`` and ``charged`` are null until settled.
 
-    ``kind`` tells what was asked once, a query, from a stream, of which ``stream`` says how far it
-    is.
+    ``kind`` tells what was asked once, a query, from a look beside one, and from a stream, of which
+    ``stream`` says how far it is.
     """
     return {
-        "kind": "query" if entry.stream is None else "stream",
+        "kind": _kind(entry, read_record(entry.plan)),
         **_named(entry, "entry", "created", "who", "account", "query"),
         "plan": _plan(entry.plan),
         "reserved": _amount(entry.reserved),
@@ -118,7 +120,14 @@ def entry_row(entry: Entry) -> list[object]:
         *(reserved.rho, reserved.epsilon, reserved.delta, entry.settled, *charged),
         *(entry.stored, entry.query, entry.failed),
         *([None] * 5 if entry.stream is None else astuple(entry.stream)),
+        _kind(entry, asked),
     ]
+
+
+def _kind(entry: Entry, asked: LoggedQuery) -> str:
+    if entry.stream is not None:
+        return "stream"
+    return "look" if asked.is_look else "query"
 
 
 def suspension_dict(event: Event) -> dict[str, Any]:
@@ -144,17 +153,20 @@ def ledger_json(
     head: Head,
     accounts: Sequence[AccountReport],
     suspensions: Sequence[Event],
+    renames: Sequence[RenamedAccount],
     entries: Iterable[Entry],
 ) -> Iterator[str]:
     """Return a whole ledger as JSON, in pieces.
 
-    Its head, its accounts, when these were suspended, and its entries from the newest on.
+    Its head, its accounts, when these were suspended and renamed, and its entries from the newest
+    on.
     """
     start = to_json(
         {
             "head": str(head),
             "accounts": [account_dict(each) for each in accounts],
             "suspensions": [suspension_dict(each) for each in suspensions],
+            "renames": [asdict(each) for each in renames],
         }
     )
     yield start.removesuffix("\n}") + ',\n  "entries": ['
@@ -215,7 +227,7 @@ def _limit(limit: Limit, account: AccountReport) -> dict[str, Any]:
 
 def _spending(spent: Spending) -> dict[str, Any]:
     costs = {"epsilon": spent.epsilon, "at_delta": spent.delta, "charged": _loss(spent.loss)}
-    return costs | _named(spent, "queries", "unsettled")
+    return costs | _named(spent, "queries", "looks", "unsettled")
 
 
 def _forecast(found: Forecast) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from dpsql.ledger.records import (
     Entry,
     Head,
     PublishedStep,
+    RenamedAccount,
     Spent,
     Standing,
     StepTicket,
@@ -29,11 +30,13 @@ from dpsql.ledger.records import (
     Window,
 )
 from dpsql.ledger.releases import MAX_RELEASE, MAX_STEP_RELEASE
+from dpsql.ledger.schema import LOOK_MECHANISM
 from dpsql.ledger.store import Ledger
 from dpsql.ledger.verify import Verification
 from dpsql.ledger.windows import Renewal
 
 __all__ = [
+    "LOOK_MECHANISM",
     "MAX_RELEASE",
     "MAX_STEP_RELEASE",
     "Account",
@@ -46,6 +49,7 @@ __all__ = [
     "Ledger",
     "Owner",
     "PublishedStep",
+    "RenamedAccount",
     "Renewal",
     "Spent",
     "Standing",

@@ -14,8 +14,15 @@ from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, LedgerRow, State
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.names import (
+    NamedAccount,
+    full_name,
+    is_given_to_another,
+    line_by_name,
+    present_name,
+)
 from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
-from dpsql.ledger.schema import ACCOUNT_CHANGES
+from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_LOOK
 from dpsql.ledger.ties import require_hashed, require_tied, untied
 from dpsql.ledger.windows import Renewal, is_over, period
 
@@ -33,6 +40,15 @@ SELECT path, accounts.opened, period, rho, epsilon, delta, gaussian, queries, un
     (SELECT max(seq) FROM events WHERE account = path AND kind = 'reserve')
 FROM accounts JOIN windows USING (path)
 WHERE windows.opened = accounts.opened AND path IN ({{}})
+"""
+_LOOKS = f"""
+SELECT opened, count(*) - sum(returned), sum(returned) FROM (
+    SELECT (SELECT max(opened) FROM windows WHERE path = ? AND opened < seq) AS opened,
+        (SELECT count(*) FROM events AS ended WHERE ended.entry = asked.seq
+            AND kind = 'settle' AND rho + epsilon + delta + gaussian = 0) AS returned
+    FROM events AS asked WHERE {IS_LOOK} AND account IN (
+        SELECT path FROM accounts WHERE path = ? OR substr(path, 1, ?) = ?)
+) AS looks GROUP BY opened
 """
 _PANES = """
 SELECT path, opened, period, rho, epsilon, delta, gaussian, queries, unsettled, last, tie,
@@ -72,7 +88,7 @@ class AccountNode(NamedTuple):
 
     ``suspended`` and ``reopened`` are the events that did so last, or 0. ``last`` is the event that
     changed it last, ``tie`` that event's hash; ``changed`` and ``charged`` are the last events that
-    the chain has of it.
+    the chain has of it. ``path`` is what the ledger calls it, ``name`` what people do.
     """
 
     path: str
@@ -87,6 +103,7 @@ class AccountNode(NamedTuple):
     tie: bytes | None
     changed: int | None = None
     charged: int | None = None
+    name: str = ""
 
     @property
     def limits(self) -> tuple[Amount, ...]:
@@ -140,26 +157,26 @@ def require_node(sql: Backend, path: str) -> AccountNode:
     return node
 
 
-def ready(journal: Journal, path: str, limits: Mapping[str, Account]) -> list[AccountNode]:
-    """Prepare the accounts from the dataset to ``path`` to be charged under ``limits``.
+def ready(
+    journal: Journal, places: Sequence[NamedAccount], limits: Mapping[str, Account]
+) -> list[AccountNode]:
+    """Prepare the accounts of a line to be charged under ``limits``, which are by their names.
 
     Accounts that are missing are created, windows that are over renewed, limits of the policy that
     are new recorded. Raises :class:`UnknownName` where nobody gave the account, or the analyst's
     account above it, any place in the tree.
     """
-    line = line_of(path)
-    known = tied_nodes(journal.sql, line)
-    named = line[1:] or line
-    if not any(each in known or each in limits for each in named):
-        raise _unknown(path)
+    known = tied_nodes(journal.sql, [place.key for place in places])
+    named = places[1:] or places
+    if not any(place.key in known or place.name in limits for place in named):
+        raise _unknown(places[-1].name)
     found = []
-    for each in line:
-        node = known.get(each) or create(journal, each)
+    for key, name in places:
+        node = (known.get(key) or create(journal, key))._replace(name=name)
         node = _renewed(journal, node)
-        given = limits.get(each)
-        found.append(_told(journal, node, given))
+        found.append(_told(journal, node, limits.get(name)))
     if not any(node.limits for node in found):
-        raise _unknown(path)
+        raise _unknown(places[-1].name)
     return found
 
 
@@ -177,7 +194,7 @@ def require_room(nodes: Sequence[AccountNode], amount: Amount) -> None:
         sums = zip(node.window.sums, amount.units, strict=False)
         if any(paid + more > MAX_LEDGER_UNITS for paid, more in sums):
             raise LedgerError(
-                f"the account {node.path} has spent more than can be counted",
+                f"the account {node.name} has spent more than can be counted",
                 code="ledger_overflow",
                 hint="the data owner may open a new window for it",
             )
@@ -194,7 +211,7 @@ def require_open(sql: Backend, path: str) -> None:
     if suspended:
         highest, event = min(suspended)
         ((kind,),) = sql.execute("SELECT kind FROM events WHERE seq = ?", (event,)) or [("",)]
-        raise _account_suspended(highest, kind)
+        raise _account_suspended(full_name(sql, highest), kind)
 
 
 def suspend(
@@ -224,6 +241,34 @@ def reopen(journal: Journal, node: AccountNode) -> None:
     seq = journal.next
     journal.note(Kind.REOPEN, node.path, states=[node._replace(reopened=seq).state])
     _change(journal, node.path, reopened=seq)
+
+
+def rename(journal: Journal, key: str, given: str) -> None:
+    """Give an account another name: ``given``, below the key of the account above it.
+
+    Raises :class:`LedgerError` (``ledger_name_taken``) for one that another account has or had, or
+    that it has already.
+    """
+    sql, node = journal.sql, require_node(journal.sql, key)
+    if given == present_name(sql, node.path) or _is_anothers(sql, given, node.path):
+        raise _name_taken()
+    journal.append(Kind.RENAME, node.path, query=given, states=[node.state])
+    # Written with its terms, which stay: who may not change limits may not do this either.
+    _change(journal, node.path, terms=node.terms)
+
+
+def _is_anothers(sql: Backend, name: str, key: str) -> bool:
+    """Tell whether another account than that of ``key`` has this name or had it."""
+    return name != key and (is_given_to_another(sql, name, key) or bool(nodes_of(sql, [name])))
+
+
+def _name_taken() -> LedgerError:
+    return LedgerError(
+        "the account has this name, or another account has it or had it",
+        code="ledger_name_taken",
+        hint="choose a name that nobody had: what was spent under it would not be told apart. The "
+        "ledger was not changed",
+    )
 
 
 def _change(journal: Journal, path: str, **columns: int | str | None) -> None:
@@ -269,11 +314,12 @@ def charge_line(
     plan: str,
 ) -> Charge:
     """Reserve ``amount`` of an account and all above it, if none is suspended and all have room."""
-    nodes = ready(journal, path, limits)
+    nodes = ready(journal, line_by_name(journal.sql, path), limits)
+    key = nodes[-1].path
     if any(node.is_suspended for node in nodes):
-        require_open(journal.sql, path)
+        require_open(journal.sql, key)
     require_room(nodes, amount)
-    return Charge(reserve(journal, nodes, amount, query=query, plan=plan), path, amount)
+    return Charge(reserve(journal, nodes, amount, query=query, plan=plan), key, amount)
 
 
 def reserve(
@@ -402,20 +448,26 @@ def standings(
 
     ``limits`` are the policy's; None stands for those of the last charge.
     """
-    line, now = line_of(path), sql.now()
-    known = nodes_of(sql, line)
-    return tuple(_standing(sql, each, known.get(each), limits, now) for each in line)
+    places, now = line_by_name(sql, path), sql.now()
+    known = nodes_of(sql, [place.key for place in places])
+    return tuple(_standing(sql, each.name, known.get(each.key), limits, now) for each in places)
 
 
-def windows_of(sql: Backend, path: str) -> tuple[Window, ...]:
+def windows_of(sql: Backend, key: str) -> tuple[Window, ...]:
     """Collect all windows of an account, oldest first."""
     rows = sql.execute(
-        "SELECT at, period, windows.rho, windows.epsilon, windows.delta, windows.gaussian, "
+        "SELECT opened, at, period, windows.rho, windows.epsilon, windows.delta, windows.gaussian, "
         "queries, unsettled FROM windows JOIN events ON seq = opened WHERE path = ? "
         "ORDER BY opened",
-        (path,),
+        (key,),
     )
-    return tuple(Window(iso(at), label, _spent(spent)) for at, label, *spent in rows)
+    below = key + "/"
+    counts = sql.execute(_LOOKS, (key, key, len(below), below))
+    looks = {opened: (int(made), int(returned)) for opened, made, returned in counts}
+    return tuple(
+        Window(iso(at), label, _spent((*spent, *looks.get(opened, (0, 0)))))
+        for opened, at, label, *spent in rows
+    )
 
 
 def total_of(windows: Sequence[Window]) -> Spent:
@@ -428,6 +480,8 @@ def total_of(windows: Sequence[Window]) -> Spent:
         Amount(*sums),
         sum(each.spent.queries for each in windows),
         sum(each.spent.unsettled for each in windows),
+        sum(each.spent.looks for each in windows),
+        sum(each.spent.returned for each in windows),
     )
 
 
@@ -442,7 +496,7 @@ def _standing(
     if node is None:
         bound = () if policy is None else (policy,)
         return Standing(path, bound, None, "{}", Window(iso(now), "", Spent()), Spent())
-    windows = windows_of(sql, path)
+    windows = windows_of(sql, node.path)
     current = windows[-1]
     if is_over(node.renews, node.window.period, now):
         current = Window(iso(now), period(node.renews, now), Spent())
@@ -497,7 +551,7 @@ def _require_same_share(sql: Backend, node: AccountNode, share: float) -> None:
         former = json.loads(detail).get("conversion_share")
         if former is not None:
             if former != share:
-                raise _other_share(node.path, former)
+                raise _other_share(node.name, former)
             return
 
 
@@ -585,7 +639,7 @@ def _unknown(path: str) -> UnknownName:
 def _has_room(node: AccountNode, amount: Amount) -> bool:
     if not node.limits:
         return True
-    accounts = [_account(node.path, limit) for limit in node.limits]
+    accounts = [_account(node.name, limit) for limit in node.limits]
     spent = node.window.spent.amount
     for account in accounts:
         account.require_same_composition(spent)
@@ -601,7 +655,7 @@ def _budget_exceeded(
     requested = _pair(currency, amount)
     remaining = None if left is None else _pair(currency, left)
     price = f"it may cost {_in_words(currency, requested)}"
-    names = [node.path for node in short if node in own]
+    names = [node.name for node in short if node in own]
     if names and remaining is not None:
         reason = (
             f"the budget of {', '.join(names)} cannot pay for this query: {price}, and "

@@ -51,6 +51,8 @@ class Kind(StrEnum):
     FAILURE = "failure"  # the engine failed on private rows, which suspended an account
     SUSPEND = "suspend"  # the owner suspended an account
     REOPEN = "reopen"  # ... or lets it ask again
+    RENAME = "rename"  # the owner gave an account another name
+    UPGRADE = "upgrade"  # the ledger became one of a later version
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,8 @@ class Event:
     ``at`` counts microseconds since 1970 (UTC). ``entry`` is the reservation that is settled, or
     whose query failed; ``stream`` the one that pays for a stream, of which ``step`` is the number,
     from 1 on, of a step that was begun, published or failed, and 0 for what is of no step.
-    ``query`` is the query's fingerprint, or the stream's id.
+    ``query`` is the query's fingerprint, the stream's id, or the new name of an account, which the
+    chain goes on to call what it was called first.
 
     ``detail`` is JSON text: the plan of a reservation, the terms of a limit. ``digest`` is the
     SHA-256 of the release that was stored. ``amount`` is what was reserved or charged, or a limit.

@@ -17,7 +17,8 @@ from dpsql.ledger.accounts import AccountNode, nodes_of, tied_nodes
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind, microseconds
 from dpsql.ledger.journal import Journal
-from dpsql.ledger.records import check_json, check_limit, check_new_path, check_path, line_of
+from dpsql.ledger.names import key_by_name, line_by_name
+from dpsql.ledger.records import check_json, check_limit, check_new_path, check_path
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.windows import Renewal
 
@@ -26,7 +27,8 @@ class Owner:
     """The owner's actions on one ledger, under the name ``who``. From ``Ledger.owner``.
 
     All of them raise :class:`UnknownName` for an account that does not exist,
-    :class:`ParameterError` for malformed arguments and :class:`LedgerError` as any other call.
+    :class:`ParameterError` for malformed arguments and :class:`LedgerError` as any other call, for
+    a name that an account had before too (``account_renamed``).
     """
 
     def __init__(self, link: DatabaseLink, who: str) -> None:
@@ -40,6 +42,26 @@ class Owner:
         """
         check_new_path(path)
         self._act(lambda journal: _create(journal, path))
+
+    def rename(self, path: str, name: str) -> None:
+        """Give an account another name, which must be new; all that it spent goes along.
+
+        So do its limits here, windows, suspension, stored answers and streams, and the accounts
+        below it. Both are paths, which differ in the last part. From then on ``path`` is closed for
+        ever: whoever asks under it is refused, and no account gets that name but this one again.
+
+        Raises :class:`LedgerError` (``ledger_name_taken``) for a name that another account has or
+        had.
+        """
+        check_path(path)
+        check_new_path(name)
+        if path.rpartition("/")[0] != name.rpartition("/")[0]:
+            raise ParameterError(
+                "an account keeps its place: only the last part of its path can be another",
+                code="bad_parameter",
+                hint="write both paths whole, like 'sales/ana' and 'sales/zoe'",
+            )
+        self._act(lambda journal: _rename(journal, path, name))
 
     def set_limits(self, path: str, limit: Amount | None, *, terms: str = "{}") -> None:
         """Limit what the account may spend in a window, beside what the policy says.
@@ -114,16 +136,23 @@ class Owner:
 
 
 def _create(journal: Journal, path: str) -> None:
-    known = nodes_of(journal.sql, line_of(path))
-    if path in known:
+    line = [place.key for place in line_by_name(journal.sql, path, for_owner=True)]
+    known = nodes_of(journal.sql, line)
+    if line[-1] in known:
         raise LedgerError(
             f"the account {path} exists already",
             code="ledger_account_exists",
             hint="the ledger was not changed",
         )
-    for each in line_of(path):
+    for each in line:
         if each not in known:
             accounts.create(journal, each)
+
+
+def _rename(journal: Journal, path: str, name: str) -> None:
+    key = _node(journal, path).path
+    above = key.rpartition("/")[0]
+    accounts.rename(journal, key, "/".join(filter(None, (above, name.rpartition("/")[2]))))
 
 
 def _reopen(journal: Journal, path: str) -> None:
@@ -139,7 +168,9 @@ def _reopen(journal: Journal, path: str) -> None:
 
 def _forget(journal: Journal, path: str, until: int | None) -> int:
     """Delete the releases that were settled until a time, or all; return how many."""
-    sql, below = journal.sql, path + "/"
+    sql = journal.sql
+    path = key_by_name(sql, path, for_owner=True)
+    below = path + "/"
     found = sql.execute(
         "SELECT releases.entry FROM releases JOIN events ON events.entry = releases.entry "
         "WHERE (releases.account = ? OR substr(releases.account, 1, ?) = ?) AND at <= ? "
@@ -156,11 +187,12 @@ def _forget(journal: Journal, path: str, until: int | None) -> int:
 
 def _node(journal: Journal, path: str) -> AccountNode:
     check_path(path)
-    found = tied_nodes(journal.sql, (path,))
+    key = key_by_name(journal.sql, path, for_owner=True)
+    found = tied_nodes(journal.sql, (key,))
     if not found:
         raise UnknownName(
             f"the ledger has no account {path}",
             code="unknown_account",
             hint="create it first",
         )
-    return found[path]
+    return found[key]

@@ -17,8 +17,16 @@ from typing import Any
 from dpsql.core.extras import install_hint
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, LedgerRow, Said, Value
-from dpsql.ledger.journal import begin_chain, require_whole
-from dpsql.ledger.schema import POSTGRES_SCHEMA, POSTGRES_TRIGGERS, require_version
+from dpsql.ledger.journal import begin_chain, require_whole, upgrade_chain
+from dpsql.ledger.schema import (
+    FORMER_POSTGRES_TRIGGERS,
+    FORMER_VERSION,
+    POSTGRES_SCHEMA,
+    POSTGRES_TRIGGERS,
+    POSTGRES_UPGRADE,
+    SCHEMA_VERSION,
+    require_version,
+)
 
 try:
     import psycopg
@@ -185,7 +193,8 @@ class PostgresHome:
         _make_durable(backend, self._patience)
         if not self._ledger:
             self.created = _create_if_missing(backend, self._who)
-        name = _require_ledger(backend)
+        _upgrade_former(backend, self._who)
+        name = _require_ledger(backend, POSTGRES_TRIGGERS)
         if self._ledger not in ("", name):
             raise LedgerError(
                 "the ledger was replaced by another one while it was open",
@@ -238,12 +247,50 @@ def _exists(backend: PostgresBackend) -> bool:
     return bool(backend.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (SCHEMA_NAME,)))
 
 
-def _require_ledger(backend: PostgresBackend) -> str:
-    """Return the ledger's name. Refuses others than ledgers of this version with all rules."""
+def _upgrade_former(backend: PostgresBackend, who: str) -> None:
+    """Make a ledger of the former version one of this, in one transaction; of several, one does.
+
+    Whoever has it open as what it was cannot write to it any more: the head keeps its version.
+    """
+    if _head(backend)[1] != FORMER_VERSION:
+        return
+    try:
+        backend.begin_write()
+        if _head(backend)[1] == FORMER_VERSION:
+            _require_ledger(backend, FORMER_POSTGRES_TRIGGERS)
+            require_whole(backend)
+            backend.execute(POSTGRES_UPGRADE)
+            upgrade_chain(backend, who)
+            backend.commit()
+    except LedgerError as error:
+        if error.code == "ledger_read_only":
+            raise _to_upgrade() from None
+        raise
+    finally:
+        backend.rollback()
+
+
+def _to_upgrade() -> LedgerError:
+    return LedgerError(
+        f"the ledger has version {FORMER_VERSION}; this dpsql writes version {SCHEMA_VERSION}, and "
+        "this role may not upgrade it",
+        code="ledger_version",
+        hint="have the role that owns the ledger's tables open it once with this dpsql, as by "
+        "`dpsql budget verify`. Nothing was changed",
+    )
+
+
+def _head(backend: PostgresBackend) -> tuple[str, int]:
+    """Return name and version of the ledger."""
     found = backend.execute("SELECT ledger, version FROM head")
     if len(found) != 1:
         raise _foreign()
-    name, version = found[0]
+    return str(found[0][0]), int(found[0][1])
+
+
+def _require_ledger(backend: PostgresBackend, rules: frozenset[str]) -> str:
+    """Return the ledger's name. Refuses others than ledgers of a known version with these rules."""
+    name, version = _head(backend)
     require_version(version)
     triggers = backend.execute(
         "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
@@ -251,13 +298,13 @@ def _require_ledger(backend: PostgresBackend) -> str:
         "WHERE nspname = ? AND NOT tgisinternal AND tgenabled IN ('O', 'A')",
         (SCHEMA_NAME,),
     )
-    if {trigger for (trigger,) in triggers} != POSTGRES_TRIGGERS:
+    if {trigger for (trigger,) in triggers} != rules:
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",
             hint="restore the ledger from a backup; it was not changed",
         )
-    return str(name)
+    return name
 
 
 def _foreign() -> LedgerError:

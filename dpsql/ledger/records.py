@@ -82,7 +82,10 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A reservation that is on disk: its entry, the account that pays it, and its worst case."""
+    """A reservation that is on disk: its entry, the account that pays it, and its worst case.
+
+    The account is called what the chain calls it, which is its first name.
+    """
 
     entry: int
     account: str
@@ -102,11 +105,18 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Totals: settled entries at their actual cost, unsettled ones at their reservation."""
+    """Totals: settled entries at their actual cost, unsettled ones at their reservation.
+
+    ``queries`` counts all charges. Of them, ``looks`` were made for looks at what bounding leaves
+    out, and not for questions, and ``returned`` for looks that were given back whole, as the
+    question did not fit.
+    """
 
     amount: Amount = field(default_factory=Amount)
     queries: int = 0
     unsettled: int = 0
+    looks: int = 0
+    returned: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +199,22 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class RenamedAccount:
+    """An account got another name: ``former`` until then, ``given`` by it, ``name`` now.
+
+    Each is a path. ``event`` is its number in the chain, ``time`` a UTC time in ISO 8601, ``who``
+    the owner that did it.
+    """
+
+    event: int
+    time: str
+    who: str
+    former: str
+    given: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class StreamRecord:
     """A stream: one charge for up to ``steps`` published steps, numbered from 1 on.
 
@@ -223,7 +249,8 @@ class PublishedStep:
 class StepTicket:
     """A step that is begun, on disk: its number, from 1 on, and the stream, by its charge and id.
 
-    From :meth:`Ledger.begin_step`; what the step releases is published with it, once.
+    From :meth:`Ledger.begin_step`; what the step releases is published with it, once. The account
+    is called what the chain calls it, which is its first name.
     """
 
     entry: int

@@ -17,6 +17,7 @@ from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import iso
+from dpsql.ledger.names import full_names
 from dpsql.ledger.records import Stored
 from dpsql.ledger.schema import ROWS_START
 
@@ -170,7 +171,7 @@ def latest(sql: Backend, account: str, query: str) -> Stored | None:
     rows = sql.execute(_LATEST, (query, account, len(below), below))
     if not rows:
         return None
-    return _sound(rows[0])
+    return _sound(sql, rows[0])
 
 
 def alike(sql: Backend, account: str, start: str, most: int) -> tuple[Stored, ...]:
@@ -201,16 +202,17 @@ def _read_in_order(sql: Backend, sizes: Sequence[LedgerRow]) -> tuple[Stored, ..
     read = [
         entry for (entry, _), all_ in zip(sizes, totals, strict=True) if all_ <= MAX_ALIKE_BYTES
     ]
-    return tuple(_sound(sql.execute(_OF_ENTRY, (entry,))[0]) for entry in reversed(read))
+    return tuple(_sound(sql, sql.execute(_OF_ENTRY, (entry,))[0]) for entry in reversed(read))
 
 
-def _sound(row: LedgerRow) -> Stored:
+def _sound(sql: Backend, row: LedgerRow) -> Stored:
     """Unpack the answer in a row. Raises :class:`LedgerError` if it is not what was stored."""
     entry, payer, at, rho, epsilon, delta, gaussian, digest, *kept = row
     payload = unpack(*kept)
     if payload is None or digest_of(payload) != digest:
         raise _altered()
-    return Stored(entry, payer, iso(at), Amount(rho, epsilon, delta, gaussian), payload)
+    name = full_names(sql, [payer])[payer]
+    return Stored(entry, name, iso(at), Amount(rho, epsilon, delta, gaussian), payload)
 
 
 def unpack(size: int, packed: int, payload: bytes) -> bytes | None:

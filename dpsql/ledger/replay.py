@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsql.errors import LedgerError
+from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.chain import Event, Kind
-from dpsql.ledger.records import Cause, line_of
-from dpsql.ledger.schema import SCHEMA_VERSION
+from dpsql.ledger.records import Cause, check_new_path, line_of
+from dpsql.ledger.schema import FORMER_VERSION, SCHEMA_VERSION
 from dpsql.ledger.windows import Renewal, is_over, period
 
 _OF_ENTRIES = {Kind.SETTLE, Kind.FAILURE}
@@ -110,7 +110,10 @@ class Replay:
         self.releases: dict[int, tuple[str, str, bytes]] = {}  # account, query, digest
         self.streams: dict[int, StreamState] = {}
         self.name = ""
+        self.version = 0
         self.at = 0
+        self._named: dict[str, str] = {}  # whose a name is, or was, by the account's first one
+        self._called: dict[str, str] = {}  # the present name of an account that was renamed
         self._open: dict[int, Event] = {}
         self._paid: Event | None = None  # what was charged, where the last event was its settling
         self._touched: list[AccountState | WindowState] = []
@@ -132,6 +135,8 @@ class Replay:
             Kind.FAILURE: self._failure,
             Kind.SUSPEND: self._suspend,
             Kind.REOPEN: self._reopen,
+            Kind.RENAME: self._rename,
+            Kind.UPGRADE: self._upgrade,
         }
 
     def apply(self, event: Event) -> None:
@@ -152,7 +157,7 @@ class Replay:
                 self._require_paid(event, paid)
             rule(event, {} if event.kind == Kind.RESERVE else json.loads(event.detail))
             self._require_told(event)
-        except (KeyError, TypeError, ValueError, RecursionError, LedgerError):
+        except (KeyError, TypeError, ValueError, RecursionError, LedgerError, ParameterError):
             raise BrokenError("its detail is not that of an event of its kind") from None
 
     def _require_subject(self, event: Event) -> None:
@@ -177,12 +182,17 @@ class Replay:
         """Change no account."""
 
     def _ledger(self, event: Event, detail: dict[str, Any]) -> None:
-        self.name = str(detail["ledger"])
-        if detail["version"] != SCHEMA_VERSION:
+        self.name, self.version = str(detail["ledger"]), detail["version"]
+        if self.version not in (FORMER_VERSION, SCHEMA_VERSION):
             raise BrokenError("it creates a ledger of another version")
 
+    def _upgrade(self, event: Event, detail: dict[str, Any]) -> None:
+        if (self.version, detail["version"]) != (FORMER_VERSION, SCHEMA_VERSION):
+            raise BrokenError("it upgrades a ledger that needs no upgrade")
+        self.version = SCHEMA_VERSION
+
     def _account(self, event: Event, detail: dict[str, Any]) -> None:
-        if event.account in self.accounts:
+        if event.account in self.accounts or event.account in self._named:
             raise BrokenError("the account exists already")
         self.accounts[event.account] = AccountState(event.account, [event.seq])
         self.windows[event.seq] = WindowState(event.account, "", event.seq)
@@ -356,6 +366,19 @@ class Replay:
         if account.suspended <= account.reopened:
             raise BrokenError("it reopens an account that was not suspended")
         account.reopened = event.seq
+        self._touched.append(account)
+
+    def _rename(self, event: Event, detail: dict[str, Any]) -> None:
+        key, given = event.account, event.query
+        account = self._known(key)
+        check_new_path(given)
+        if line_of(given)[:-1] != line_of(key)[:-1]:
+            raise BrokenError("it moves an account to another place")
+        if given == self._called.get(key, key):
+            raise BrokenError("it gives an account the name that it has")
+        if self._named.get(given, key) != key or (given != key and given in self.accounts):
+            raise BrokenError("it gives an account the name of another one")
+        self._called[key], self._named[given] = given, key
         self._touched.append(account)
 
     def _answering(self, path: str) -> AccountState:

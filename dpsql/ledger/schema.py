@@ -14,8 +14,11 @@ from dpsql.errors import LedgerError
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 8
-"""In ``head``, and in SQLite's ``user_version``. Ledgers of any other version are refused."""
+SCHEMA_VERSION = 9
+"""In ``head``, and in SQLite's ``user_version``."""
+
+FORMER_VERSION = 8
+"""Ledgers of this version become such of ``SCHEMA_VERSION`` when they are opened."""
 
 ROWS_START = 65
 """Where the digits begin, from 1, that name the rows of a question in its fingerprint."""
@@ -29,6 +32,13 @@ ACCOUNT_CHANGES = (
 
 SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 """The events that suspend accounts or reopen them."""
+
+LOOK_MECHANISM = "left-out look"
+"""What the plan of a charge calls a look at what bounding leaves out, which no question is."""
+
+# No text inside a plan has these quotes: JSON puts a backslash before each of its own.
+IS_LOOK = f"kind = 'reserve' AND detail LIKE '%\"mechanism\": \"{LOOK_MECHANISM}\"%'"
+"""The charges that looks are made for."""
 
 # ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
@@ -129,6 +139,12 @@ CREATE TABLE step_releases (
     payload {bytes} NOT NULL,
     PRIMARY KEY (stream, step, part)
 ){strict};
+"""
+# What version 9 adds: nothing that is there changes, so that version 8 becomes it by these alone.
+_NEW_INDEXES = f"""
+CREATE INDEX renames_by_name ON events (query, seq) WHERE kind = 'rename';
+CREATE INDEX renames_by_account ON events (account, seq) WHERE kind = 'rename';
+CREATE INDEX looks_by_account ON events (account, seq) WHERE {IS_LOOK};
 """
 
 
@@ -240,6 +256,32 @@ _RULES = (
         "the head only moves on",
     ),
 )
+_NEW_RULES = (
+    _Rule(
+        "name_was_no_other_accounts",
+        "events",
+        "INSERT",
+        "NEW.kind = 'rename'",
+        "a name means one account for ever",
+        "events WHERE kind = 'rename' AND query = NEW.query AND account <> NEW.account",
+    ),
+    _Rule(
+        "name_is_no_other_accounts",
+        "events",
+        "INSERT",
+        "NEW.kind = 'rename' AND NEW.query <> NEW.account",
+        "a name means one account for ever",
+        "accounts WHERE path = NEW.query",
+    ),
+    _Rule(
+        "account_has_a_name_of_its_own",
+        "accounts",
+        "INSERT",
+        "1 = 1",
+        "a name means one account for ever",
+        "events WHERE kind = 'rename' AND query = NEW.path",
+    ),
+)
 _KEYS = {
     "events": (
         "seq = NEW.seq",
@@ -313,15 +355,21 @@ def _tables(**types: str) -> str:
     )
 
 
-SQLITE_SCHEMA = "".join(
+FORMER_SQLITE_SCHEMA = "".join(
     (
         _tables(int="INTEGER", bytes="BLOB", bytewise="TEXT", strict=" STRICT"),
         *map(_sqlite_trigger, _RULES + _SQLITE_RULES),
     )
 )
+"""The tables and triggers of a SQLite ledger of ``FORMER_VERSION``."""
+
+SQLITE_UPGRADE = "".join((_NEW_INDEXES, *map(_sqlite_trigger, _NEW_RULES)))
+"""What makes of such a ledger one of this version."""
+
+SQLITE_SCHEMA = FORMER_SQLITE_SCHEMA + SQLITE_UPGRADE
 """The tables and triggers of a SQLite ledger."""
 
-POSTGRES_SCHEMA = "".join(
+FORMER_POSTGRES_SCHEMA = "".join(
     (
         _tables(int="BIGINT", bytes="BYTEA", bytewise='TEXT COLLATE "C"', strict=""),
         _REFUSE,
@@ -329,19 +377,29 @@ POSTGRES_SCHEMA = "".join(
         *map(_postgres_truncation, _KEYS),
     )
 )
+"""The tables and triggers of a PostgreSQL ledger of ``FORMER_VERSION``."""
+
+POSTGRES_UPGRADE = "".join((_NEW_INDEXES, *map(_postgres_trigger, _NEW_RULES)))
+"""What makes of such a ledger one of this version."""
+
+POSTGRES_SCHEMA = FORMER_POSTGRES_SCHEMA + POSTGRES_UPGRADE
 """The tables and triggers of a PostgreSQL ledger."""
 
-POSTGRES_TRIGGERS = frozenset(
+FORMER_POSTGRES_TRIGGERS = frozenset(
     [rule.name for rule in _RULES] + [f"{table}_no_truncate" for table in _KEYS]
 )
+"""The triggers that a PostgreSQL ledger of ``FORMER_VERSION`` must have."""
+
+POSTGRES_TRIGGERS = FORMER_POSTGRES_TRIGGERS | {rule.name for rule in _NEW_RULES}
 """The triggers that a PostgreSQL ledger must have."""
 
 
 def require_version(version: int) -> None:
-    """Refuse a ledger of another version than ``SCHEMA_VERSION`` (``ledger_version``)."""
-    if version != SCHEMA_VERSION:
+    """Refuse a ledger that is neither of this version nor of the former (``ledger_version``)."""
+    if version not in (FORMER_VERSION, SCHEMA_VERSION):
         raise LedgerError(
-            f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION} only",
+            f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}, and "
+            f"upgrades version {FORMER_VERSION}",
             code="ledger_version",
             hint="use the dpsql that wrote it; a new ledger in its place would forget what was "
             "spent. Nothing was changed",

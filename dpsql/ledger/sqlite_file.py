@@ -18,8 +18,16 @@ from pathlib import Path
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
-from dpsql.ledger.journal import begin_chain, require_whole
-from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, SQLITE_SCHEMA, require_version
+from dpsql.ledger.journal import begin_chain, require_whole, upgrade_chain
+from dpsql.ledger.schema import (
+    APPLICATION_ID,
+    FORMER_SQLITE_SCHEMA,
+    FORMER_VERSION,
+    SCHEMA_VERSION,
+    SQLITE_SCHEMA,
+    SQLITE_UPGRADE,
+    require_version,
+)
 from dpsql.ledger.sqlite import (
     SQLiteBackend,
     known_error,
@@ -47,7 +55,7 @@ class SQLiteHome:
         """Open the file; the first time, create it if nothing is there."""
         if self._identity is None and not os.path.lexists(self._path):
             self.created = _create(self._path, self._who)
-        backend = SQLiteBackend(_connect(self._path, self._patience))
+        backend = SQLiteBackend(_connect(self._path, self._patience, self._who))
         try:
             require_whole(backend)
         except BaseException:
@@ -66,8 +74,8 @@ class SQLiteHome:
             )
 
 
-def _connect(path: Path, patience: float) -> sqlite3.Connection:
-    """Connect to the existing ledger at ``path``.
+def _connect(path: Path, patience: float, who: str) -> sqlite3.Connection:
+    """Connect to the existing ledger at ``path``; upgrade one of the former version.
 
     Raises :class:`LedgerError`, leaving the file as it was, for anything that is not a usable
     ledger of this version.
@@ -86,9 +94,11 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
             _make_durable(connection)
             _use_write_ahead_log(connection)
             connection.execute("PRAGMA secure_delete = ON")
-            require_version(*connection.execute("PRAGMA user_version").fetchone())
+            require_version(_version(connection))
             connection.execute("PRAGMA foreign_keys = ON")
-            _require_schema(connection)
+            if _version(connection) == FORMER_VERSION:
+                _upgrade(SQLiteBackend(connection), connection, who)
+            _require_schema(connection, SQLITE_SCHEMA)
         except BaseException:
             connection.close()
             raise
@@ -241,8 +251,32 @@ def _require_ledger(path: Path) -> None:
     require_version(version)  # the first page may lag behind the log, so it is asked again later
 
 
-def _require_schema(connection: sqlite3.Connection) -> None:
-    if stored_schema(connection) != _expected_schema():
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
+
+
+def _upgrade(backend: SQLiteBackend, connection: sqlite3.Connection, who: str) -> None:
+    """Make a ledger of the former version one of this, in one transaction; of several, one does.
+
+    Whoever has it open as what it was cannot write to it any more: the head keeps its version.
+    """
+    backend.begin_write()
+    try:
+        if _version(connection) != FORMER_VERSION:
+            return
+        _require_schema(connection, FORMER_SQLITE_SCHEMA)
+        require_whole(backend)
+        run_statements(connection, SQLITE_UPGRADE)
+        upgrade_chain(backend, who)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        backend.commit()
+    finally:
+        backend.rollback()
+
+
+def _require_schema(connection: sqlite3.Connection, schema: str) -> None:
+    if stored_schema(connection) != _expected_schema(schema):
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",
@@ -251,10 +285,10 @@ def _require_schema(connection: sqlite3.Connection) -> None:
 
 
 @cache
-def _expected_schema() -> tuple[tuple[str, str, str | None], ...]:
+def _expected_schema(schema: str) -> tuple[tuple[str, str, str | None], ...]:
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(SQLITE_SCHEMA)
+        connection.executescript(schema)
         return stored_schema(connection)
     finally:
         connection.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,12 +26,14 @@ from dpsql.ledger.accounts import (
 from dpsql.ledger.backend import Backend, Home, LedgerRow
 from dpsql.ledger.chain import FIELDS, Event, Kind, iso
 from dpsql.ledger.journal import Journal, head
+from dpsql.ledger.names import full_names, key_by_any_name, key_by_name, renames
 from dpsql.ledger.owner import Owner
 from dpsql.ledger.records import (
     Account,
     Charge,
     Entry,
     Head,
+    RenamedAccount,
     Spent,
     Standing,
     StepTicket,
@@ -106,8 +109,9 @@ class Ledger:
         the ledger; ``who`` goes into the chain with every event, and is the name of the process's
         user if it is not given.
 
-        Raises :class:`LedgerError`, changing nothing, for what is not a ledger of this version or
-        an older one, is damaged or cannot be written; :class:`ParameterError` for bad arguments.
+        A ledger of the version before is upgraded, in one transaction and for good; the chain says
+        so. Raises :class:`LedgerError`, changing nothing, for what is not a ledger of this version
+        or that one, is damaged or cannot be written; :class:`ParameterError` for bad arguments.
         """
         if type(busy_timeout) not in (int, float) or not 0 <= busy_timeout <= 86_400:
             raise ParameterError(
@@ -163,9 +167,9 @@ class Ledger:
 
         Raises :class:`BudgetExceeded` when it does not fit the limits of all accounts,
         :class:`UnknownName` for an account that nobody has given a budget, :class:`LedgerError`
-        when an account is suspended (``account_suspended``) or was charged under the other
-        composition before, or the clock went back, and :class:`ParameterError` for malformed
-        arguments.
+        when an account is suspended (``account_suspended``), has another name now
+        (``account_renamed``) or was charged under the other composition before, or the clock went
+        back, and :class:`ParameterError` for malformed arguments.
         """
         check_new_path(account)
         given = check_limits(account, limits)
@@ -222,17 +226,16 @@ class Ledger:
         """
         check_units("entry", charge.entry)
         check_cause(cause)
-        if account not in line_of(charge.account):
-            raise ParameterError("the account does not pay this charge", code="bad_parameter")
 
         def failed(sql: Backend) -> None:
+            key = _payer(sql, account, charge.account, "charge")
             ended = _asked(sql, charge)[1]
             if ended == Kind.FAILURE:
                 return
             if ended is not None:
                 raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
             journal = Journal(sql, self._who, late=True)
-            node = require_node(sql, account)
+            node = require_node(sql, key)
             suspend(journal, node, Kind.FAILURE, charge.entry, cause=str(cause))
             journal.finish()
 
@@ -250,7 +253,7 @@ class Ledger:
         """
         check_path(account)
         check_name("query's fingerprint", query)
-        return self._link.read(lambda sql: latest(sql, account, query))
+        return self._link.read(lambda sql: latest(sql, key_by_name(sql, account), query))
 
     def stored_alike(self, account: str, start: str, most: int) -> tuple[Stored, ...]:
         """List the kept answers to questions whose fingerprint starts so, the oldest first; free.
@@ -261,7 +264,7 @@ class Ledger:
         check_path(account)
         check_name("start of a fingerprint", start)
         check_units("most", most)
-        return self._link.read(lambda sql: alike(sql, account, start, most))
+        return self._link.read(lambda sql: alike(sql, key_by_name(sql, account), start, most))
 
     def stored_on_rows(self, account: str, rows: str, most: int) -> tuple[Stored, ...]:
         """List the kept answers to questions whose fingerprint ends so, the oldest first; free.
@@ -272,7 +275,7 @@ class Ledger:
         check_path(account)
         check_name("end of a fingerprint", rows)
         check_units("most", most)
-        return self._link.read(lambda sql: on_rows(sql, account, rows, most))
+        return self._link.read(lambda sql: on_rows(sql, key_by_name(sql, account), rows, most))
 
     # -- streams ------------------------------------------------------------------------------
 
@@ -345,7 +348,8 @@ class Ledger:
 
         def begun(sql: Backend) -> tuple[StepTicket, ...]:
             journal = Journal(sql, self._who)
-            tickets = tuple([open_step(journal, account, stream, step) for step in steps])
+            key = key_by_name(sql, account)
+            tickets = tuple([open_step(journal, key, stream, step) for step in steps])
             journal.finish()
             return tickets
 
@@ -385,14 +389,13 @@ class Ledger:
         """
         check_ticket(ticket)
         check_cause(cause)
-        if account not in line_of(ticket.account):
-            raise ParameterError("the account does not pay for this stream", code="bad_parameter")
 
         def failed(sql: Backend) -> None:
+            key = _payer(sql, account, ticket.account, "stream")
             if step_may_fail(sql, ticket):
                 journal = Journal(sql, self._who, late=True)
                 entry, step = ticket.entry, ticket.step
-                node = require_node(sql, account)
+                node = require_node(sql, key)
                 suspend(journal, node, Kind.FAILURE, stream=entry, step=step, cause=str(cause))
                 journal.finish()
 
@@ -410,7 +413,7 @@ class Ledger:
 
         def dropped(sql: Backend) -> None:
             journal = Journal(sql, self._who)
-            close_stream(journal, account, stream)
+            close_stream(journal, key_by_name(sql, account), stream)
             journal.finish()
 
         self._link.write(dropped)
@@ -419,7 +422,7 @@ class Ledger:
     def streams(self, account: str) -> tuple[StreamRecord, ...]:
         """List the live streams of an account, oldest first; not of those above or below it."""
         check_path(account)
-        return self._link.read(lambda sql: live_streams(sql, account))
+        return self._link.read(lambda sql: live_streams(sql, key_by_name(sql, account)))
 
     def all_streams(self) -> tuple[StreamRecord, ...]:
         """List the live streams of all accounts, oldest first: for the owner of the ledger."""
@@ -444,7 +447,7 @@ class Ledger:
         self, account: str, stream: str, after: int
     ) -> Iterator[tuple[int, tuple[bytes, ...]]]:
         while True:
-            read = partial(next_release, account=account, stream=stream, after=after)
+            read = partial(_next_release, account=account, stream=stream, after=after)
             found = self._link.read(read)
             if found is None:
                 return
@@ -483,13 +486,15 @@ class Ledger:
     def windows(self, account: str) -> tuple[Window, ...]:
         """Collect all windows of the account, oldest first."""
         check_path(account)
-        return self._link.read(lambda sql: windows_of(sql, account))
+        return self._link.read(lambda sql: windows_of(sql, key_by_name(sql, account)))
 
     def accounts(self) -> tuple[str, ...]:
-        """Return the paths of all accounts, sorted."""
-        return self._link.read(
-            lambda sql: tuple(sorted(path for (path,) in sql.execute("SELECT path FROM accounts")))
-        )
+        """Return the paths of all accounts, by their present names, sorted."""
+        return self._link.read(_account_names)
+
+    def renames(self) -> tuple[RenamedAccount, ...]:
+        """List which accounts were renamed, when and by whom, oldest first: for the owner."""
+        return self._link.read(renames)
 
     def history(
         self, account: str, limit: int = 100, before: int | None = None
@@ -502,21 +507,16 @@ class Ledger:
         check_units("limit", limit)
         if before is not None:
             check_units("before", before)
-        below = account + "/"
-        values = (account, len(below), below, *(() if before is None else (before,)), limit)
-        text = _HISTORY.format("" if before is None else "AND seq < ?")
-        return self._link.read(lambda sql: tuple(_entry(*row) for row in sql.execute(text, values)))
+        return self._link.read(lambda sql: _history(sql, account, limit, before))
 
     def suspensions(self, account: str | None = None) -> tuple[Event, ...]:
         """List when the account, those above and below were suspended and reopened; newest first.
 
-        Of all accounts, if none is given.
+        Of all accounts, if none is given; each by its present name.
         """
         if account is not None:
             check_path(account)
-        rows = self._link.read(lambda sql: sql.execute(_SUSPENSIONS))
-        events = map(Event.of_row, rows)
-        return tuple(e for e in events if account is None or _on_one_line(e.account, account))
+        return self._link.read(lambda sql: _suspensions(sql, account))
 
     # -- the chain ----------------------------------------------------------------------------
 
@@ -581,6 +581,45 @@ ORDER BY asked.seq DESC
 _SUSPENSIONS = f"""
 SELECT {FIELDS}, hash FROM events WHERE {SUSPENDING} ORDER BY seq DESC
 """
+
+
+def _account_names(sql: Backend) -> tuple[str, ...]:
+    keys = [path for (path,) in sql.execute("SELECT path FROM accounts")]
+    return tuple(sorted(full_names(sql, keys).values()))
+
+
+def _history(sql: Backend, account: str, limit: int, before: int | None) -> tuple[Entry, ...]:
+    key = key_by_name(sql, account)
+    below = key + "/"
+    values = (key, len(below), below, *(() if before is None else (before,)), limit)
+    rows = sql.execute(_HISTORY.format("" if before is None else "AND seq < ?"), values)
+    names = full_names(sql, {row[3] for row in rows})
+    return tuple(_entry(*row[:3], names[row[3]], *row[4:]) for row in rows)
+
+
+def _suspensions(sql: Backend, account: str | None) -> tuple[Event, ...]:
+    key = None if account is None else key_by_name(sql, account)
+    events = [Event.of_row(row) for row in sql.execute(_SUSPENSIONS)]
+    found = [event for event in events if key is None or _on_one_line(event.account, key)]
+    names = full_names(sql, {event.account for event in found})
+    return tuple(replace(event, account=names[event.account]) for event in found)
+
+
+def _next_release(
+    sql: Backend, account: str, stream: str, after: int
+) -> tuple[int, tuple[bytes, ...]] | None:
+    return next_release(sql, key_by_name(sql, account), stream, after)
+
+
+def _payer(sql: Backend, account: str, payer: str, what: str) -> str:
+    """Return the key of an account of the line that pays, by its present name or a former one.
+
+    The account may have been renamed while the question ran, whose failure must be recorded.
+    """
+    key = key_by_any_name(sql, account)
+    if key not in line_of(payer):
+        raise ParameterError(f"the account does not pay for this {what}", code="bad_parameter")
+    return key
 
 
 def _on_one_line(one: str, other: str) -> bool:

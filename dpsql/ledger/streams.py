@@ -22,6 +22,7 @@ from dpsql.ledger.accounts import charge_line, require_answering, settle
 from dpsql.ledger.backend import Backend, Value
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
+from dpsql.ledger.names import full_names, key_by_name
 from dpsql.ledger.records import (
     Account,
     Charge,
@@ -92,17 +93,21 @@ def open_stream(
     sql = journal.sql
     if sql.execute(_MADE, (stream,)):
         raise _refused("ledger_stream_exists", "the id belongs to a stream, or to a former one")
-    if any(stream_terms(terms)[0] == name for (terms,) in sql.execute(_NAMED, (account,))):
+    key = key_by_name(sql, account)
+    if any(stream_terms(terms)[0] == name for (terms,) in sql.execute(_NAMED, (key,))):
         raise _refused("ledger_stream_exists", "the account has a stream of this name")
     charge = charge_line(journal, account, limits, amount, query=stream, plan=plan)
     settle(journal, charge, amount)
     terms = in_order({"name": name, "steps": planned_steps(plan)})
-    journal.append(Kind.STREAM, account, stream=charge.entry, query=stream, detail=terms)
+    journal.append(Kind.STREAM, key, stream=charge.entry, query=stream, detail=terms)
     return charge
 
 
 def open_step(journal: Journal, account: str, stream: str, step: int) -> StepTicket:
-    """Begin a step of a stream; it is used from then on. Raises :class:`LedgerError`."""
+    """Begin a step of a stream of the account of this key; it is used from then on.
+
+    Raises :class:`LedgerError`.
+    """
     live = _live(journal.sql, account, stream)
     require_answering(journal.sql, account)
     if step > live.steps:
@@ -165,20 +170,19 @@ def close_stream(journal: Journal, account: str, stream: str) -> None:
 
 
 def live_streams(sql: Backend, account: str | None = None) -> tuple[StreamRecord, ...]:
-    """Find the live streams of one account, or of all, oldest first."""
+    """Find the live streams of one account, by its key, or of all, oldest first."""
     one = "" if account is None else "made.account = ? AND"
     values: tuple[Value, ...] = () if account is None else (account,)
-    found = []
-    for entry, path, stream, terms, plan, at, *units, begun in sql.execute(
-        _LIVE.format(one), values
-    ):
+    rows = sql.execute(_LIVE.format(one), values)
+    names, found = full_names(sql, {row[1] for row in rows}), []
+    for entry, key, stream, terms, plan, at, *units, begun in rows:
         name, steps = stream_terms(terms)
         published = tuple(
             PublishedStep(step, iso(then)) for step, then in sql.execute(_PUBLISHED, (entry,))
         )
         amount = Amount(*units)
         own = (name, stream, steps, plan, iso(at), amount, begun or 0, published)
-        found.append(StreamRecord(entry, path, *own))
+        found.append(StreamRecord(entry, names[key], *own))
     return tuple(found)
 
 

@@ -24,6 +24,7 @@ from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, P
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import Scan, bottom_up
 from dpsql.pipeline.fingerprint import fingerprint, look_fingerprint
+from dpsql.pipeline.rehearse import rehearse, rehearse_look
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
@@ -418,14 +419,19 @@ class Preparer:
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         statement = self._statement(plan)
         keys = self._key_columns(plan, statement, text)
-        self._engine.rehearse(statement)
-        looks = [self.look(plan, look) for look in plan.looks]
-        return PreparedBlock(plan, statement, keys, tuple(looks))
+        looks = [self._look(plan, look) for look in plan.looks]
+        block = PreparedBlock(plan, statement, keys, tuple(looks))
+        rehearse(self._engine, block)
+        return block
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL: all it computes of rows is what the block does."""
+        prepared = self._look(plan, look)
+        rehearse_look(self._engine, prepared)
+        return prepared
+
+    def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
-        self._engine.rehearse(statement)
         return PreparedLook(look, statement, look_fingerprint(plan, look))
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:

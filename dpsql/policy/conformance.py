@@ -8,9 +8,11 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from dpsql.core.formatting import printable
@@ -388,27 +390,53 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
             )
 
 
-def check_names(policy: Policy, paths: Iterable[str]) -> list[Finding]:
+def check_names(
+    policy: Policy, paths: Iterable[str], renamed: Mapping[str, str] = MappingProxyType({})
+) -> list[Finding]:
     """List the analysts of a policy who look renamed beside the accounts of its ledger.
 
     An account is known by its name: under another name all of a budget is there again, to learn
-    about the same people.
+    about the same people, unless the account is ``renamed`` in the ledger: then what it was called
+    is closed.
     """
     spent = [path.split("/") for path in paths]
     known = {path[1] for path in spent if path[0] == policy.dataset and len(path) > 1}
-    gone, new = sorted(known - {*policy.accounts}), sorted({*policy.accounts} - known)
-    if not (gone and new):
-        return []
-    before, after = (", ".join(printable(name, 40) for name in names[:5]) for names in (gone, new))
+    of_all = {f"accounts.{name}": f"{policy.dataset}/{name}" for name in policy.accounts}
+    of_all["dataset"] = policy.dataset
+    closed = {where: renamed[path] for where, path in of_all.items() if path in renamed}
+    gone = sorted(
+        known - {*policy.accounts} - {path.rpartition("/")[2] for path in closed.values()}
+    )
+    new = sorted(name for name in {*policy.accounts} - known if f"accounts.{name}" not in closed)
     return [
-        Finding(
-            "warning",
-            "accounts",
-            f"the ledger has {before}, which the policy has not, and nothing of {after}: a new "
-            "name is a new budget",
-            "Whoever has another name now keeps the old one here. Of others, this says nothing.",
-        )
+        *(_closed(where, now) for where, now in closed.items()),
+        *([_look_renamed(policy.dataset, gone, new)] if gone and new else []),
     ]
+
+
+def _closed(where: str, now: str) -> Finding:
+    return Finding(
+        "warning",
+        printable(where, 60),
+        f"the ledger has renamed this account: it is {printable(now, 80)} now, and nothing is "
+        "asked or told under this name",
+        "Write that name here too. For somebody else, choose a name that nobody had.",
+    )
+
+
+def _look_renamed(dataset: str, gone: Sequence[str], new: Sequence[str]) -> Finding:
+    before, after = (", ".join(printable(name, 40) for name in names[:5]) for names in (gone, new))
+    old, other = "OLD", "NEW"
+    if len(gone) == len(new) == 1:
+        old, other = (shlex.quote(printable(f"{dataset}/{names[0]}")) for names in (gone, new))
+    return Finding(
+        "warning",
+        "accounts",
+        f"the ledger has {before}, which the policy has not, and nothing of {after}: a new "
+        "name is a new budget",
+        "Whoever has another name now takes along what was spent: "
+        f"`dpsql budget owner rename {old} {other}`. Of others, this says nothing.",
+    )
 
 
 def shown_type(type_text: str) -> str:

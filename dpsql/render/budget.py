@@ -53,12 +53,12 @@ def budget_panel(report: BudgetReport) -> Group:
 def headline(report: BudgetReport) -> str:
     """Return the account in a line: ``42 of 500 queries · ε 0.61 of 2 · about 130 more …``."""
     nearest = report.forecasts[-1]
-    queries = _plural(report.queries, "query", "queries")
+    asked = _asked(report.own.spent)
     if nearest.max_queries is not None:
-        queries = f"{report.queries:,} of {nearest.max_queries:,} queries"
+        asked = f"{report.queries:,} of {nearest.max_queries:,} queries{_looks(report.own.spent)}"
     spent = f"ε {significant(report.epsilon_spent)} of {significant(report.epsilon)}"
     suspended = ("suspended",) if report.suspended else ()
-    return " · ".join((*suspended, queries, spent, _more(nearest)))
+    return " · ".join((*suspended, asked, spent, _more(nearest)))
 
 
 def estimate_panel(report: BudgetReport) -> Group:
@@ -110,11 +110,16 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
             )
         row: list[RenderableType] = [
             Text.assemble(
-                printable(account.path), (" suspended" if account.suspended else "", "bold red")
+                printable(account.path),
+                (
+                    f" (was {', '.join(map(printable, account.former))})" if account.former else "",
+                    "dim",
+                ),
+                (" suspended" if account.suspended else "", "bold red"),
             ),
             used,
             epsilon,
-            f"{spent.queries:,}",
+            f"{spent.queries:,}{_looks(spent, ', ')}",
         ]
         if older:
             row.append(Text("" if account.windows < 2 else _worth(account.total), style="dim"))
@@ -256,9 +261,8 @@ def _window(account: AccountReport) -> Iterator[str]:
     elif account.windows > 1:
         yield f"the owner opened this window on {account.opened[:10]}"
     if account.windows > 1:
-        queries = _plural(account.total.queries, "query", "queries")
         yield (
-            f"over all {account.windows} windows {_worth(account.total)}, {queries}: "
+            f"over all {account.windows} windows {_worth(account.total)}, {_asked(account.total)}: "
             "the loss to think about"
         )
 
@@ -268,13 +272,22 @@ def _worth(spent: Spending) -> str:
 
 
 def _queries(spent: Spending) -> str:
-    text = f"{_plural(spent.queries, 'query', 'queries')} charged"
+    text = f"{_asked(spent)} charged"
     if spent.unsettled:
         text += (
             f", {spent.unsettled:,} of them unsettled: running, or failed after reserving, "
             "and held at the whole reservation"
         )
     return text
+
+
+def _asked(spent: Spending) -> str:
+    """Write ``3 queries``, or ``3 queries and 1 look``."""
+    return _plural(spent.queries, "query", "queries") + _looks(spent)
+
+
+def _looks(spent: Spending, between: str = " and ") -> str:
+    return f"{between}{_plural(spent.looks, 'look', 'looks')}" if spent.looks else ""
 
 
 def _forecast(found: Forecast) -> Text:

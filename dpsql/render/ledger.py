@@ -10,7 +10,17 @@ from rich.text import Text
 from dpsql.accounting.zcdp import Amount
 from dpsql.budget.question import AskedBlock, LoggedQuery, read_record
 from dpsql.core.formatting import percent, printable, significant
-from dpsql.ledger import Cause, Entry, Event, Kind, StreamProgress, Verification, cause_of
+from dpsql.ledger import (
+    LOOK_MECHANISM,
+    Cause,
+    Entry,
+    Event,
+    Kind,
+    RenamedAccount,
+    StreamProgress,
+    Verification,
+    cause_of,
+)
 from dpsql.policy.parameters import PARAMETERS, Parameters
 from dpsql.render.tables import indented
 
@@ -22,13 +32,18 @@ _USUAL = (  # of which nothing needs to be said; compared, as a ledger may hold 
 )
 
 
-def history_panel(entries: Sequence[Entry], suspensions: Sequence[Event] = ()) -> Group:
+def history_panel(
+    entries: Sequence[Entry],
+    suspensions: Sequence[Event] = (),
+    renames: Sequence[RenamedAccount] = (),
+) -> Group:
     """Show questions, newest first: who and when, what, how it was answered, what it cost.
 
-    Among them, when accounts were suspended and reopened.
+    Among them, when accounts were suspended, reopened and renamed.
     """
     found = [(entry.entry, list(_entry(entry))) for entry in entries]
     found += [(event.seq, list(_suspension(event))) for event in suspensions]
+    found += [(each.event, list(_renaming(each))) for each in renames]
     parts: list[RenderableType] = []
     for _, lines in sorted(found, key=lambda each: each[0], reverse=True):
         parts += [*([Text()] if parts else []), *lines]
@@ -66,7 +81,8 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
     if entry.stream is not None:
         yield indented(Text(_stream(entry.stream), style="bold"))
     statement = " ".join(asked.statement.split())
-    yield indented(Text(printable(statement, MAX_SHOWN_STATEMENT) or "the statement was not kept"))
+    unknown = "a look beside a question" if asked.is_look else "the statement was not kept"
+    yield indented(Text(printable(statement, MAX_SHOWN_STATEMENT) or unknown))
     if asked.values:
         yield indented(Text(f"with {printable('; '.join(asked.values), MAX_SHOWN_STATEMENT)}"))
     if asked.blocks:
@@ -99,6 +115,11 @@ def _suspension(event: Event) -> Iterator[RenderableType]:
     yield indented(Text(said.get(Kind(event.kind), event.kind), style=style))
 
 
+def _renaming(found: RenamedAccount) -> Iterator[RenderableType]:
+    yield _title(found.event, found.time, found.given, found.who)
+    yield indented(Text(f"renamed by the owner: it was {printable(found.former)}", style="bold"))
+
+
 def _cause(event: Event) -> str:
     told = {Cause.TIME: "its limit of time", Cause.MEMORY: "its limit of memory"}
     cause = cause_of(event)
@@ -115,6 +136,8 @@ def _title(number: int, time: str, account: str, who: str) -> Text:
 
 def _how(block: AskedBlock) -> str:
     """Write ``top-10 of flights by gumbel_top_k, at ε 0.5, δ 1e-08, max_groups_contributed 10``."""
+    if block.mechanism == LOOK_MECHANISM:
+        return f"{LOOK_MECHANISM}: what bounding leaves out"
     top = "" if block.limit is None else f"top-{block.limit} of "
     numbers = [
         f"{sign} {significant(value)}"

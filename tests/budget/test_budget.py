@@ -597,7 +597,7 @@ def test_show_budget_has_a_row_for_every_account_and_quantity(
         connection.sql(KNOWN)
         result, report = connection.sql("SHOW BUDGET"), connection.budget()
     rows = {(account, name): rest for account, name, *rest in result.fetchall()}
-    quantities = ["epsilon", "rho", "delta", "queries", "unsettled queries"]
+    quantities = ["epsilon", "rho", "delta", "queries", "looks", "unsettled queries"]
     own = [(a.path, name) for a in report.accounts for name in quantities]
     assert list(rows) == [*own, ("world", "promised epsilon"), ("world", "promised delta")]
     assert report.account == "world/ana/notebook"

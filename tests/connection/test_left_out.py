@@ -14,12 +14,12 @@ from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
-from dpsql.budget.question import LOOK_MECHANISM, read_record
+from dpsql.budget.question import read_record
 from dpsql.engines import duckdb as engine_module
 from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
 from dpsql.export.results import result_csv, result_json
 from dpsql.ir.plan import PreparedLook
-from dpsql.ledger import Ledger
+from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.mechanisms.left_out import LeftOutNoise
 from dpsql.pipeline.prepare import Question
 from dpsql.pipeline.release_codec import decode_look

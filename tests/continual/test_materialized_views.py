@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -287,6 +288,41 @@ def test_a_view_is_joined_with_public_tables_and_released_rows(
     with pytest.raises(dpsql.QueryRefused) as caught:
         connection.sql("SELECT artist, COUNT(*) FROM plays JOIN v USING (artist) GROUP BY artist")
     assert caught.value.code == "view_beside_rows"
+
+
+def test_views_go_along_when_an_account_is_renamed(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    views = ViewsPolicy(shared=("ana",))
+    with connect(place, views=views) as ana, connect(place, "bob", views=views) as bob:
+        ana.sql(CREATE)
+        clock(3)
+        ana.sql(REFRESH)
+        published = rows(bob)
+        assert published
+        with Ledger.open(place / "l.db") as ledger:
+            ledger.owner("olga").rename("d/ana", "d/zoe")
+        clock(4)
+        for sql in (REFRESH, "SELECT * FROM v", "DROP MATERIALIZED VIEW v", CREATE):
+            with pytest.raises(dpsql.LedgerError) as refusal:
+                ana.sql(sql)
+            assert refusal.value.code == "account_renamed"
+        # What the policy shares is the view of an account that has another name now.
+        assert rows(bob, "SHOW MATERIALIZED VIEWS") == []
+        assert rows(bob, "SELECT count(*) FROM genres") == [(3,)]
+    accounts = {name: AccountPolicy(name, 500.0, 0.1) for name in ("zoe", "bob")}
+    present_policy = replace(
+        policy(), accounts=accounts, views=ViewsPolicy(create=("zoe",), shared=("zoe",))
+    )
+    ledger_place = str(place / "l.db")
+    with dpsql.connect(place / "x.duckdb", present_policy, ledger_place, "zoe") as zoe:
+        assert rows(zoe) == published
+        zoe.sql(REFRESH)
+        assert len(rows(zoe)) > len(published)
+        with dpsql.connect(place / "x.duckdb", present_policy, ledger_place, "bob") as bob:
+            assert rows(bob) == rows(zoe)
+    with Ledger.open(place / "l.db") as ledger:
+        assert ledger.verify().sound
 
 
 def test_views_of_the_owner_are_shared_and_paid_for_once(

@@ -108,6 +108,32 @@ def test_what_spark_computes_otherwise_is_refused_before_it_is_paid_for(
     assert str(connection.budget()) == str(before)
 
 
+@pytest.mark.parametrize(
+    ("sql", "options"),
+    [
+        ("SELECT k, count(*), sum(v) FROM visits GROUP BY k", {"max_groups_contributed": "auto"}),
+        ("SELECT DISTINCT k FROM visits", {"mechanism": "policy_gaussian_set_union"}),
+        ("SELECT k, median(v) FROM visits GROUP BY k", {}),
+    ],
+)
+def test_a_later_step_that_spark_does_not_take_costs_nothing(
+    sql: str,
+    options: dict[str, Any],
+    connection: dpsql.Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = repr(connection.budget())
+    with monkeypatch.context() as broken:
+        broken.setattr(
+            SparkDialect, "among_given", lambda self, sql, *, few: f"no_such_function({sql})"
+        )
+        with pytest.raises(dpsql.QueryRefused) as refused:
+            connection.sql(sql, **options)
+    assert refused.value.code == "does_not_bind"
+    assert repr(connection.budget()) == before
+    assert connection.sql(sql, **options).cost.reserved.rho > 0  # as it is, it is taken
+
+
 def test_a_session_has_no_ledger_of_its_own(world: SparkWorld) -> None:
     world.engine({"visits": VISITS})
     with pytest.raises(dpsql.InterfaceError) as missing:

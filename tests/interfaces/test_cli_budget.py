@@ -572,6 +572,75 @@ def test_the_owner_suspends_an_account_without_a_failure(used: Path) -> None:
     assert "no account world/eve" in refused("owner", "suspend", "world/eve")
 
 
+def test_an_account_is_renamed_after_a_question_and_everything_tells_it(used: Path) -> None:
+    asked = owner("rename", "world/ana", "world/zoe", text="n\n")
+    assert asked.exit_code == 130
+    told = " ".join(asked.stderr.split())
+    assert "Who asks as world/zoe from now on pays from what world/ana has left" in told
+    before = json.loads(budget("show", "--all", "-f", "json"))["accounts"]
+
+    assert owner("rename", "world/ana", "world/zoe", "--yes").exit_code == 0
+    assert last_event("world/ana")[:2] == (Kind.RENAME, "olga")
+    assert "renamed by the owner: it was world/ana" in " ".join(budget("history", "--all").split())
+    assert "world/zoe (was world/ana)" in " ".join(budget("show", "--all").split())
+
+    def findings() -> list[str]:
+        with Path("policies.yaml").open("a") as file:
+            file.write("ledger: budget.db\n")
+        return [each["message"] for each in json.loads(ok("check", "-f", "json"))]
+
+    (closed,) = findings()  # the policies file still has ana
+    assert "it is world/zoe now" in closed
+    for words in (("query", KNOWN), ("budget",), ("budget", "history"), ("query", "SHOW BUDGET")):
+        refusal = run(*words)
+        assert refusal.exit_code == 2
+        assert "[account_renamed]" in refusal.stderr
+        assert "zoe" not in refusal.output
+    assert "hint: it is world/zoe" in refused("owner", "suspend", "world/ana")
+
+    Path("policies.yaml").write_text(POLICY.replace("  ana:", "  zoe:"))
+    assert findings() == []
+    again = run("query", KNOWN, "--analyst", "zoe")
+    assert "it cost nothing again" in " ".join(again.output.split())
+    assert budget("-a", "zoe").startswith("3 ")
+    accounts = json.loads(budget("show", "--all", "-f", "json"))["accounts"]
+    assert [each["spent"] for each in accounts] == [each["spent"] for each in before]
+    assert [each["path"] for each in accounts] == ["world", "world/zoe", "world/zoe/notebook"]
+    assert accounts[1]["former"] == ["world/ana"]
+    whole = json.loads(budget("export"))
+    assert [(each["former"], each["name"]) for each in whole["renames"]] == [
+        ("world/ana", "world/zoe")
+    ]
+    assert {entry["account"] for entry in whole["entries"]} == {"world/zoe", "world/zoe/notebook"}
+    assert "[ledger_name_taken]" in refused("owner", "rename", "world/zoe", "world/zoe", "--yes")
+
+
+def test_looks_are_told_beside_queries(world: Path, database: Path) -> None:
+    sql = "SELECT colour, COUNT(*) AS n FROM visits GROUP BY colour"
+    with dpsql.connect(database, "policies.yaml", "budget.db", "ana") as connection:
+        for fresh in (False, True):  # the look is known the second time
+            connection.sql(sql, left_out_share=0.03, epsilon=1.0, fresh=fresh)
+        report = connection.budget()
+        listed = {name: spent for _, name, spent, *_ in connection.sql("SHOW BUDGET").fetchall()}
+    assert (report.queries, report.looks) == (2, 1)
+    assert (listed["queries"], listed["looks"]) == (2.0, 1.0)
+    assert " ".join(budget().split()).startswith("2 queries and 1 look · ε ")
+    assert "2 queries and 1 look charged" in budget()
+    assert "2, 1 look" in budget("show", "--all")
+    (own,) = json.loads(budget("-f", "json"))["accounts"]
+    assert (own["spent"]["queries"], own["spent"]["looks"]) == (2, 1)
+    text = " ".join(budget("history").split())
+    assert text.count("a look beside a question left-out look: what bounding leaves out") == 1
+    kinds = [entry["kind"] for entry in json.loads(budget("history", "-f", "json"))]
+    assert kinds == ["query", "query", "look"]
+    rows = csv.DictReader(io.StringIO(budget("export", "-f", "csv")))
+    assert [row["kind"] for row in rows] == kinds
+    accounts = csv.DictReader(io.StringIO(budget("export", "-f", "csv", "--table", "accounts")))
+    assert [(row["queries"], row["looks"]) for row in accounts] == [("2", "1")] * 2
+    compared = json.loads(budget("--compare", "-f", "json"))["analyses"]
+    assert len(compared) > 1
+
+
 def test_windows_are_renewed_by_the_calendar_when_the_owner_says_so(used: Path) -> None:
     asked = owner("renew", "world/ana", "month", text="n\n")
     assert asked.exit_code == 130

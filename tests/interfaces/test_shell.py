@@ -576,7 +576,7 @@ def test_a_price_says_what_would_be_left_and_how_many_more(
     assert found.epsilon == pytest.approx(0.5)
     assert found.left == pytest.approx(after.left)
     assert after.left == pytest.approx(report.epsilon_remaining)
-    assert after.queries == before.queries + 1 == report.queries
+    assert after.charges == before.charges + 1 == report.queries
     assert found.share == pytest.approx(1 / affordable, abs=1 / affordable**2)
     if composition is Composition.BASIC:
         assert found.share == pytest.approx(0.5 / (3.0 - 0.5 * spend))

@@ -549,6 +549,7 @@ def test_the_ledger_has_no_call_that_refunds() -> None:
         "windows",
         "accounts",
         "history",
+        "renames",
         "suspensions",
     }
     chain = {"events", "head", "verify", "owner", "now"}

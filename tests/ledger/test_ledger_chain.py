@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from dpsql.ledger import Account, Cause, Event, Head, Kind, Ledger, Renewal, Ver
 from dpsql.ledger import verify as verification
 from dpsql.ledger.chain import FIELDS, NOTHING, hash_of
 from dpsql.ledger.replay import Replay
-from dpsql.ledger.schema import SCHEMA_VERSION
+from dpsql.ledger.schema import SCHEMA_VERSION, SQLITE_SCHEMA
 from dpsql.ledger.sqlite import SQLiteBackend
 from dpsql.ledger.sqlite_file import _require_schema
 from dpsql.ledger.verify import verify
@@ -45,6 +46,11 @@ def fill(ledger: Ledger) -> None:
     ledger.settle(RHO.reserve(ledger, 7, 1, alice), RHO.amount(7, 1), b"kept")
     fill_streams(ledger, alice)
     ledger.fail(charges[2], "sales/alice", Cause.TIME)
+    owner.create("else/carl")
+    owner.rename("else/bob", "else/bert")
+    owner.rename("else/carl", "else/cleo")
+    owner.create("else/emil")
+    EPSILON.reserve(ledger, 9, 2, replace(bob, path="else/bert"))
     owner.suspend("else")
     owner.reopen("sales/alice")
     owner.accept_clock()
@@ -131,7 +137,7 @@ def test_a_sound_ledger_is_found_sound(ledger: Ledger) -> None:
     events = list(ledger.events())
     found = ledger.verify([ledger.head(), empty.head])
     assert (found.sound, found.events, found.head) == (True, len(events), ledger.head())
-    assert {event.kind for event in events} == set(Kind)
+    assert {event.kind for event in events} == set(Kind) - {Kind.UPGRADE}
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert all(one.at <= next_.at for one, next_ in pairwise(events))
     assert list(ledger.events(after=5)) == events[5:]
@@ -160,7 +166,7 @@ def test_the_chain_is_hashed_as_documented(filled: Ledger) -> None:
 
 def test_who_asked_and_who_acted_is_in_the_chain(filled: Ledger) -> None:
     owners = {Kind.LIMITS, Kind.RENEWAL, Kind.WINDOW, Kind.FORGET, Kind.CLOCK}
-    owners |= {Kind.SUSPEND, Kind.REOPEN}
+    owners |= {Kind.SUSPEND, Kind.REOPEN, Kind.RENAME}
     for event in filled.events():
         if event.kind in owners:
             assert event.who == "olga"
@@ -401,6 +407,17 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ("UPDATE events SET step = 3 WHERE kind = 'failure' AND step = 4", "ended before"),
         ("UPDATE events SET step = 5 WHERE kind = 'failure' AND step = 4", "not begun"),
         ("UPDATE events SET account = 'else' WHERE kind = 'failure' AND step = 4", "not reserved"),
+        ("UPDATE events SET query = 'sales/bert' WHERE query = 'else/bert'", "another place"),
+        ("UPDATE events SET query = 'else/bob' WHERE query = 'else/bert'", "that it has"),
+        ("UPDATE events SET query = 'else/carl' WHERE query = 'else/bert'", "of another one"),
+        ("UPDATE events SET query = 'else/bert' WHERE query = 'else/cleo'", "of another one"),
+        ("UPDATE events SET account = 'else/dora' WHERE query = 'else/cleo'", "not exist"),
+        ("UPDATE events SET account = 'else/bert' WHERE account = 'else/emil'", "exists already"),
+        ("UPDATE events SET query = 'else/ b' WHERE query = 'else/cleo'", "detail"),
+        (
+            "UPDATE events SET kind = 'upgrade', detail = '{\"version\": 9}' WHERE kind = 'clock'",
+            "no upgrade",
+        ),
     ],
 )
 def test_rules_are_checked_even_where_all_hashes_were_made_anew(
@@ -501,7 +518,7 @@ def test_a_flipped_bit_in_any_byte_of_the_file_changes_nothing_or_is_found(path:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             connection.deserialize(image)
             try:
-                _require_schema(connection)
+                _require_schema(connection, SQLITE_SCHEMA)
                 sound = verify(SQLiteBackend(connection)).sound
                 return sound, contents(connection) if sound else None
             except (LedgerError, sqlite3.DatabaseError, UnicodeDecodeError):

@@ -17,7 +17,7 @@ from ledgers import RHO, everything, raw
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Ledger
 from dpsql.ledger.releases import _ON_ROWS
-from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
+from dpsql.ledger.schema import APPLICATION_ID, FORMER_VERSION, SCHEMA_VERSION
 
 
 def raw_connection(ledger: Ledger) -> sqlite3.Connection:
@@ -78,11 +78,16 @@ def make_newer(path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
 
-def make_older(path: Path) -> None:
+def make_older(path: Path, version: int = FORMER_VERSION - 1) -> None:
     with raw(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE entries (entry INTEGER PRIMARY KEY)")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+        connection.execute(f"PRAGMA user_version = {version}")
+
+
+def make_former_in_name(path: Path) -> None:
+    make_older(path, FORMER_VERSION)
 
 
 def make_altered(path: Path) -> None:
@@ -160,6 +165,7 @@ def make_broken_link(path: Path) -> None:
         (make_foreign_in_use, "ledger_foreign"),
         (make_newer, "ledger_version"),
         (make_older, "ledger_version"),
+        (make_former_in_name, "ledger_corrupt"),
         (make_altered, "ledger_corrupt"),
         (make_chain_cut, "ledger_corrupt"),
         (make_chain_continued, "ledger_corrupt"),

@@ -57,6 +57,7 @@ class Tree:
     owner: dict[str, Amount] = field(default_factory=dict)
     daily: dict[str, int] = field(default_factory=dict)  # the day of the present window
     window: dict[str, int] = field(default_factory=dict)
+    renamed: set[str] = field(default_factory=set)  # those that have their other name now
 
     def spent(self, path: str, window: int | None = None) -> Spent:
         under = [
@@ -113,6 +114,12 @@ class LedgerModel(RuleBasedStateMachine):
             self.tree.known.add(each)
             self.tree.window.setdefault(each, 0)
 
+    def name(self, path: str) -> str:
+        """What the account is called now."""
+        return "/".join(
+            each.rpartition("/")[2] + "2" * (each in self.tree.renamed) for each in line_of(path)
+        )
+
     def renewed(self, path: str) -> int:
         """The window that a charge now would go to."""
         over = path in self.tree.daily and self.tree.daily[path] < self.day
@@ -145,11 +152,11 @@ class LedgerModel(RuleBasedStateMachine):
         delta: int,
         query: str,
     ) -> Any:
-        tree, line = self.tree, line_of(path)
+        tree, line, name = self.tree, line_of(path), self.name(path)
         named = line[1:] or line
         amount = (policy.other if switched else policy).amount(units, delta)
-        limits = [policy.account(each, most, 60) for each in line if each in limited]
-        bound = [(each.path, each.limit) for each in limits]
+        limits = [policy.account(self.name(each), most, 60) for each in line if each in limited]
+        bound = [(each, policy.amount(most, 60)) for each in line if each in limited]
         bound += [(each, tree.owner[each]) for each in line if each in tree.owner]
         spent = {each: tree.spent(each, self.renewed(each)).amount for each in line}
         expected: Any = None
@@ -169,11 +176,11 @@ class LedgerModel(RuleBasedStateMachine):
         if expected is not None:
             before = self.ledger.head()
             with pytest.raises((BudgetExceeded, LedgerError, ParameterError, UnknownName)) as no:
-                self.ledger.reserve(path, amount, query=query, plan="{}", limits=limits)
+                self.ledger.reserve(name, amount, query=query, plan="{}", limits=limits)
             assert no.type is expected
             assert self.ledger.head() == before
             return multiple()
-        charge = self.ledger.reserve(path, amount, query=query, plan="{}", limits=limits)
+        charge = self.ledger.reserve(name, amount, query=query, plan="{}", limits=limits)
         assert charge.entry not in tree.lines
         self.know(path)
         for each in line:
@@ -219,9 +226,9 @@ class LedgerModel(RuleBasedStateMachine):
     def create(self, path: str) -> None:
         if path in self.tree.known:
             with pytest.raises(LedgerError):
-                self.owner.create(path)
+                self.owner.create(self.name(path))
         else:
-            self.owner.create(path)
+            self.owner.create(self.name(path))
             self.know(path)
 
     @rule(
@@ -231,7 +238,7 @@ class LedgerModel(RuleBasedStateMachine):
     def set_limits(self, path: str, limit: Amount | None) -> None:
         if path not in self.tree.known:
             return
-        self.owner.set_limits(path, limit)
+        self.owner.set_limits(self.name(path), limit)
         self.tree.owner.pop(path, None)
         if limit is not None:
             self.tree.owner[path] = limit
@@ -240,7 +247,7 @@ class LedgerModel(RuleBasedStateMachine):
     def renew_daily(self, path: str, daily: bool) -> None:
         if path not in self.tree.known:
             return
-        self.owner.renew(path, Renewal.DAY if daily else None)
+        self.owner.renew(self.name(path), Renewal.DAY if daily else None)
         self.tree.daily.pop(path, None)
         if daily:
             self.tree.daily[path] = self.day
@@ -249,10 +256,25 @@ class LedgerModel(RuleBasedStateMachine):
     def open_window(self, path: str) -> None:
         if path not in self.tree.known:
             return
-        self.owner.open_window(path)
+        self.owner.open_window(self.name(path))
         self.tree.window[path] += 1
         if path in self.tree.daily:
             self.tree.daily[path] = self.day
+
+    @rule(path=st.sampled_from(PATHS))
+    def rename(self, path: str) -> None:
+        """Every account has two names, and is called by one of them at a time."""
+        before, known = self.name(path), path in self.tree.known
+        self.tree.renamed ^= {path}
+        if known:
+            self.owner.rename(before, self.name(path))
+            with pytest.raises(LedgerError) as closed:
+                self.ledger.spent(before)
+            assert closed.value.code == "account_renamed"
+        else:
+            with pytest.raises(UnknownName):
+                self.owner.rename(before, self.name(path))
+            self.tree.renamed ^= {path}
 
     @rule(days=st.integers(1, 40))
     def time_passes(self, days: int) -> None:
@@ -273,7 +295,7 @@ class LedgerModel(RuleBasedStateMachine):
             for line in self.tree.lines.values()
             if path in line.window and line.payload is not None
         ]
-        assert self.owner.forget(path) == len(under)
+        assert self.owner.forget(self.name(path)) == len(under)
         for line in under:
             line.payload = None
 
@@ -288,8 +310,8 @@ class LedgerModel(RuleBasedStateMachine):
         if not hasattr(self, "ledger"):
             return
         for path in PATHS:
-            assert self.ledger.total(path) == self.tree.spent(path)
-            now = self.ledger.spent(path)
+            assert self.ledger.total(self.name(path)) == self.tree.spent(path)
+            now = self.ledger.spent(self.name(path))
             assert now == self.tree.spent(path, self.renewed(path))
 
     @invariant()
@@ -303,7 +325,7 @@ class LedgerModel(RuleBasedStateMachine):
                     for _, line in sorted(self.tree.lines.items())
                     if path in line.window and line.query == query and line.payload is not None
                 ]
-                found = self.ledger.stored(path, query)
+                found = self.ledger.stored(self.name(path), query)
                 assert (found.payload if found else None) == (kept[-1] if kept else None)
 
     @invariant()

@@ -66,7 +66,7 @@ def check_command(
     finally:
         engine.close()
     place = usual_place(policy, database)
-    findings += check_names(policy, _accounts(place))
+    findings += check_names(policy, *_accounts(place))
     if format_ == "json":
         click.echo(json.dumps([asdict(f) for f in findings], indent=2, ensure_ascii=False))
     elif findings:
@@ -79,17 +79,23 @@ def check_command(
         ctx.exit(FAILED)
 
 
-def _accounts(place: str) -> tuple[str, ...]:
-    """List the accounts of the ledger, if there is one and it can be reached from here."""
+def _accounts(place: str) -> tuple[tuple[str, ...], dict[str, str]]:
+    """List the accounts of the ledger, if there is one and it can be reached from here.
+
+    Beside them, what those are called now that were renamed, by each name they had.
+    """
     from dpsql.errors import LedgerError
     from dpsql.interfaces.cli.budget.ledgers import any_ledger
 
     try:
         with any_ledger(place) as ledger:
-            return () if ledger is None else tuple(ledger.accounts())
+            if ledger is None:
+                return (), {}
+            former = {each.former: each.name for each in ledger.renames()}
+            return ledger.accounts(), {old: new for old, new in former.items() if old != new}
     except LedgerError as error:
         click.echo(f"The ledger was not looked at: {error.reason}.", err=True)
-        return ()
+        return (), {}
 
 
 def _survey_engine() -> None:

@@ -15,14 +15,14 @@ from dpsql.results.explanation import Explanation
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What an analyst's account has spent of the budget that binds it, after so many queries.
+    """What an analyst's account has spent of the budget that binds it, after so many charges.
 
     ``standings`` are all that a question must fit, so far as the analyst may know it.
     """
 
     budget: Budget
     spent: PrivacyLoss
-    queries: int
+    charges: int
     standings: tuple[Standing, ...]
 
     @property
@@ -49,7 +49,7 @@ def balance(account: OwnAccount, policy: Budget) -> Balance:
     standing = account.standing()
     report = account_report(standing.analyst, (), policy, composition=policy.composition)
     budget = policy if report.binding is None else report.binding.budget
-    return Balance(budget, report.spent.loss, report.spent.queries, standing.binding)
+    return Balance(budget, report.spent.loss, report.spent.charges, standing.binding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
 
 def spent_between(before: Balance, after: Balance) -> str | None:
     """Say what was charged between two balances and stays so; None if nothing was."""
-    if after.queries == before.queries:
+    if after.charges == before.charges:
         return None
     taken = significant(after.epsilon_spent - before.epsilon_spent, 3)
     left = significant(after.left, 3)

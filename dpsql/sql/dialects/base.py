@@ -263,6 +263,14 @@ class Dialect(ABC):
         wants one for each can make it of a digest of that.
         """
 
+    def to_group(self, rows: str, columns: Sequence[str]) -> str:
+        """Write rows of a FROM clause as they are best grouped by ``columns``: by default as is.
+
+        ``rows`` is such rows. The columns are a unit and keys, with nearly as many values as there
+        are rows. Only the order of rows may change, on which nothing depends.
+        """
+        return rows
+
     @abstractmethod
     def materialized(self, name: str, sql: str) -> str:
         """Write a member of a WITH clause that is the same however often it is read.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -385,14 +386,13 @@ def double_to_decimal(value: str, type_: str) -> str:
 
 
 def half_away(value: str) -> str:
-    """Write a double rounded to an integer, halves away from zero: the engine's own is to even."""
-    return once(
-        value,
-        lambda v: (
-            f"CASE WHEN abs({v}) < {double_sql(2.0**52)} THEN trunc({v}) + "
-            f"CASE WHEN abs({v} - trunc({v})) >= 0.5 THEN sign({v}) ELSE 0 END ELSE {v} END"
-        ),
-    )
+    """Write a double rounded to an integer, halves away from zero: the engine's own is to even.
+
+    What is added is the double below a half: with it a half, and no less, becomes an integer by the
+    rounding of the sum, and integers of any size stay what they are.
+    """
+    below, above = (double_sql(sign * math.nextafter(0.5, 0.0)) for sign in (-1, 1))
+    return once(value, lambda v: f"trunc({v} + CASE WHEN {v} < 0 THEN {below} ELSE {above} END)")
 
 
 def _to_text(value: PgValue, type_: str) -> str | None:

@@ -222,7 +222,7 @@ class _Rewriter:
             )
         pair = ", ".join([self.rows.unit, *self.rows.keys])
         selected = ", ".join([pair, *columns, *counted])
-        rows = self.dialect.derived(self._steps(counts=counts))
+        rows = self._to_group(self.dialect.derived(self._steps(counts=counts)))
         return f"SELECT {selected} FROM {rows} GROUP BY {pair}"
 
     def contributions(self, steps: str | None = None) -> str:
@@ -256,7 +256,8 @@ class _Rewriter:
         if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
             return self.contributions()
         columns = ", ".join([self.rows.unit, *self.rows.keys])
-        return f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
+        rows = self._to_group(self.dialect.derived(self.rows.select()))
+        return f"SELECT DISTINCT {columns} FROM {rows}"
 
     @property
     def _max_rows(self) -> int:
@@ -305,7 +306,11 @@ class _Rewriter:
             for measure, name in self._measures
             if measure.kind is not MeasureKind.DISTINCT
         )
-        return f"SELECT {keys}, {columns} FROM {rows} GROUP BY {keys}"
+        return f"SELECT {keys}, {columns} FROM {self._to_group(rows)} GROUP BY {keys}"
+
+    def _to_group(self, rows: str) -> str:
+        """Write rows as they are best grouped by unit and keys."""
+        return self.dialect.to_group(rows, [self.rows.unit, *self.rows.keys])
 
     def _sum_beside_values(self) -> str:
         """Sum one row per (unit, key), and count the values in the rows below them."""
@@ -337,7 +342,8 @@ class _Rewriter:
         """Sum over weighted units, one row per (unit, key)."""
         if only_units:
             columns = ", ".join([self.rows.unit, *self.rows.keys])
-            pairs = f"SELECT DISTINCT {columns} FROM {self.dialect.derived(self.rows.select())}"
+            rows = self._to_group(self.dialect.derived(self.rows.select()))
+            pairs = f"SELECT DISTINCT {columns} FROM {rows}"
         else:
             pairs = self._per_unit(self.dialect.derived(self._steps()))
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]

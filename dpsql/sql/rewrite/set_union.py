@@ -144,7 +144,8 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
 
 def _kept(rows: PrivateRows) -> str:
     columns = ", ".join([rows.unit, *rows.keys])
-    pairs = f"SELECT DISTINCT {columns} FROM {rows.dialect.derived(rows.select())}"
+    every = rows.dialect.to_group(rows.dialect.derived(rows.select()), [rows.unit, *rows.keys])
+    pairs = f"SELECT DISTINCT {columns} FROM {every}"
     return f"SELECT {columns} FROM {rows.capped(pairs)}"
 
 

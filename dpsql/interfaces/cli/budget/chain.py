@@ -152,7 +152,7 @@ def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Itera
         yield output.to_csv(output.ACCOUNT_COLUMNS, map(output.account_row, accounts))
     else:
         yield from output.ledger_json(
-            head, accounts, ledger.suspensions(), all_entries(ledger, head)
+            head, accounts, ledger.suspensions(), ledger.renames(), all_entries(ledger, head)
         )
 
 

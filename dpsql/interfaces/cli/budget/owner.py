@@ -38,7 +38,7 @@ _AS = click.option(
     ),
 )
 def owner_command() -> None:
-    """Create accounts, limit and renew them, delete stored answers. For the data owner.
+    """Create accounts, limit, renew and rename them, delete stored answers. For the data owner.
 
     An account is named by its path, from the dataset down: sales, sales/ana, sales/ana/notebook.
     Every action is an event of the ledger's chain, under the name that --as gives.
@@ -87,6 +87,33 @@ def _opened(place: str, name: str, new: bool) -> Iterator[Ledger]:
 def create_command(ledger: Ledger, actions: Owner, path: str) -> None:
     """Create the account PATH, without limits of its own; and the ledger, if there is none."""
     actions.create(path)
+
+
+@owner_command.command(
+    short_help="Give an account another name.",
+    epilog=options.examples(
+        "dpsql budget owner rename dpsql-demo/ana dpsql-demo/zoe --as olga",
+    ),
+)
+@_PATH
+@click.argument("new", metavar="NAME")
+@_YES
+@_action
+def rename_command(ledger: Ledger, actions: Owner, path: str, new: str, yes: bool) -> None:
+    """Give the account PATH another name, the path NAME: all that it spent goes along.
+
+    For an analyst who has another name now, or whose questions somebody else takes over. The
+    policies file has to name the account so too. PATH is closed for ever: nothing is asked or told
+    under it any more.
+    """
+    if path in ledger.accounts():
+        _confirm(
+            yes,
+            f"Who asks as {_shown(new)} from now on pays from what {_shown(path)} has left, and "
+            f"is given its stored answers and views. Who asks as {_shown(path)} is refused, and no "
+            "other account can ever have that name.",
+        )
+    actions.rename(path, new)
 
 
 @owner_command.command(

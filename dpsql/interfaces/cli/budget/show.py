@@ -160,8 +160,8 @@ def history_command(
     """List who asked what, when, and what it cost, newest first.
 
     Of the analyst's account, of the one that --account names, or of all. The table also tells when
-    accounts were suspended and reopened. Numbers are those of the ledger's events, of which all
-    accounts have some: this is for its owner.
+    accounts were suspended, reopened and renamed. Numbers are those of the ledger's events, of
+    which all accounts have some: this is for its owner.
     """
     from dpsql.accounting.zcdp import MAX_LEDGER_UNITS
     from dpsql.budget import latest_entries, payer
@@ -175,16 +175,16 @@ def history_command(
         whose = None if everybody else path
         entries = latest_entries(opened, whose, limit, before)
         since = entries[-1].entry if len(entries) == limit else 0
-        events = [
-            e for e in opened.suspensions(whose) if since < e.seq < (before or MAX_LEDGER_UNITS)
-        ]
+        told = range(since + 1, before or MAX_LEDGER_UNITS)
+        events = [e for e in opened.suspensions(whose) if e.seq in told]
+        renames = [r for r in opened.renames() if r.event in told and whose in (None, r.name)]
     if format_ == "json":
         click.echo(output_budget.to_json([output_budget.entry_dict(each) for each in entries]))
     elif format_ == "csv":
         rows = map(output_budget.entry_row, entries)
         click.echo(output_budget.to_csv(output_budget.ENTRY_COLUMNS, rows), nl=False)
-    elif entries or events:
-        print_for_people(history_panel(entries, events))
+    elif entries or events or renames:
+        print_for_people(history_panel(entries, events, renames))
     else:
         click.echo("No questions.")
 
