@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -281,6 +282,7 @@ def connect(
         if isinstance(engine, str | Path):
             engine = owned.enter_context(closing(open_engine(engine)))
         _check(policy, engine)
+        policy = replace(policy, edition=policy.edition or engine.edition or "")
         engine.lock(policy.tables, policy.limits.memory)
         opened = place
         if isinstance(opened, str | Path):

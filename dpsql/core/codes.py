@@ -189,12 +189,12 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "to.",
         "engine_not_surveyed": "A version of DuckDB of which it is not known which functions can "
         "fail on data.",
-        "extension_missing": "An extension of DuckDB that reads files of the network is not "
-        "installed.",
+        "extension_missing": "An extension of DuckDB that reads files of the network, or lakes, is "
+        "not installed.",
         "file_exists": "A file to be written exists already.",
         "file_in_use": "Answers written over a database, its policies, its ledger or the settings.",
-        "file_kinds": "Files that are no one table: of several kinds, too many, or with names that "
-        "are patterns.",
+        "file_kinds": "Files that are no one table: of several kinds, too many, with names that "
+        "are patterns, or parts of a lake.",
         "file_missing": "A file to be read does not exist.",
         "file_not_readable": "A file of heads of the ledger cannot be read as text.",
         "file_not_writable": "A file cannot be written, or is no file.",

@@ -16,24 +16,39 @@ from urllib.parse import urlsplit
 
 from dpsql.errors import InterfaceError
 
+DUCKLAKE: Final = "ducklake:"
+"""What stands before the path of a catalog of DuckLake's."""
+SQLITE: Final = "sqlite:"
+"""What stands before it as well, if that is a file of SQLite's."""
 _GLOB = re.compile(r"[*?\[{]")
 _COMPRESSED = (".gz", ".zst")
 _WEB: Final = ("https", "http")
 _MANGLED: Final = re.compile(r"(?i)(https?|s3|gs|gcs|r2):/[^/]")
 _CATALOG: Final = re.compile(
-    r"(?i)(ducklake|iceberg|delta|quack|md|motherduck|postgres|mysql|sqlite):"
+    r"(?i)(ducklake:(?:mysql|postgres|quack|md)|iceberg|delta|quack|md|motherduck|postgres|mysql|"
+    r"sqlite):"
 )
+_DELTA_LOG: Final = "_delta_log"
+_METADATA: Final = re.compile(r"(?:^|[/\\])metadata[/\\][^/\\]+\.metadata\.json$")
+_HINT: Final = "version-hint.text"
 _STORES: Final = ("s3", "gs", "gcs", "r2")  # which list what they hold, as the web does not
 MAX_FILES: Final = 10_000
 """The most files that are one table: each is looked into before any is read."""
 
 
 class FileKind(Enum):
-    """A format of files, by its suffixes."""
+    """A format of files, by its suffixes; those of lakes are told by what lies in a directory."""
 
     PARQUET = (".parquet",)
     CSV = (".csv", ".tsv")
     JSON = (".json", ".jsonl", ".ndjson")
+    DELTA = ("/_delta_log",)
+    ICEBERG = (".metadata.json",)
+
+    @property
+    def is_lake(self) -> bool:
+        """True if a log or metadata say which files are the table, and which are no more."""
+        return self in (FileKind.DELTA, FileKind.ICEBERG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +57,8 @@ class DataFiles:
 
     ``paths`` are the whole paths of the files, or a pattern for them. Those of a directory are
     listed: a pattern would match what tools keep there while they write. Files elsewhere than on
-    this computer (``remote``) have addresses instead, or a pattern that is yet to be listed.
+    this computer (``remote``) have addresses instead, or a pattern that is yet to be listed. A
+    table of a lake has one path: of Delta's directory, or of Iceberg's metadata as they are now.
     """
 
     table: str
@@ -87,16 +103,22 @@ def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
     """Tell which table files make: one, those of a pattern, or all below a directory.
 
     It is called after the file, or after the directory that they are in. None for a path that is
-    that of a database. Raises ``InterfaceError`` (``file_missing``) where there is no such file,
-    (``file_kinds``) for a directory with files of several kinds, and (``address_unknown``) for an
-    address that is none of files of data.
+    that of a database, or of a lake's catalog. Raises ``InterfaceError`` (``file_missing``) where
+    there is no such file, (``file_kinds``) for a directory with files of several kinds, or with
+    tables of a lake, and (``address_unknown``) for an address that is none of files of data.
     """
     text = os.fspath(path)
     if is_address(text):
         return _of_address(text)
     _refuse_named_otherwise(text)
+    if is_ducklake(text):
+        return None
+    table = _of_lake(text)
+    if table is not None:
+        return table
     if os.path.isdir(text):
         return _of_directory(os.path.abspath(text))
+    _refuse_pattern_in_lake(text)
     several = _is_pattern(text)
     kind = _kind(text)
     if kind is None:
@@ -115,6 +137,25 @@ def is_address(path: str | os.PathLike[str]) -> bool:
     return "://" in os.fspath(path)
 
 
+def is_ducklake(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is that of a catalog of DuckLake's: ``ducklake:clinic.ducklake``."""
+    return os.fspath(path).lower().startswith(DUCKLAKE)
+
+
+def is_in_sqlite(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is that of a catalog of DuckLake's in a file of SQLite's."""
+    return os.fspath(path).lower().startswith(DUCKLAKE + SQLITE)
+
+
+def bare_path(path: str | os.PathLike[str]) -> str:
+    """Return a path without the names of formats before it."""
+    text = os.fspath(path)
+    for prefix in (DUCKLAKE + SQLITE, DUCKLAKE):
+        if text.lower().startswith(prefix):
+            return text[len(prefix) :]
+    return text
+
+
 def shown_address(address: str | os.PathLike[str]) -> str:
     """Return an address as it may be shown: without passwords and signatures."""
     bare = urlsplit(os.fspath(address))
@@ -124,22 +165,28 @@ def shown_address(address: str | os.PathLike[str]) -> str:
 
 def table_name_for(path: str | os.PathLike[str]) -> str:
     """Return what a database or files are called: the name without its suffix."""
-    text = os.fspath(path)
-    return _of_address(text).table if is_address(text) else Path(text).stem
+    text = bare_path(path)
+    if is_address(text):
+        return _of_address(text).table
+    return Path(_table_directory(text) or text).stem
 
 
 def shown_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a database's file, or an address, as it may be shown."""
-    text = os.fspath(path)
+    text = bare_path(path)
     return shown_address(text) if is_address(text) else Path(text).name
 
 
 def home(path: str | os.PathLike[str]) -> str:
     """Return the whole path of what files are called after, beside which their ledger is.
 
-    A directory and all patterns of files below it have one.
+    A directory and all patterns of files below it have one, and so have a table of Iceberg's and
+    each file of its metadata: another snapshot is no other budget.
     """
-    text = os.fspath(path)
+    text = bare_path(path)
+    directory = _table_directory(text)
+    if directory is not None:
+        return directory
     if not _is_pattern(text):
         return os.path.abspath(text)
     found = _GLOB.search(text)
@@ -162,8 +209,9 @@ def last_written(path: str | os.PathLike[str]) -> datetime | None:
 
 
 def is_several(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is that of a directory, or a pattern."""
-    return os.path.isdir(path) or _is_pattern(os.fspath(path))
+    """Tell whether a path stands for all in a directory: its own, a pattern, or metadata of it."""
+    text = bare_path(path)
+    return os.path.isdir(text) or _is_pattern(text) or _table_directory(text) is not None
 
 
 def _is_pattern(text: str) -> bool:
@@ -258,7 +306,78 @@ def _is_hidden(path: str) -> bool:
     return any(part.startswith((".", "_")) for part in path.split("/"))
 
 
+def _of_lake(text: str) -> DataFiles | None:
+    """Tell which table of a lake a path is that of, if it is."""
+    directory = _table_directory(text)
+    if directory is not None and os.path.isfile(text):
+        whole = os.path.abspath(text)
+        return DataFiles(os.path.basename(directory), FileKind.ICEBERG, (whole,))
+    if not os.path.isdir(text):
+        return None
+    whole = os.path.abspath(text)
+    if _is_delta(whole):
+        return DataFiles(os.path.basename(whole), FileKind.DELTA, (whole,))
+    if _is_iceberg(whole):
+        return DataFiles(os.path.basename(whole), FileKind.ICEBERG, (_hinted(whole),))
+    return None
+
+
+def _is_delta(directory: str) -> bool:
+    return os.path.isdir(os.path.join(directory, _DELTA_LOG))
+
+
+def _is_iceberg(directory: str) -> bool:
+    return any(glob.iglob(os.path.join(glob.escape(directory), "metadata", "*.metadata.json")))
+
+
+def _table_directory(text: str) -> str | None:
+    """Return the directory of the Iceberg table that a file is metadata of; None for others."""
+    if _METADATA.search(text) is None:
+        return None
+    return os.path.dirname(os.path.dirname(os.path.abspath(text)))
+
+
+def _hinted(directory: str) -> str:
+    """Return the metadata that an Iceberg table says are its own. Raises ``InterfaceError``."""
+    metadata = os.path.join(directory, "metadata")
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        version = Path(metadata, _HINT).read_text(encoding="utf-8").strip()
+        found = os.path.join(metadata, f"v{version}.metadata.json")
+        if version.isdecimal() and os.path.isfile(found):
+            return found
+    raise InterfaceError(
+        f"{directory} is an Iceberg table that does not say which of its metadata are current",
+        code="file_missing",
+        hint="Give the file that its catalog names: 'visits/metadata/00003-….metadata.json'.",
+    )
+
+
+def _refuse_pattern_in_lake(text: str) -> None:
+    """Refuse a pattern of a lake's files: some of them have rows that are in the table no more."""
+    if not _is_pattern(text):
+        return
+    seen = set()
+    for file in glob.iglob(os.path.abspath(text), recursive=True):
+        directory = os.path.dirname(file)
+        while directory not in seen:
+            seen.add(directory)
+            if _is_delta(directory) or _is_iceberg(directory):
+                raise _in_lake(directory)
+            directory = os.path.dirname(directory)
+
+
+def _in_lake(directory: str) -> InterfaceError:
+    return InterfaceError(
+        f"{directory} is a table of a lake, among whose files are some that it has no more",
+        code="file_kinds",
+        hint="Give the directory itself, and one for each table.",
+    )
+
+
 def _of_directory(directory: str) -> DataFiles:
+    for place, directories, _ in os.walk(directory):
+        if _DELTA_LOG in directories or ("metadata" in directories and _is_iceberg(place)):
+            raise _in_lake(place)
     files = sorted(file for file in _below(directory) if _suffix(file))
     suffixes = set(map(_suffix, files))
     if not suffixes:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.quoting import ROW_ID
-from dpsql.core.schema import INTEGER_BITS, Column, base_type, is_decimal, is_float
+from dpsql.core.schema import Column, base_type, is_decimal, is_float, is_integer
 from dpsql.engines.base import ArrowStream, ExactRows
+from dpsql.engines.types import numpy_safe
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_IN_NUMPY: Final = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
-"""Types whose every value survives NumPy, as DuckDB's engine has them."""
+_WIDEST: Final = 76
+"""The digits of Arrow's largest decimals: any that a server sends, in any scale."""
 _ARROW: Final = {
     "BOOLEAN": "bool",
     "TINYINT": "int8",
@@ -33,21 +35,24 @@ _ARROW: Final = {
 def exact_rows(table: pa.Table, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
     """Return exact rows in the order of their row ids.
 
-    ``table`` has a row id, key columns and measures, which are integers of at most 64 bits.
+    ``table`` has a row id, key columns and measures, whose values are integers of 64 bits. A key
+    that has no equal in its type is NULL: no row of theirs makes this fail.
     """
     row_ids = integers(table[ROW_ID])
     order = np.argsort(row_ids, kind="stable")
     typed = {key.name: as_type(table[key.name], key.type) for key in keys}
     found = {name: integers(table[name])[order] for name in measures}
-    if all(base_type(key.type) in _IN_NUMPY for key in keys):
+    if numpy_safe(keys):
         arrays = {name: masked(column)[order] for name, column in typed.items()}
         return ExactRows(row_ids[order], found, arrays)
     return ExactRows(row_ids[order], found, _stream(table[ROW_ID], typed))
 
 
 def integers(column: Any) -> NDArray[np.int64]:
-    """Return integers as an array of 64 bits, 0 for NULL."""
-    return np.asarray(column.fill_null(0).to_numpy(), dtype=np.int64)
+    """Return integers of any type, of at most 64 bits, as an array; 0 for NULL."""
+    import pyarrow as pa
+
+    return np.asarray(column.fill_null(0).cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
 def masked(column: Any) -> NDArray[Any]:
@@ -65,22 +70,40 @@ def masked(column: Any) -> NDArray[Any]:
 def as_type(column: Any, type_: str) -> Any:
     """Return a column as Arrow has a DuckDB type: equal values in one spelling.
 
-    Decimals arrive as texts, since servers send them in forms of their own.
+    Decimals may arrive as texts, since servers send them in forms of their own.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if is_decimal(type_):
         width, _, scale = type_[8:-1].partition(",")
-        return column.cast(pa.decimal128(int(width), int(scale or 0)))
+        kind = pa.decimal128(int(width), int(scale or 0))
+        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
+        wide = column.cast(pa.decimal256(_WIDEST, kind.scale))
+        return _within(wide, -most, most).cast(kind)
     name = _ARROW.get(base_type(type_))
-    if name is not None:
-        column = column.cast(getattr(pa, name)() if name != "bool" else pa.bool_())
+    if name is None:
+        return column
+    kind = getattr(pa, name)() if name != "bool" else pa.bool_()
+    if is_integer(base_type(type_)) and column.type != kind:
+        end = 2 ** (kind.bit_width - 1)
+        column = _within(column, -end, end - 1)
+    column = column.cast(kind)
     if is_float(type_):
         zero = pa.scalar(0.0, column.type)
         nan = pa.scalar(float("nan"), column.type)
         column = pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))
     return column
+
+
+def _within(column: Any, low: Decimal | int, high: Decimal | int) -> Any:
+    """Return a column with NULL for what is below or above."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    least, most = (pa.scalar(value, column.type) for value in (low, high))
+    fits = pc.and_(pc.greater_equal(column, least), pc.less_equal(column, most))
+    return pc.if_else(fits, column, pa.scalar(None, column.type))
 
 
 def _stream(row_ids: Any, keys: dict[str, Any]) -> ArrowStream:

@@ -28,23 +28,15 @@ from dpsql.engines.views import DATA, owned
 from dpsql.errors import InterfaceError
 
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")
+_TAKEN = re.compile("Could not set lock|already attached")
 _RENAME = "Rename it: names that begin with __dpsql_ are those of generated SQL."
 # A schema of such a name could not be told from a database of the engine's.
 _DATABASES = frozenset({"memory", "system", "temp"})
 
 
-def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnection:
-    """Open a database of ours with a file attached for reading, or with tables yet to be loaded.
-
-    Raises ``InterfaceError`` if the file is missing, cannot be read, or is being written to.
-    """
-    if path is not None and not path.is_file():
-        raise InterfaceError(
-            f"there is no database file {path}",
-            code="database_missing",
-            hint="Check the path; dpsql never creates the database it protects.",
-        )
-    connection = duckdb.connect(
+def ours(temp_directory: str) -> duckdb.DuckDBPyConnection:
+    """Open a database of ours, in memory, to which nothing is attached yet."""
+    return duckdb.connect(
         ":memory:",
         config={
             "temp_directory": temp_directory,
@@ -56,20 +48,40 @@ def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnectio
             "python_enable_replacements": "false",
         },
     )
+
+
+def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnection:
+    """Open a database of ours with a file attached for reading, or with tables yet to be loaded.
+
+    Raises ``InterfaceError`` if the file is missing, cannot be read, or is being written to.
+    """
     source, how = ":memory:", ""
     if path is not None:
+        refuse_missing(path)
         source, how = str(path.absolute()), " (TYPE duckdb, READ_ONLY)"
+    connection = ours(temp_directory)
     try:
         connection.execute(f"ATTACH {literal(source)} AS {DATA}{how}")
     except duckdb.Error as error:
         connection.close()
-        refusal = _not_attached(path or Path(source), error)
+        refusal = not_attached(path or Path(source), error, "DuckDB database")
     else:
         return connection
     raise refusal
 
 
-def _not_attached(path: Path, error: duckdb.Error) -> InterfaceError:
+def refuse_missing(path: Path) -> None:
+    """Raise ``InterfaceError`` if there is no such file."""
+    if not path.is_file():
+        raise InterfaceError(
+            f"there is no database file {path}",
+            code="database_missing",
+            hint="Check the path; dpsql never creates the database it protects.",
+        )
+
+
+def not_attached(path: Path, error: duckdb.Error, what: str) -> InterfaceError:
+    """Build the error for a file that could not be attached as ``what`` it should be."""
     if not os.access(path, os.R_OK):
         return InterfaceError(
             f"{path} may not be read by this user",
@@ -77,7 +89,7 @@ def _not_attached(path: Path, error: duckdb.Error) -> InterfaceError:
             hint="Ask for permission to read the file.",
         )
     # No row has been read by now, so the text of this error is looked at.
-    if isinstance(error, duckdb.ResourceInUseException) or "Could not set lock" in str(error):
+    if isinstance(error, duckdb.ResourceInUseException) or _TAKEN.search(str(error)):
         return InterfaceError(
             f"{path} is open for writing{_holder(str(error))}",
             code="database_locked",
@@ -85,7 +97,7 @@ def _not_attached(path: Path, error: duckdb.Error) -> InterfaceError:
             "connection that writes, in this process or in another, or use a copy of the file.",
         )
     return InterfaceError(
-        f"{path} cannot be opened as a DuckDB database",
+        f"{path} cannot be opened as a {what}",
         code="database_unreadable",
         hint="It may be of another format, of another version, or encrypted.",
     )

@@ -154,6 +154,10 @@ class Engine(Protocol):
     def written(self) -> str | None:
         """When the data was last written, a UTC time in ISO 8601; None where that is not known."""
 
+    @property
+    def edition(self) -> str | None:
+        """The snapshot of the data that all statements read, in a few words; None without one."""
+
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         """Give up every way to change settings or to reach files and the network; idempotent.
 

@@ -22,29 +22,42 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.data_files import DataFiles, FileKind, data_files, last_written
+from dpsql.core.data_files import (
+    DataFiles,
+    FileKind,
+    bare_path,
+    data_files,
+    is_ducklake,
+    last_written,
+)
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
 from dpsql.core.schema import (
-    INTEGER_BITS,
     Column,
     Remark,
     Schema,
     Table,
-    base_type,
     fold,
     schema_of,
 )
 from dpsql.core.table_name import TableName
-from dpsql.engines.attached import attached, publish
+from dpsql.engines.attached import attached, ours, publish
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.interruptible import interruptibly
+from dpsql.engines.lakes import (
+    Pinned,
+    attach_ducklake,
+    ducklake_definition,
+    files_definition,
+    pinned,
+)
 from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
+from dpsql.engines.types import numpy_safe
 from dpsql.engines.views import DATA, definition, over_parquet
 from dpsql.errors import EngineError, InterfaceError
 
@@ -60,20 +73,19 @@ _GUESSED = Remark(
     "Load it into a DuckDB file with types of your own, and use that.",
 )
 
-# Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
-# have months, decimals and huge integers too many digits: those go through Arrow.)
 _DIALECT = "duckdb"
 _TAKEN = frozenset({"main", "system", "temp"})  # names that DuckDB gives no database
-_NUMPY_SAFE = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
 
 
 class DuckDBEngine:
     """An owner-side handle on DuckDB data.
 
-    ``DuckDBEngine("data.duckdb")`` opens a file read-only. ``DuckDBEngine()`` starts empty, to be
-    filled with ``register`` (Arrow tables, pandas or polars frames, dicts of columns),
-    ``csv``, ``json`` and ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
-    ``files`` are tables by name, each the path of a file, a directory of files, or a pattern; or an
+    ``DuckDBEngine("data.duckdb")`` opens a file read-only, ``DuckDBEngine("ducklake:a.ducklake")``
+    the tables of a lake as they are now. ``DuckDBEngine()`` starts empty, to be filled with
+    ``register`` (Arrow tables, pandas or polars frames, dicts of columns), ``csv``, ``json`` and
+    ``parquet`` before it is handed to ``dpsql.connect``, which locks it.
+    ``files`` are tables by name, each the path of a file, a directory of files, or a pattern; a
+    table of Delta's or Iceberg's, which takes an extension of DuckDB, as lakes do; or an
     address (``s3://``, ``gs://``, ``r2://``, ``https://``), which takes DuckDB's httpfs extension.
     ``secrets`` are the options of DuckDB's CREATE SECRET, for files of the network: each a dict
     with a ``type``. They are held in memory.
@@ -91,7 +103,12 @@ class DuckDBEngine:
         self._is_file = path is not None
         self._catalog = _catalog_of(path)
         self._spill = Spill()
-        self._connection = attached(Path(path) if path is not None else None, self._spill.directory)
+        self._lake: int | None = None  # the snapshot of a DuckLake
+        if path is not None and is_ducklake(path):
+            self._connection, self._lake = _attached_lake(path, self._spill.directory)
+        else:
+            source = Path(path) if path is not None else None
+            self._connection = attached(source, self._spill.directory)
         self._twin: Twin | None = None
         self._twin_lock = threading.Lock()
         self._locked = False
@@ -100,10 +117,13 @@ class DuckDBEngine:
         self._definitions: dict[str, Definition] = {}
         self._guessed: set[str] = set()  # tables whose types were found out from their rows
         self._in_place: dict[str, DataFiles] = {}  # tables that are files, read where they are
+        self._pinned: dict[str, Pinned] = {}  # tables of lakes, of one snapshot each
         self._reaches = False  # files of the network
         if secrets:
             self._reach(secrets)
-        self._places: list[str | Path] = [] if path is None else [path]  # of what may be written
+        self._places: list[str | Path] = (
+            [] if path is None or self._lake is not None else [path]
+        )  # of what may be written
         for name, place in files.items():
             self._add(name, _files(place))
 
@@ -132,6 +152,9 @@ class DuckDBEngine:
 
     def _add(self, name: str, files: DataFiles) -> None:
         self._refuse_in_use()
+        if files.kind.is_lake:
+            self._pin(name, files)
+            return
         if files.remote:
             self._reach()
             files = listed(self._connection, files)
@@ -145,6 +168,12 @@ class DuckDBEngine:
             self._guessed.add(key)
         if files.kind is FileKind.PARQUET and not files.remote:
             self._places += files.paths
+
+    def _pin(self, name: str, files: DataFiles) -> None:
+        """Make a table of a lake a table, of the snapshot that it has now."""
+        found = pinned(self._connection, files)
+        self._create(name, found.query, what="VIEW", files=files)
+        self._pinned[TableName(name).key] = found
 
     def _reach(self, secrets: Sequence[Secret] = ()) -> None:
         """Let the connection reach files of the network, until it is locked."""
@@ -218,7 +247,7 @@ class DuckDBEngine:
 
     def _prove(self, table: Table) -> None:
         """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""
-        if not table.is_view and table.name.key not in self._in_place:
+        if not table.is_view and not self._is_in_place(table) and self._lake is None:
             return
         # Rows that are computed cost work; those of files are there.
         made_of = self.definition(table.name)
@@ -243,16 +272,23 @@ class DuckDBEngine:
         found = self.schema()[table.key]
         with self._schema_lock:
             if table.key not in self._definitions:
-                evidence = evidence_for(duckdb.__version__)
-                files = self._in_place.get(table.key)
-                if files is not None:
-                    known = over_parquet(self._connection, files.paths)
-                else:
-                    known = definition(self._connection, found.name, found.is_view, evidence)
+                known = self._made_of(found)
                 if table.key in self._guessed:
                     known = replace(known, remarks=(*known.remarks, _GUESSED))
                 self._definitions[table.key] = known
             return self._definitions[table.key]
+
+    def _made_of(self, table: Table) -> Definition:
+        """Look into one of the owner's tables, by what holds its rows."""
+        key = table.name.key
+        if key in self._in_place:
+            return over_parquet(self._connection, self._in_place[key].paths)
+        if key in self._pinned:
+            return files_definition(self._pinned[key].files)
+        if self._lake is not None:
+            return ducklake_definition(self._connection, table.name, table.is_view, self._lake)
+        evidence = evidence_for(duckdb.__version__)
+        return definition(self._connection, table.name, table.is_view, evidence)
 
     def schema(self) -> Schema:
         with self._schema_lock:
@@ -267,7 +303,7 @@ class DuckDBEngine:
             return self._schema
 
     def _is_in_place(self, table: Table) -> bool:
-        return table.name.key in self._in_place
+        return table.name.key in self._in_place or table.name.key in self._pinned
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         return self._empty_twin().bind(sql)
@@ -297,6 +333,14 @@ class DuckDBEngine:
         found = [last_written(place) for place in self._places]
         times = [time for time in found if time is not None]
         return max(times).isoformat(timespec="microseconds") if times else None
+
+    @property
+    def edition(self) -> str | None:
+        """The snapshots of lakes that are read: ``ducklake 7``, or ``visits: delta 3``."""
+        if self._lake is not None:
+            return f"ducklake {self._lake}"
+        found = sorted(self._pinned.items())
+        return ", ".join(f"{key}: {each.snapshot}" for key, each in found) or None
 
     def run(self, seconds: float | None = None) -> DuckDBRun:
         return DuckDBRun(self._cursor, self.schema(), seconds)
@@ -371,8 +415,18 @@ def _catalog_of(path: str | Path | None) -> str:
     """Name a database as DuckDB does: after its file, up to the first dot."""
     if path is None:
         return "memory"
-    name = Path(path).name.split(".", 1)[0]
+    name = Path(bare_path(path)).name.split(".", 1)[0]
     return f"{name}_db" if fold(name) in _TAKEN else name
+
+
+def _attached_lake(path: str | Path, temp_directory: str) -> tuple[duckdb.DuckDBPyConnection, int]:
+    """Open a database of ours with a lake attached; returns its snapshot, too."""
+    connection = ours(temp_directory)
+    try:
+        return connection, attach_ducklake(connection, path)
+    except InterfaceError:
+        connection.close()
+        raise
 
 
 def _not_loaded(name: str, files: DataFiles | None, error: duckdb.Error) -> InterfaceError:
@@ -431,11 +485,6 @@ class DuckDBScratch:
         return _exact(self._cursor, sql, keys, (), [row_ids.tolist()])
 
 
-def numpy_safe(columns: Sequence[Column]) -> bool:
-    """Tell whether values of these columns come back the same from NumPy and Python."""
-    return all(base_type(column.type) in _NUMPY_SAFE for column in columns)
-
-
 def raise_if_interrupted(error: Exception) -> None:
     """Turn DuckDB's RuntimeError for Ctrl-C back into the KeyboardInterrupt it was."""
     if type(error) is RuntimeError and str(error) == "Query interrupted":
@@ -483,26 +532,8 @@ def _exact(
     return discreetly(run)
 
 
-def exact_from_arrow(
-    connection: duckdb.DuckDBPyConnection,
-    table: object,
-    keys: Sequence[Column],
-    measures: Sequence[str],
-) -> ExactRows:
-    """Read exact rows that another engine returned as an Arrow table, keys in their types here.
-
-    A value that has no equal here is NULL: no row of theirs makes this fail.
-    """
-    columns = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name in (ROW_ID, *measures)]
-    columns += [f"TRY_CAST({quote(k.name)} AS {k.type}) AS {quote(k.name)}" for k in keys]
-    rows = connection.from_arrow(table).select(", ".join(columns)).materialize()
-    if not numpy_safe(keys):
-        return _from_arrow(rows, keys, measures)
-    return _from_numpy(rows.fetchnumpy(), [key.name for key in keys], measures)
-
-
 def open_database(path: str | Path) -> DuckDBEngine:
-    """Open a DuckDB file, or files that are one table: Parquet, CSV or JSON, here or elsewhere.
+    """Open a DuckDB file, a lake, or files that are one table: Parquet, CSV, JSON, Delta, Iceberg.
 
     Such a table is named after its file, or after the directory of its files.
     """

@@ -14,6 +14,7 @@ import duckdb
 
 from dpsql.core.data_files import DataFiles, shown_address
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.engines.extensions import load_extension
 from dpsql.errors import InterfaceError
 
 Secret: TypeAlias = Mapping[str, str | int | bool | Mapping[str, str]]
@@ -42,7 +43,9 @@ def reach(connection: duckdb.DuckDBPyConnection, secrets: Sequence[Secret]) -> N
     providers = {str(secret.get("provider", "")).lower() for secret in secrets}
     needed = [_READS_FILES, *(_OF_PROVIDERS[each] for each in providers & _OF_PROVIDERS.keys())]
     for extension in needed:
-        _load(connection, extension)
+        load_extension(
+            connection, extension, "files of the network", "copy the files to this computer"
+        )
     for number, secret in enumerate(secrets):
         _create(connection, f"{INTERNAL_PREFIX}secret_{number}", secret)
 
@@ -78,24 +81,6 @@ def unreachable(files: DataFiles, error: duckdb.Error) -> InterfaceError:
         "environment, AWS_ACCESS_KEY_ID and the like, or secrets of "
         "DuckDBEngine(files=…, secrets=[…]).",
     )
-
-
-def _load(connection: duckdb.DuckDBPyConnection, extension: str) -> None:
-    try:
-        connection.execute(f"LOAD {extension}")
-    except duckdb.Error:
-        missing = True
-    else:
-        missing = False
-    if missing:
-        raise InterfaceError(
-            f"the extension {extension} of DuckDB {duckdb.__version__} is not installed, which "
-            "files of the network need",
-            code="extension_missing",
-            hint="dpsql downloads no program. Install it once, as the user who runs dpsql: "
-            f"python -c \"import duckdb; duckdb.sql('INSTALL {extension}')\"; or copy the files to "
-            "this computer.",
-        )
 
 
 def _refuse_malformed(secret: Secret) -> None:

@@ -84,6 +84,10 @@ class PostgreSQLEngine:
     def written(self) -> str | None:
         return None  # servers do not tell
 
+    @property
+    def edition(self) -> str | None:
+        return None  # each question reads the tables as they are then
+
     def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
         """Check that the role can change nothing. ``memory`` is the server's own business."""
         evidence_for(duckdb.__version__)  # without it nothing private could be asked

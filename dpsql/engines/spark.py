@@ -8,6 +8,7 @@ twin, an empty DuckDB, as for every engine: no text of Spark's reaches anybody.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.table_name import TableName
+from dpsql.engines.arrow_rows import exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.rehearsal import Rehearsal
-from dpsql.engines.spark_results import integers_of, sound, spark_rows
+from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _DIALECT: Final = "spark"
+_WITH: Final = re.compile(r"\bWITH ")
+"""Somewhere in a statement: numbered rows are selected from one that begins with it."""
 Snapshot = Literal["copy", "fixed"]
 _SNAPSHOTS: Final = ("copy", "fixed")
 
@@ -149,6 +153,11 @@ class SparkEngine:
     @property
     def written(self) -> str | None:
         """Not known: catalogs do not say when data were last written."""
+        return None
+
+    @property
+    def edition(self) -> str | None:
+        """None: each question reads the tables as they are then."""
         return None
 
     def run(self, seconds: float | None = None) -> SparkRun:
@@ -298,7 +307,7 @@ class SparkScratch:
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         def run() -> list[NDArray[np.int64]]:
             with self._reading(sql, parameters) as frame:
-                return integers_of(frame.toArrow())
+                return [integers(column) for column in frame.toArrow().columns]
 
         return self._quietly(run)
 
@@ -314,7 +323,7 @@ class SparkScratch:
     ) -> ExactRows:
         def run() -> ExactRows:
             with self._reading(sql, parameters) as frame:
-                return spark_rows(sound(frame).toArrow(), keys, measures)
+                return exact_rows(sound(frame).toArrow(), keys, measures)
 
         return self._quietly(run)
 
@@ -374,7 +383,7 @@ class SparkScratch:
         weighs follows from all of them.
         """
         table = self._tables[view]
-        once = sql.count(spark_quote(view)) == 1 and not sql.startswith("WITH ")
+        once = sql.count(spark_quote(view)) == 1 and _WITH.search(sql) is None
         if self._snapshot == "fixed" or once:
             self._session.sql(read_as(table)).createOrReplaceTempView(spark_quote(view))
             return None
@@ -389,7 +398,9 @@ class SparkScratch:
         import pyarrow as pa
 
         ids = pa.table({"id": pa.array(values, type=pa.int64())})
-        self._session.createDataFrame(ids).createOrReplaceTempView(spark_quote(SPARK_GIVEN))
+        # The schema is said, as a server finds out none from no values.
+        given = self._session.createDataFrame(ids, schema="id BIGINT")
+        given.createOrReplaceTempView(spark_quote(SPARK_GIVEN))
 
 
 class _Analysed(Rehearsal):

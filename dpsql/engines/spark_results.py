@@ -1,18 +1,10 @@
-"""Results of Spark's as exact rows: Arrow, read by a DuckDB of our own in the types of the plan."""
+"""Results of Spark's before they leave it: texts that Arrow takes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpsql.core.schema import Column
-from dpsql.engines.base import ExactRows
-from dpsql.engines.duckdb import exact_from_arrow
-from dpsql.engines.isolated import isolated
-from dpsql.engines.spark_text import spark_quote as spark_quote
+from dpsql.engines.spark_text import spark_quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,16 +24,3 @@ def sound(frame: DataFrame) -> DataFrame:
             for name in names
         )
     )
-
-
-def spark_rows(table: Any, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-    """Read exact rows from an Arrow table with row ids, keys and measures."""
-    return exact_from_arrow(isolated(), table, keys, measures)
-
-
-def integers_of(table: Any) -> list[NDArray[np.int64]]:
-    """Return the columns of an Arrow table that holds integers and no NULL."""
-    import pyarrow as pa
-
-    columns = (column.cast(pa.int64()) for column in table.columns)
-    return [np.asarray(column.to_numpy(), dtype=np.int64) for column in columns]

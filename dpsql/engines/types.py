@@ -6,11 +6,13 @@ So an ENUM is a VARCHAR to everyone, also inside nested types, and so is an alia
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.quoting import quote
+from dpsql.core.schema import INTEGER_BITS, Column, base_type
 
 _SCALARS: Final = frozenset(
     {"boolean", "varchar", "blob", "bit", "uuid", "bignum", "float", "double", "interval"}
@@ -21,6 +23,14 @@ _SCALARS: Final = frozenset(
 )
 _NESTED: Final = frozenset({"list", "array", "map", "struct", "union"})
 _MAX_DEPTH: Final = 32
+# Types whose every value survives NumPy. (NaN is taken for NULL, dates have infinities, intervals
+# have months, decimals and huge integers too many digits: those go through Arrow.)
+_NUMPY_SAFE: Final = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT", "UHUGEINT"})
+
+
+def numpy_safe(columns: Sequence[Column]) -> bool:
+    """Tell whether values of these columns come back the same from NumPy and Python."""
+    return all(base_type(column.type) in _NUMPY_SAFE for column in columns)
 
 
 def plain_type(

@@ -147,9 +147,8 @@ def _histograms(sql: HistogramSQL, scratch: Scratch) -> HistogramsOf:
 
     def histograms(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
         owners, points, rows = scratch.integers(counts[ranked], ids.tolist())
-        place = np.full(int(ids.max(initial=0)) + 1, -1, dtype=np.int64)
-        place[ids] = np.arange(len(ids))
-        owners = place[owners]
+        ascending = np.argsort(ids, kind="stable")  # ids may be few and large: 2**33 in Spark
+        owners = ascending[np.searchsorted(ids, owners, sorter=ascending)]
         order = np.argsort(owners, kind="stable")
         ends = np.searchsorted(owners[order], np.arange(len(ids)), side="right")
         return Histograms(ends, points[order], rows[order])

@@ -21,9 +21,10 @@ import duckdb
 from dpsql.core.quoting import quote, quote_table
 from dpsql.engines.base import Engine
 from dpsql.engines.deadline import Deadline
-from dpsql.engines.duckdb import numpy_safe, raise_if_interrupted
+from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.engines.isolated import MEMORY_LIMIT
 from dpsql.engines.sandbox import Apart, ApartFailed
+from dpsql.engines.types import numpy_safe
 from dpsql.errors import DataError, EngineError
 from dpsql.ir.query import PlainTail, Query, TailKind
 from dpsql.pipeline.key_spelling import KeySpelling

@@ -520,7 +520,7 @@ class PoliciesFile(Section):
         description="Which edition of the data this is, in words of yours: `2026-11`. Under "
         "another one every question is new, and paid for again; the account stays. Without it, "
         "answers are given again for as long as the question is the same, and say so if the file "
-        "was written since.",
+        "was written since; of a lake, its snapshot is the edition.",
     )
     defaults: MayBeEmpty[DefaultsSection] = Field(
         default_factory=DefaultsSection, description="What a query uses unless it says otherwise."

@@ -76,7 +76,11 @@ class SparkWorld(EngineWorld):
         return self._engine
 
     def _fill(self, name: str, table: Filled) -> None:
-        frame = self.session.createDataFrame(arrow_of(table)).coalesce(1)
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        rows = arrow_of(table)
+        frame = self.session.createDataFrame(rows, schema=from_arrow_schema(rows.schema, True))
+        frame = frame.coalesce(1)
         frame.write.format("parquet").saveAsTable(name)
 
     def _clear(self) -> None:

@@ -104,7 +104,7 @@ def test_an_address_is_a_table_of_its_name(address: str, table: str, kind: FileK
         ("s3://bucket/a b.parquet", "space"),
         ("s3://bucket/a\n.parquet", "control"),
         ("s3://", "control"),
-        ("ducklake:metadata.ducklake", "ducklake"),
+        ("ducklake:postgres:dbname=lake", "ducklake"),
         ("s3:/bucket/v.parquet", "lost a slash"),
     ],
 )

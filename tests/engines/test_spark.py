@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,21 @@ require()
 
 import test_sensitivity as sensitivity  # noqa: E402
 from engine_suite import EngineSuite, one_table  # noqa: E402
-from engine_world import Filled, Groups, prepared, schema_for, statement_groups  # noqa: E402
+from engine_world import (  # noqa: E402
+    Filled,
+    Groups,
+    prepared,
+    read_all,
+    schema_for,
+    statement_groups,
+)
 from spark_survey import verdicts  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
 from support import planned  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
+from dpsql.engines.spark import SparkScratch  # noqa: E402
 from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
@@ -177,13 +186,81 @@ def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) ->
     for snapshot, files in (("copy", 0), ("fixed", 2)):
         engine = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
         view = spark_quote(view_of(engine.schema()["visits"].name))
-        twice = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
+        both = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
+        twice = f"SELECT monotonically_increasing_id() AS n, * FROM ({both})"
         with engine.run() as run:
             with run.scratch()._reading(twice, ()) as frame:
                 plan = frame._jdf.queryExecution().optimizedPlan().toString()
                 assert plan.count("parquet") == files, plan
             with run.scratch()._reading(f"SELECT `u` FROM {view}", ()) as frame:
                 assert "parquet" in frame._jdf.queryExecution().optimizedPlan().toString()
+
+
+def members(frame: Any) -> list[Any]:
+    """The plans of what a statement has in WITH clauses, wherever these stand."""
+    found, todo = [], [frame._jdf.queryExecution().analyzed()]
+    while todo:
+        plan = todo.pop()
+        if plan.getClass().getSimpleName() == "WithCTE":
+            found += listed(plan.cteDefs())
+        todo += listed(plan.children())
+    return found
+
+
+def listed(several: Any) -> list[Any]:
+    """What a Seq of Scala's has in it."""
+    return [several.apply(place) for place in range(several.size())]
+
+
+def same_each_time(member: Any) -> bool:
+    """Whether a plan computes the same rows again, of the same rows."""
+    return bool(member.deterministic()) and "row_number(" not in member.toString()
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("sql", "parameters"),
+    [
+        ("SELECT a, count(DISTINCT u) FROM r GROUP BY a", {"contribution_bounding": "weight"}),
+        ("SELECT a, count(*), sum(x) FROM r GROUP BY a", {"contribution_bounding": "weight"}),
+        ("SELECT a, count(DISTINCT s), sum(x) FROM r GROUP BY a", {}),
+    ],
+)
+def test_what_a_statement_computes_again_is_the_same(
+    sql: str, parameters: dict[str, Any], world: SparkWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark computes members of WITH as often as they are read, of rows that are stored."""
+    seen: list[Any] = []
+    reading = SparkScratch._reading
+
+    @contextmanager
+    def watched(self: SparkScratch, sql: str, parameters: Any) -> Iterator[Any]:
+        with reading(self, sql, parameters) as frame:
+            found = members(frame)
+            assert all(map(same_each_time, found)), sql
+            if found:
+                plan = frame._jdf.queryExecution().optimizedPlan().toString()
+                assert "parquet" not in plan, plan
+            seen.extend(found)
+            yield frame
+
+    monkeypatch.setattr(SparkScratch, "_reading", watched)
+    rows = [_row(unit, a=place) for unit in range(9) for place in range(unit % 4)]
+    limits: dict[str, Any] = {"max_groups_contributed": 2, "max_rows_contributed": 3} | parameters
+    plans = planned(sql, sensitivity.SCHEMA, sensitivity.RULES, **limits).plans
+    engine = world.engine(one_table(rows))
+    for plan in plans:
+        read_all(engine, prepared(plan, schema_for(one_table(()))))
+    assert seen
+
+
+def test_a_member_of_chance_is_noticed(world: SparkWorld) -> None:
+    for computed in ("rand()", "monotonically_increasing_id()", "row_number() OVER (ORDER BY 1)"):
+        frame = world.session.sql(
+            f"WITH w AS (SELECT {computed} AS x FROM range(9)) "
+            "SELECT * FROM w JOIN w AS v USING (x)"
+        )
+        assert not all(map(same_each_time, members(frame)))
 
 
 def test_stored_rows_are_given_back(world: SparkWorld) -> None:

@@ -283,9 +283,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def materialized(self, name: str, sql: str) -> str:
-        """Write a member of a WITH clause that is computed once, however often it is read.
+        """Write a member of a WITH clause that is the same however often it is read.
 
-        Computed twice, a row number could stand for two different rows.
+        It is computed once, as a row number could stand for two different rows otherwise; or an
+        engine that numbers no rows in it computes it again, of rows that lie still.
         """
 
     @abstractmethod

@@ -217,9 +217,11 @@ class SparkDialect(Dialect):
         return f"({sql}) {alias}" if alias else f"({sql})"
 
     def materialized(self, name: str, sql: str) -> str:
-        """Write a member of WITH. Computed twice it is the same, as nothing in it is not.
+        """Write a member of WITH, which Spark computes as often as it is read: a cost, no more.
 
-        All that statements read lies still while they run, and row numbers stand outside.
+        Nothing in it is of chance or of the order of rows, and row numbers stand outside. What it
+        reads lies still: stored rows, and a copy of a table or the owner's word for it
+        (:class:`dpsql.engines.spark.SparkScratch`).
         """
         return f"{name} AS ({sql})"
 
