@@ -366,7 +366,7 @@ class _Rewriter:
 
         named = [f"{sql} AS {name}" for name, sql in columns(found).items()]
         shown = ", ".join([self.rows.unit, *self.rows.keys, self.rows.rank, *named])
-        placed = self.dialect.derived(self.rows.added_up(rows, aggregates))
+        placed = self.dialect.derived(self.rows.placed(rows, aggregates))
         return f"SELECT {shown} FROM {placed} WHERE {self.rows.is_first}"
 
     def _contributed(self, found: _Found) -> dict[str, str]:

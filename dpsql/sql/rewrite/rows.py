@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-from sqlglot import exp
+from types import MappingProxyType
 
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
@@ -123,40 +122,18 @@ class PrivateRows:
         """True for one row of :meth:`placed` of each unit and keys."""
         return f"{self.internal('row')} = {self.internal('first')}"
 
-    def placed(self, rows: str) -> str:
-        """Select rows with ``rank`` and ``place``, for which they are sorted once."""
-        return f"SELECT *, {', '.join(self._ranks(self._window))} FROM {self.dialect.derived(rows)}"
+    def placed(self, rows: str, aggregates: Mapping[str, str] = MappingProxyType({})) -> str:
+        """Select rows with ``rank`` and ``place``, for which they are sorted once.
 
-    def added_up(self, rows: str, aggregates: Mapping[str, str]) -> str:
-        """Select the same with ``aggregates`` over all rows of the same unit and keys.
-
-        They are SQL with the names of their columns. Sorting by a hash takes less time than by a
-        key as well: of a single key, those whose hashes collide count as one, the first of them.
+        Beside are ``aggregates`` over all rows of the same unit and keys: SQL, with the names of
+        their columns.
         """
-        window, keys = self._window, self.keys
-        if self._has_simple_key:
-            window = f"PARTITION BY {self.unit} ORDER BY {self._hashed_keys}"
-        same = f"({window} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
-        if self._has_simple_key:
-            keys = [f"min({name}) OVER {same} AS {name}" for name in keys]
-        found = [f"{sql} OVER {same} AS {name}" for sql, name in aggregates.items()]
-        columns = ", ".join([self.unit, *keys, *self._ranks(window), *found])
-        return f"SELECT {columns} FROM {self.dialect.derived(rows)}"
-
-    def _ranks(self, window: str) -> list[str]:
         names = (self.rank, self.internal("row"), self.internal("first"))
         ranks = zip(("dense_rank()", "row_number()", "rank()"), names, strict=True)
-        return [f"{sql} OVER ({window}) AS {name}" for sql, name in ranks]
-
-    @property
-    def _has_simple_key(self) -> bool:
-        """True for one key that is a column of texts or numbers."""
-        if len(self.keys) != 1:
-            return False
-        tree = self.plan.block.keys[0].expression
-        column = self.table.column(tree.name) if isinstance(tree, exp.Column) else None
-        family = None if column is None else self.dialect.comparison_family(column.type)
-        return family in ("text", "number")
+        columns = [f"{sql} OVER ({self._window}) AS {name}" for sql, name in ranks]
+        same = f"({self._window} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
+        columns += (f"{sql} OVER {same} AS {name}" for sql, name in aggregates.items())
+        return f"SELECT *, {', '.join(columns)} FROM {self.dialect.derived(rows)}"
 
     def first_places(self, ranked: str) -> str:
         """Write a FROM clause of rows with each unit's first keys, whose places are in ``rank``."""
@@ -164,13 +141,9 @@ class PrivateRows:
         return f"{ranked} WHERE {self.rank} <= {self.plan.bounding.kept}"
 
     @property
-    def _hashed_keys(self) -> str:
-        return self.hashed([self.unit, *self.keys])
-
-    @property
     def _window(self) -> str:
         """The unit's rows, in the order of a salted hash of their keys; of others by the keys."""
-        order = [self._hashed_keys, *self.ascending(self.keys)]
+        order = [self.hashed([self.unit, *self.keys]), *self.ascending(self.keys)]
         return f"PARTITION BY {self.unit} ORDER BY {', '.join(order)}"
 
     def capped_apart(self, pairs: str, units: str) -> str:

@@ -405,7 +405,7 @@ FROM (
 -- world: small
 SELECT k, COUNT(DISTINCT email), SUM(n) FROM mails WHERE email <> 'nobody' GROUP BY k;
 
--- __dpsql_released_0, as one: b2b6d73d9b8670db
+-- __dpsql_released_0, as one: 705c93b24599e0a1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -425,23 +425,27 @@ FROM (
       CAST(GREATEST(0, LEAST(100, COALESCE("__dpsql_of1", 0))) AS BIGINT) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         SUM("__dpsql_m1") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (

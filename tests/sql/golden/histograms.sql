@@ -247,7 +247,7 @@ FROM (
 -- world: small
 SELECT k, COUNT(*) FILTER (WHERE n > 3) AS some, COUNT_IF(flag) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 634cfc6e3143bc7b
+-- __dpsql_released_0, as one: 3b202c29fddd1e8e
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -270,28 +270,32 @@ FROM (
       LEAST("__dpsql_of2", 1) AS "__dpsql_m2"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         COUNT("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT("__dpsql_m1") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of2"
       FROM (

@@ -66,7 +66,7 @@ FROM (
 -- world: lineage
 SELECT i.k, SUM(i.qty) FROM items i JOIN orders o ON i.okey = o.okey GROUP BY i.k;
 
--- __dpsql_released_0, as one: 13acdfd1f918d36e
+-- __dpsql_released_0, as one: b82e2e3edc10b2b4
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -86,23 +86,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -699,7 +703,7 @@ WITH few AS (SELECT uid, k, n + 1 AS m FROM visits WHERE n < 10),
      fewer AS (SELECT * FROM few WHERE k > 1)
 SELECT k, SUM(m) FROM fewer GROUP BY k;
 
--- __dpsql_released_0, as one: fc55020fc2e2f33e
+-- __dpsql_released_0, as one: 891bf53dacd6fa9c
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -719,23 +723,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (

@@ -3,7 +3,7 @@
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
 SELECT k, SUM(n) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 2df8f75b24f0ada1
+-- __dpsql_released_0, as one: a861b8034a1a67b4
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -23,23 +23,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -77,7 +81,7 @@ FROM (
 -- world: small
 SELECT k, SUM(x) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: a61b03e9203505f2
+-- __dpsql_released_0, as one: e118d1b7bd851f3c
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -102,23 +106,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -158,7 +166,7 @@ FROM (
 -- world: small
 SELECT k, SUM(amount) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: fbeaee989467f672
+-- __dpsql_released_0, as one: 255ccbc91c54f734
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -183,23 +191,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -238,7 +250,7 @@ FROM (
 -- with: 'max_rows_contributed': 1000000
 SELECT k, SUM(wide * 1000) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 97b0afe9cb756b0a
+-- __dpsql_released_0, as one: c15d33333ce42a58
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -263,23 +275,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -320,7 +336,7 @@ FROM (
 -- with: 'max_rows_contributed': 4
 SELECT k, AVG(x), SUM(x), COUNT(x) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 1b4d0778fa3e26be
+-- __dpsql_released_0, as one: 20d2b258126f56d4
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -387,33 +403,37 @@ FROM (
       LEAST("__dpsql_of3", 1) AS "__dpsql_m4"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1",
         COUNT("__dpsql_m3") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of2",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of3"
       FROM (
@@ -455,7 +475,7 @@ FROM (
 -- with: 'max_rows_contributed': 4
 SELECT k, VAR_POP(x), STDDEV_SAMP(n) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 1b6aa3d674db1fae
+-- __dpsql_released_0, as one: 82bd1d719e754fb5
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -612,48 +632,52 @@ FROM (
       LEAST("__dpsql_of6", 1) AS "__dpsql_m6"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1",
         SUM("__dpsql_m2") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of2",
         SUM("__dpsql_m3") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of3",
         COUNT("__dpsql_m3") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of4",
         SUM("__dpsql_m5") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of5",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of6"
       FROM (
@@ -722,7 +746,7 @@ FROM (
 -- world: small
 SELECT k, SUM(n) FILTER (WHERE s = 'x') FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: a8626b58c9a690a9
+-- __dpsql_released_0, as one: b6412da4fb552c2b
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -742,23 +766,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -796,7 +824,7 @@ FROM (
 -- world: small
 SELECT k, SUM(n, contribution_bounds_per_row => (0, 3)) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 58508e7fa75488ee
+-- __dpsql_released_0, as one: eb21c97eca36dd3a
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -816,23 +844,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -870,7 +902,7 @@ FROM (
 -- world: small
 SELECT k, SUM(x, contribution_bounds_per_group => (0, 30)) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 458ae80f4cc2a66e
+-- __dpsql_released_0, as one: c3ed0b9210406f74
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -895,23 +927,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -951,7 +987,7 @@ FROM (
 -- world: small
 SELECT k, SUM(x, contribution_bounds_per_group => (5, 30)) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 4832ca945cc3d13d
+-- __dpsql_released_0, as one: 6a4e636f9110bed6
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -979,23 +1015,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
@@ -1036,7 +1076,7 @@ FROM (
 SELECT k, SUM(n * n + CAST(s AS INTEGER), contribution_bounds_per_row => (0, 9)) FROM visits
 GROUP BY k;
 
--- __dpsql_released_0, as one: 45df00e8cd75a91a
+-- __dpsql_released_0, as one: dd4795f1289de4a1
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -1056,23 +1096,27 @@ FROM (
       LEAST("__dpsql_of1", 1) AS "__dpsql_m1"
     FROM (
       SELECT
-        "__dpsql_unit",
-        MIN("__dpsql_k0") OVER (
+        *,
+        DENSE_RANK() OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
-          RANGE BETWEEN CURRENT ROW AND CURRENT ROW
-        ) AS "__dpsql_k0",
-        DENSE_RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_rank",
-        ROW_NUMBER() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_row",
-        RANK() OVER (PARTITION BY "__dpsql_unit" ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))) AS "__dpsql_first",
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_rank",
+        ROW_NUMBER() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_row",
+        RANK() OVER (
+          PARTITION BY "__dpsql_unit"
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
+        ) AS "__dpsql_first",
         SUM("__dpsql_m0") OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of0",
         COUNT(*) OVER (
           PARTITION BY "__dpsql_unit"
-          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0"))
+          ORDER BY HASH(HASH(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0"
           RANGE BETWEEN CURRENT ROW AND CURRENT ROW
         ) AS "__dpsql_of1"
       FROM (
