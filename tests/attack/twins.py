@@ -11,7 +11,7 @@ import contextlib
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,17 +48,15 @@ def _as_written(original: Any) -> Any:
 
 
 def _uncapped(original: Any) -> Any:
-    return lambda self, rows: f"({rows})"
+    return lambda self, ranked: f"{ranked} WHERE TRUE"
 
 
 def _said_to_be_clamped(original: Any) -> Any:
     """What a unit adds to a group as it was gathered, with the range it would have if clamped."""
 
-    def unclamped(measure: Any, name: str, rows: int, dialect: Any) -> Any:
-        from dpsql.sql.expressions.proven_integers import column
-
-        within = original(measure, name, rows, dialect)
-        return column(name, within.low, within.high, dialect=dialect)
+    def unclamped(measure: Any, found: Any, rows: int) -> Any:
+        within = original(measure, found, rows)
+        return replace(found, low=within.low, high=within.high)
 
     return unclamped
 
@@ -155,12 +153,12 @@ TWINS: tuple[Twin, ...] = (
     Twin("TRY", TRY, ("totality", "ranges")),
     Twin(
         "contribution cap",
-        (Patch("dpsql.sql.rewrite.rows", "PrivateRows.capped", _uncapped),),
+        (Patch("dpsql.sql.rewrite.rows", "PrivateRows.first_places", _uncapped),),
         ("sensitivity",),
     ),
     Twin(
         "clamped rows",
-        (Patch("dpsql.sql.rewrite.rewrite", "clamped", _said_to_be_clamped),),
+        (Patch("dpsql.sql.rewrite.contributions", "_bounded", _said_to_be_clamped),),
         ("sensitivity", "ranges"),
     ),
     Twin(
