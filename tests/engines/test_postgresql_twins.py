@@ -82,8 +82,8 @@ MANY = [changed(x=3.5, u=1) for _ in range(60)] + [changed(x=-2.0, u=2) for _ in
 TWINS = {
     "guards are dropped": (broken(expression=unguarded), "SELECT a, sum(i * i * i) FROM r GROUP BY a", ROWS),
     "sums have 64 bits": (broken(sum=narrow_sum), "SELECT a, var_pop(x) FROM r GROUP BY a", MANY),
-    "NULL is a number": (
-        broken(is_nan=lambda self, sql: f"coalesce({sql} = 'NaN', FALSE)"),
+    "NaN is a number": (
+        broken(is_nan=lambda self, sql: "FALSE"),
         "SELECT a, avg(x) FROM r GROUP BY a",
         ROWS,
     ),
