@@ -85,7 +85,7 @@ TWINS = {
     "NaN is a number": (
         broken(is_nan=lambda self, sql: "FALSE"),
         "SELECT a, avg(x) FROM r GROUP BY a",
-        ROWS,
+        [*ROWS, changed(u=4, x=NAN)],
     ),
 }  # fmt: skip
 
