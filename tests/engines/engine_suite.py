@@ -31,7 +31,8 @@ from engine_world import (
     statement_groups,
 )
 from golden_files import Case, cases, files
-from hypothesis import given
+from hypothesis import given, settings
+from random_examples import examples_of, many_examples_of
 from scipy import stats
 from support import Planned, planned, policy
 from worlds import DuckDBWorld, small_tables
@@ -150,18 +151,18 @@ class EngineSuite:
     def test_random_questions_have_the_exact_rows_of_duckdb(
         self, world: EngineWorld, reference: EngineWorld
     ) -> None:
-        self._random(world, reference, 8)
+        self._random(world, reference, examples_of(8))
 
     @pytest.mark.slow
     def test_random_questions_have_the_exact_rows_of_duckdb_at_length(
         self, world: EngineWorld, reference: EngineWorld
     ) -> None:
-        self._random(world, reference, 400)
+        self._random(world, reference, many_examples_of(150))
 
-    def _random(self, world: EngineWorld, reference: EngineWorld, examples: int) -> None:
+    def _random(self, world: EngineWorld, reference: EngineWorld, examples: settings) -> None:
         compared, refused = [0], [0]
 
-        @sensitivity.examples_of(examples)
+        @examples
         @given(sensitivity.questions(), sensitivity.rows_of_units)
         def check(question: tuple[str, dict[str, Any]], rows: list[Row]) -> None:
             sql, parameters = question
@@ -193,16 +194,16 @@ class EngineSuite:
     def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(
         self, world: EngineWorld
     ) -> None:
-        self._audit(world, 4)
+        self._audit(world, examples_of(4))
 
     @pytest.mark.slow
     def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
         self, world: EngineWorld
     ) -> None:
-        self._audit(world, 200)
+        self._audit(world, many_examples_of(100))
 
-    def _audit(self, world: EngineWorld, examples: int) -> None:
-        @sensitivity.examples_of(examples)
+    def _audit(self, world: EngineWorld, examples: settings) -> None:
+        @examples
         @given(sensitivity.questions(), sensitivity.rows_of_units)
         def check(question: tuple[str, dict[str, Any]], rows: list[Row]) -> None:
             found = sensitivity.plans(*question)

@@ -17,10 +17,11 @@ import pytest
 from attacks import PLAYS
 from audit import Row, normal
 from cascade_world import PairRows
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound
+from random_examples import examples_of, many_examples_of
 from support import SALT, Planned, planned, plays_policy
 
 import dpsql
@@ -216,13 +217,7 @@ def keys_named(rows: Sequence[Row], question: str, chosen: set[int | None]) -> N
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
-@settings(
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+@examples_of(3)
 @given(rows_of_units, names_of, st.integers(1, 3), st.sampled_from([1, 2, 7]), st.integers(1, 2))
 def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
     question: str, rows: list[Row], chosen: set[int | None], kept: int, cap: int, minimum: int
@@ -234,7 +229,7 @@ def test_one_unit_moves_every_step_within_what_the_mechanism_expects(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("question", QUESTIONS)
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
+@many_examples_of(25)
 @given(rows_of_units, names_of, st.integers(1, 3), st.sampled_from([1, 2, 7]), st.integers(1, 2))
 def test_one_unit_moves_every_step_within_what_the_mechanism_expects_at_length(
     question: str, rows: list[Row], chosen: set[int | None], kept: int, cap: int, minimum: int

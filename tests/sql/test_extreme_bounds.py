@@ -13,8 +13,8 @@ import pytest
 from audit import Lab, Row, audit
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_examples import examples_of, many_examples_of
 from support import Planned, planned
-from test_sensitivity import examples_of
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
@@ -189,7 +189,7 @@ def test_extreme_bounds_are_refused_or_kept(
 
 
 @pytest.mark.slow
-@settings(examples_of(4000))
+@settings(many_examples_of(1300))
 @given(questions(), st.sampled_from([(1, 1), (1, 12), (3, 2), (7, 1)]))
 def test_extreme_bounds_are_refused_or_kept_at_length(
     question: tuple[str, dict[str, Any]], size: tuple[int, int]

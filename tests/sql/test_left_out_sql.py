@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from audit import Lab
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_examples import examples_of, many_examples_of
 from support import SALT, Planned, planned
 
 from dpsql.accounting.zcdp import Composition
@@ -118,16 +119,10 @@ def moves(plan: BlockPlan, look: LeftOutLook, world: Any) -> tuple[int, int]:
     return now - kept, int(np.abs(moved).sum())
 
 
-def search(examples: int) -> None:
+def search(examples: settings) -> None:
     """Ask random questions, and leave a random unit out."""
 
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @examples
     @given(questions(), worlds)
     def within(question: tuple[str, dict[str, Any]], world: Any) -> None:
         (plan,) = asked(*question).plans
@@ -140,7 +135,7 @@ def search(examples: int) -> None:
 
 
 def test_one_unit_moves_a_look_within_its_sensitivity() -> None:
-    search(12)
+    search(examples_of(12))
 
 
 def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[list[int]]]:
@@ -153,16 +148,10 @@ def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[
     return LAB.groups(sql.groups, plan), looks
 
 
-def compare(examples: int) -> None:
+def compare(examples: settings) -> None:
     """Ask random questions both ways."""
 
-    @settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @examples
     @given(questions(), worlds, st.sampled_from([1, 3]))
     def same(question: tuple[str, dict[str, Any]], world: Any, minimum: int) -> None:
         sql, parameters = question
@@ -180,12 +169,12 @@ def compare(examples: int) -> None:
 
 
 def test_a_block_and_its_looks_are_the_same_apart_and_over_rows_read_once() -> None:
-    compare(12)
+    compare(examples_of(12))
 
 
 @pytest.mark.slow
 def test_a_block_and_its_looks_are_the_same_apart_and_over_rows_read_once_at_length() -> None:
-    compare(250)
+    compare(many_examples_of(100))
 
 
 def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
@@ -202,7 +191,7 @@ def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
 
 @pytest.mark.slow
 def test_one_unit_moves_a_look_within_its_sensitivity_at_length() -> None:
-    search(160)
+    search(many_examples_of(80))
 
 
 @pytest.mark.few(4)

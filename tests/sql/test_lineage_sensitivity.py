@@ -15,9 +15,10 @@ import duckdb
 import lineage_world
 import pytest
 from audit import Difference, Groups, Row, normal
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lineage_world import COLUMNS, RULES, planned_here
+from random_examples import examples_of, many_examples_of
 from sqlglot import exp
 from support import Planned
 
@@ -284,17 +285,6 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return sql, parameters
 
 
-def examples_of(examples: int) -> settings:
-    """The same examples on every run."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-
-
 def check(question: tuple[str, dict[str, Any]], world: World) -> dict[object, list[str]]:
     sql, parameters = question
     found = plan_of(sql, **parameters)
@@ -311,7 +301,7 @@ def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity(
 
 
 @pytest.mark.slow
-@examples_of(1500)
+@many_examples_of(600)
 @given(questions(), WORLDS)
 def test_one_unit_moves_exact_rows_of_several_tables_within_the_sensitivity_at_length(
     question: tuple[str, dict[str, Any]], world: World

@@ -19,8 +19,9 @@ from audit import audit as audit_of_one_table
 from hypothesis import given
 from hypothesis import strategies as st
 from lineage_world import POLICY_TABLES, RULES, planned_here
+from random_examples import many_examples_of
 from support import Planned, planned
-from test_lineage_sensitivity import LAB, WORLDS, World, audit, examples_of, questions
+from test_lineage_sensitivity import LAB, WORLDS, World, audit, questions
 
 import dpsql
 from dpsql.errors import QueryRefused
@@ -80,7 +81,7 @@ def plan_of(sql: str, policy: Policy, **parameters: Any) -> Planned | None:
 
 
 @pytest.mark.slow
-@examples_of(300)
+@many_examples_of(150)
 @given(questions(), WORLDS)
 def test_a_unit_that_breaks_every_promise_stays_within_the_sensitivity(
     question: tuple[str, dict[str, Any]], world: World
@@ -126,7 +127,7 @@ def groups_of(world: World, found: Planned) -> Groups:
 
 
 @pytest.mark.slow
-@examples_of(600)
+@many_examples_of(250)
 @given(questions(), WORLDS)
 def test_nothing_is_left_out_where_all_that_is_declared_is_true(
     question: tuple[str, dict[str, Any]], world: World
@@ -166,7 +167,7 @@ def single_table(change: Callable[[str], str], sql: str, rows: Sequence[Row], **
 
 
 @pytest.mark.slow
-@examples_of(250)
+@many_examples_of(120)
 @given(test_sensitivity.questions(), test_sensitivity.rows_of_units, st.sampled_from([None, 1, 2]))
 def test_every_measure_of_a_unit_that_breaks_them_stays_within_the_sensitivity(
     question: tuple[str, dict[str, Any]], rows: list[Row], most: int | None

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from audit import Lab, Row, audit
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from random_examples import examples_of, many_examples_of
 from scipy import stats
 from sqlglot import exp
 from support import Planned, planned
@@ -196,17 +197,6 @@ def check(
     return audit(LAB, rows, 0, found.plans[0], change(found.statements[0]))
 
 
-def examples_of(examples: int) -> settings:
-    """The same examples on every run."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
-
-
 @examples_of(40)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity(
@@ -229,7 +219,7 @@ def test_hash_collisions_do_not_raise_a_units_share(
 
 
 @pytest.mark.slow
-@examples_of(4000)
+@many_examples_of(1300)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
     question: tuple[str, dict[str, Any]], rows: list[Row]

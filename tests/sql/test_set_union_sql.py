@@ -15,10 +15,11 @@ import pytest
 import test_poison as poison
 from audit import Lab, Row, normal
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound, upper_bound
+from random_examples import examples_of, many_examples_of
 from support import SALT, Planned, planned
 
 import dpsql
@@ -57,16 +58,6 @@ def union_of(found: Planned) -> SetUnion:
     union = found.plans[0].selection
     assert isinstance(union, SetUnion)
     return union
-
-
-def fixed_examples(examples: int) -> settings:
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
 
 
 # -- one unit more or less ------------------------------------------------------------------------
@@ -164,7 +155,7 @@ def audited(
 
 
 @pytest.mark.slow
-@fixed_examples(40)
+@examples_of(40)
 @given(questions, rows_of_units)
 def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(
     question: tuple[list[str], str, str, int], rows: list[Row]
@@ -173,7 +164,7 @@ def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(
 
 
 @pytest.mark.slow
-@fixed_examples(1500)
+@many_examples_of(600)
 @given(questions, rows_of_units)
 def test_a_unit_that_leaves_changes_nothing_but_its_own_weight_at_length(
     question: tuple[list[str], str, str, int], rows: list[Row]
@@ -182,7 +173,7 @@ def test_a_unit_that_leaves_changes_nothing_but_its_own_weight_at_length(
 
 
 @pytest.mark.slow
-@fixed_examples(30)
+@examples_of(30)
 @given(questions, rows_of_units)
 def test_hash_collisions_change_nothing_about_that(
     question: tuple[list[str], str, str, int], rows: list[Row]

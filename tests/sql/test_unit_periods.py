@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from audit import Difference, Lab, Row
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from random_examples import examples_of, many_examples_of
 from support import Planned, planned
 
 from dpsql.core.periods import Period
@@ -111,17 +112,6 @@ ROWS = st.lists(
 )
 
 
-def examples_of(examples: int) -> settings:
-    """The same examples on every run."""
-    return settings(
-        max_examples=examples,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=[HealthCheck.too_slow],
-    )
-
-
 STREAMS = (st.sampled_from(EVERY), st.sampled_from(QUESTIONS), st.integers(1, 3), ROWS)
 
 
@@ -135,7 +125,7 @@ def test_one_period_moves_exact_rows_within_the_declared_sensitivity(
 
 
 @pytest.mark.slow
-@examples_of(300)
+@many_examples_of(150)
 @given(*STREAMS)
 def test_one_period_moves_exact_rows_within_the_declared_sensitivity_at_length(
     every: str, sql: str, groups: int, rows: list[Row]
