@@ -199,6 +199,7 @@ def test_correlated_noise_is_covered_too(connection: dpsql.Connection, confidenc
     assert lower_bound(hits, 150) <= confidence + 0.04
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
 @pytest.mark.parametrize("aggregate", ["COUNT(*)", "SUM(big)"])
@@ -218,6 +219,7 @@ def test_elliptic_noise_is_covered_too(
     assert lower_bound(hits, 150) <= confidence + 0.04
 
 
+@pytest.mark.slow
 def test_elliptic_noise_is_covered_where_two_releases_are_put_together(
     connection: dpsql.Connection,
 ) -> None:

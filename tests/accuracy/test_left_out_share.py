@@ -69,6 +69,7 @@ def truth(noise: LeftOutNoise, has: NDArray[np.int64]) -> tuple[float, float]:
     return float(left.sum() / has.sum()), float(seen / (seen + kept.sum()))
 
 
+@pytest.mark.slow
 @pytest.mark.few(8)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("pure", [False, True])
@@ -119,6 +120,7 @@ def releases_of_caps(noise: LeftOutNoise, has: NDArray[np.int64]) -> list[LeftOu
     return [noise.release(len(has), steps, source) for _ in range(RUNS)]
 
 
+@pytest.mark.slow
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("pure", [False, True])
@@ -188,6 +190,7 @@ def missed_totals(
     return misses
 
 
+@pytest.mark.slow
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("pure", [False, True])

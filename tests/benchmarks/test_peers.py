@@ -141,6 +141,7 @@ def test_a_program_that_does_not_keep_to_the_protocol_has_failed(
     assert bench.ask([sys.executable, "-c", code], request_of, limit=60).failure == failure
 
 
+@pytest.mark.slow
 def test_a_slow_program_is_stopped_with_all_that_it_started(
     bench: ModuleType, request_of: Any, tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def until(reached: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_query_of_its_own_connection_alone(
     open_one: Open, lasting: dict[str, str]
 ) -> None:

@@ -330,6 +330,7 @@ def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
         restored.sql(QUESTION)
 
 
+@pytest.mark.slow
 def test_zcdp_affords_more_queries_than_basic_composition_from_the_same_budget(
     tmp_path: Path,
 ) -> None:

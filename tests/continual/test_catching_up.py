@@ -128,6 +128,7 @@ SELECTS: list[tuple[str, dict[str, ColumnPolicy]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("select", "columns"), SELECTS)
 @pytest.mark.few(1)
 def test_steps_that_are_read_at_once_are_those_that_are_read_one_by_one(
@@ -152,6 +153,7 @@ def test_steps_that_are_read_at_once_are_those_that_are_read_one_by_one(
     assert together == found != []
 
 
+@pytest.mark.slow
 def test_rows_are_read_once_for_many_steps(
     tmp_path: Path, set_time: Callable[[datetime], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +196,7 @@ def plays_by_step(place: Path, zone: str, days: int) -> list[int]:
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", ["America/New_York", "Pacific/Kiritimati"])
 def test_instants_fall_into_the_steps_of_the_policys_zone_in_any_session(
     session: str,
@@ -219,6 +222,7 @@ def test_instants_fall_into_the_steps_of_the_policys_zone_in_any_session(
     assert found == plays_by_step(tmp_path / "x", "Europe/Berlin", 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("type_", ["TIMESTAMP", "TIMESTAMPTZ", "DATE"])
 @pytest.mark.parametrize(("per", "step", "steps"), [("2 days", "1 day", 7), ("1 day", "3 days", 2)])
 def test_units_of_periods_count_once_in_each(

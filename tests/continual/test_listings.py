@@ -513,6 +513,7 @@ def test_choices_that_are_forgotten_are_noticed(
 # -- crashes and restarts -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 def test_a_restart_gives_the_same_rows(
     kind: Kind, place: Path, clock: Callable[[int], None]
@@ -609,6 +610,7 @@ with here.connect(Path(sys.argv[1]), here.KINDS["schedule"]) as opened:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["keep", "publish_step"])
 @pytest.mark.few(1)
 def test_a_choice_outlives_the_process_that_drew_it(

@@ -198,6 +198,7 @@ def test_a_window_slides(connection: Connection, clock: Callable[[int], None]) -
     assert totals.get(10, 0) < totals[2] / 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factoring", ["toeplitz", "tree", "honaker", "blt"])
 def test_every_factorisation_goes_on_after_a_restart(
     factoring: str, place: Path, clock: Callable[[int], None]
@@ -477,6 +478,7 @@ def in_another_process(place: Path, day: int, moment: str = "") -> int:
     return subprocess.run(command, check=False, capture_output=True).returncode
 
 
+@pytest.mark.slow
 def test_another_process_goes_on_with_the_same_rows(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -491,6 +493,7 @@ def test_another_process_goes_on_with_the_same_rows(
         assert rows(whole) == rows(parts) != []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["begun", "read", "drawn", "out"])
 def test_a_step_is_out_or_used_and_never_read_again(
     moment: str, place: Path, clock: Callable[[int], None]

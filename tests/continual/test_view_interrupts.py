@@ -156,6 +156,7 @@ def test_a_view_has_its_state_whatever_line_is_interrupted(
     assert interrupt_creates(place, few=False) > 60
 
 
+@pytest.mark.slow
 def test_of_views_of_one_name_that_are_created_at_once_one_is_paid_for(
     place: Path, pass_minutes: Callable[[int], None]
 ) -> None:

@@ -9,6 +9,7 @@ from engine_suite import EngineSuite
 from worlds import DuckDBWorld
 
 
+@pytest.mark.slow  # the quick tests of rewriting ask DuckDB anyway
 class TestDuckDB(EngineSuite):
     """The suite on DuckDB."""
 

@@ -292,6 +292,7 @@ def test_an_error_underlines_the_place_and_names_its_code(world: Path) -> None:
     assert "hint: Did you mean visits?\n[unknown_table]\n" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["malformed SQL", "broken policies", "text ledger", "epsilon nan"])
 def test_a_real_process_fails_as_cleanly(world: Path, name: str) -> None:

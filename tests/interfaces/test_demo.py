@@ -191,6 +191,7 @@ def test_the_demo_names_the_command_that_is_found(
     assert demo._this_command() == f"'{here}/python' -m dpsql"
 
 
+@pytest.mark.slow
 def test_the_quickstart_example_runs_anywhere(tmp_path: Path) -> None:
     output = run([str(ROOT / "examples" / "quickstart.py")], tmp_path)
     assert "very rare disease" not in output

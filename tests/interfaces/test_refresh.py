@@ -80,6 +80,7 @@ def test_refresh_publishes_what_has_closed_and_tells_of_each_view(world: Path) -
     assert spent() == before > 0
 
 
+@pytest.mark.slow
 def test_all_refreshes_own_views_and_nothing_to_publish_is_no_failure(world: Path) -> None:
     create("songs")
     create("long", steps=400, step="1 year")

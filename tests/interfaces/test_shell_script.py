@@ -582,6 +582,7 @@ def test_the_last_answer_is_written_as_the_name_of_its_file_ends(clinic: Path, e
     assert queries(clinic) == 1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_written_is_refused_and_nothing_is_written_over(
     clinic: Path, database: Path
 ) -> None:

@@ -216,6 +216,7 @@ def test_a_flipped_bit_in_every_byte_of_the_chain_is_found(copy: Copy) -> None:
     assert unfound_flips(copy, 1) == []
 
 
+@pytest.mark.slow
 def test_without_hashes_flipped_bits_would_not_be_found(
     copy: Copy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -233,6 +233,7 @@ def test_few_large_keys_end_the_naming_before_its_budget() -> None:
         assert len(other.scales) == len(cascade(goal=goal).shares.parts)
 
 
+@pytest.mark.slow
 def test_a_brief_round_names_as_often_as_it_says() -> None:
     one = cascade()
     surely, usual = one.score_if_brief(0.95), one.score_for_inclusion(0.95)
@@ -408,6 +409,7 @@ def largest_gap(one: Cascade) -> float:
     return max(abs(here[c] - there[c]) for c in here.keys() | there.keys()) / runs
 
 
+@pytest.mark.slow
 def test_a_choice_depends_on_a_look_only_through_its_noise() -> None:
     honest = cascade(0.05)
     # rho of the look bounds the total variation by sqrt(rho / 2), here 0.016.

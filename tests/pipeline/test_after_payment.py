@@ -241,6 +241,7 @@ def read(result: dpsql.Result) -> None:
     result.fetchall()
 
 
+@pytest.mark.slow
 def test_what_is_accepted_is_answered(paid: Paid, monkeypatch: pytest.MonkeyPatch) -> None:
     answered, failed = failures(paid, STATEMENTS[::7], monkeypatch)
     assert failed == []

@@ -261,6 +261,7 @@ ASKED = "SELECT c, count(*) AS n FROM t GROUP BY c"
 TRUTH = {"red": 200, "green": 300, "blue": 400}
 
 
+@pytest.mark.slow
 def test_combined_intervals_cover(tmp_path: Path) -> None:
     with wards(tmp_path, [200, 300, 400]) as con:
         assert coverage(con, ASKED, TRUTH, 70) > 0.84
@@ -277,6 +278,7 @@ def test_a_twin_that_weighs_all_releases_alike_is_caught(
         assert coverage(con, ASKED, TRUTH, 20) < 0.7
 
 
+@pytest.mark.slow
 def test_a_twin_that_counts_a_release_twice_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

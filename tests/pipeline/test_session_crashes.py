@@ -147,6 +147,7 @@ def test_killed_at_every_moment_of_a_query_nothing_shown_is_unpaid(analyst: Anal
     assert died >= LABELS or on_a_server
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 def test_a_session_that_never_settles_fails_these_checks(analyst: Analyst) -> None:
     _, lines = analyst.asks(10**6, [query.format(-1) for query in QUERIES], broken=True)
@@ -154,6 +155,7 @@ def test_a_session_that_never_settles_fails_these_checks(analyst: Analyst) -> No
         check_after_crash(analyst, rows_in(lines))
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 def test_a_charge_is_at_least_what_its_query_was_told_to_cost(analyst: Analyst) -> None:
     status, lines = analyst.asks(10**6, [query.format(-1) for query in QUERIES])

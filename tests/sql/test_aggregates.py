@@ -358,6 +358,7 @@ def test_distinct_values_are_the_same_beside_other_aggregates() -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("salt", [7, 2**61 + 12345])
 def test_which_values_of_a_unit_are_counted_favours_none(salt: int) -> None:

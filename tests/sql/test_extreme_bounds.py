@@ -219,6 +219,7 @@ FAR_APART = (
 UNDECLARED = replace(RULES, tables={"r": replace(RULES.tables["r"], columns={})})
 
 
+@pytest.mark.slow
 @settings(examples_of(40))
 @given(
     st.lists(aggregates(), min_size=1, max_size=2, unique=True),

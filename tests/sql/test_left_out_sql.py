@@ -135,7 +135,7 @@ def search(examples: settings) -> None:
 
 
 def test_one_unit_moves_a_look_within_its_sensitivity() -> None:
-    search(examples_of(12))
+    search(examples_of(5))
 
 
 def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[list[int]]]:

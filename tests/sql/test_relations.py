@@ -444,6 +444,7 @@ def pairs(sql: str) -> Iterator[tuple[str, str]]:
         yield numbered.format(here), numbered.format(there)
 
 
+@pytest.mark.slow
 def test_another_engine_writes_all_in_its_own_way() -> None:
     found = [texts for sql in CORPUS for texts in pairs(sql)]
     assert [theirs for _, theirs in found if complaints(theirs)] == []

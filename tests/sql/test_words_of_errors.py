@@ -74,6 +74,7 @@ def test_an_operator_is_called_no_function(connection: dpsql.Connection) -> None
     assert "the function" not in str(error).split("\n", 1)[0]
 
 
+@pytest.mark.slow
 def test_no_refusal_names_a_function_that_was_not_typed(connection: dpsql.Connection) -> None:
     named = [(name, attack.sql) for attack in REFUSED for name in names_in(connection, attack)]
     assert len(named) > 50
