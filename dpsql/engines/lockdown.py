@@ -94,9 +94,8 @@ def lock_down(
     wanted = LOCKDOWN_SETTINGS | {"disabled_optimizers": ",".join(disabled)}
     if plain_arrow:
         wanted["arrow_lossless_conversion"] = "false"
-    found = settings_of(connection)
     for name, value in wanted.items():
-        if name in _BEFORE_SECRETS and found.get(name) == value:
+        if name in _BEFORE_SECRETS and _has(connection, name, value):
             continue
         # Globally, because every query runs on a cursor, and cursors inherit nothing else.
         connection.execute(f"SET GLOBAL {name} = {literal(value)}")
@@ -106,9 +105,15 @@ def lock_down(
 
 def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Read the values that a connection has for ``LOCKDOWN_SETTINGS``."""
-    names = ", ".join(map(literal, LOCKDOWN_SETTINGS))
-    rows = connection.execute(
-        f"SELECT lower(name), lower(value) FROM duckdb_settings() WHERE lower(name) IN ({names})"
-    )
+    rows = connection.execute("SELECT name, value FROM duckdb_settings()").fetchall()
     # Lists come back in an order of their own.
-    return {name: ",".join(sorted(value.split(","))) for name, value in rows.fetchall()}
+    return {
+        name.lower(): ",".join(sorted(value.lower().split(",")))
+        for name, value in rows
+        if name.lower() in LOCKDOWN_SETTINGS and value is not None
+    }
+
+
+def _has(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> bool:
+    found = connection.execute(f"SELECT current_setting({literal(name)})::VARCHAR").fetchone()
+    return found is not None and found[0].lower() == value
