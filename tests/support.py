@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -89,13 +91,18 @@ def policy(defaults: Parameters | None = None, **accounts: AccountPolicy) -> Pol
 @contextlib.contextmanager
 def world_file(path: Path, *statements: str) -> Iterator[Path]:
     """A database file with the small world's tables, filled by ``statements``."""
-    writer = duckdb.connect(str(path))
-    try:
-        for statement in (*TABLES.values(), *statements):
-            writer.execute(statement)
-    finally:
-        writer.close()
+    path.write_bytes(_small_world(*statements))
     yield path
+
+
+@functools.cache  # many tests ask of the same rows, and a file is copied in no time
+def _small_world(*statements: str) -> bytes:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "world.duckdb"
+        with duckdb.connect(str(path)) as writer:
+            for statement in (*TABLES.values(), *statements):
+                writer.execute(statement)
+        return path.read_bytes()
 
 
 FILL = (
