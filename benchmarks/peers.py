@@ -41,7 +41,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -296,12 +296,13 @@ def _hear(
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(request.json())
-        process.stdin.close()
+        with suppress(OSError):  # it may have ended without reading
+            process.stdin.write(request.json())
+            process.stdin.close()
         for line in process.stdout:
             heard.put((line, _cpu(process.pid)))
     except (OSError, ValueError):
-        pass  # it ended without reading or while it wrote, which its end says
+        pass  # it ended while it wrote, which its end says
     finally:
         heard.put(None)
 
