@@ -335,7 +335,7 @@ class LedgerModel(RuleBasedStateMachine):
 
 
 SETTINGS = settings(
-    max_examples=40,
+    max_examples=15,
     stateful_step_count=25,
     deadline=None,
     derandomize=True,

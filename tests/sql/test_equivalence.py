@@ -12,6 +12,7 @@ import duckdb
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from random_examples import examples_of
 from support import ANALYST, TABLES, policy, world_file
 
 import dpsql
@@ -212,14 +213,12 @@ def statements(draw: st.DrawFn) -> str:
     return f"{sql} ORDER BY {order}" if order else sql
 
 
+# The connections are the same for all examples.
+ONE_WORLD = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+
+
 @given(statements())
-@settings(
-    max_examples=80,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(examples_of(40), suppress_health_check=ONE_WORLD)
 @pytest.mark.usefixtures("no_noise")
 def test_answers_to_random_queries_equal_those_of_plain_duckdb(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str

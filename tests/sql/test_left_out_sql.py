@@ -169,7 +169,7 @@ def compare(examples: settings) -> None:
 
 
 def test_a_block_and_its_looks_are_the_same_apart_and_over_rows_read_once() -> None:
-    compare(examples_of(12))
+    compare(examples_of(5))
 
 
 @pytest.mark.slow

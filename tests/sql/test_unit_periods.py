@@ -115,7 +115,7 @@ ROWS = st.lists(
 STREAMS = (st.sampled_from(EVERY), st.sampled_from(QUESTIONS), st.integers(1, 3), ROWS)
 
 
-@examples_of(30)
+@examples_of(12)
 @given(*STREAMS)
 def test_one_period_moves_exact_rows_within_the_declared_sensitivity(
     every: str, sql: str, groups: int, rows: list[Row]
