@@ -242,6 +242,7 @@ def bounded_queries(
 LOOKED = {
     "units by item": "SELECT item, COUNT(DISTINCT user_id) AS n FROM visits {} GROUP BY item",
     "rows by item": "SELECT item, COUNT(*) AS n FROM visits {} GROUP BY item",
+    "sum by item": "SELECT item, SUM(amount) AS s FROM visits {} GROUP BY item",
     "rows by 20 declared shelves": "SELECT shelf, COUNT(*) AS n FROM visits {} GROUP BY shelf",
     "sum by 20 declared shelves": "SELECT shelf, SUM(amount) AS s FROM visits {} GROUP BY shelf",
     "all rows": "SELECT COUNT(*) AS n FROM visits {}",

@@ -189,6 +189,31 @@ def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
     assert len(found) > 2
 
 
+@pytest.mark.parametrize("minimum", [1, 4])
+@pytest.mark.parametrize(
+    "measures",
+    ["count(DISTINCT u)", "count(*)", "count(*), count(DISTINCT u)", "count(*), count(s)"],
+)
+def test_groups_and_units_of_rows_sorted_once_are_those_of_two_statements(
+    measures: str, minimum: int
+) -> None:
+    """Keys that are NULL, groups that no unit keeps and such of too few among them."""
+    options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
+    sql = f"SELECT a, s, {measures} FROM r GROUP BY a, s"
+    (plan,) = asked(sql, {**options, "min_units_per_group": minimum}).plans
+    keys = [None, 1, 2]
+    rows = [
+        (unit if unit % 5 else None, keys[k % 3], "1" if k % 2 else None, "p", 1, 1.0)
+        for unit in range(12)
+        for k in range(unit)
+        for _ in range(1 + 3 * (k % 2))
+    ]
+    found, looks = shared(plan, rows)
+    assert looks == [exact(plan, look, rows) for look in plan.looks]
+    assert found == LAB.groups(rewrite(plan, SCHEMA["r"], SALT, DUCKDB), plan)
+    assert found
+
+
 @pytest.mark.slow
 def test_one_unit_moves_a_look_within_its_sensitivity_at_length() -> None:
     search(many_examples_of(80))

@@ -179,7 +179,11 @@ class Ranged:
 
     def unless_null(self, name: str) -> Ranged:
         """Return the value where the column ``name`` is not NULL, else NULL."""
-        return replace(self, sql=f"CASE WHEN {name} IS NOT NULL THEN {self.sql} END", parts=(self,))
+        return self.only_if(f"{name} IS NOT NULL")
+
+    def only_if(self, condition: str) -> Ranged:
+        """Return the value where something holds, else NULL."""
+        return replace(self, sql=f"CASE WHEN {condition} THEN {self.sql} END", parts=(self,))
 
     def widened(self) -> Ranged:
         """Return the same value in the wide type."""

@@ -5,8 +5,9 @@ its bounds, and what it has beyond that. No groups are drawn: of a unit with n g
 C/n of what is within the bounds of its groups is kept, which is what a draw keeps on average. Where
 a unit keeps all of its groups, only those with something beyond the bounds are put together.
 
-A block and its looks can share their rows: these are stored once per unit and keys, and once per
-unit, for all of them (:func:`shared_sql`).
+A block and its looks can share their rows (:func:`shared_sql`): these are stored once per unit and
+keys, and once per unit, for all of them. Where the cap is put on sorted rows, these are sorted once
+for groups and for units, and not stored.
 """
 
 from __future__ import annotations
@@ -21,15 +22,22 @@ from dpsql.core.schema import Table
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.rewrite.contributions import Gathered, clamped
-from dpsql.sql.rewrite.rewrite import CountedValues, groups_of_pairs, unit_groups
+from dpsql.sql.rewrite.rewrite import (
+    CountedValues,
+    groups_beside,
+    groups_beside_units,
+    groups_of_pairs,
+    unit_groups,
+)
 from dpsql.sql.rewrite.rows import PrivateRows
 
 KEPT_COLUMN: Final = f"{INTERNAL_PREFIX}kept"
 _PAIRS: Final = f"{INTERNAL_PREFIX}pairs"
 _UNITS: Final = f"{INTERNAL_PREFIX}units"
+_BOTH: Final = f"{INTERNAL_PREFIX}both"
 _LARGEST = 2**62
 
 
@@ -76,7 +84,9 @@ def shared_sql(
     same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
     """
     rows = PrivateRows(plan, table, salt, dialect)
-    shared = _Shared(rows, looks, ranked=True)
+    shared = _Shared(rows, looks)
+    if rows.ranks_rows:
+        return shared.of_sorted_rows()
     pairs, units = dialect.quote(_PAIRS), dialect.quote(_UNITS) if shared.by_unit else None
     stored = [(_PAIRS, shared.pairs())]
     if units is not None:
@@ -104,14 +114,11 @@ class _Looked:
 class _Shared:
     """What is computed of some rows for looks at them.
 
-    ``by_unit``: of a unit with many groups not all are kept, so it counts how many it has. With
-    ``ranked``, the block is made of the same rows.
+    ``by_unit``: of a unit with many groups not all are kept, so it counts how many it has.
     """
 
-    def __init__(
-        self, rows: PrivateRows, looks: Sequence[LeftOutLook], *, ranked: bool = False
-    ) -> None:
-        self.rows, self.ranked = rows, ranked
+    def __init__(self, rows: PrivateRows, looks: Sequence[LeftOutLook]) -> None:
+        self.rows = rows
         self.dialect = rows.dialect
         self.by_unit = rows.plan.bounding is not None and bool(rows.keys)
         self.looked = [self._looked(place, look) for place, look in enumerate(looks)]
@@ -134,7 +141,13 @@ class _Shared:
 
     def pairs(self) -> str:
         """Write one row per unit and keys, with all that looks need of them."""
-        counts = [
+        rows = any(one.look.subject.rows for one in self.looked)
+        counted = self._all_rows if rows else None
+        return unit_groups(self.rows, self._values_counted(), counted, self._limits())
+
+    def _values_counted(self) -> list[CountedValues]:
+        """Tell which values are counted, all of them and those out of bounds."""
+        return [
             CountedValues(
                 self._column(one, "values"),
                 self._column(one, "found"),
@@ -144,15 +157,14 @@ class _Shared:
             for one in self.looked
             if one.look.clamped
         ]
-        limits = {
+
+    def _limits(self) -> dict[int, int]:
+        """Tell up to where sums are told apart, by measure."""
+        return {
             one.look.subject.measure: self._seen(one)
             for one in self.looked
             if one.measure.kind is MeasureKind.SUM and not one.look.clamped
         }
-        rows = any(one.look.subject.rows for one in self.looked)
-        return unit_groups(
-            self.rows, counts, self._all_rows if rows else None, limits, ranked=self.ranked
-        )
 
     def _outside(self, measure: Measure, name: str) -> str:
         """Write 1 for a value that lies outside its bounds, NULL within."""
@@ -203,6 +215,37 @@ class _Shared:
         """Compute what a unit would add to a group without bounds, as far as a look can see."""
         rows = Gathered(one.name, one.name, self._max_rows, self.dialect)
         return rows.of(one.measure).named(one.name).clamped(0, self._seen(one))
+
+    def of_sorted_rows(self) -> SharedSQL:
+        """Write the statements for rows that are sorted once, for groups and for units."""
+        of_units = {self.rows.number: self.rows.first_rows(1)}
+        for one in self.looked:
+            of_units |= {
+                self._column(one, name): total.widened().sql
+                for total, name in self._sorted_totals(one)
+            }
+        both = self.dialect.quote(_BOTH)
+        stored = groups_beside_units(self.rows, of_units, self._values_counted(), self._limits())
+        units = f"SELECT * FROM {both} WHERE {self.rows.unit} IS NOT NULL"
+        return SharedSQL(
+            ((_BOTH, stored),),
+            groups_beside(self.rows, both),
+            tuple(self.look(one, both, self.dialect.derived(units)) for one in self.looked),
+        )
+
+    def _sorted_totals(self, one: _Looked) -> Iterator[tuple[Ranged, str]]:
+        """Yield the same as ``_totals``, of a unit's sorted rows."""
+        if one.look.clamped:
+            for name in ("found", "values"):
+                yield count(self._column(one, name), dialect=self.dialect), name
+        elif one.measure.kind is MeasureKind.ROWS:
+            limits = one.measure.contribution(self._max_rows)[1], self._seen(one)
+            for name, limit in zip(("within", "found"), limits, strict=True):
+                first = self.rows.first_rows(limit)
+                yield column(first, 0, MOST_ROWS, dialect=self.dialect), name
+        else:
+            for part, name in self._parts(one):
+                yield part.only_if(self.rows.is_first).sum(), name
 
     # -- the row of a look --------------------------------------------------------------------
 

@@ -108,16 +108,14 @@ def unit_groups(
     counts: Sequence[CountedValues] = (),
     counted: str | None = None,
     limits: Mapping[int, int] = MappingProxyType({}),
-    *,
-    ranked: bool,
 ) -> str:
     """Write the SQL of what the rows of each unit in each group add up to, before any bounds.
 
     One row per unit and keys: these, a column of each measure as it is gathered, and the number of
     rows in the column ``counted``. A unit counts as 1. Measures in ``limits``, by index, are never
-    negative, and told apart up to these limits only. ``ranked``: for :func:`groups_of_pairs`.
+    negative, and told apart up to these limits only.
     """
-    return _Rewriter(rows).per_unit(counts, counted, limits, ranked and rows.ranks_rows)
+    return _Rewriter(rows).per_unit(counts, counted, limits)
 
 
 def groups_of_pairs(rows: PrivateRows, pairs: str, units: str | None) -> str:
@@ -127,6 +125,31 @@ def groups_of_pairs(rows: PrivateRows, pairs: str, units: str | None) -> str:
     unit, None where a unit keeps all of its groups. No measure may count distinct values.
     """
     return _Rewriter(rows).sql_over(pairs, units)
+
+
+def groups_beside_units(
+    rows: PrivateRows,
+    of_units: Mapping[str, str],
+    counts: Sequence[CountedValues] = (),
+    limits: Mapping[int, int] = MappingProxyType({}),
+) -> str:
+    """Write the SQL of groups, and of units beside them, over rows that are sorted once.
+
+    For rows that are ranked (``ranks_rows``). A row of a group has no unit, its keys and measures
+    as :func:`rewrite` computes them. That of a unit has ``of_units``: aggregates, with their
+    columns, over rows as they are ``placed``. In each of these, a measure's column has what was
+    gathered of all rows of the unit in the group, as in :func:`unit_groups`, and the columns of
+    ``counts`` the row's own value, and the row's value if it is ``some``; NULL if not.
+    """
+    return _Rewriter(rows).beside_units(of_units, counts, limits)
+
+
+def groups_beside(rows: PrivateRows, both: str) -> str:
+    """Write the SQL of the exact rows, as :func:`rewrite` computes them, of such groups.
+
+    ``both`` names the table that holds :func:`groups_beside_units`.
+    """
+    return _Rewriter(rows).sql_beside(both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +223,53 @@ class _Rewriter:
     def sql_over(self, pairs: str, units: str | None) -> str:
         """Write the same over rows per (unit, key) that are stored."""
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
-        if self.rows.ranks_rows:
-            kept = self.rows.first_places(pairs)  # which has their places
-        else:
-            kept = pairs if units is None else self.rows.capped_apart(pairs, units)
+        kept = pairs if units is None else self.rows.capped_apart(pairs, units)
+        return self._numbered(self._clamped_sums(kept))
+
+    def beside_units(
+        self,
+        of_units: Mapping[str, str],
+        counts: Sequence[CountedValues],
+        limits: Mapping[int, int],
+    ) -> str:
+        """Write groups and units below each other, of rows that are sorted once."""
+        counted = self._counts_rows({measure.kind for measure, _ in self._measures})
+        aggregates: dict[str, str] = {}
+        gathered = {} if counted else self._before_bounds(self._beside(aggregates), limits)
+        for one in counts:
+            gathered |= {one.values: self._values_of(one), one.found: one.found}
+        placed = self.dialect.derived(self.rows.placed(self._steps(counts=counts), aggregates))
+        columns = [self.rows.unit, *self.rows.keys, *self.rows.place_columns]
+        columns += (f"{sql} AS {name}" for name, sql in gathered.items())
+        once = self.rows.internal("sorted")
+        sorted_rows = self.dialect.materialized(once, f"SELECT {', '.join(columns)} FROM {placed}")
+        groups = (
+            self._count_rows(once)
+            if counted
+            else self._clamped_sums(f"{self.rows.first_places(once)} AND {self.rows.is_first}")
+        )
+        # Below each other, with NULL for what the other has.
+        keys, measures = self.rows.keys, self.rows.measures
+        of_group = ["NULL", *keys, *measures, *("NULL" for _ in of_units)]
+        of_unit = [self.rows.unit, *("NULL" for _ in (*keys, *measures)), *of_units.values()]
+        names = [self.rows.unit, *keys, *measures, *of_units]
+        named = ", ".join(f"{sql} AS {name}" for sql, name in zip(of_group, names, strict=True))
+        return (
+            f"WITH {sorted_rows} SELECT {named} FROM {self.dialect.derived(groups)} "
+            f"UNION ALL SELECT {', '.join(of_unit)} FROM {once} GROUP BY {self.rows.unit}"
+        )
+
+    def sql_beside(self, both: str) -> str:
+        """Write the groups of :meth:`beside_units`, numbered."""
+        columns = ", ".join([*self.rows.keys, *self.rows.measures])
+        return self._numbered(f"SELECT {columns} FROM {both} WHERE {self.rows.unit} IS NULL")
+
+    def _clamped_sums(self, kept: str) -> str:
+        """Sum what was gathered before any bounds, one row per (unit, key), over units."""
         sums = [
             self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
-        return self._numbered(self._grouped(sums, "count(*)", kept))
+        return self._grouped(sums, "count(*)", kept)
 
     def _numbered(self, groups: str) -> str:
         """Number the groups: the largest alone, in order, where these are asked for."""
@@ -226,34 +288,36 @@ class _Rewriter:
         counts: Sequence[CountedValues],
         counted: str | None,
         limits: Mapping[int, int],
-        ranked: bool,
     ) -> str:
-        """Write one row per (unit, key) with what the unit's rows add to the group.
-
-        If ``ranked``, it has the key's place among those of its unit beside.
-        """
+        """Write one row per (unit, key) with what the unit's rows add to the group."""
 
         def columns(found: _Found) -> dict[str, str]:
-            made = {}
-            for place, (measure, name) in enumerate(self._measures):
-                total = self._gathered(name, found).of(measure)
-                if place in limits:
-                    total = total.clamped(0, limits[place]).narrowed()
-                made[name] = "1" if measure.kind is MeasureKind.UNITS else total.sql
-            of_values = ((one, self._values[self.rows.measures[one.measure]]) for one in counts)
-            numbers = {
-                name: source
-                for one, values in of_values
-                for name, source in ((one.found, one.found), (one.values, values))
-            }
-            numbers |= {} if counted is None else {counted: "*"}
-            return made | {
+            numbers = {} if counted is None else {counted: "*"}
+            for one in counts:
+                numbers |= {one.found: one.found, one.values: self._values_of(one)}
+            return self._before_bounds(found, limits) | {
                 name: found(count(source, dialect=self.dialect)).sql
                 for name, source in numbers.items()
             }
 
-        steps = self._steps(counts=counts)
-        return self._by_place(steps, columns) if ranked else self._by_pair(steps, columns)
+        return self._by_pair(self._steps(counts=counts), columns)
+
+    def _before_bounds(self, found: _Found, limits: Mapping[int, int]) -> dict[str, str]:
+        """Write what a unit's rows in a group add to each measure, before any bounds."""
+        made = {}
+        for place, (measure, name) in enumerate(self._measures):
+            if measure.kind is MeasureKind.UNITS:
+                made[name] = "1"
+                continue
+            total = self._gathered(name, found).of(measure)
+            if place in limits:
+                total = total.clamped(0, limits[place]).narrowed()
+            made[name] = total.sql
+        return made
+
+    def _values_of(self, one: CountedValues) -> str:
+        """Return the column of the row's values that are counted."""
+        return self._values[self.rows.measures[one.measure]]
 
     def contributions(self, steps: str | None = None) -> str:
         """Write one row per (unit, key) with what the unit contributes to the group.
@@ -304,7 +368,8 @@ class _Rewriter:
             assert MeasureKind.DISTINCT not in kinds
             return self._weighted(bounding, only_units=kinds == {MeasureKind.UNITS})
         if self._counts_rows(kinds):
-            return self._count_rows()
+            placed = self.rows.placed(self.rows.select())
+            return self._count_rows(self.dialect.derived(placed))
         if kinds <= COUNTED_DISTINCT:
             return self._count_distinct()
         if MeasureKind.DISTINCT in kinds:
@@ -327,18 +392,14 @@ class _Rewriter:
         sums = [self._sum(measure, self._added(measure, name)) for measure, name in self._measures]
         return self._grouped(sums, "count(*)", units)
 
-    def _count_rows(self) -> str:
+    def _count_rows(self, placed: str) -> str:
         """Count the first rows of units in groups, which are sorted for the cap in any case."""
-        place, units = self.rows.place, f"count(CASE WHEN {self.rows.is_first} THEN 1 END)"
         limits = [measure.contribution(self._max_rows)[1] for measure, _ in self._measures]
         most = max(limits)
-        rows = self.rows.first_places(self.dialect.derived(self.rows.placed(self.rows.select())))
-        outputs = [
-            "count(*)" if limit == most else f"count(CASE WHEN {place} < {limit} THEN 1 END)"
-            for limit in limits
-        ]
-        enough = "count(*)" if most == 1 else units
-        return self._grouped(outputs, enough, f"{rows} AND {place} < {most}")
+        rows = self.rows.first_places(placed)
+        outputs = ["count(*)" if limit == most else self.rows.first_rows(limit) for limit in limits]
+        enough = "count(*)" if most == 1 else self.rows.first_rows(1)
+        return self._grouped(outputs, enough, f"{rows} AND {self.rows.place} < {most}")
 
     def _count_distinct(self) -> str:
         """Count what counts once however often it occurs, straight on the rows."""
@@ -359,15 +420,19 @@ class _Rewriter:
     def _by_place(self, rows: str, columns: Callable[[_Found], Mapping[str, str]]) -> str:
         """Select the same, with the key's place among those of its unit beside."""
         aggregates: dict[str, str] = {}
+        named = [f"{sql} AS {name}" for name, sql in columns(self._beside(aggregates)).items()]
+        shown = ", ".join([self.rows.unit, *self.rows.keys, self.rows.rank, *named])
+        placed = self.dialect.derived(self.rows.placed(rows, aggregates))
+        return f"SELECT {shown} FROM {placed} WHERE {self.rows.is_first}"
+
+    def _beside(self, aggregates: dict[str, str]) -> _Found:
+        """Find aggregates beside each row, and note these with their columns."""
 
         def found(aggregate: Ranged) -> Ranged:
             name = self.rows.internal(f"of{len(aggregates)}")
             return aggregate.named(aggregates.setdefault(aggregate.sql, name))
 
-        named = [f"{sql} AS {name}" for name, sql in columns(found).items()]
-        shown = ", ".join([self.rows.unit, *self.rows.keys, self.rows.rank, *named])
-        placed = self.dialect.derived(self.rows.placed(rows, aggregates))
-        return f"SELECT {shown} FROM {placed} WHERE {self.rows.is_first}"
+        return found
 
     def _contributed(self, found: _Found) -> dict[str, str]:
         """Write what a unit's rows in a group contribute to each measure but values."""

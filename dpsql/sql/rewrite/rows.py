@@ -122,14 +122,23 @@ class PrivateRows:
         """True for one row of :meth:`placed` of each unit and keys."""
         return f"{self.internal('row')} = {self.internal('first')}"
 
+    @property
+    def place_columns(self) -> tuple[str, str, str]:
+        """The columns that :meth:`placed` adds."""
+        return self.rank, self.internal("row"), self.internal("first")
+
+    def first_rows(self, limit: int) -> str:
+        """Count rows of :meth:`placed`: the first ones of each unit and keys, up to ``limit``."""
+        first = self.is_first if limit == 1 else f"{self.place} < {limit}"
+        return f"count(CASE WHEN {first} THEN 1 END)"
+
     def placed(self, rows: str, aggregates: Mapping[str, str] = MappingProxyType({})) -> str:
         """Select rows with ``rank`` and ``place``, for which they are sorted once.
 
         Beside are ``aggregates`` over all rows of the same unit and keys: SQL, with the names of
         their columns.
         """
-        names = (self.rank, self.internal("row"), self.internal("first"))
-        ranks = zip(("dense_rank()", "row_number()", "rank()"), names, strict=True)
+        ranks = zip(("dense_rank()", "row_number()", "rank()"), self.place_columns, strict=True)
         columns = [f"{sql} OVER ({self._window}) AS {name}" for sql, name in ranks]
         same = f"({self._window} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
         columns += (f"{sql} OVER {same} AS {name}" for sql, name in aggregates.items())

@@ -2,7 +2,7 @@
 -- world: small
 SELECT k, COUNT(*) FROM visits WHERE n > 3 AND s = 'it''s' OR flag GROUP BY k;
 
--- __dpsql_released_0, as one: 1b817050cf290919
+-- __dpsql_released_0, as one: 4a9f4b3d17dfc7ef
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -12,9 +12,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -53,7 +51,7 @@ FROM (
 -- world: small
 SELECT k, COUNT(*) FROM visits WHERE NOT (n > 3 AND CAST(s AS INTEGER) > 3) GROUP BY k;
 
--- __dpsql_released_0, as one: 82213fe64b5314d1
+-- __dpsql_released_0, as one: 5e0cf191a6e6b9d3
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -63,9 +61,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -108,7 +104,7 @@ FROM (
 SELECT k, COUNT(*) FROM visits WHERE coalesce(flag, s = 'x') AND n * n IS DISTINCT FROM big
 GROUP BY k;
 
--- __dpsql_released_0, as one: 29a0bff907a8340b
+-- __dpsql_released_0, as one: 2cabdee57ef72d0e
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -118,9 +114,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -171,7 +165,7 @@ FROM (
 SELECT CASE WHEN n * big > 5 THEN 'much' WHEN s IN ('a', 'b') THEN s ELSE 'little' END AS size,
   COUNT(*) FROM visits WHERE n + big BETWEEN 0 AND 100 AND big IN (n, 3) GROUP BY size;
 
--- __dpsql_released_0, as one: ecb5650f43021c7b
+-- __dpsql_released_0, as one: 90c4f216a9dd2561
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -181,9 +175,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -294,7 +286,7 @@ FROM (
 SELECT since, COUNT(*) FROM (SELECT DISTINCT uid, ts - TIMESTAMP '2024-01-01' AS since FROM visits)
 GROUP BY since;
 
--- __dpsql_released_0, as one: 3b296287e8784480
+-- __dpsql_released_0, as one: cd31875b97773a4f
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -304,9 +296,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,

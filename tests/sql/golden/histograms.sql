@@ -134,7 +134,7 @@ FROM (
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
 SELECT k, COUNT(*) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 6f4c5c8337cf7fe4
+-- __dpsql_released_0, as one: f21c58a6c7e96c16
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -144,9 +144,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -477,7 +475,7 @@ FROM (
 -- with: 'min_units_per_group': 10
 SELECT k, COUNT(*) FROM visits GROUP BY k;
 
--- __dpsql_released_0, as one: 8e2bb76127c1b91a
+-- __dpsql_released_0, as one: c9f7db16d4d4d56b
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -487,9 +485,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,

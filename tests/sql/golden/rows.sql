@@ -163,7 +163,7 @@ FROM (
 -- world: lineage
 SELECT why, COUNT(*) FROM returns GROUP BY why;
 
--- __dpsql_released_0, as one: 07e076036b104840
+-- __dpsql_released_0, as one: e877105102c43906
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -173,9 +173,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -293,7 +291,7 @@ FROM (
 -- world: lineage
 SELECT t.region, COUNT(*) FROM people p LEFT JOIN towns t USING (city) GROUP BY t.region;
 
--- __dpsql_released_0, as one: 49f65908ed026561
+-- __dpsql_released_0, as one: e79d987892e6a2af
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -303,9 +301,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -358,7 +354,7 @@ FROM (
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k IN (SELECT k FROM shops WHERE size > 10) GROUP BY k;
 
--- __dpsql_released_0, as one: 750b7c794228c054
+-- __dpsql_released_0, as one: b313a285ca2ae12b
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -368,9 +364,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -425,7 +419,7 @@ FROM (
 SELECT v.k, COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k)
 GROUP BY v.k;
 
--- __dpsql_released_0, as one: c3442f639300366d
+-- __dpsql_released_0, as one: 2b67ca69ac6df6ef
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -435,9 +429,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -484,7 +476,7 @@ FROM (
 -- world: lineage
 SELECT k, COUNT(*) FROM visits WHERE k NOT IN (SELECT k FROM shops) GROUP BY k;
 
--- __dpsql_released_0, as one: 8a9ca0a8585bf0e1
+-- __dpsql_released_0, as one: 6a82127ec9f1e925
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -494,9 +486,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -552,7 +542,7 @@ FROM (
 SELECT v.k, COUNT(*) FROM visits v SEMI JOIN shops s ON v.k = s.k ANTI JOIN towns t ON v.s = t.city
 GROUP BY v.k;
 
--- __dpsql_released_0, as one: f32d734501f1f574
+-- __dpsql_released_0, as one: 7c70cfc4f4eeab0c
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -562,9 +552,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -859,7 +847,7 @@ SELECT x, COUNT(*) FROM (
   SELECT uid, x FROM visits UNION SELECT uid, price FROM orders
 ) GROUP BY x;
 
--- __dpsql_released_0, as one: 00618b08db4f683b
+-- __dpsql_released_0, as one: 6e57e36db3d858e2
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -869,9 +857,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -927,7 +913,7 @@ FROM (
 SELECT a.k, a.n, b.n FROM (SELECT k, COUNT(*) AS n FROM visits GROUP BY k) a
 JOIN (SELECT k, COUNT(*) AS n FROM orders GROUP BY k) b ON a.k = b.k;
 
--- __dpsql_released_0, as one: 08369dd388fcb86a
+-- __dpsql_released_0, as one: a74b20f3b541effe
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -937,9 +923,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -972,7 +956,7 @@ FROM (
     "__dpsql_k0"
 );
 
--- __dpsql_released_1, as one: a5261b57012222a1
+-- __dpsql_released_1, as one: 760072e73d26466d
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -982,9 +966,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -1021,7 +1003,7 @@ FROM (
 -- world: small
 SELECT k, s, COUNT(*) FROM visits GROUP BY ROLLUP (k, s);
 
--- __dpsql_released_0, as one: 8fb5125145c77e14
+-- __dpsql_released_0, as one: ebc08eb01dbc37d6
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -1033,9 +1015,7 @@ FROM (
     "__dpsql_k0",
     "__dpsql_k1",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
@@ -1070,7 +1050,7 @@ FROM (
     "__dpsql_k1"
 );
 
--- __dpsql_released_1, as one: 80a790be7de896d5
+-- __dpsql_released_1, as one: b359219b6c6bca07
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
@@ -1080,9 +1060,7 @@ FROM (
   SELECT
     "__dpsql_k0",
     COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN (
-      "__dpsql_row" - "__dpsql_first"
-    ) < 1 THEN 1 END) AS "__dpsql_m1"
+    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
   FROM (
     SELECT
       *,
