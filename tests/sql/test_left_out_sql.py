@@ -23,8 +23,9 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.tuning import CandidateSetting, cap_looks
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.rewrite import left_out
 from dpsql.sql.rewrite.left_out import left_out_sql, shared_sql
-from dpsql.sql.rewrite.rewrite import rewrite
+from dpsql.sql.rewrite.rewrite import groups_beside_units, rewrite
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -189,29 +190,60 @@ def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
     assert len(found) > 2
 
 
-@pytest.mark.parametrize("minimum", [1, 4])
-@pytest.mark.parametrize(
-    "measures",
-    ["count(DISTINCT u)", "count(*)", "count(*), count(DISTINCT u)", "count(*), count(s)"],
-)
-def test_groups_and_units_of_rows_sorted_once_are_those_of_two_statements(
-    measures: str, minimum: int
-) -> None:
-    """Keys that are NULL, groups that no unit keeps and such of too few among them."""
-    options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
-    sql = f"SELECT a, s, {measures} FROM r GROUP BY a, s"
-    (plan,) = asked(sql, {**options, "min_units_per_group": minimum}).plans
+SORTED_OPTIONS = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
+
+
+def rows_in_groups() -> list[tuple[Any, ...]]:
+    """Rows with keys that are NULL, in groups of many units, of few and of none that keeps them."""
     keys = [None, 1, 2]
-    rows = [
+    return [
         (unit if unit % 5 else None, keys[k % 3], "1" if k % 2 else None, "p", 1, 1.0)
         for unit in range(12)
         for k in range(unit)
         for _ in range(1 + 3 * (k % 2))
     ]
+
+
+@pytest.mark.parametrize("minimum", [1, 4])
+@pytest.mark.parametrize(
+    "measures",
+    ["count(DISTINCT u)", "count(*), count(DISTINCT u)", "count(*), count(s)", "sum(x), count(*)"],
+)
+def test_groups_and_units_of_rows_sorted_once_are_those_of_two_statements(
+    measures: str, minimum: int
+) -> None:
+    sql = f"SELECT a, s, {measures} FROM r GROUP BY a, s"
+    (plan,) = asked(sql, {**SORTED_OPTIONS, "min_units_per_group": minimum}).plans
+    rows = rows_in_groups()
     found, looks = shared(plan, rows)
     assert looks == [exact(plan, look, rows) for look in plan.looks]
     assert found == LAB.groups(rewrite(plan, SCHEMA["r"], SALT, DUCKDB), plan)
     assert found
+
+
+@pytest.mark.parametrize("measures", ["count(*), count(DISTINCT u)", "sum(x), count(*)"])
+@pytest.mark.parametrize(
+    ("bound", "broken", "of_groups"),
+    [
+        ('"__dpsql_rank" <= 2', '"__dpsql_rank" <= 3', True),
+        ('"__dpsql_row" = "__dpsql_first"', "TRUE", False),
+    ],
+)
+def test_rows_sorted_once_and_bounded_wrongly_are_noticed(
+    measures: str, bound: str, broken: str, of_groups: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (plan,) = asked(f"SELECT a, s, {measures} FROM r GROUP BY a, s", SORTED_OPTIONS).plans
+    rows = rows_in_groups()
+    right = shared(plan, rows)
+
+    def twin(*arguments: Any) -> str:
+        sql = groups_beside_units(*arguments)
+        assert bound in sql
+        return sql.replace(bound, broken)
+
+    monkeypatch.setattr(left_out, "groups_beside_units", twin)
+    wrong = shared(plan, rows)
+    assert wrong[0 if of_groups else 1] != right[0 if of_groups else 1]
 
 
 @pytest.mark.slow
