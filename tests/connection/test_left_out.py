@@ -332,7 +332,7 @@ DAMAGES = (
 )
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_release_of_a_look_is_no_answer(
     damage: bytes | tuple[str, object], connection: dpsql.Connection, tmp_path: Path

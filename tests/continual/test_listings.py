@@ -484,6 +484,7 @@ def selections(
     return len(calls), len(calls) * mechanism.selection.rho(None)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["schedule", "sparse"])
 def test_choices_cost_no_more_than_was_paid(
     name: str, place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
@@ -496,6 +497,7 @@ def test_choices_cost_no_more_than_was_paid(
         assert cost < spent(opened)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["schedule", "sparse"])
 def test_choices_that_are_forgotten_are_noticed(
     name: str, place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch

@@ -119,6 +119,7 @@ def moves(seed: int, where: Path) -> list[list[int]]:
     return [most for most in moved if most != [0, 0]]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_unit_changes_more_than_its_bounds_whatever_the_rows_do(
     seed: int, tmp_path: Path

@@ -344,6 +344,7 @@ def test_ctrl_r_shows_the_match_and_enter_takes_it(terminal: Terminal) -> None:
     assert re.search(r"^account ", terminal.see(lambda: terminal.waits), re.MULTILINE)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("begun", ["", "SELECT sex,"], ids=["empty prompt", "begun statement"])
 @pytest.mark.parametrize("leave", ["\x03", "\x07"], ids=["Ctrl-C", "Ctrl-G"])
 def test_a_search_is_left_as_it_was_begun(terminal: Terminal, begun: str, leave: str) -> None:

@@ -116,7 +116,7 @@ HIDDEN: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.few(17)
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("sql", "values"), HIDDEN)
 def test_no_value_of_a_parameter_is_shown(sql: str, values: Any, traced: Traced) -> None:
     text = traced(sql, values)

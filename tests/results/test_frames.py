@@ -166,7 +166,7 @@ def test_whoever_reads_arrow_reads_an_answer_of_any_type(name: str, con: dpsql.C
     assert counted.fetchall() == [(1, 2, True)]
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", KEYS)
 def test_an_answer_comes_back_from_a_pickle_or_says_which_column_cannot(
     name: str, con: dpsql.Connection
