@@ -189,7 +189,7 @@ def test_extreme_bounds_are_refused_or_kept(
 
 
 @pytest.mark.slow
-@settings(many_examples_of(1300))
+@settings(many_examples_of(1000))
 @given(questions(), st.sampled_from([(1, 1), (1, 12), (3, 2), (7, 1)]))
 def test_extreme_bounds_are_refused_or_kept_at_length(
     question: tuple[str, dict[str, Any]], size: tuple[int, int]

@@ -219,7 +219,7 @@ def test_hash_collisions_do_not_raise_a_units_share(
 
 
 @pytest.mark.slow
-@many_examples_of(1300)
+@many_examples_of(1000)
 @given(questions(), rows_of_units)
 def test_one_unit_moves_exact_rows_within_the_declared_sensitivity_at_length(
     question: tuple[str, dict[str, Any]], rows: list[Row]
