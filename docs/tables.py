@@ -304,7 +304,7 @@ def _calls_by_name(name: str) -> dict[str, list[tuple[str, str]]]:
     for call, verdict in verdicts_on(name).calls.items():
         word, _, types = call.rpartition("(")
         parts = list(dict.fromkeys(types.removesuffix(")").split(", ")))
-        shown = ", ".join(part for part in parts if part not in ("", "...", "CONSTANT"))
+        shown = " with ".join(part for part in parts if part not in ("", "...", "CONSTANT"))
         found.setdefault(word, []).append((shown, verdict))
     return found
 
