@@ -102,6 +102,7 @@ def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _ranks(part.plan, confidence)
     yield from _groups(part)
     yield from _groups_per_unit(part.plan)
+    yield from _rows_per_unit(part.plan)
     if part.plan.block.counted:
         yield COUNTED
 
@@ -282,6 +283,15 @@ def _groups_per_unit(plan: BlockPlan) -> Iterator[str]:
     """Say in how many groups a unit counts where nobody gave a number."""
     if plan.block.groups_chosen and (plan.cascade is not None or plan.bounding is not None):
         yield f"max_groups_contributed is {plan.block.groups_chosen}."
+
+
+def _rows_per_unit(plan: BlockPlan) -> Iterator[str]:
+    """Say that nobody knows how many rows bounding left out, where looks cannot tell."""
+    parameters = plan.block.parameters
+    bounded = any(noisy.measure.kind not in _UNBOUNDED for noisy in plan.measures)
+    if plan.cascade is not None and bounded and parameters.left_out_share:
+        rows = f"max_rows_contributed ({parameters.max_rows_contributed:,})"
+        yield f"With auto, what {rows} leaves out is not told."
 
 
 def _histogram(part: Part, found: Appearance) -> str:

@@ -123,7 +123,7 @@ def test_an_analysts_session_answers_real_questions_and_repeats_for_nothing(plac
 
 def test_data_frames_keep_their_intervals_and_draw_a_chart(place: Path) -> None:
     output = run("dataframes.py", place)
-    mean, low, high = map(float, re.findall(r"│ ([\d.]+) ┆ ([\d.]+) ┆ ([\d.]+) │", output)[0])
+    mean, low, high = map(float, re.findall(r"│ ([\d.]+) +┆ ([\d.]+) +┆ ([\d.]+) +│", output)[0])
     assert low < mean < high
     assert low - 0.2 < 3.54 < high + 0.2  # the mean of all ratings
     assert len(re.findall(r"^\d +(?:19|20)\d0 +[\d.]+ +[\d.]+ +[\d.]+ +\w+$", output, re.M)) >= 4

@@ -633,6 +633,16 @@ def test_the_words_of_an_answer_say_what_decided(connection: dpsql.Connection) -
         assert words in shown
 
 
+def test_an_answer_says_that_rows_left_out_are_not_told(connection: dpsql.Connection) -> None:
+    counted = "SELECT a, count(*) AS n FROM r GROUP BY a"
+    words = "With auto, what max_rows_contributed (3) leaves out is not told."
+    assert words in connection.sql(counted, max_rows_contributed=3).summary()
+    unasked = connection.sql(counted, max_rows_contributed=3, left_out_share=0, fresh=True)
+    assert words not in unasked.summary()
+    units = "SELECT a, count(DISTINCT u) AS n FROM r GROUP BY a"
+    assert "leaves out" not in connection.sql(units, max_rows_contributed=3).summary()
+
+
 def test_nothing_is_left_of_the_stage(connection: dpsql.Connection) -> None:
     connection.sql("SELECT a, count(*) FROM r GROUP BY a", fresh=True)
     engine = connection._answerer.engine
