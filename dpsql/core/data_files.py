@@ -21,6 +21,8 @@ DUCKLAKE: Final = "ducklake:"
 SQLITE: Final = "sqlite:"
 """What stands before it as well, if that is a file of SQLite's."""
 _GLOB = re.compile(r"[*?\[{]")
+_ESCAPED: Final = re.compile(r"\[([*?\[{])\]")
+_BEFORE_PATTERN: Final = re.compile(rf"(?:[^*?\[{{]|{_ESCAPED.pattern})*")
 _COMPRESSED = (".gz", ".zst")
 _WEB: Final = ("https", "http")
 _MANGLED: Final = re.compile(r"(?i)(https?|s3|gs|gcs|r2):/[^/]")
@@ -55,10 +57,11 @@ class FileKind(Enum):
 class DataFiles:
     """Files of one kind that are one table, called ``table``.
 
-    ``paths`` are the whole paths of the files, or a pattern for them. Those of a directory are
-    listed: a pattern would match what tools keep there while they write. Files elsewhere than on
-    this computer (``remote``) have addresses instead, or a pattern that is yet to be listed. A
-    table of a lake has one path: of Delta's directory, or of Iceberg's metadata as they are now.
+    ``paths`` are the whole paths of the files as DuckDB reads them (:func:`as_read`), or a pattern
+    for them. Those of a directory are listed: a pattern would match what tools keep there while
+    they write. Files elsewhere than on this computer (``remote``) have addresses instead, or a
+    pattern that is yet to be listed. A table of a lake has one path, as it is: of Delta's
+    directory, or of Iceberg's metadata as they are now.
     """
 
     table: str
@@ -126,10 +129,32 @@ def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
             raise _missing(text)
         return None
     if several:
-        return DataFiles(os.path.basename(home(text)), kind, (os.path.abspath(text),))
+        return DataFiles(os.path.basename(home(text)), kind, (_whole_pattern(text),))
     if not os.path.isfile(text):
         raise _missing(text)
-    return DataFiles(_stem(text), kind, (os.path.abspath(text),))
+    return DataFiles(_stem(text), kind, (as_read(os.path.abspath(text)),))
+
+
+def as_read(path: str) -> str:
+    """Write the path of a file such that DuckDB, to which all paths are patterns, reads it alone.
+
+    ``visits[1].parquet`` as it is would be read as ``visits1.parquet``.
+    """
+    return _GLOB.sub(r"[\g<0>]", path)
+
+
+def only_file(path: str) -> str | None:
+    """Return the file whose path is written ``as_read``; None for a pattern of several."""
+    file = _ESCAPED.sub(r"\1", path)
+    return file if as_read(file) == path else None
+
+
+def directories_of(pattern: str) -> tuple[str, ...]:
+    """Return the directory that has all files of a pattern below it, and as it is written there."""
+    found = _BEFORE_PATTERN.match(pattern)
+    assert found is not None
+    written = os.path.dirname(found[0]) + "/"
+    return tuple(dict.fromkeys((written, _ESCAPED.sub(r"\1", written))))
 
 
 def is_address(path: str | os.PathLike[str]) -> bool:
@@ -216,6 +241,11 @@ def is_several(path: str | os.PathLike[str]) -> bool:
 
 def _is_pattern(text: str) -> bool:
     return _GLOB.search(text) is not None and not os.path.exists(text)
+
+
+def _whole_pattern(text: str) -> str:
+    """Return a pattern with a whole path. The directory it is of now is part of no pattern."""
+    return os.path.normpath(os.path.join(as_read(os.getcwd()), text))
 
 
 def _of_address(text: str) -> DataFiles:
@@ -357,7 +387,7 @@ def _refuse_pattern_in_lake(text: str) -> None:
     if not _is_pattern(text):
         return
     seen = set()
-    for file in glob.iglob(os.path.abspath(text), recursive=True):
+    for file in glob.iglob(_whole_pattern(text), recursive=True):
         directory = os.path.dirname(file)
         while directory not in seen:
             seen.add(directory)
@@ -395,7 +425,7 @@ def _of_directory(directory: str) -> DataFiles:
     (suffix,) = suffixes
     kind = _kind(suffix)
     assert kind is not None
-    return DataFiles(os.path.basename(directory), kind, tuple(files))
+    return DataFiles(os.path.basename(directory), kind, tuple(map(as_read, files)))
 
 
 def _below(directory: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.data_files import MAX_FILES, is_address
+from dpsql.core.data_files import MAX_FILES, directories_of, is_address, only_file
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Remark, fold
 from dpsql.core.table_name import TableName
@@ -61,7 +61,6 @@ _TOTAL_FUNCTIONS: Final = frozenset({"hash", "list_value", "struct_extract", "st
 """Functions of any values that analysts may not call, so that the evidence has none of them."""
 _CHANGING: Final = frozenset({"reservoir_quantile", "version"})
 """Functions that the engine calls consistent, of chance or of its own version."""
-_GLOB: Final = re.compile(r"[*?\[{]")
 
 _OUTSIDE: Final = Remark(
     "reads Parquet files outside of the database",
@@ -270,19 +269,15 @@ def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) ->
                 "Write them again with the same columns and types, or load them as a table.",
             )
         )
-    patterns = [path for path in paths if not is_address(path) and _GLOB.search(path)]
+    alone = {path: path if is_address(path) else only_file(path) for path in paths}
+    several = [path for path, file in alone.items() if file is None]
+    # The engine asks for a file by its path, and by the pattern that it is read by.
+    files = (each for path, file in alone.items() if file is not None for each in (path, file))
     return Definition(
         None,
-        files=tuple(path for path in paths if path not in patterns),
-        directories=tuple(map(_directory, patterns)),
+        files=tuple(dict.fromkeys(files)),
+        directories=tuple(each for path in several for each in directories_of(path)),
     )
-
-
-def _directory(pattern: str) -> str:
-    """Return the directory that has all files of a pattern somewhere below it."""
-    found = _GLOB.search(pattern)
-    assert found is not None
-    return os.path.dirname(pattern[: found.start()]) + "/"
 
 
 def _is_uniform(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> bool:

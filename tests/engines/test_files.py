@@ -11,7 +11,8 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.core.data_files import DataFiles, FileKind, data_files
+from dpsql.core.data_files import DataFiles, FileKind, data_files, only_file
+from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.ledger_place import beside
@@ -79,6 +80,80 @@ def test_a_directory_or_a_pattern_is_a_table_called_after_the_directory(
     directory: Path, path: str
 ) -> None:
     assert asked(f"{directory}/{path}", "events", directory) == ALL
+
+
+# Names with marks of patterns, each with one that it would match if it were a pattern.
+MARKED = [
+    ("v[1]", "v1"),
+    ("v*w", "v2w"),
+    ("v?w", "v2w"),
+    ("v[[]w", "v[w"),
+    ("v[!a]", "vb"),
+    ("v]w[x", "v]wx"),
+    ("v{1,2}", "v1"),
+]
+
+
+def written(place: Path, first: str) -> None:
+    """Write a file of three keys, the first of which is ``first``."""
+    place.parent.mkdir(exist_ok=True, parents=True)
+    table = TABLE.replace("'a'", f"'{first}'")
+    with duckdb.connect() as writer:
+        writer.execute(f"COPY ({table}) TO '{place.parent / 'made'}' (FORMAT {place.suffix[1:]})")
+    (place.parent / "made").rename(place)
+
+
+def keys_of(engine: DuckDBEngine, table: str) -> list[object]:
+    """List the keys that a table has once its connection is locked."""
+    engine.lock([table])
+    with engine._cursor() as cursor:
+        found = cursor.execute(f'SELECT DISTINCT k FROM "{table}" ORDER BY k').fetchall()
+    engine.close()
+    return [key for (key,) in found]
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json"])
+@pytest.mark.parametrize(("name", "decoy"), MARKED)
+def test_the_name_of_a_file_is_no_pattern(
+    tmp_path: Path, name: str, decoy: str, suffix: str
+) -> None:
+    written(tmp_path / f"{name}{suffix}", "own")
+    written(tmp_path / f"{decoy}{suffix}", "other")
+    engine = open_database(tmp_path / f"{name}{suffix}")
+    assert keys_of(engine, name) == ["b", "c", "own"]
+
+
+@pytest.mark.parametrize(("name", "decoy"), MARKED)
+def test_the_name_of_a_directory_is_no_pattern(tmp_path: Path, name: str, decoy: str) -> None:
+    written(tmp_path / name / "part=1" / f"{name}.parquet", "own")
+    written(tmp_path / decoy / "part=1" / f"{decoy}.parquet", "other")
+    written(tmp_path / name / "part=1" / f"{decoy}.parquet", "beside")
+    engine = open_database(tmp_path / name)
+    assert keys_of(engine, name) == ["b", "beside", "c", "own"]
+
+
+@pytest.mark.parametrize(("name", "decoy"), MARKED)
+def test_the_directory_that_a_pattern_begins_in_is_none(
+    tmp_path: Path, name: str, decoy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path / name / "events" / "e.parquet", "own")
+    written(tmp_path / decoy / "events" / "e.parquet", "other")
+    monkeypatch.chdir(tmp_path / name)
+    engine = open_database("events/*.parquet")
+    directories = engine.definition(TableName("events")).directories
+    assert directories[-1] == f"{tmp_path / name / 'events'}/"
+    assert all(only_file(each) == directories[-1] for each in directories[:-1])
+    assert keys_of(engine, "events") == ["b", "c", "own"]
+
+
+def test_a_locked_connection_reads_the_named_file_alone(tmp_path: Path) -> None:
+    written(tmp_path / "v[1].parquet", "own")
+    written(tmp_path / "v1.parquet", "other")
+    engine = open_database(tmp_path / "v[1].parquet")
+    engine.lock(["v[1]"])
+    with engine._cursor() as cursor, pytest.raises(duckdb.PermissionException):
+        cursor.execute(f"SELECT * FROM read_parquet('{tmp_path / 'v1.parquet'}')")
+    engine.close()
 
 
 def test_directories_named_by_values_are_columns(directory: Path) -> None:
