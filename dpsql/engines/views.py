@@ -89,7 +89,8 @@ def definition(
         return Definition(_UNKNOWN)
     if not all(os.path.isabs(pattern) and not is_address(pattern) for pattern in patterns):
         return Definition(_ELSEWHERE)
-    return replace(over_parquet(connection, patterns), remarks=(_OUTSIDE,))
+    found = over_parquet(connection, patterns)
+    return replace(found, remarks=(_OUTSIDE, *found.remarks))
 
 
 _UNKNOWN = Remark(
@@ -262,7 +263,8 @@ def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) ->
 
     Addresses are no patterns.
     """
-    if not _is_uniform(connection, paths):
+    doubled = _doubled_columns(connection, paths)
+    if doubled is None:
         return Definition(
             Remark(
                 "reads Parquet files of different columns or types: a value could fail to fit",
@@ -277,21 +279,38 @@ def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) ->
         None,
         files=tuple(dict.fromkeys(files)),
         directories=tuple(each for path in several for each in directories_of(path)),
+        remarks=tuple(map(_from_directories, doubled)),
     )
 
 
-def _is_uniform(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> bool:
-    """Tell whether there are such files, all with the same columns of the same types."""
+def _from_directories(column: str) -> Remark:
+    return Remark(
+        f"takes {column} from the names of its directories, not from its files, which have one too",
+        "Confirm that both are the same, or give the directories another name.",
+    )
+
+
+def _doubled_columns(
+    connection: duckdb.DuckDBPyConnection, paths: Sequence[str]
+) -> tuple[str, ...] | None:
+    """List columns of files of which directories (``key=value``) are named as well.
+
+    None if there are no such files, or not all with the same columns of the same types.
+    """
     listed = ", ".join(map(literal, paths))
+    parts = "string_split(lower(file_name), '/')[:-2]"
+    keys = f"[split_part(part, '=', 1) FOR part IN {parts} IF contains(part, '=')]"
+    doubled = f"[name FOR name IN names IF list_contains({keys}, lower(name))]"
     try:
-        ((shapes, files),) = connection.execute(
-            "SELECT count(DISTINCT shape), count(*) FROM (SELECT list((name, type, type_length, "
-            "num_children, converted_type, scale, precision, logical_type)) AS shape "
+        ((shapes, files, found),) = connection.execute(
+            f"SELECT count(DISTINCT shape), count(*), flatten(list({doubled})) FROM (SELECT "
+            "file_name, list(name) AS names, list((name, type, type_length, num_children, "
+            "converted_type, scale, precision, logical_type)) AS shape "
             f"FROM parquet_schema([{listed}]) GROUP BY file_name)"
         ).fetchall()
     except duckdb.Error:
-        return False
-    return bool(shapes == 1 and files <= MAX_FILES)
+        return None
+    return tuple(dict.fromkeys(found or ())) if shapes == 1 and files <= MAX_FILES else None
 
 
 def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: TableName) -> list[str] | None:

@@ -182,6 +182,20 @@ def test_a_file_that_is_read_in_place_is_no_view_to_confirm(directory: Path) -> 
     engine.close()
 
 
+@pytest.mark.parametrize("path", ["events", "events/*/*.parquet", "events/part=0/rows.parquet"])
+def test_a_column_that_is_named_by_directories_too_is_remarked(directory: Path, path: str) -> None:
+    with duckdb.connect() as writer:
+        for part in (0, 1):
+            place = directory / "events" / f"part={part}" / "rows.parquet"
+            writer.execute(f"COPY ({TABLE}) TO '{place}'")
+    engine = open_database(f"{directory}/{path}")
+    table = "rows" if path.endswith("rows.parquet") else "events"
+    (finding,) = check_policy(policy(table), engine.schema(), engine.definition)
+    assert finding.level == "warning"
+    assert finding.message.startswith("takes part from the names of its directories")
+    engine.close()
+
+
 def test_files_of_different_columns_are_no_table(directory: Path) -> None:
     with duckdb.connect() as writer:
         writer.execute(f"COPY (SELECT 1 AS uid) TO '{directory}/events/part=1/other.parquet'")
