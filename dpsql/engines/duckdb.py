@@ -253,9 +253,10 @@ class DuckDBEngine:
         made_of = self.definition(table.name)
         rows = 1 if made_of.files or made_of.directories else 0
         try:
-            self._cursor().execute(
+            # As it is: Python may lack what a value of some type takes there.
+            self._cursor().sql(
                 f"SELECT * FROM {quote_table(table.name)} LIMIT {rows}"
-            ).fetchall()
+            ).materialize()
         except duckdb.Error:
             failed = True
         else:

@@ -182,6 +182,28 @@ def test_a_file_that_is_read_in_place_is_no_view_to_confirm(directory: Path) -> 
     engine.close()
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "TIMESTAMPTZ '2024-02-29 12:00:00+00'",
+        "[TIMESTAMPTZ '2024-02-29 12:00:00+00']",
+        "TIMESTAMPTZ 'infinity'",
+        "TIMESTAMP '290000-01-01'",
+        "DATE '-infinity'",
+        "TIME '24:00:00'",
+        "INTERVAL 2000000000 DAY",
+        "TIMESTAMP_NS '2024-02-29 12:00:00.123456789'",
+        "uuid()",
+        "MAP {'a': 1}",
+    ],
+)
+def test_files_are_opened_whatever_values_python_lacks(tmp_path: Path, value: str) -> None:
+    rows = f"SELECT i % 300 AS uid, ['a', 'b', 'c'][1 + i % 3] AS k, {value} AS v"
+    with duckdb.connect() as writer:
+        writer.execute(f"COPY ({rows} FROM range({ROWS}) r(i)) TO '{tmp_path / 'one.parquet'}'")
+    assert asked(tmp_path / "one.parquet", "one", tmp_path) == ALL
+
+
 @pytest.mark.parametrize("path", ["events", "events/*/*.parquet", "events/part=0/rows.parquet"])
 def test_a_column_that_is_named_by_directories_too_is_remarked(directory: Path, path: str) -> None:
     with duckdb.connect() as writer:
