@@ -1,7 +1,8 @@
 """What is read of a PostgreSQL column: values that its DuckDB type has, each in one form.
 
 DuckDB has no NaN among decimals, and calendars part before the year 1 and after 9999: such values
-are NULL from here on, for everything that is asked. Texts have the collation "C".
+are NULL from here on, for everything that is asked. Texts have the collation "C". Moments with a
+time zone are timestamps in UTC, the zone of each session.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Final
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Table, base_type
 
-ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 _TYPES: Final = {
     "bool": "BOOLEAN",
     "int2": "SMALLINT",
@@ -24,7 +24,7 @@ _TYPES: Final = {
     "varchar": "VARCHAR",
     "date": "DATE",
     "timestamp": "TIMESTAMP",
-    "timestamptz": ZONED,
+    "timestamptz": "TIMESTAMP",
     "time": "TIME",
     "uuid": "UUID",
 }
@@ -53,10 +53,9 @@ def rows_of(table: Table) -> str:
     return f"SELECT {columns} FROM {quote(schema)}.{quote(table.name.table)}"
 
 
-def within_years(value: str, zone: str = "") -> str:
+def within_years(value: str) -> str:
     """Write a date or timestamp of the years 1 to 9999, NULL for any other."""
-    low, high = f"'0001-01-01{zone}'", f"'10000-01-01{zone}'"
-    return f"CASE WHEN {value} >= {low} AND {value} < {high} THEN {value} END"
+    return f"CASE WHEN {value} >= '0001-01-01' AND {value} < '10000-01-01' THEN {value} END"
 
 
 def sent(column: str, type_: str) -> str:
@@ -71,8 +70,8 @@ def _read(column: str, type_: str) -> str:
             return f'(CAST({column} AS TEXT) COLLATE "C")'
         case "DECIMAL":
             return f"NULLIF({column}, CAST('NaN' AS NUMERIC))"
-        case "DATE" | "TIMESTAMP":
+        case "DATE":
             return within_years(column)
-        case "TIMESTAMP WITH TIME ZONE":
-            return within_years(column, " 00:00:00+00")
+        case "TIMESTAMP":
+            return within_years(f"CAST({column} AS TIMESTAMP)")
     return column

@@ -26,7 +26,7 @@ class PostgreSQLWorld(EngineWorld):
     """A database of its own on a server; tables are replaced where they differ."""
 
     def __init__(self, server: Server, database: str) -> None:
-        self._server, self._database = server, database
+        self._server, self.database = server, database
         self.run(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)", "postgres")
         self.run(f"CREATE DATABASE {database} TEMPLATE template0 ENCODING 'UTF8'", "postgres")
         with contextlib.suppress(psycopg.errors.DuplicateObject):
@@ -43,7 +43,7 @@ class PostgreSQLWorld(EngineWorld):
     @property
     def url(self) -> str:
         """Where the reader connects to."""
-        return self._server.url(self._database, READER, PASSWORD)
+        return self._server.url(self.database, READER, PASSWORD)
 
     @property
     def types(self) -> frozenset[str]:
@@ -51,7 +51,7 @@ class PostgreSQLWorld(EngineWorld):
 
     def run(self, sql: str, database: str = "") -> None:
         """Run a statement as the superuser."""
-        self._server.run(sql, database or self._database)
+        self._server.run(sql, database or self.database)
 
     def engine(self, tables: Mapping[str, Filled]) -> PostgreSQLEngine:
         shapes = {name: table.columns for name, table in tables.items()}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from dpsql.engines.postgresql_catalog import check_server
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import cli
 from dpsql.policy.conformance import check_policy
+from dpsql.policy.load import parse_policy
 
 pytestmark = pytest.mark.slow  # they start a server
 
@@ -44,6 +46,11 @@ def connection(world: PostgreSQLWorld, tmp_path: Path) -> Iterator[dpsql.Connect
     with dpsql.connect(world.url, policy(), tmp_path / "budget.db", ANALYST) as opened:
         yield opened
 
+
+MOMENTS = parse_policy(
+    "version: 1\ndataset: d\naccounts: {ana: {epsilon: 1000, delta: 1e-3}}\n"
+    "tables:\n  moments: {privacy_unit: {name: person, column: uid}}\n"
+)
 
 QUESTIONS = (
     "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k ORDER BY k",
@@ -106,6 +113,55 @@ def test_looks_read_what_they_read_in_duckdb(
     assert found.left_out == expected.left_out
     assert found.fetchall() == expected.fetchall()
     reference.close()
+
+
+@pytest.fixture(scope="module")
+def moments(postgres_server: Server) -> Iterator[PostgreSQLWorld]:
+    """Moments of 40 units, six of each a month apart, read by a role that lives in New York."""
+    world = PostgreSQLWorld(postgres_server, f"moments_{os.getpid()}")
+    world.run("CREATE TABLE moments (uid BIGINT, at TIMESTAMPTZ, local TIMESTAMP)")
+    world.run(
+        "INSERT INTO moments SELECT i % 40, TIMESTAMPTZ '2024-01-31 23:30:00+00' + i / 40 * "
+        "INTERVAL '31 days', TIMESTAMP '2024-01-31 23:30:00' + i / 40 * INTERVAL '31 days' "
+        "FROM generate_series(0, 239) AS i"
+    )
+    edges = (
+        "'infinity'",
+        "'-infinity'",
+        "'4713-01-01 00:00:00+00 BC'",
+        "'294276-12-31 23:59:59+00'",
+    )
+    for edge in edges:
+        world.run(f"INSERT INTO moments SELECT i, {edge}, NULL FROM generate_series(0, 39) AS i")
+    world.run(f"GRANT SELECT ON moments TO {READER}")
+    world.run(f"ALTER ROLE {READER} IN DATABASE {world.database} SET timezone = 'America/New_York'")
+    yield world
+    world.close()
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.few(100)
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT DATE_TRUNC('month', at) AS m, COUNT(*) FROM moments WHERE at < '2024-04-01' GROUP BY m "
+         "ORDER BY m", [(datetime(2024, 1, 1), 40), (datetime(2024, 3, 1), 40)]),
+        ("SELECT at::DATE AS d, COUNT(*) FROM moments WHERE MONTH(at) = 1 GROUP BY d",
+         [(date(2024, 1, 31), 40)]),
+        ("SELECT at = local AS same, COUNT(*) FROM moments GROUP BY same ORDER BY same",
+         [(True, 240), (None, 160)]),
+        ("SELECT EXTRACT(hour FROM at) AS h, COUNT(*) FROM moments WHERE at >= TIMESTAMP '2024-06-01' "
+         "GROUP BY h", [(23, 80)]),
+        ("SELECT COUNT(*) AS n FROM moments WHERE at IS NULL", [(160,)]),
+    ],
+)  # fmt: skip
+def test_moments_with_a_time_zone_are_those_of_utc(
+    sql: str, expected: list[Any], moments: PostgreSQLWorld, tmp_path: Path
+) -> None:
+    with dpsql.connect(moments.url, MOMENTS, tmp_path / "budget.db", "ana") as connection:
+        assert connection.sql("DESCRIBE moments").fetchall()[1][:2] == ("at", "TIMESTAMP")
+        found = connection.sql(sql, max_groups_contributed=10, max_rows_contributed=20)
+        assert found.fetchall() == expected
 
 
 @pytest.mark.parametrize(

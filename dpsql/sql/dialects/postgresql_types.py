@@ -25,7 +25,6 @@ INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 1
 """Decimal digits that hold every integer of a type."""
 MOST_DIGITS: Final = 38
 MOMENTS: Final = ("DATE", "TIMESTAMP")
-PG_ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 _NAMES: Final = {
     "BOOLEAN": "BOOLEAN",
     "TINYINT": "SMALLINT",
@@ -37,7 +36,6 @@ _NAMES: Final = {
     "VARCHAR": "TEXT",
     "DATE": "DATE",
     "TIMESTAMP": "TIMESTAMP",
-    PG_ZONED: "TIMESTAMP WITH TIME ZONE",
     "TIME": "TIME",
     "UUID": "UUID",
 }
