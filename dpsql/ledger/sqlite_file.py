@@ -13,6 +13,7 @@ import sqlite3
 import stat
 import tempfile
 import time
+import weakref
 from functools import cache
 from pathlib import Path
 
@@ -55,7 +56,9 @@ class SQLiteHome:
         """Open the file; the first time, create it if nothing is there."""
         if self._identity is None and not os.path.lexists(self._path):
             self.created = _create(self._path, self._who)
-        backend = SQLiteBackend(_connect(self._path, self._patience, self._who))
+        connection = _connect(self._path, self._patience, self._who)
+        backend = SQLiteBackend(connection)
+        weakref.finalize(backend, connection.close)  # of a ledger that nobody closes
         try:
             require_whole(backend)
         except BaseException:

@@ -33,7 +33,7 @@ EQUAL: list[tuple[GroupValue, GroupValue]] = [
     (np.datetime64("2026-01-01T12:00", "ns"), np.datetime64("2026-01-01T12:00", "us")),
     (np.datetime64("2026-01-01", "D"), dt.date(2026, 1, 1)),
     (np.timedelta64(-3, "s"), dt.timedelta(seconds=-3)),
-    (np.datetime64("NaT"), None),
+    (np.datetime64("NaT", "us"), None),
 ]
 DIFFERENT: list[GroupValue] = [
     None, "", "0", "a", "a\0", "é", "e\u0301", "nan", "NULL", "\ud800", b"", b"a", True, False,
