@@ -280,7 +280,7 @@ def test_thresholds_are_those_of_the_table(steps: int, first: int, largest: int)
     histogram = continual_histogram_for_rho(RHO, 5e-7, SquareRoot(steps), groups=10, floor=0)
     thresholds = histogram.thresholds()
     assert thresholds is not None
-    assert (thresholds[0], thresholds.max()) == (first, largest)
+    assert (int(thresholds[0]), int(thresholds.max())) == (first, largest)
     assert histogram.loss.delta == 5e-7
     assert histogram.loss.rho <= RHO
 
