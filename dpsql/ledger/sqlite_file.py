@@ -13,7 +13,6 @@ import sqlite3
 import stat
 import tempfile
 import time
-import weakref
 from functools import cache
 from pathlib import Path
 
@@ -38,6 +37,14 @@ from dpsql.ledger.sqlite import (
 )
 
 
+class _Connection(sqlite3.Connection):
+    """Closes itself if nobody has, of which Python warns from 3.13 on."""
+
+    def __del__(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self.close()
+
+
 class SQLiteHome:
     """The ledger file at ``path``.
 
@@ -56,9 +63,7 @@ class SQLiteHome:
         """Open the file; the first time, create it if nothing is there."""
         if self._identity is None and not os.path.lexists(self._path):
             self.created = _create(self._path, self._who)
-        connection = _connect(self._path, self._patience, self._who)
-        backend = SQLiteBackend(connection)
-        weakref.finalize(backend, connection.close)  # of a ledger that nobody closes
+        backend = SQLiteBackend(_connect(self._path, self._patience, self._who))
         try:
             require_whole(backend)
         except BaseException:
@@ -127,6 +132,7 @@ def _open(path: Path, options: str, busy_timeout: float) -> sqlite3.Connection:
         timeout=busy_timeout,
         isolation_level=None,
         check_same_thread=False,
+        factory=_Connection,
     )
 
 
