@@ -40,9 +40,8 @@ from dpsql.ledger.sqlite import (
 class _Connection(sqlite3.Connection):
     """Closes itself if nobody has, of which Python warns from 3.13 on."""
 
-    def __del__(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
-            self.close()
+    # No code of Python's own, in which an interrupt would be lost.
+    __del__ = sqlite3.Connection.close
 
 
 class SQLiteHome:
