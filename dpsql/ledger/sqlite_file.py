@@ -37,13 +37,6 @@ from dpsql.ledger.sqlite import (
 )
 
 
-class _Connection(sqlite3.Connection):
-    """Closes itself if nobody has, of which Python warns from 3.13 on."""
-
-    # No code of Python's own, in which an interrupt would be lost.
-    __del__ = sqlite3.Connection.close
-
-
 class SQLiteHome:
     """The ledger file at ``path``.
 
@@ -131,7 +124,6 @@ def _open(path: Path, options: str, busy_timeout: float) -> sqlite3.Connection:
         timeout=busy_timeout,
         isolation_level=None,
         check_same_thread=False,
-        factory=_Connection,
     )
 
 

@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 import sqlite3
-import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -85,7 +84,6 @@ class Copy:
 
     def __init__(self, path: Path) -> None:
         self.sql = sqlite3.connect(":memory:", isolation_level=None)
-        weakref.finalize(self, self.sql.close)
         with raw(path) as source:
             source.backup(self.sql)
         names = self.sql.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
