@@ -29,6 +29,8 @@ SPARK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "spark.sql.parser.escapedStringLiterals": "false",
         "spark.sql.parser.quotedRegexColumnNames": "false",
         "spark.sql.variable.substitute": "false",
+        # A name is that of a table, never the path of a file: FROM parquet.`/path`.
+        "spark.sql.runSQLOnFiles": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.timestampType": "TIMESTAMP_LTZ",
     }

@@ -38,6 +38,7 @@ from dpsql.engines.spark import SparkScratch  # noqa: E402
 from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
+from dpsql.errors import EngineError  # noqa: E402
 from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
 
 POLICY = """
@@ -179,6 +180,16 @@ def test_settings_of_the_owners_session_stay_and_are_not_inherited(world: SparkW
     finally:
         world.session.conf.set("spark.sql.ansi.enabled", "true")
         world.session.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_a_name_is_never_the_path_of_a_file(world: SparkWorld, tmp_path: Path) -> None:
+    secret = str(tmp_path / "secret")
+    world.session.sql("SELECT 'password' AS p").write.parquet(secret)
+    engine = world.engine({"visits": VISITS})
+    statement = f"SELECT * FROM parquet.`{secret}`"
+    assert world.session.newSession().sql(statement).count() == 1
+    with engine.run() as run, pytest.raises(EngineError):
+        run.pairs(statement)
 
 
 def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) -> None:

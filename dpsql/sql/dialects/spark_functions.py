@@ -257,7 +257,7 @@ def _of_double(name: str, text: str) -> _Make:
     def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         _numeric(name, values)
         value = widened(values[0], "DOUBLE")
-        return _made(name, values, text.replace("{x}", value.sql), "DOUBLE")
+        return _made(name, values, text.format(x=value.sql), "DOUBLE")
 
     return make
 
@@ -331,10 +331,8 @@ def _texts(name: str, values: list[SparkValue]) -> None:
 def _of_text(name: str, text: str, type_: str) -> _Make:
     def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         _texts(name, values)
-        sql = text
-        for place, value in enumerate(values):
-            sql = sql.replace(f"{{{place}}}", value.sql)
-        return _made(name, values, sql, type_)
+        # At once: what is put in is never searched for places.
+        return _made(name, values, text.format(*(value.sql for value in values)), type_)
 
     return make
 
@@ -427,7 +425,7 @@ def _part(part: str) -> _Make:
         value = _moment(part.lower(), values[0])
         if part in _CLOCK and value.kind == "DATE":
             raise _unfit(part.lower(), values)
-        made = f"CAST({_PARTS[part].replace('{x}', value.sql)} AS BIGINT)"
+        made = f"CAST({_PARTS[part].format(x=value.sql)} AS BIGINT)"
         return _made(part.lower(), values, in_calendar(value, made), "BIGINT")
 
     return make
@@ -469,7 +467,7 @@ def _between_dates(node: exp.Expr, values: list[SparkValue], units: list[str]) -
     forms["YEAR"] = "(year({0}) - year({1}))"
     if unit not in forms:
         raise refused_in_spark(f"DATE_DIFF in {unit} is not available")
-    made = f"CAST({forms[unit].replace('{0}', end.sql).replace('{1}', start.sql)} AS BIGINT)"
+    made = f"CAST({forms[unit].format(end.sql, start.sql)} AS BIGINT)"
     text = in_calendar(end, in_calendar(start, made))
     value = SparkValue(text, "BIGINT", end.fails or start.fails)
     return Call("date_diff", (f"'{unit.lower()}'", start, end), value)
