@@ -24,7 +24,7 @@ from sqlglot import exp
 from test_lineage_sensitivity import CONDITIONS, HIDDEN
 from test_lineage_sensitivity import ROWS as LINEAGE_ROWS
 
-from dpsql.sql.expressions import allowlist
+from dpsql.sql.syntax import row_nodes
 from dpsql.sql.syntax.text import DIALECT
 
 from .catalogue import Overload, date_parts, overloads, type_names
@@ -91,7 +91,7 @@ _ANY: Final = frozenset({"ANY", "T", "K", "V", "A", "B", "U", "NULL", "TYPE", ""
 
 def _family_of_allowed() -> frozenset[str]:
     """Names of functions that become nodes of the allow-list: tried more often from the start."""
-    nodes: frozenset[object] = getattr(allowlist, "ROW_NODES", frozenset())
+    nodes: frozenset[object] = getattr(row_nodes, "ROW_NODES", frozenset())
     names = set()
     for name in {o.name for o in overloads() if o.kind != "operator"}:
         builder = exp.FUNCTION_BY_NAME.get(name.upper())

@@ -243,12 +243,13 @@ def of_texts() -> Iterator[Form]:
         "a > 'a'",
         "a BETWEEN 'A' AND 'b'",
     )
-    one += ("a ILIKE 'A%'", "right(a, 0)")
+    one += ("a ILIKE 'A%'", "right(a, 0)", "a NOT LIKE '%a_'", "a NOT LIKE 'a%'")
     yield from (Form(text, ("VARCHAR",)) for text in one)
     two: tuple[str, ...] = (
         "a || b",
         "concat(a, b)",
         "a LIKE b",
+        "a NOT LIKE b",
         "contains(a, b)",
         "starts_with(a, b)",
     )

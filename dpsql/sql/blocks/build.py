@@ -20,7 +20,6 @@ from dpsql.ir.query import Block, Key, Source, TopK
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
-from dpsql.sql.expressions.allowlist import FUNCTION_NAMES
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
@@ -28,6 +27,7 @@ from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
 from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import refuse_deep
+from dpsql.sql.syntax.row_nodes import FUNCTION_NAMES
 from dpsql.sql.syntax.text import output_name, put, written_name
 
 _CLAUSES = frozenset(

@@ -15,6 +15,8 @@ from dpsql.core.wordlists import words
 from dpsql.engines.spelling import one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.row_nodes import is_row_node
 
 _GENERATOR: Final = DuckDB()
 _WIDEST: Final = (-(2**127) + 1, 2**127 - 1)
@@ -36,6 +38,7 @@ _NULL_OF_NULL: Final = tuple(
 # Nothing fails to become a text; and a TRY_CAST of a BIGNUM is none, as it fails.
 _NOT_TRIED: Final = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 _FAILS_TO_CAST: Final = "BIGNUM"
+_CALL: Final = Arguments("this expressions")
 
 
 def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:
@@ -55,6 +58,18 @@ def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:
     if any(column is None or base_type(column.type) == _FAILS_TO_CAST for column in types):
         return node
     return exp.TryCast(this=node.this, to=node.args["to"])
+
+
+def _is_try(node: exp.Expr) -> bool:
+    plain = isinstance(node, exp.Anonymous) and _CALL.hold(node)
+    return plain and node.this == "TRY" and len(node.expressions) == 1
+
+
+def _not_written() -> QueryRefused:
+    return QueryRefused(
+        "an expression over private rows has a part that the engine cannot compute as written",
+        code="expression_not_allowed",
+    )
 
 
 class DuckDBDialect(Dialect):
@@ -97,7 +112,14 @@ class DuckDBDialect(Dialect):
     # -- errors on rows -----------------------------------------------------------------------
 
     def expression(self, tree: exp.Expr, table: Table) -> str:
-        """Write the tree as the parser read it, every name in quotes."""
+        """Write the tree as the parser read it, every name in quotes.
+
+        The generator leaves out arguments that it does not know: of nodes that have no others than
+        those that an expression may have, all are written.
+        """
+        for part in tree.walk():
+            if not (is_row_node(part) or _is_try(part)):
+                raise _not_written()
         generator = _GENERATOR.generator(
             comments=False, identify=True, unsupported_level=ErrorLevel.RAISE
         )
@@ -106,10 +128,7 @@ class DuckDBDialect(Dialect):
         except UnsupportedError:
             pass
         # Raised outside the handler, so that its context quotes nothing.
-        raise QueryRefused(
-            "an expression over private rows has a part that the engine cannot compute as written",
-            code="expression_not_allowed",
-        )
+        raise _not_written()
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Write ``TRY(…)``, which catches what an expression raises on a row.

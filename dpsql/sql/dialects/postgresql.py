@@ -110,7 +110,14 @@ class PostgreSQLDialect(Dialect):
         try:
             found = pg.constant(value, type_)
         except KeyError:
-            found = None
+            found = None if pg.sql_type(type_) is not None else ""
+        if found == "":
+            raise QueryRefused(
+                f"values of type {base_type(type_)} cannot be declared of a PostgreSQL database",
+                code="expression_not_allowed",
+                hint="Ask for the groups without declared keys, or have the owner add a column of "
+                "another type.",
+            )
         return found or f"CAST(NULL AS {pg.sql_type(type_)})"
 
     def comparison_family(self, type_: str) -> str | None:

@@ -9,6 +9,7 @@ types has a name, as ``+(INTEGER, INTEGER)``, and is written only if the table o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -22,6 +23,8 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.postgresql_types import PgValue, once
 from dpsql.sql.dialects.verdicts import Verdicts
+from dpsql.sql.syntax.arguments import Arguments, Rules, rules_of, when_branches, word_of
+from dpsql.sql.syntax.row_nodes import is_row_node
 from dpsql.sql.syntax.text import to_sql
 
 _YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result
@@ -61,6 +64,8 @@ _EXTRACTED: Final = {
 _TRUNCATED: Final = frozenset(
     {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
 )
+_INTERVAL: Final = Arguments("this unit")
+_COUNT: Final = re.compile(r"-?[0-9]{1,9}")
 _UNITS: Final = {"year": 12, "quarter": 3, "month": 1}
 _MICROSECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 
@@ -79,10 +84,15 @@ class RowExpressions:
 
     def value(self, node: exp.Expr) -> PgValue:
         """Write an expression, with the type that it has."""
-        written = _RULES.get(type(node))
+        written = _RULES.of(node)
         if written is None:
-            raise _refused(_called(node), "it has no equal there that never fails")
+            why = "this form of it" if type(node) in _RULES else "it"
+            raise _refused(_called(node), f"{why} has no equal there that never fails")
         return written(self, node)
+
+    def values(self, *nodes: exp.Expr) -> list[PgValue]:
+        """Write several expressions."""
+        return [self.value(node) for node in nodes]
 
     def settled(self, node: exp.Expr) -> PgValue:
         """Write an expression that stands for itself, so that the type of a constant is settled."""
@@ -101,7 +111,7 @@ class RowExpressions:
     # -- leaves -------------------------------------------------------------------------------
 
     def column(self, node: exp.Expr) -> PgValue:
-        found = self._table.column(node.name)
+        found = self._table.column(node.name) if is_row_node(node.this) else None
         if found is None or pg.sql_type(found.type) is None:
             type_ = "" if found is None else f" of type {base_type(found.type)}"
             raise _refused(f"a value{type_}", "nothing is computed of these there")
@@ -126,29 +136,36 @@ class RowExpressions:
 
     # -- logic --------------------------------------------------------------------------------
 
-    def truth(self, node: exp.Expr) -> str:
+    def truth(self, node: exp.Expr) -> PgValue:
         """Write a truth value."""
         found = self.value(node)
         if found.kind not in ("BOOLEAN", pg.UNTYPED):
             raise _refused(f"{found.kind} as a condition", "a condition is TRUE or FALSE there")
-        return "CAST(NULL AS BOOLEAN)" if found.kind == pg.UNTYPED else found.sql
+        if found.kind == pg.UNTYPED:
+            return PgValue("CAST(NULL AS BOOLEAN)", "BOOLEAN")
+        return found
 
     def connective(self, node: exp.Expr) -> PgValue:
         word = "AND" if isinstance(node, exp.And) else "OR"
         self.called(word.lower(), plain=True)
-        return PgValue(f"({self.truth(node.this)} {word} {self.truth(node.expression)})", "BOOLEAN")
+        one, two = self.truth(node.this), self.truth(node.expression)
+        return _made(f"({one.sql} {word} {two.sql})", "BOOLEAN", one, two)
 
     def negation(self, node: exp.Expr) -> PgValue:
         self.called("not", plain=True)
-        return PgValue(f"(NOT {self.truth(node.this)})", "BOOLEAN")
+        found = self.truth(node.this)
+        return _made(f"(NOT {found.sql})", "BOOLEAN", found)
 
     def is_(self, node: exp.Expr) -> PgValue:
+        """Write IS: before it stands what TRY has made NULL where it fails."""
         if isinstance(node.expression, exp.Null):
             self.called("is null", plain=True)
             return PgValue(f"({self.value(node.this).sql} IS NULL)", "BOOLEAN")
+        if not isinstance(node.expression, exp.Boolean):
+            raise _refused("is", "it stands before NULL, TRUE and FALSE alone")
         self.called("is", "BOOLEAN", plain=True)
-        word = "TRUE" if node.expression.this else "FALSE"
-        return PgValue(f"({self.truth(node.this)} IS {word})", "BOOLEAN")
+        word = self.value(node.expression).sql
+        return PgValue(f"({self.truth(node.this).sql} IS {word})", "BOOLEAN")
 
     def comparison(self, node: exp.Expr) -> PgValue:
         return self._compared(_COMPARISONS[type(node)], self.value(node.this), node.expression)
@@ -156,31 +173,33 @@ class RowExpressions:
     def _compared(self, sign: str, left: PgValue, other: exp.Expr) -> PgValue:
         one, two = self._alike(sign, [left, self.value(other)])
         self.called(sign, one.type, one.type, plain=True)
-        return PgValue(f"({one.sql} {sign} {two.sql})", "BOOLEAN")
+        return _made(f"({one.sql} {sign} {two.sql})", "BOOLEAN", one, two)
 
     def null_safe(self, node: exp.Expr) -> PgValue:
-        one, two = self._alike("=", [self.value(node.this), self.value(node.expression)])
+        given = _strict(self.values(node.this, node.expression))
+        one, two = self._alike("=", given)
         self.called("=", one.type, one.type, plain=True)
         word = "IS DISTINCT FROM" if isinstance(node, exp.NullSafeNEQ) else "IS NOT DISTINCT FROM"
         return PgValue(f"({one.sql} {word} {two.sql})", "BOOLEAN")
 
     def between(self, node: exp.Expr) -> PgValue:
-        low, high = node.args["low"], node.args["high"]
-        value, least, most = self._alike(">=", [self.value(n) for n in (node.this, low, high)])
+        given = self.values(node.this, node.args["low"], node.args["high"])
+        value, least, most = self._alike(">=", given)
         self.called(">=", value.type, value.type, plain=True)
         self.called("<=", value.type, value.type, plain=True)
-        return PgValue(f"({value.sql} BETWEEN {least.sql} AND {most.sql})", "BOOLEAN")
+        text = f"({value.sql} BETWEEN {least.sql} AND {most.sql})"
+        return _made(text, "BOOLEAN", value, least, most)
 
     def among(self, node: exp.Expr) -> PgValue:
-        found = [self.value(n) for n in (node.this, *node.expressions)]
-        value, *items = self._alike("=", found)
+        value, *items = self._alike("=", self.values(node.this, *node.expressions))
         self.called("=", value.type, value.type, plain=True)
-        return PgValue(f"({value.sql} IN ({', '.join(item.sql for item in items)}))", "BOOLEAN")
+        text = f"({value.sql} IN ({', '.join(item.sql for item in items)}))"
+        return _made(text, "BOOLEAN", value, *items)
 
-    # -- choices ------------------------------------------------------------------------------
+    # -- choices: each part is one that TRY has made NULL where it fails ------------------------
 
     def case(self, node: exp.Expr) -> PgValue:
-        branches = [(branch.this, branch.args["true"]) for branch in node.args["ifs"]]
+        branches = [(branch.this, branch.args["true"]) for branch in when_branches(node)]
         return self._cases(node.this, branches, node.args.get("default"))
 
     def if_(self, node: exp.Expr) -> PgValue:
@@ -193,13 +212,13 @@ class RowExpressions:
         default: exp.Expr | None,
     ) -> PgValue:
         tests = [
-            self.truth(test)
+            self.truth(test).sql
             if subject is None
             else self._compared("=", self.value(subject), test).sql
             for test, _ in branches
         ]
         given = [value for _, value in branches] + ([] if default is None else [default])
-        values = self._alike("case", [self.value(value) for value in given])
+        values = self._alike("case", self.values(*given))
         self.called("case", values[0].type, plain=True)
         whens = " ".join(
             f"WHEN {test} THEN {value.sql}" for test, value in zip(tests, values, strict=False)
@@ -208,21 +227,24 @@ class RowExpressions:
         return PgValue(f"(CASE {whens}{end} END)", values[0].type)
 
     def coalesce(self, node: exp.Expr) -> PgValue:
-        values = self._alike("coalesce", [self.value(n) for n in (node.this, *node.expressions)])
+        values = self._alike("coalesce", self.values(node.this, *node.expressions))
         self.called("coalesce", values[0].type, plain=True)
         return PgValue(f"coalesce({', '.join(v.sql for v in values)})", values[0].type)
 
     def nullif(self, node: exp.Expr) -> PgValue:
         first = self.settled(node.this)
-        one, two = self._alike("nullif", [self.value(node.this), self.value(node.expression)])
+        given = self.values(node.this, node.expression)
+        _strict(given[1:])
+        one, two = self._alike("nullif", given)
         if one.type != first.type:
             raise _refused(f"nullif({first.kind}, {two.kind})", "the two are of different types")
         self.called("nullif", one.type, plain=True)
-        return PgValue(f"NULLIF({one.sql}, {two.sql})", one.type)
+        return _made(f"NULLIF({one.sql}, {two.sql})", one.type, one)
 
     def extreme(self, node: exp.Expr) -> PgValue:
         word = "least" if isinstance(node, exp.Least) else "greatest"
-        values = self._alike(word, [self.value(n) for n in (node.this, *node.expressions)])
+        given = _strict(self.values(node.this, *node.expressions))
+        values = self._alike(word, given)
         self.called(word, values[0].type, plain=True)
         return PgValue(f"{word}({', '.join(v.sql for v in values)})", values[0].type)
 
@@ -270,12 +292,12 @@ class RowExpressions:
         wide = "NUMERIC" if type_ == "BIGINT" else "BIGINT"
         left, right = f"CAST({one.sql} AS {wide})", two.sql
         if sign in ("+", "-", "*"):
-            return PgValue(pg.clamped_or_null(f"({left} {sign} {right})", type_), type_)
+            return PgValue(pg.clamped_or_null(f"({left} {sign} {right})", type_), type_, fails=True)
         if sign == "//":
             quotient = f"({left} / NULLIF({right}, 0))"
             if wide == "NUMERIC":
                 quotient = f"div({left}, NULLIF({right}, 0))"
-            return PgValue(pg.clamped_or_null(quotient, type_), type_)
+            return PgValue(pg.clamped_or_null(quotient, type_), type_, fails=True)
         low, _ = pg.ends(type_)
         if sign == "%":  # where the quotient does not fit, DuckDB fails
 
@@ -285,7 +307,7 @@ class RowExpressions:
                 fits = f"{divisor} <> -1 OR {one.sql} > {low}"
                 return f"CASE WHEN {fits} THEN {plain} END"
 
-            return PgValue(once(right, rest), type_)
+            return PgValue(once(right, rest), type_, fails=True)
         raise _refused(f"{sign}({type_}, {type_})", "it is not computed there on these types")
 
     def _decimals(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
@@ -294,14 +316,15 @@ class RowExpressions:
             raise _refused(f"{sign}({_list([one, two])})", "its result has too many digits")
         self.called(sign, "DECIMAL", "DECIMAL")
         plain = f"(CAST({one.sql} AS NUMERIC) {sign} CAST({two.sql} AS NUMERIC))"
-        return PgValue(pg.decimal_or_null(plain, type_), type_)
+        return PgValue(pg.decimal_or_null(plain, type_), type_, fails=True)
 
     def _doubles(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
         self.called(sign, "DOUBLE", "DOUBLE")
         written = _DOUBLES.get(sign)
         if written is None:
             raise _refused(f"{sign}(DOUBLE, DOUBLE)", "it has no equal there")
-        return PgValue(once(one.sql, lambda a: once(two.sql, lambda b: written(a, b))), "DOUBLE")
+        text = once(one.sql, lambda a: once(two.sql, lambda b: written(a, b)))
+        return _made(text, "DOUBLE", one, two)
 
     def negative(self, node: exp.Expr) -> PgValue:
         found = self.value(node.this)
@@ -311,10 +334,10 @@ class RowExpressions:
             self.called("-", found.type)
             wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
             value = pg.clamped_or_null(f"(- CAST({found.sql} AS {wide}))", found.type)
-            return PgValue(value, found.type)
+            return PgValue(value, found.type, fails=True)
         if found.kind in ("DOUBLE", "DECIMAL"):
             self.called("-", found.type, plain=True)
-            return PgValue(f"(- {found.sql})", found.type)
+            return _made(f"(- {found.sql})", found.type, found)
         raise _refused(f"-({found.kind})", "it is not computed there on this type")
 
     def absolute(self, node: exp.Expr) -> PgValue:
@@ -322,12 +345,11 @@ class RowExpressions:
         if found.kind in pg.INTEGERS:
             self.called("abs", found.type)
             wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
-            return PgValue(
-                pg.clamped_or_null(f"abs(CAST({found.sql} AS {wide}))", found.type), found.type
-            )
+            value = pg.clamped_or_null(f"abs(CAST({found.sql} AS {wide}))", found.type)
+            return PgValue(value, found.type, fails=True)
         if found.kind in ("DOUBLE", "DECIMAL"):
             self.called("abs", found.type, plain=True)
-            return PgValue(f"abs({found.sql})", found.type)
+            return _made(f"abs({found.sql})", found.type, found)
         raise _refused(f"abs({found.kind})", "it is not computed there on this type")
 
     def sign(self, node: exp.Expr) -> PgValue:
@@ -342,7 +364,7 @@ class RowExpressions:
                 f"WHEN {v} = 0 THEN 0 END"
             ),
         )
-        return PgValue(f"CAST({zero} AS SMALLINT)", "TINYINT")
+        return _made(f"CAST({zero} AS SMALLINT)", "TINYINT", found)
 
     def whole(self, node: exp.Expr) -> PgValue:
         """Write floor, ceil, trunc, and round without digits."""
@@ -356,16 +378,16 @@ class RowExpressions:
             return found
         if found.kind in pg.INTEGERS and word in ("floor", "ceil"):
             self.called(word, found.type)
-            return PgValue(f"CAST({found.sql} AS {pg.DOUBLE})", "DOUBLE")
+            return _made(f"CAST({found.sql} AS {pg.DOUBLE})", "DOUBLE", found)
         if found.kind == "DOUBLE":
             self.called(word, "DOUBLE", plain=word != "round")
             text = pg.half_away(found.sql) if word == "round" else f"{word}({found.sql})"
-            return PgValue(text, "DOUBLE")
+            return _made(text, "DOUBLE", found)
         if found.kind == "DECIMAL":
             self.called(word, "DECIMAL")
             width, _ = pg.width_and_scale(found.type)
             type_ = f"DECIMAL({width},0)"
-            return PgValue(pg.decimal_or_null(f"{word}({found.sql})", type_), type_)
+            return PgValue(pg.decimal_or_null(f"{word}({found.sql})", type_), type_, fails=True)
         raise _refused(f"{word}({found.kind})", "it is not computed there on this type")
 
     def _rounded_to(self, word: str, found: PgValue, digits: exp.Expr) -> PgValue:
@@ -377,28 +399,29 @@ class RowExpressions:
             raise _refused("round", f"a value with {scale} digits cannot be rounded to {places}")
         self.called("round", "DECIMAL", "CONSTANT")
         type_ = f"DECIMAL({width},{places})"
-        return PgValue(pg.decimal_or_null(f"round({found.sql}, {places})", type_), type_)
+        text = pg.decimal_or_null(f"round({found.sql}, {places})", type_)
+        return PgValue(text, type_, fails=True)
 
     def of_double(self, node: exp.Expr) -> PgValue:
         """Write a function of one double."""
         word = _OF_DOUBLE[type(node)]
         found = self._as(word, self.settled(node.this), "DOUBLE")
         self.called(word, "DOUBLE")
-        return PgValue(once(found.sql, _GUARDED[word]), "DOUBLE")
+        return _made(once(found.sql, _GUARDED[word]), "DOUBLE", found)
 
     def logarithm(self, node: exp.Expr) -> PgValue:
         if node.args.get("expression") is not None:
             raise _refused("log with a base", "it has no equal there")
         found = self._as("log", self.settled(node.this), "DOUBLE")
         self.called("log", "DOUBLE")
-        return PgValue(once(found.sql, _GUARDED["log"]), "DOUBLE")
+        return _made(once(found.sql, _GUARDED["log"]), "DOUBLE", found)
 
     def is_nan(self, node: exp.Expr) -> PgValue:
         found = self.settled(node.this)
         if found.kind != "DOUBLE":
             raise _refused(f"isnan({found.kind})", "it is not computed there on this type")
         self.called("isnan", "DOUBLE")
-        return PgValue(f"({found.sql} = {pg.NAN})", "BOOLEAN")
+        return _made(f"({found.sql} = {pg.NAN})", "BOOLEAN", found)
 
     def cast(self, node: exp.Expr) -> PgValue:
         found = self.value(node.this)
@@ -431,23 +454,23 @@ class RowExpressions:
     def length(self, node: exp.Expr) -> PgValue:
         found = self._text("length", node.this)
         self.called("length", "VARCHAR")
-        return PgValue(f"CAST(char_length({found.sql}) AS BIGINT)", "BIGINT")
+        return _made(f"CAST(char_length({found.sql}) AS BIGINT)", "BIGINT", found)
 
     def substring(self, node: exp.Expr) -> PgValue:
         found = self._text("substr", node.this)
         first = self._whole_number("substr", node.args.get("start"), 1)
         self.called("substr", "VARCHAR", "CONSTANT", plain=True)
         if node.args.get("length") is None:
-            return PgValue(f"substr({found.sql}, {first})", "VARCHAR")
+            return _made(f"substr({found.sql}, {first})", "VARCHAR", found)
         size = self._whole_number("substr", node.args["length"], 0)
-        return PgValue(f"substr({found.sql}, {first}, {size})", "VARCHAR")
+        return _made(f"substr({found.sql}, {first}, {size})", "VARCHAR", found)
 
     def side(self, node: exp.Expr) -> PgValue:
         word = "left" if isinstance(node, exp.Left) else "right"
         found = self._text(word, node.this)
         size = self._whole_number(word, node.expression, 0)
         self.called(word, "VARCHAR", "CONSTANT", plain=True)
-        return PgValue(f"{word}({found.sql}, {size})", "VARCHAR")
+        return _made(f"{word}({found.sql}, {size})", "VARCHAR", found)
 
     def _whole_number(self, what: str, node: exp.Expr | None, least: int) -> int:
         value = None if node is None else self.value(node).constant
@@ -456,36 +479,37 @@ class RowExpressions:
         return value
 
     def trim(self, node: exp.Expr) -> PgValue:
-        if any(value for key, value in node.args.items() if key not in ("this",)):
-            raise _refused("trim of certain characters", "spaces alone are trimmed there")
         found = self._text("trim", node.this)
         self.called("trim", "VARCHAR")
-        return PgValue(f"btrim({found.sql}, ' ')", "VARCHAR")
+        return _made(f"btrim({found.sql}, ' ')", "VARCHAR", found)
 
     def like(self, node: exp.Expr) -> PgValue:
         found, pattern = self._text("like", node.this), self._text("like", node.expression)
         self.called("like", "VARCHAR", "VARCHAR")
-        return PgValue(f"({found.sql} LIKE {pattern.sql} ESCAPE '')", "BOOLEAN")
+        word = "NOT LIKE" if node.args.get("negate") else "LIKE"
+        text = f"({found.sql} {word} {pattern.sql} ESCAPE '')"
+        return _made(text, "BOOLEAN", found, pattern)
 
     def contains(self, node: exp.Expr) -> PgValue:
         found, part = self._text("contains", node.this), self._text("contains", node.expression)
         self.called("contains", "VARCHAR", "VARCHAR")
-        return PgValue(f"(strpos({found.sql}, {part.sql}) > 0)", "BOOLEAN")
+        return _made(f"(strpos({found.sql}, {part.sql}) > 0)", "BOOLEAN", found, part)
 
     def starts_with(self, node: exp.Expr) -> PgValue:
         found, part = (self._text("starts_with", n) for n in (node.this, node.expression))
         self.called("starts_with", "VARCHAR", "VARCHAR", plain=True)
-        return PgValue(f"starts_with({found.sql}, {part.sql})", "BOOLEAN")
+        return _made(f"starts_with({found.sql}, {part.sql})", "BOOLEAN", found, part)
 
     def joined(self, node: exp.Expr) -> PgValue:
         """Write ``||``, which is NULL if either is."""
         one, two = (self._as_text("||", n) for n in (node.this, node.expression))
         self.called("||", "VARCHAR", "VARCHAR")
-        return PgValue(_joined_once(one.sql, two.sql), "VARCHAR")
+        return _made(_joined_once(one.sql, two.sql), "VARCHAR", one, two)
 
     def concat(self, node: exp.Expr) -> PgValue:
         """Write concat, which passes over NULL."""
-        parts = [f"coalesce({self._as_text('concat', n).sql}, '')" for n in node.expressions]
+        texts = _strict([self._as_text("concat", n) for n in node.expressions])
+        parts = [f"coalesce({text.sql}, '')" for text in texts]
         self.called("concat", "VARCHAR", "...")
         whole = parts[0]
         for part in parts[1:]:
@@ -514,9 +538,10 @@ class RowExpressions:
         return self._part(_PARTS[type(node)], node.this)
 
     def extract(self, node: exp.Expr) -> PgValue:
-        name = _EXTRACTED.get(node.name.lower())
+        word = (word_of(node.this) or "").lower()
+        name = _EXTRACTED.get(word)
         if name is None:
-            raise _refused(f"extract({node.name.lower()})", "it has no equal there")
+            raise _refused(f"extract({word})", "it has no equal there")
         return self._part(name, node.expression)
 
     def _part(self, name: str, node: exp.Expr) -> PgValue:
@@ -524,25 +549,26 @@ class RowExpressions:
         if found.kind == "DATE" and name in ("hour", "minute", "second"):
             raise _refused(f"{name}(DATE)", "a date has none there")
         self.called(name, found.type)
-        return PgValue(f"CAST(trunc(EXTRACT({name} FROM {found.sql})) AS BIGINT)", "BIGINT")
+        text = f"CAST(trunc(EXTRACT({name} FROM {found.sql})) AS BIGINT)"
+        return _made(text, "BIGINT", found)
 
     def truncated(self, node: exp.Expr) -> PgValue:
-        unit = str(node.args["unit"].name).lower()
+        unit = (word_of(node.args["unit"]) or "").lower()
         found = self._moment("date_trunc", node.this)
         if unit not in _TRUNCATED:
             raise _refused(f"date_trunc('{unit}')", "it has no equal there")
         self.called(f"date_trunc '{unit}'", found.type)
-        return PgValue(f"date_trunc('{unit}', CAST({found.sql} AS TIMESTAMP))", "TIMESTAMP")
+        text = f"date_trunc('{unit}', CAST({found.sql} AS TIMESTAMP))"
+        return _made(text, "TIMESTAMP", found)
 
     def _moved(self, sign: str, moment: PgValue, interval: exp.Interval) -> PgValue:
         """Write a date or timestamp plus or minus a constant number of units."""
-        unit = str(interval.args["unit"].name).lower().removesuffix("s") if interval.unit else ""
-        try:
-            number = int(str(interval.name))
-        except ValueError:
-            number = None
-        if isinstance(interval.this, exp.Neg) and number is not None:
-            number = -number
+        unit = (word_of(interval.args.get("unit")) or "").lower().removesuffix("s")
+        count = interval.this if _INTERVAL.hold(interval) else None
+        written = ""
+        if isinstance(count, exp.Literal) and is_row_node(count):
+            written = str(count.this)
+        number = int(written) if _COUNT.fullmatch(written) else None
         known = unit in _UNITS or unit in _MICROSECONDS
         if moment.kind not in pg.MOMENTS or sign not in "+-" or not known or number is None:
             raise _refused("an interval", "a constant number of units is added to a date there")
@@ -554,12 +580,12 @@ class RowExpressions:
         if unit == "quarter":
             number, unit = 3 * number, "month"
         plain = f"(CAST({moment.sql} AS TIMESTAMP) {sign} INTERVAL '{number} {unit}')"
-        return PgValue(once(plain, within_years), "TIMESTAMP")
+        return PgValue(once(plain, within_years), "TIMESTAMP", fails=moment.fails)
 
     def _of_dates(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
         if sign == "-" and one.kind == two.kind == "DATE":
             self.called("-", "DATE", "DATE")
-            return PgValue(f"CAST({one.sql} - {two.sql} AS BIGINT)", "BIGINT")
+            return _made(f"CAST({one.sql} - {two.sql} AS BIGINT)", "BIGINT", one, two)
         if sign in "+-" and one.kind == "DATE" and two.kind in ("SMALLINT", "INTEGER"):
             self.called(sign, "DATE", two.type)
 
@@ -567,24 +593,24 @@ class RowExpressions:
                 there = once(f"({one.sql} {sign} CAST({days} AS INTEGER))", within_years)
                 return f"CASE WHEN {days} BETWEEN {-_DAYS} AND {_DAYS} THEN {there} END"
 
-            return PgValue(once(two.sql, moved), "DATE")
+            return PgValue(once(two.sql, moved), "DATE", fails=True)
         raise _refused(f"{sign}({_list([one, two])})", "it is not computed there on these types")
 
     def difference(self, node: exp.Expr) -> PgValue:
         """Write date_diff: how many boundaries of units lie between."""
-        unit = str(node.args["unit"].name).lower() if node.args.get("unit") else ""
+        unit = (word_of(node.args.get("unit")) or "").lower()
         end, start = (self._moment("date_diff", n) for n in (node.this, node.expression))
         if end.kind != start.kind or unit not in ("year", "month", "day"):
             raise _refused(f"date_diff('{unit}')", "it has no equal there on these types")
         self.called(f"date_diff '{unit}'", end.type, start.type)
         if unit == "day":
             days = f"CAST({end.sql} AS DATE) - CAST({start.sql} AS DATE)"
-            return PgValue(f"CAST({days} AS BIGINT)", "BIGINT")
+            return _made(f"CAST({days} AS BIGINT)", "BIGINT", end, start)
         ends = [f"EXTRACT(year FROM {m.sql})" for m in (end, start)]
         if unit == "month":
             months = [f"EXTRACT(month FROM {m.sql})" for m in (end, start)]
             ends = [f"({y} * 12 + {m})" for y, m in zip(ends, months, strict=True)]
-        return PgValue(f"CAST({ends[0]} - {ends[1]} AS BIGINT)", "BIGINT")
+        return _made(f"CAST({ends[0]} - {ends[1]} AS BIGINT)", "BIGINT", end, start)
 
 
 # -- doubles: results too large are infinite, results too small are 0, and nothing is raised ------
@@ -703,6 +729,8 @@ def _joined(parts: Sequence[str]) -> str:
 
 def target_type(node: exp.Expr) -> str:
     """Name the type of a cast as the schema does."""
+    if not all(map(is_row_node, node.args["to"].walk())):
+        raise _refused("this cast", "it has no equal there")
     text = to_sql(node.args["to"]).upper()
     kind = base_type(text)
     return text.replace(" ", "") if kind == "DECIMAL" and "(" in text else _PLAIN.get(kind, kind)
@@ -844,6 +872,26 @@ def _called(node: exp.Expr) -> str:
     return node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__.lower()
 
 
+def _made(sql: str, type_: str, *operands: PgValue) -> PgValue:
+    """Return a value that is NULL where an operand is, and fails where one does."""
+    return PgValue(sql, type_, fails=any(operand.fails for operand in operands))
+
+
+def _strict(values: list[PgValue]) -> list[PgValue]:
+    """Return operands none of which can fail, where NULL does not make the result NULL.
+
+    TRY makes NULL of the whole, and here only the operand would be. Raises ``QueryRefused``.
+    """
+    if any(value.fails for value in values):
+        raise QueryRefused(
+            "a value that can overflow, or fail otherwise, cannot stand here over private rows of "
+            "a PostgreSQL database",
+            code="expression_not_allowed",
+            hint="Say what it is then: COALESCE(…, 0), or compute it in a subquery.",
+        )
+    return values
+
+
 def _refused(what: str, why: str) -> QueryRefused:
     return QueryRefused(
         f"{what} is not available over private rows of a PostgreSQL database: {why}",
@@ -868,50 +916,58 @@ _WHOLE: Final[dict[type[exp.Expr], str]] = {
     exp.Trunc: "trunc",
 }
 _Rule = Callable[[RowExpressions, exp.Expr], PgValue]
-_RULES: Final[dict[type[exp.Expr], _Rule]] = {
-    exp.Column: RowExpressions.column,
-    exp.Literal: RowExpressions.literal,
-    exp.Boolean: RowExpressions.boolean,
-    exp.Null: RowExpressions.null,
-    exp.Paren: RowExpressions.paren,
-    exp.And: RowExpressions.connective,
-    exp.Or: RowExpressions.connective,
-    exp.Not: RowExpressions.negation,
-    exp.Is: RowExpressions.is_,
-    exp.NullSafeEQ: RowExpressions.null_safe,
-    exp.NullSafeNEQ: RowExpressions.null_safe,
-    exp.Between: RowExpressions.between,
-    exp.In: RowExpressions.among,
-    exp.Case: RowExpressions.case,
-    exp.If: RowExpressions.if_,
-    exp.Coalesce: RowExpressions.coalesce,
-    exp.Nullif: RowExpressions.nullif,
-    exp.Greatest: RowExpressions.extreme,
-    exp.Least: RowExpressions.extreme,
-    exp.Neg: RowExpressions.negative,
-    exp.Abs: RowExpressions.absolute,
-    exp.Sign: RowExpressions.sign,
-    exp.Log: RowExpressions.logarithm,
-    exp.IsNan: RowExpressions.is_nan,
-    exp.Cast: RowExpressions.cast,
-    exp.TryCast: RowExpressions.cast,
-    exp.Length: RowExpressions.length,
-    exp.Substring: RowExpressions.substring,
-    exp.Left: RowExpressions.side,
-    exp.Right: RowExpressions.side,
-    exp.Trim: RowExpressions.trim,
-    exp.Like: RowExpressions.like,
-    exp.Contains: RowExpressions.contains,
-    exp.StartsWith: RowExpressions.starts_with,
-    exp.DPipe: RowExpressions.joined,
-    exp.Concat: RowExpressions.concat,
-    exp.Extract: RowExpressions.extract,
-    exp.TimestampTrunc: RowExpressions.truncated,
-    exp.DateTrunc: RowExpressions.truncated,
-    exp.DateDiff: RowExpressions.difference,
-    **dict.fromkeys(_COMPARISONS, RowExpressions.comparison),
-    **dict.fromkeys(_SIGNS, RowExpressions.arithmetic),
-    **dict.fromkeys(_WHOLE, RowExpressions.whole),
-    **dict.fromkeys(_OF_DOUBLE, RowExpressions.of_double),
-    **dict.fromkeys(_PARTS, RowExpressions.part),
-}
+_RULES: Final[Rules[_Rule]] = rules_of(
+    {
+        "": {exp.Null: RowExpressions.null},
+        "this": {
+            exp.Column: RowExpressions.column,  # names were resolved to one word before
+            exp.Boolean: RowExpressions.boolean,
+            exp.Paren: RowExpressions.paren,
+            exp.Not: RowExpressions.negation,
+            exp.Neg: RowExpressions.negative,
+            exp.Abs: RowExpressions.absolute,
+            exp.Sign: RowExpressions.sign,
+            exp.IsNan: RowExpressions.is_nan,
+            exp.Length: RowExpressions.length,
+            exp.Trim: RowExpressions.trim,
+            **dict.fromkeys(_OF_DOUBLE, RowExpressions.of_double),
+            **dict.fromkeys(_PARTS, RowExpressions.part),
+        },
+        "this is_string": {exp.Literal: RowExpressions.literal},
+        "this expression": {
+            exp.And: RowExpressions.connective,
+            exp.Or: RowExpressions.connective,
+            exp.Is: RowExpressions.is_,
+            exp.NullSafeEQ: RowExpressions.null_safe,
+            exp.NullSafeNEQ: RowExpressions.null_safe,
+            exp.Nullif: RowExpressions.nullif,
+            exp.Log: RowExpressions.logarithm,
+            exp.Left: RowExpressions.side,
+            exp.Right: RowExpressions.side,
+            exp.Contains: RowExpressions.contains,
+            exp.StartsWith: RowExpressions.starts_with,
+            exp.Extract: RowExpressions.extract,
+            **dict.fromkeys(_COMPARISONS, RowExpressions.comparison),
+            **dict.fromkeys(_SIGNS, RowExpressions.arithmetic),
+        },
+        "this expression safe?": {exp.DPipe: RowExpressions.joined},
+        "this expression negate": {exp.Like: RowExpressions.like},
+        "this low high": {exp.Between: RowExpressions.between},
+        "this expressions": {exp.In: RowExpressions.among, exp.Coalesce: RowExpressions.coalesce},
+        "this expressions ignore_nulls!": {
+            exp.Greatest: RowExpressions.extreme,
+            exp.Least: RowExpressions.extreme,
+        },
+        "expressions safe? coalesce!": {exp.Concat: RowExpressions.concat},
+        "this ifs default": {exp.Case: RowExpressions.case},
+        "this true false": {exp.If: RowExpressions.if_},
+        "this to safe?": {exp.Cast: RowExpressions.cast, exp.TryCast: RowExpressions.cast},
+        "this decimals": dict.fromkeys(_WHOLE, RowExpressions.whole),
+        "this start length": {exp.Substring: RowExpressions.substring},
+        "this unit": {
+            exp.TimestampTrunc: RowExpressions.truncated,
+            exp.DateTrunc: RowExpressions.truncated,
+        },
+        "this expression unit date_part_boundary!": {exp.DateDiff: RowExpressions.difference},
+    }
+)

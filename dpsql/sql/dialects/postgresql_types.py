@@ -16,6 +16,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Final
 from uuid import UUID
 
+import numpy as np
+
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import base_type, is_decimal
 
@@ -78,11 +80,15 @@ def ends(type_: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class PgValue:
-    """An expression in PostgreSQL's SQL and its type; ``constant`` is that of a literal."""
+    """An expression in PostgreSQL's SQL and its type; ``constant`` is that of a literal.
+
+    ``fails`` where it may be NULL for having failed, as TRY would make it.
+    """
 
     sql: str
     type: str
     constant: object = field(default=None, compare=False)
+    fails: bool = False
 
     @property
     def is_literal(self) -> bool:
@@ -179,6 +185,13 @@ def _double(value: object, type_: str) -> str | None:
         return None
 
 
+def _float(value: object, type_: str) -> str | None:
+    """Return the nearest value of 32 bits: beyond the largest it is infinite, as in DuckDB."""
+    found = _double(value, type_)
+    with np.errstate(over="ignore"):
+        return None if found is None else str(np.float32(found))
+
+
 def _boolean(value: object, type_: str) -> str | None:
     words = {"true": "true", "t": "true", "1": "true", "false": "false", "f": "false", "0": "false"}
     return words.get(str(value).lower())
@@ -231,6 +244,7 @@ _READERS: Final[dict[str, Callable[[object, str], str | None]]] = {
     **dict.fromkeys(INTEGERS, _integer),
     "DECIMAL": _decimal,
     "DOUBLE": _double,
+    "FLOAT": _float,
     "BOOLEAN": _boolean,
     "DATE": _date,
     "TIMESTAMP": _timestamp,
@@ -255,8 +269,28 @@ def cast(value: PgValue, type_: str) -> PgValue | None:
     for written in _CASTS:
         found = written(value, type_)
         if found is not None:
-            return PgValue(found, type_)
+            return PgValue(found, type_, fails=value.fails or not _always_fits(value, type_))
     return None
+
+
+def _always_fits(value: PgValue, type_: str) -> bool:
+    """Tell whether every value of a type has one in another."""
+    kind = value.kind
+    if type_ in ("VARCHAR", "BOOLEAN") or kind in (*MOMENTS, "BOOLEAN"):
+        return True
+    if type_ == "DOUBLE":
+        return kind != "VARCHAR"
+    if is_decimal(type_) and kind in (*INTEGERS, "DECIMAL"):
+        width, scale = width_and_scale(type_)
+        own, places = (
+            width_and_scale(value.type) if kind == "DECIMAL" else (INTEGER_DIGITS[kind], 0)
+        )
+        # Digits that are rounded away may make one more before the point.
+        return own - places + (places > scale) <= width - scale
+    if kind == "DECIMAL" and type_ in INTEGERS:
+        width, scale = width_and_scale(value.type)
+        return width - scale + 1 < INTEGER_DIGITS[type_]
+    return kind in INTEGERS and type_ in INTEGERS and ends(kind)[1] <= ends(type_)[1]
 
 
 def _to_integer(value: PgValue, type_: str) -> str | None:

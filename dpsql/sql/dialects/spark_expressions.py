@@ -10,7 +10,6 @@ not in that table, or computes something else, is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -30,9 +29,12 @@ from dpsql.sql.dialects.spark_values import (
     spark_literal,
     widened,
 )
+from dpsql.sql.syntax.arguments import Arguments, Rules, reads, when_branches, word_of
+from dpsql.sql.syntax.row_nodes import is_row_node
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _Rule: TypeAlias = Callable[["Translator", exp.Expr], SparkValue]
+_INTERVAL: Final = Arguments("this unit")
 _KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
 _READ_AS: Final = {"TINYINT": "INTEGER", "SMALLINT": "INTEGER", "FLOAT": "DOUBLE"}
 _CASTS: Final = {
@@ -66,9 +68,10 @@ class Translator:
 
     def value(self, node: exp.Expr) -> SparkValue:
         """Write a node and all below it."""
-        rule = _RULES.get(type(node))
+        rule = _RULES.of(node)
         if rule is None:
-            raise refused_in_spark(f"{type(node).__name__.lower()} is not available")
+            form = "this form of " if type(node) in _RULES else ""
+            raise refused_in_spark(f"{form}{type(node).__name__.lower()} is not available")
         made = rule(self, node)
         if len(made.sql) > _MOST:
             raise refused_in_spark(
@@ -82,7 +85,7 @@ class Translator:
 
     def column(self, node: exp.Expr) -> SparkValue:
         """Write a column."""
-        found = self._table.column(node.name)
+        found = self._table.column(node.name) if is_row_node(node.this) else None
         kind = "" if found is None else base_type(found.type)
         kind = _READ_AS.get(kind, kind)
         if found is None or kind not in _KINDS:
@@ -106,8 +109,6 @@ class Translator:
 
 
 def _column(at: Translator, node: exp.Expr) -> SparkValue:
-    # A part of a longer name would be left out: names were resolved to one word before.
-    only(node, "this")
     return at.column(node)
 
 
@@ -147,7 +148,6 @@ def _truth(value: SparkValue) -> SparkValue:
 
 def _connective(word: str) -> _Rule:
     def rule(at: Translator, node: exp.Expr) -> SparkValue:
-        only(node, "this", "expression")
         one, other = map(_truth, at.values((node.this, node.expression)))
         return SparkValue(f"({one.sql} {word} {other.sql})", "BOOLEAN", one.fails or other.fails)
 
@@ -160,19 +160,17 @@ def _not(at: Translator, node: exp.Expr) -> SparkValue:
 
 
 def _is(at: Translator, node: exp.Expr) -> SparkValue:
-    only(node, "this", "expression")
     value = at.value(node.this)
     if isinstance(node.expression, exp.Null):
         return SparkValue(f"({value.sql} IS NULL)", "BOOLEAN")
     if not isinstance(node.expression, exp.Boolean):
         raise refused_in_spark("IS stands before NULL, TRUE and FALSE alone")
-    word = "TRUE" if node.expression.this else "FALSE"
+    word = at.value(node.expression).sql
     return SparkValue(f"({_truth(value).sql} <=> {word})", "BOOLEAN")
 
 
 def _comparison(sign: str) -> _Rule:
     def rule(at: Translator, node: exp.Expr) -> SparkValue:
-        only(node, "this", "expression")
         return compared(at, sign, *at.values((node.this, node.expression)))
 
     return rule
@@ -199,14 +197,12 @@ def _null_safe(*, negated: bool) -> _Rule:
 
 
 def _between(at: Translator, node: exp.Expr) -> SparkValue:
-    only(node, "this", "low", "high")
     value, low, high = at.values((node.this, node.args["low"], node.args["high"]))
     above, below = compared(at, ">=", value, low), compared(at, "<=", value, high)
     return SparkValue(f"({above.sql} AND {below.sql})", "BOOLEAN", above.fails or below.fails)
 
 
 def _in(at: Translator, node: exp.Expr) -> SparkValue:
-    only(node, "this", "expressions")
     value, *items = at.values((node.this, *node.expressions))
     texts = [compared(at, "=", value, item) for item in items]
     sql = " OR ".join(text.sql for text in texts)
@@ -214,18 +210,17 @@ def _in(at: Translator, node: exp.Expr) -> SparkValue:
 
 
 def _case(at: Translator, node: exp.Expr) -> SparkValue:
-    only(node, "this", "ifs", "default")
     subject = None if node.this is None else at.value(node.this)
     tests = []
-    for branch in node.args["ifs"]:
+    branches = when_branches(node)
+    for branch in branches:
         test = at.value(branch.this)
         tests.append(_truth(test) if subject is None else compared(at, "=", subject, test))
-    branches = [branch.args["true"] for branch in node.args["ifs"]]
-    return _cases(at, tests, branches, node.args.get("default"))
+    values = [branch.args["true"] for branch in branches]
+    return _cases(at, tests, values, node.args.get("default"))
 
 
 def _if(at: Translator, node: exp.Expr) -> SparkValue:
-    only(node, "this", "true", "false")
     return _cases(at, [_truth(at.value(node.this))], [node.args["true"]], node.args.get("false"))
 
 
@@ -242,7 +237,6 @@ def _cases(
 
 
 def _coalesce(at: Translator, node: exp.Expr) -> SparkValue:
-    only(node, "this", "expressions")
     type_, values = alike_in_spark(at, at.values((node.this, *node.expressions)))
     return SparkValue(f"coalesce({', '.join(value.sql for value in values)})", type_)
 
@@ -260,7 +254,6 @@ def alike_in_spark(at: Translator, values: list[SparkValue]) -> tuple[str, list[
 
 
 def _cast(at: Translator, node: exp.Expr) -> SparkValue:
-    only(node, "this", "to", "safe")
     value, type_ = at.value(node.this), cast_type(node.args["to"])
     if value.type == type_:
         return value
@@ -271,6 +264,8 @@ def _cast(at: Translator, node: exp.Expr) -> SparkValue:
 
 def cast_type(to: exp.DataType) -> str:
     """Name the type of the schema that a cast goes to. Raises ``QueryRefused`` for others."""
+    if not all(map(is_row_node, to.walk())):
+        raise refused_in_spark("this cast is not available")
     if to.this is exp.DType.DECIMAL:
         digits = [parameter.name for parameter in to.expressions]
         if not all(text.isdigit() for text in digits):
@@ -284,13 +279,6 @@ def cast_type(to: exp.DataType) -> str:
 
 
 # -- what rules share -----------------------------------------------------------------------------
-
-
-def only(node: exp.Expr, *names: str) -> None:
-    """Refuse a node that says more than its rule looks at."""
-    extra = [name for name, given in node.args.items() if given and name not in names]
-    if extra:
-        raise refused_in_spark(f"this form of {type(node).__name__.lower()} is not available")
 
 
 def strict(values: Sequence[SparkValue]) -> None:
@@ -309,17 +297,17 @@ def _function(rule: functions.Rule) -> _Rule:
     """Make a rule of a function of values: what it is called, and of which parts of a node."""
 
     def made(at: Translator, node: exp.Expr) -> SparkValue:
-        only(node, *rule.parts, *rule.flags)
         nodes: list[exp.Expr] = []
+        units: list[str] = []
         for part in rule.parts:
             found = node.args.get(part)
-            nodes += found if isinstance(found, list) else [found] if found is not None else []
+            if part == rule.word:
+                units.append((word_of(found) or "").upper())
+            else:
+                nodes += found if isinstance(found, list) else [found] if found is not None else []
         values = [
-            _interval(each) if isinstance(each, exp.Interval) else at.value(each)
-            for each in nodes
-            if not isinstance(each, exp.Var)
+            _interval(each) if isinstance(each, exp.Interval) else at.value(each) for each in nodes
         ]
-        units = [each.name.upper() for each in nodes if isinstance(each, exp.Var)]
         if rule.swallows:
             strict(values)
         call = rule.make(node, values, units)
@@ -331,41 +319,41 @@ def _function(rule: functions.Rule) -> _Rule:
 
 def _interval(node: exp.Interval) -> SparkValue:
     """Read a constant interval of one unit; it has the kind INTERVAL, which nothing else has."""
-    only(node, "this", "unit")
-    count, unit = node.this, node.args.get("unit")
-    text = count.name if isinstance(count, exp.Literal) else ""
+    count, unit = node.this, word_of(node.args.get("unit"))
+    plain = isinstance(count, exp.Literal) and is_row_node(count) and _INTERVAL.hold(node)
+    text = str(count.this) if plain else ""
     if unit is None or not text.isdigit() or len(text) > 5:
         raise refused_in_spark("an interval is a constant number of one unit: INTERVAL 7 DAY")
-    return SparkValue(text, "INTERVAL", constant=unit.name.upper().removesuffix("S"))
+    return SparkValue(text, "INTERVAL", constant=unit.upper().removesuffix("S"))
 
 
-_RULES: Final[Mapping[type[exp.Expr], _Rule]] = MappingProxyType(
+_RULES: Final[Rules[_Rule]] = Rules(
     {
-        exp.Column: _column,
-        exp.Literal: _literal,
-        exp.Boolean: _boolean,
-        exp.Null: _null,
-        exp.Paren: _paren,
-        exp.Anonymous: _tried,
-        exp.And: _connective("AND"),
-        exp.Or: _connective("OR"),
-        exp.Not: _not,
-        exp.Is: _is,
-        exp.EQ: _comparison("="),
-        exp.NEQ: _comparison("<>"),
-        exp.GT: _comparison(">"),
-        exp.GTE: _comparison(">="),
-        exp.LT: _comparison("<"),
-        exp.LTE: _comparison("<="),
-        exp.NullSafeEQ: _null_safe(negated=False),
-        exp.NullSafeNEQ: _null_safe(negated=True),
-        exp.Between: _between,
-        exp.In: _in,
-        exp.Case: _case,
-        exp.If: _if,
-        exp.Coalesce: _coalesce,
-        exp.Cast: _cast,
-        exp.TryCast: _cast,
-        **{node: _function(rule) for node, rule in functions.RULES.items()},
+        exp.Column: reads("this", _column),  # names were resolved to one word before
+        exp.Literal: reads("this is_string", _literal),
+        exp.Boolean: reads("this", _boolean),
+        exp.Null: reads("", _null),
+        exp.Paren: reads("this", _paren),
+        exp.Anonymous: reads("this expressions", _tried),
+        exp.And: reads("this expression", _connective("AND")),
+        exp.Or: reads("this expression", _connective("OR")),
+        exp.Not: reads("this", _not),
+        exp.Is: reads("this expression", _is),
+        exp.EQ: reads("this expression", _comparison("=")),
+        exp.NEQ: reads("this expression", _comparison("<>")),
+        exp.GT: reads("this expression", _comparison(">")),
+        exp.GTE: reads("this expression", _comparison(">=")),
+        exp.LT: reads("this expression", _comparison("<")),
+        exp.LTE: reads("this expression", _comparison("<=")),
+        exp.NullSafeEQ: reads("this expression", _null_safe(negated=False)),
+        exp.NullSafeNEQ: reads("this expression", _null_safe(negated=True)),
+        exp.Between: reads("this low high", _between),
+        exp.In: reads("this expressions", _in),
+        exp.Case: reads("this ifs default", _case),
+        exp.If: reads("this true false", _if),
+        exp.Coalesce: reads("this expressions", _coalesce),
+        exp.Cast: reads("this to safe?", _cast),
+        exp.TryCast: reads("this to safe?", _cast),
+        **{node: reads(r.arguments, _function(r)) for node, r in functions.RULES.items()},
     }
 )

@@ -49,14 +49,21 @@ _Make: TypeAlias = Callable[[exp.Expr, list[SparkValue], list[str]], Call]
 class Rule:
     """How a node is written.
 
-    ``parts`` are its operands in order, ``flags`` what the parser notes beside them. ``swallows``:
-    a NULL among the operands does not make the value NULL.
+    ``parts`` are its operands in order, ``flags`` what the parser notes beside them, as
+    :mod:`dpsql.sql.syntax.arguments` has it. ``swallows``: a NULL among the operands does not
+    make the value NULL. ``word`` is the part that is no operand but a single word, as DAY.
     """
 
     make: _Make
     parts: tuple[str, ...] = ("this",)
     flags: tuple[str, ...] = ()
     swallows: bool = False
+    word: str = ""
+
+    @property
+    def arguments(self) -> str:
+        """All arguments that the rule reads."""
+        return " ".join((*self.parts, *self.flags))
 
 
 def _made(
@@ -264,8 +271,8 @@ def _of_double(name: str, text: str) -> _Make:
 
 def _log(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     """Write the logarithm to base 10; one of another base comes with that first."""
-    base = "10" if len(values) == 1 else str(values[0].constant)
-    if base not in ("10", "2"):
+    base = 10 if len(values) == 1 else values[0].constant
+    if base not in (10, 2):
         raise refused_in_spark("LOG is available to the bases 10 and 2")
     return _of_double(f"log{base}", _logarithm(f"log{base}"))(node, values[-1:], units)
 
@@ -517,14 +524,14 @@ RULES: Final[Mapping[type[exp.Expr], Rule]] = MappingProxyType(
         exp.Log: Rule(_log, _BOTH),
         exp.Pow: Rule(_power, _BOTH),
         exp.IsNan: Rule(_is_nan),
-        exp.Greatest: Rule(_extreme("greatest"), _MANY, ("ignore_nulls",), swallows=True),
-        exp.Least: Rule(_extreme("least"), _MANY, ("ignore_nulls",), swallows=True),
+        exp.Greatest: Rule(_extreme("greatest"), _MANY, ("ignore_nulls!",), swallows=True),
+        exp.Least: Rule(_extreme("least"), _MANY, ("ignore_nulls!",), swallows=True),
         exp.Nullif: Rule(_nullif, _BOTH),
-        exp.DPipe: Rule(_of_text("||", "concat({0}, {1})", "VARCHAR"), _BOTH, ("safe",)),
+        exp.DPipe: Rule(_of_text("||", "concat({0}, {1})", "VARCHAR"), _BOTH, ("safe?",)),
         exp.Concat: Rule(
             lambda node, values, units: _joined(values),
             ("expressions",),
-            ("safe", "coalesce"),
+            ("safe?", "coalesce!"),
             swallows=True,
         ),
         exp.Contains: Rule(_of_text("contains", "contains({0}, {1})", "BOOLEAN"), _BOTH),
@@ -550,9 +557,9 @@ RULES: Final[Mapping[type[exp.Expr], Rule]] = MappingProxyType(
         exp.Hour: Rule(_part("HOUR")),
         exp.Minute: Rule(_part("MINUTE")),
         exp.Second: Rule(_part("SECOND")),
-        exp.Extract: Rule(_extract, _BOTH),
-        exp.TimestampTrunc: Rule(_truncated_to, ("this", "unit")),
-        exp.DateDiff: Rule(_between_dates, ("this", "expression", "unit"), ("date_part_boundary",)),
+        exp.Extract: Rule(_extract, _BOTH, word="this"),
+        exp.TimestampTrunc: Rule(_truncated_to, ("this", "unit"), word="unit"),
+        exp.DateDiff: Rule(_between_dates, (*_BOTH, "unit"), ("date_part_boundary!",), word="unit"),
     }
 )
 """Operators and functions, by the parser's names."""

@@ -1,8 +1,8 @@
-"""What may stand in an expression over private rows: allow-lists of syntax nodes and types.
+"""What may stand around and in expressions over private rows, beside nodes: types, and functions.
 
-Everything here is deterministic, reads one row only, and either cannot fail or fails in a way that
-``TRY`` turns into NULL. Whatever is not listed is refused, so a construct that a newer parser or
-engine learns is closed until somebody has looked at it.
+Everything that is allowed (:mod:`dpsql.sql.syntax.row_nodes` has the nodes) is deterministic, reads
+one row only, and either cannot fail or fails in a way that ``TRY`` turns into NULL. Whatever is not
+listed is refused, so a construct that a newer engine learns is closed until somebody has looked.
 """
 
 from __future__ import annotations
@@ -11,40 +11,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.schema import fold
 from dpsql.core.wordlists import words
-
-
-def nodes_named(names: str) -> tuple[type[exp.Expr], ...]:
-    """Return the parser's classes of these names.
-
-    Raises ``AttributeError`` for one that it has not.
-    """
-    return tuple(getattr(exp, name) for name in words(names))
-
-
-_OPERATORS: Final = nodes_named(
-    """
-    And Or Not EQ NEQ GT GTE LT LTE Is NullSafeEQ NullSafeNEQ Between In Like ILike Add Sub Mul
-    Div IntDiv Mod Neg DPipe Case If Cast TryCast Paren
-    """
-)
-_LEAVES: Final = nodes_named(
-    "Column Identifier Literal Boolean Null DataType DataTypeParam Interval Var"
-)
-_FUNCTIONS: Final = nodes_named(
-    """
-    Abs Ceil Coalesce Concat Contains DateDiff Day DayOfMonth DayOfWeek DayOfWeekIso DayOfYear
-    Exp Extract Floor Greatest Hour IsNan Least Left Length Ln Log Lower Minute Month Nullif Pow
-    Quarter Right Round Second Sign Sqrt StartsWith Substring TimestampTrunc DateTrunc Trim
-    Trunc Upper Week WeekOfYear Year
-    """
-)
-FUNCTION_NAMES = tuple(
-    sorted({fold(n) for kind in _FUNCTIONS if issubclass(kind, exp.Func) for n in kind.sql_names()})
-)
-"""What functions of a row may be called; most may be called otherwise as well."""
-ROW_NODES = frozenset(_OPERATORS + _LEAVES + _FUNCTIONS)
+from dpsql.sql.syntax.row_nodes import nodes_named
 
 # Casts to these types only: no nested types, no enumerations, no user-defined types.
 CAST_TYPES = frozenset(

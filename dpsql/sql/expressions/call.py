@@ -9,16 +9,19 @@ FILTER is rewritten away: only rows that satisfy the condition have an argument.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError
-from dpsql.ir.measures import MaxError
+from dpsql.ir.measures import AggregateKind, MaxError
 from dpsql.policy.parameters import check_value
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
+from dpsql.sql.syntax.arguments import Arguments
 from dpsql.sql.syntax.dialect import BOUNDS_PREFIX, MAX_ERROR, BoundedAggregate
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import display
@@ -26,6 +29,22 @@ from dpsql.sql.syntax.text import display
 PER_ROW = f"{BOUNDS_PREFIX}_per_row"
 PER_GROUP = f"{BOUNDS_PREFIX}_per_group"
 WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
+_READ: Final[Mapping[type[exp.Expr], Arguments]] = {
+    **{node: Arguments("this") for kind in AggregateKind for node in kind.value.nodes},
+    **dict.fromkeys((exp.Sum, exp.Where), Arguments("this")),
+    exp.Count: Arguments("this expressions big_int?"),
+    exp.CountIf: Arguments("this zero_on_all_null"),
+    **dict.fromkeys((exp.Min, exp.Max), Arguments("this expressions")),
+    **dict.fromkeys((exp.Quantile, exp.ApproxQuantile), Arguments("this quantile")),
+    **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), Arguments("this expression")),
+    **dict.fromkeys((exp.Filter, exp.WithinGroup), Arguments("this expression")),
+    **dict.fromkeys((BoundedAggregate,), Arguments("this expressions")),
+    exp.Distinct: Arguments("expressions"),
+    exp.Order: Arguments("this expressions"),
+    exp.Ordered: Arguments("this desc nulls_first?"),  # a quantile is of values that are not NULL
+    exp.Star: Arguments(""),
+}
+"""What is read of the nodes that an aggregate consists of, beside the expressions over rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +93,10 @@ def is_aggregate(node: exp.Expr) -> bool:
 def read_call(node: exp.Expr, text: str) -> AggregateCall:
     """Read what an aggregate consists of.
 
-    Raises ``QueryRefused`` for bounds that are not two numbers, ``ParameterError`` for an error
-    that is no number in range, both with the place.
+    Raises ``QueryRefused`` for bounds that are not two numbers, and for a form that says more than
+    is read of it; ``ParameterError`` for an error that is no number in range. All have the place.
     """
+    _check_arguments(node, text)
     condition: exp.Expr | None = None
     order: exp.Order | None = None
     bounds: dict[str, Range] = {}
@@ -104,6 +124,19 @@ def read_call(node: exp.Expr, text: str) -> AggregateCall:
         node = node.this
     assert isinstance(node, exp.AggFunc)
     return AggregateCall(node, condition, bounds.get(PER_ROW), bounds.get(PER_GROUP), order, error)
+
+
+def _check_arguments(node: exp.Expr, text: str) -> None:
+    for part in node.walk():
+        known = _READ.get(type(part))
+        if known is not None and not known.hold(part):
+            raise refusal(
+                text,
+                "this form of the aggregate is not available",
+                "aggregate_not_supported",
+                node,
+                hint="Write its argument alone; docs/sql.md shows each aggregate.",
+            )
 
 
 def _function(node: exp.Expr) -> exp.Expr:

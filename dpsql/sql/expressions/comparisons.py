@@ -15,6 +15,7 @@ from sqlglot import exp
 from dpsql.core.schema import base_type, is_float, is_integer
 from dpsql.errors import QueryRefused
 from dpsql.sql.expressions.legality import outside_subqueries
+from dpsql.sql.syntax.arguments import when_branches
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import output_name, to_sql
 
@@ -86,7 +87,7 @@ def _compared(node: exp.Expr) -> Sequence[exp.Expr]:
     if isinstance(node, exp.In):
         return (node.this, *node.expressions)
     if isinstance(node, exp.Case) and node.this is not None:
-        return (node.this, *(branch.this for branch in node.args["ifs"]))
+        return (node.this, *(branch.this for branch in when_branches(node)))
     return ()
 
 

@@ -10,10 +10,11 @@ from sqlglot import exp
 
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
-from dpsql.sql.expressions.allowlist import CAST_TYPES, FUNCTION_NAMES, ROW_NODES
+from dpsql.sql.expressions.allowlist import CAST_TYPES
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
 from dpsql.sql.syntax.dialect import WRITTEN_NAME
 from dpsql.sql.syntax.parse import MAX_DIGITS, number_too_long, place_of
+from dpsql.sql.syntax.row_nodes import FUNCTION_NAMES, ROW_NODES, is_row_node
 from dpsql.sql.syntax.text import written_name
 
 _ALIKE = 0.7  # of two names: above it, one may be meant by the other
@@ -99,10 +100,10 @@ def _check_arguments(part: exp.Expr, text: str) -> None:
     """Refuse variants of allowed nodes that carry more than the plain form does."""
     if isinstance(part, exp.Literal) and not part.is_string and len(part.this) > MAX_DIGITS:
         raise number_too_long(text, part)
-    if isinstance(part, exp.In):
-        unsupported = any(part.args.get(name) for name in ("unnest", "field"))
+    if not is_row_node(part):
+        unsupported = True
     elif isinstance(part, exp.Cast):
-        unsupported = part.to.this not in CAST_TYPES or bool(part.args.get("format"))
+        unsupported = part.to.this not in CAST_TYPES
     elif isinstance(part, exp.Is):
         unsupported = not isinstance(part.expression, exp.Null | exp.Boolean)
     else:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from enum import Enum
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -24,6 +25,8 @@ from dpsql.core.schema import (
     is_numeric,
 )
 from dpsql.policy.model import ColumnPolicy, TablePolicy
+from dpsql.sql.syntax.arguments import Rules, rules_of, when_branches, word_of
+from dpsql.sql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
 
@@ -90,9 +93,9 @@ def range_of(node: exp.Expr, table: TablePolicy) -> Range | None:
 
 def _interval(node: exp.Expr, table: TablePolicy) -> Range:
     """Return the same with infinite ends, so that GREATEST(LEAST(x, 9), 0) bounds any x."""
-    rule = _RULES.get(type(node))
+    rule = _RULES.of(node)
     if rule is None:
-        return _TRUTH if isinstance(node, _LOGIC) else _EVERYTHING
+        return _TRUTH if isinstance(node, _LOGIC) and is_row_node(node) else _EVERYTHING
     low, high = rule(node, table)
     return _EVERYTHING if math.isnan(low) or math.isnan(high) else (low, high)
 
@@ -245,7 +248,7 @@ def _branched(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _date_part(node: exp.Expr, table: TablePolicy) -> Range:
-    part = _DATE_FUNCTIONS.get(type(node)) or str(node.this.name).lower()
+    part = _DATE_FUNCTIONS.get(type(node)) or (word_of(node.this) or "").lower()
     return _DATE_PARTS.get(part, _EVERYTHING)
 
 
@@ -268,7 +271,9 @@ def _hull(nodes: Iterable[exp.Expr], table: TablePolicy) -> Range:
 def branches(node: exp.Expr) -> list[exp.Expr]:
     """Return the values a CASE, IF, COALESCE or NULLIF can take, NULL aside."""
     if isinstance(node, exp.Case):
-        values = [branch.args["true"] for branch in node.args["ifs"]] + [node.args.get("default")]
+        values = [branch.args["true"] for branch in when_branches(node)] + [
+            node.args.get("default")
+        ]
     elif isinstance(node, exp.If):
         values = [node.args["true"], node.args.get("false")]
     elif isinstance(node, exp.Coalesce):
@@ -278,36 +283,38 @@ def branches(node: exp.Expr) -> list[exp.Expr]:
     return [v for v in values if v is not None and not isinstance(v.unnest(), exp.Null)]
 
 
-_RULES: dict[type[exp.Expr], Callable[[exp.Expr, TablePolicy], Range]] = {
-    exp.Paren: _inner,
-    exp.Column: _column,
-    exp.Literal: _literal,
-    exp.Neg: _negated,
-    exp.Add: _added,
-    exp.Sub: _subtracted,
-    exp.Mul: _multiplied,
-    exp.Div: _divided,
-    exp.IntDiv: _divided_whole,
-    exp.Mod: _remainder,
-    exp.Abs: _absolute,
-    exp.Round: _rounded,
-    exp.Ceil: _rounded,
-    exp.Floor: _rounded,
-    exp.Trunc: _rounded,
-    exp.Cast: _cast,
-    exp.TryCast: _cast,
-    exp.Sign: _sign,
-    exp.Sqrt: _root,
-    exp.Pow: _power,
-    exp.Least: _extreme,
-    exp.Greatest: _extreme,
-    exp.Case: _branched,
-    exp.If: _branched,
-    exp.Coalesce: _branched,
-    exp.Nullif: _branched,
-    exp.Extract: _date_part,
-    **dict.fromkeys(_DATE_FUNCTIONS, _date_part),
-}
+_Bound: TypeAlias = Callable[[exp.Expr, TablePolicy], Range]
+_RULES: Rules[_Bound] = rules_of(
+    {
+        "this": {
+            exp.Paren: _inner,
+            exp.Neg: _negated,
+            exp.Abs: _absolute,
+            exp.Sign: _sign,
+            exp.Sqrt: _root,
+            **dict.fromkeys(_DATE_FUNCTIONS, _date_part),
+        },
+        "this table? db? catalog?": {exp.Column: _column},
+        "this is_string": {exp.Literal: _literal},
+        "this expression": {
+            exp.Add: _added,
+            exp.Sub: _subtracted,
+            exp.Mul: _multiplied,
+            exp.Div: _divided,
+            exp.IntDiv: _divided_whole,
+            exp.Mod: _remainder,
+            exp.Pow: _power,
+            exp.Extract: _date_part,
+            exp.Nullif: _branched,
+        },
+        "this decimals": dict.fromkeys((exp.Round, exp.Ceil, exp.Floor, exp.Trunc), _rounded),
+        "this to safe?": {exp.Cast: _cast, exp.TryCast: _cast},
+        "this expressions ignore_nulls!": {exp.Least: _extreme, exp.Greatest: _extreme},
+        "this ifs default": {exp.Case: _branched},
+        "this true false": {exp.If: _branched},
+        "this expressions": {exp.Coalesce: _branched},
+    }
+)
 
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
 _WHOLE_ARITHMETIC = (*_ARITHMETIC, exp.IntDiv, exp.Mod)
@@ -322,6 +329,8 @@ _EXACT_TYPES = frozenset({"DECIMAL", *INTEGER_BITS})
 
 def is_integral(node: exp.Expr, table: Table) -> bool:
     """Tell whether an expression is, by its form, of an integer type; such values cannot be NaN."""
+    if not is_row_node(node):
+        return False
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and is_integer(column.type)
@@ -334,7 +343,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, exp.Cast):
         return node.to.this in _INTEGER_TYPES
     if isinstance(node, exp.Extract):
-        return str(node.this.name).lower() in (*_DATE_PARTS, "year", "isoyear")
+        return (word_of(node.this) or "").lower() in (*_DATE_PARTS, "year", "isoyear")
     if isinstance(node, exp.Least | exp.Greatest):
         return all(is_integral(operand, table) for operand in [node.this, *node.expressions])
     if isinstance(node, _CHOICES):
@@ -345,6 +354,8 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
 
 def is_exact(node: exp.Expr, table: Table) -> bool:
     """Tell whether no value can be NaN, as with integers, decimals and their arithmetic."""
+    if not is_row_node(node):
+        return False
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and base_type(column.type) in _EXACT_TYPES
@@ -386,6 +397,8 @@ def _may_be_huge(node: exp.Expr, table: Table) -> bool:
 
 def is_number(node: exp.Expr, table: Table) -> bool:
     """Tell whether an expression is, by its form, a number: no text, truth value or date."""
+    if not is_row_node(node):
+        return False
     if isinstance(node, exp.Column):
         column = table.column(node.name)
         return column is not None and is_numeric(column.type)
@@ -410,6 +423,8 @@ def is_number(node: exp.Expr, table: Table) -> bool:
 
 def is_truth(node: exp.Expr, table: Table) -> bool:
     """Tell whether an expression is a condition or a BOOLEAN column."""
+    if not is_row_node(node):
+        return False
     if isinstance(node, exp.Paren):
         return is_truth(node.this, table)
     if isinstance(node, exp.Column):

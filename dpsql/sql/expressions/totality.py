@@ -14,11 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type
 from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.syntax.arguments import Rules, rules_of, unread, when_branches
+from dpsql.sql.syntax.row_nodes import is_row_node
 
 
 def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
@@ -37,12 +40,12 @@ def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     >>> show("a * a + 1 IS NULL")
     TRY(a * a + 1) IS NULL
     """
-    return _total(node.copy(), _Setting(table, dialect))
+    return _total(_read_whole(node.copy()), _Setting(table, dialect))
 
 
 def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """Make the condition of a WHERE total: a truth value or NULL on every row."""
-    return _truth(node.copy(), _Setting(table, dialect))
+    return _truth(_read_whole(node.copy()), _Setting(table, dialect))
 
 
 def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
@@ -58,7 +61,18 @@ def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
 def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:
     """Tell whether a condition needs no change, its types being certain to fit."""
     at = _Setting(table, dialect)
-    return _is_logic(node, at) and _cannot_fail(node, at)
+    return _is_logic(_read_whole(node), at) and _cannot_fail(node, at)
+
+
+def _read_whole(node: exp.Expr) -> exp.Expr:
+    """Return an expression of which every part has the arguments that are read, and no other.
+
+    Raises ``QueryRefused``: what is made total is put together anew, and would lose them.
+    """
+    for part in node.walk():
+        if not is_row_node(part):
+            raise unread(part)
+    return node
 
 
 # The functions below use up the trees they are given.
@@ -75,7 +89,7 @@ class _Setting:
 def _total(node: exp.Expr, at: _Setting) -> exp.Expr:
     if _cannot_fail(node, at):
         return node
-    lazy = _LAZY.get(type(node))
+    lazy = _lazy(node)
     return at.dialect.try_(_strict(node, at), at.table) if lazy is None else lazy(node, at)
 
 
@@ -97,8 +111,16 @@ def _strict(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _below_strict(node: exp.Expr, at: _Setting) -> exp.Expr:
-    lazy = type(node) in _LAZY and not isinstance(node, exp.Paren)
+    lazy = _lazy(node) is not None and not isinstance(node, exp.Paren)
     return _total(node, at) if lazy else _strict(node, at)
+
+
+def _lazy(node: exp.Expr) -> _Make | None:
+    """Return how a part that may skip operands is made total; None for a strict part."""
+    found = _LAZY.of(node)
+    if found is None and type(node) in _LAZY:
+        raise unread(node)
+    return found
 
 
 # -- parts that may skip operands -----------------------------------------------------------------
@@ -157,7 +179,7 @@ def _case(node: exp.Expr, at: _Setting) -> exp.Expr:
     """Turn CASE x WHEN v into CASE WHEN x = v; TRY guards casts between types of branches."""
     subject = node.this
     branches = []
-    for branch in node.args["ifs"]:
+    for branch in when_branches(node):
         test = branch.this
         if subject is not None:
             test = exp.EQ(this=_operand(subject).copy(), expression=_operand(test))
@@ -195,20 +217,23 @@ def _operand(node: exp.Expr) -> exp.Expr:
     return node if simple else exp.Paren(this=node)
 
 
-_LAZY: dict[type[exp.Expr], Callable[[exp.Expr, _Setting], exp.Expr]] = {
-    exp.Paren: _paren,
-    exp.And: _connective,
-    exp.Or: _connective,
-    exp.Not: _not,
-    exp.Is: _is,
-    exp.NullSafeEQ: _null_safe,
-    exp.NullSafeNEQ: _null_safe,
-    exp.Between: _between,
-    exp.In: _in,
-    exp.Case: _case,
-    exp.If: _if,
-    exp.Coalesce: _coalesce,
-}
+_Make: TypeAlias = Callable[[exp.Expr, _Setting], exp.Expr]
+_LAZY: Rules[_Make] = rules_of(
+    {
+        "this": {exp.Paren: _paren, exp.Not: _not},
+        "this expression": {
+            exp.And: _connective,
+            exp.Or: _connective,
+            exp.Is: _is,
+            exp.NullSafeEQ: _null_safe,
+            exp.NullSafeNEQ: _null_safe,
+        },
+        "this low high": {exp.Between: _between},
+        "this expressions": {exp.In: _in, exp.Coalesce: _coalesce},
+        "this ifs default": {exp.Case: _case},
+        "this true false": {exp.If: _if},
+    }
+)
 
 
 # -- what cannot fail -----------------------------------------------------------------------------

@@ -1,0 +1,345 @@
+"""No rule passes over an argument of a node: what it does not read is refused, in every layer.
+
+Every class of nodes that the parser has is tried with every argument that it may have, and with
+one that nobody has heard of. And what a rule says that it reads, it does read: with another value
+there, something else is written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import pytest
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dpsql.core.schema import Column, Table
+from dpsql.errors import Error, QueryRefused
+from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
+from dpsql.sql.dialects import postgresql_rows, spark_expressions
+from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.dialects.postgresql_rows import RowExpressions
+from dpsql.sql.dialects.spark_expressions import Translator
+from dpsql.sql.expressions import totality
+from dpsql.sql.expressions.call import _READ, read_call
+from dpsql.sql.expressions.legality import check_row_expression
+from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, is_truth, range_of
+from dpsql.sql.expressions.totality import total
+from dpsql.sql.syntax.arguments import Arguments, Rules, is_given, rules_of
+from dpsql.sql.syntax.parse import parse
+from dpsql.sql.syntax.row_nodes import ROW_ARGUMENTS
+
+TYPES: Final = {"i": "INTEGER", "d": "DOUBLE", "s": "VARCHAR", "b": "BOOLEAN", "t": "TIMESTAMP"}
+TABLE: Final = Table("r", tuple(Column(f"{n}{k}", t) for n, t in TYPES.items() for k in (1, 2, 3)))
+POLICY: Final = TablePolicy(
+    "r",
+    PrivacyUnit("one", "i1"),
+    columns=MappingProxyType({f"{n}{k}": ColumnPolicy(0, 9) for n in "id" for k in (1, 2, 3)}),
+)
+KINDS: Final = [
+    kind
+    for kind in vars(exp).values()
+    if inspect.isclass(kind) and issubclass(kind, exp.Expr) and not inspect.isabstract(kind)
+]
+SAMPLES: Final = (
+    *("b1 AND b2", "b1 OR b2", "NOT b1", "(i1)", "-i1", "i1 + i2", "i1 - i2", "i1 * i2"),
+    *("i1 / i2", "i1 // i2", "i1 % i2", "i1 = i2", "i1 <> i2", "i1 > i2", "i1 >= i2", "i1 < i2"),
+    *("i1 <= i2", "b1 IS TRUE", "i1 IS NOT DISTINCT FROM i2", "i1 IS DISTINCT FROM i2"),
+    *("i1 BETWEEN i2 AND i3", "i1 IN (1, 2)", "s1 LIKE 'x'", "s1 ILIKE 'x'", "s1 || s2"),
+    *("CASE WHEN b1 THEN i1 ELSE i2 END", "if(b1, i1, i2)", "CAST(d1 AS INTEGER)"),
+    *("TRY_CAST(d1 AS INTEGER)", "abs(i1)", "exp(d1)", "isnan(d1)", "length(s1)", "ln(d1)"),
+    *("lower(s1)", "upper(s1)", "sign(i1)", "sqrt(d1)", "day(t1)", "dayofmonth(t1)"),
+    *("dayofweek(t1)", "isodow(t1)", "dayofyear(t1)", "hour(t1)", "minute(t1)", "month(t1)"),
+    *("quarter(t1)", "second(t1)", "week(t1)", "weekofyear(t1)", "year(t1)", "ceil(d1)"),
+    *("floor(d1)", "round(d1)", "round(d1, 1)", "trunc(d1)", "contains(s1, s2)"),
+    *("extract(year FROM t1)", "left(s1, 1)", "right(s1, 1)", "log(d1)", "log2(d1)"),
+    *("nullif(i1, i2)", "pow(d1, 2)", "starts_with(s1, s2)", "coalesce(i1, i2)"),
+    *("greatest(i1, i2)", "least(i1, i2)", "concat(s1, s2)", "substr(s1, 2, 3)", "trim(s1)"),
+    *("ltrim(s1)", "date_trunc('day', t1)", "date_diff('day', t1, t2)", "TRUE", "NULL", "i1", "7"),
+    "t1 + INTERVAL 1 DAY",
+)
+"""An expression for each class of nodes that may stand in one."""
+ODD: Final = "unheard_of"
+
+
+def parsed(text: str) -> exp.Expr:
+    """The expression as an analyst's."""
+    found = parse(f"SELECT {text} AS x FROM r").expressions[0].this
+    assert isinstance(found, exp.Expr)
+    return found
+
+
+def samples() -> dict[type[exp.Expr], list[exp.Expr]]:
+    """Expressions whose outermost node is of a class, and others with one inside."""
+    found: dict[type[exp.Expr], list[exp.Expr]] = {}
+    for text in SAMPLES:
+        tree = parsed(text)
+        for kind in {type(part) for part in tree.walk()}:
+            found.setdefault(kind, []).append(tree)
+    return found
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What reads an expression: it says something of it, or refuses it."""
+
+    name: str
+    say: Callable[[exp.Expr], object]
+    rules: Rules[Any] | Mapping[type[exp.Expr], Arguments]
+    writes: bool = True
+
+    def outcome(self, tree: exp.Expr) -> object:
+        """What is said of it; None for one that is refused, or of which nothing is known."""
+        try:
+            return self.say(tree.copy())
+        except Error:
+            return None
+
+    def arguments(self, kind: type[exp.Expr]) -> Arguments | None:
+        """The arguments that are read of a class of nodes; None if it is refused."""
+        if isinstance(self.rules, Rules):
+            return self.rules.arguments(kind) if kind in self.rules else None
+        return self.rules.get(kind)
+
+
+def _checked(tree: exp.Expr) -> object:
+    check_row_expression(tree, "")
+    return tree.sql("duckdb")
+
+
+def _known(tree: exp.Expr) -> object:
+    """What is known of numbers, whatever else a node is."""
+    facts = [each(tree, TABLE) for each in (is_integral, is_exact, is_number, is_truth)]
+    return (range_of(tree, POLICY), *facts) if range_of(tree, POLICY) or any(facts) else None
+
+
+LAYERS: Final = (
+    Layer("the door", _checked, ROW_ARGUMENTS, writes=False),
+    Layer("totality", lambda t: total(t, TABLE, DUCKDB).sql("duckdb"), ROW_ARGUMENTS, writes=False),
+    Layer("numbers", _known, ROW_ARGUMENTS, writes=False),
+    Layer("duckdb", lambda t: DUCKDB.expression(t, TABLE), ROW_ARGUMENTS),
+    Layer(
+        "postgresql", lambda t: RowExpressions(TABLE, None).settled(t).sql, postgresql_rows._RULES
+    ),
+    Layer("spark", lambda t: Translator(TABLE, None).value(t).sql, spark_expressions._RULES),
+)
+IDS: Final = [layer.name for layer in LAYERS]
+
+
+def given(tree: exp.Expr, kind: type[exp.Expr], name: str, value: object) -> exp.Expr:
+    """The expression with an argument of its first node of a class changed."""
+    copy = tree.copy()
+    node = next(part for part in copy.walk() if type(part) is kind)
+    node.args[name] = value  # past any check of the parser's
+    if isinstance(value, exp.Expr):
+        value.parent, value.arg_key = node, name
+    return copy
+
+
+_OWN: Final[Mapping[tuple[type[exp.Expr], str], list[object]]] = {
+    (exp.Boolean, "this"): [True, False],
+    (exp.Literal, "this"): ["2", "3"],
+    (exp.Var, "this"): ["MONTH", "YEAR"],
+    (exp.DataType, "expressions"): [[exp.DataTypeParam(this=exp.Literal.number(5))]],
+    (exp.Like, "negate"): [True, False],
+    (exp.ILike, "negate"): [True, False],
+    (exp.Trim, "position"): ["LEADING", "TRAILING"],
+}
+
+
+def values(kind: type[exp.Expr], name: str) -> list[object]:
+    """Values that an argument may have, of those that a parser may put there."""
+    return _OWN.get((kind, name)) or [
+        True,
+        exp.var("MONTH"),
+        exp.column("i3"),
+        exp.Literal.number(2),
+        exp.Literal.string("y"),
+        exp.DataType.build("VARCHAR", dialect="duckdb"),
+        [exp.column("s3")],
+        "TRAILING",
+    ]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=IDS)
+def test_a_node_with_an_argument_that_is_not_read_is_refused(layer: Layer) -> None:
+    tried = 0
+    for kind, trees in samples().items():
+        known = layer.arguments(kind)
+        if kind in (exp.DataTypeParam, exp.DataType, exp.Identifier, exp.Var, exp.Interval):
+            known = ROW_ARGUMENTS[kind]  # read with the node above
+            if layer.name == "numbers":
+                continue
+        for name in (*kind.arg_types, ODD):
+            if known is not None and name in known._known:
+                continue
+            for tree, value in ((t, v) for t in trees for v in values(kind, name)):
+                if layer.name == "numbers" and type(tree) is not kind:
+                    continue
+                changed = given(tree, kind, name, value)
+                assert layer.outcome(changed) is None, (layer.name, kind.__name__, name, value)
+                tried += 1
+    assert tried > 200
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=IDS)
+def test_a_class_of_nodes_without_a_rule_is_refused(layer: Layer) -> None:
+    found = samples()
+    for kind in KINDS:
+        if kind in found or kind is exp.Anonymous:
+            continue
+        try:
+            node = kind().copy()
+        except NotImplementedError:
+            continue  # what others are made of
+        for name in kind.arg_types:
+            many = name in ("expressions", "ifs")
+            node.args[name] = [exp.column("i1")] if many else exp.column("i1")
+        assert layer.outcome(node) is None, kind.__name__
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=IDS)
+def test_a_flag_that_must_be_set_is_looked_at(layer: Layer) -> None:
+    for kind, trees in samples().items():
+        known = layer.arguments(kind)
+        for flag, tree in ((f, t) for f in (known.required if known else ()) for t in trees):
+            if type(tree) is kind:
+                assert layer.outcome(tree) is not None or layer.name == "numbers"
+                assert layer.outcome(given(tree, kind, flag, False)) is None, (kind, flag)
+
+
+def _fits(kind: type[exp.Expr], name: str, value: object) -> bool:
+    """Whether a parser may put the value there: True is a flag's alone."""
+    return (kind, name) in _OWN or isinstance(value, exp.Expr | list)
+
+
+def passed_over(layer: Layer) -> Iterator[tuple[str, str]]:
+    """The arguments that a rule says it reads, and that change nothing in what it writes."""
+    for kind, trees in samples().items():
+        known = layer.arguments(kind)
+        for name in known.read if known is not None else ():
+            for tree in trees:
+                before = layer.outcome(tree)
+                if before is None or (kind, name) in _NAMES:
+                    continue
+                node = next(part for part in tree.walk() if type(part) is kind)
+                for value in [*(v for v in values(kind, name) if _fits(kind, name, v)), None]:
+                    if value == node.args.get(name) or not (
+                        is_given(value) or is_given(node.args.get(name))
+                    ):
+                        continue
+                    try:
+                        after = layer.outcome(given(tree, kind, name, value))
+                    except (AttributeError, LookupError, TypeError, ValueError, SqlglotError):
+                        continue  # no parser puts such a value there
+                    if after == before:
+                        yield kind.__name__, name
+
+
+_NAMES: Final = {(exp.Column, name) for name in ("table", "db", "catalog")} | {
+    (exp.Identifier, "quoted"),
+    (exp.TimestampTrunc, "unit"),
+    (exp.DateDiff, "unit"),  # days are meant where none is written
+    (exp.Literal, "is_string"),  # a constant in quotes is read as what it stands beside
+}
+
+
+@pytest.mark.parametrize("layer", [each for each in LAYERS if each.writes], ids=lambda e: e.name)
+def test_a_rule_reads_what_it_says_that_it_reads(layer: Layer) -> None:
+    assert sorted(set(passed_over(layer))) == []
+
+
+def test_a_rule_that_forgets_an_argument_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``NOT LIKE`` was once answered as ``LIKE``."""
+
+    def forgetful(at: RowExpressions, node: exp.Expr) -> Any:
+        plain = node.copy()
+        plain.set("negate", None)
+        return RowExpressions.like(at, plain)
+
+    rules = rules_of({"this expression negate": {exp.Like: forgetful}})
+    known = postgresql_rows._RULES
+    monkeypatch.setattr(postgresql_rows, "_RULES", _Both(rules, known))
+    layer = Layer("forgetful", LAYERS[-2].say, postgresql_rows._RULES)
+    assert set(passed_over(layer)) == {("Like", "negate")}
+
+
+class _Both(Rules[Any]):
+    """Rules that come before others."""
+
+    def __init__(self, first: Rules[Any], then: Rules[Any]) -> None:
+        super().__init__({**then._rules, **first._rules})
+
+
+def test_every_node_of_an_expression_has_a_sample() -> None:
+    missing = set(ROW_ARGUMENTS) - set(samples())
+    assert missing == {exp.DateTrunc, exp.DataTypeParam}
+    assert len(KINDS) > 800
+    assert set(totality._LAZY) <= set(ROW_ARGUMENTS)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("i1 + 1 BETWEEN SYMMETRIC 5 AND 1", "i1 BETWEEN SYMMETRIC i2 AND i3", "length(s1, 'x')"),
+        *("week(t1, 'x')", "CAST(i1 AS INTEGER FORMAT 'x')"),
+    ],
+)
+def test_words_that_no_rule_reads_are_refused(text: str) -> None:
+    with pytest.raises(QueryRefused, match="this form is not available"):
+        check_row_expression(parsed(text), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("approx_quantile(d1, 0.5, 0.1)", "count(* ILIKE 'i%')", "count(* EXCLUDE (i1))"),
+        *("max(i1, 3)", "min(i1, 3)"),
+    ],
+)
+def test_words_of_an_aggregate_that_nothing_reads_are_refused(text: str) -> None:
+    with pytest.raises(QueryRefused, match="this form of the aggregate"):
+        read_call(parsed(text), text)
+
+
+def test_of_an_aggregate_every_argument_is_read() -> None:
+    for kind, known in _READ.items():
+        for name in (*kind.arg_types, ODD):
+            if name not in known._known and issubclass(kind, exp.AggFunc):
+                node = kind(this=exp.column("i1"))
+                node.args[name] = exp.Literal.number(1)
+                with pytest.raises(QueryRefused, match="this form of the aggregate"):
+                    read_call(node, "")
+
+
+def test_a_text_is_unlike_on_postgresql_where_it_is_not_like() -> None:
+    written = [RowExpressions(TABLE, None).value(parsed(f"s1 {w} 'x'")).sql for w in _LIKES]
+    assert written[0].replace("NOT LIKE", "LIKE") == written[1] != written[0]
+
+
+_LIKES: Final = ("NOT LIKE", "LIKE")
+
+
+@pytest.mark.parametrize("call", ["greatest", "least", "concat"])
+@pytest.mark.parametrize("part", ["i1 + i2", "CAST(s1 AS INTEGER)", "-i1", "abs(i1)", "i1 * i2"])
+def test_what_passes_over_null_takes_no_part_that_may_fail(call: str, part: str) -> None:
+    """TRY makes NULL of the whole, and a server would take NULL for that part alone."""
+    text = f"{call}({part}, i3)"
+    for layer in LAYERS[-2:]:
+        assert layer.outcome(parsed(text)) is None, layer.name
+        assert layer.outcome(total(parsed(text), TABLE, DUCKDB)) is None or layer.name == "spark"
+    safe = f"{call}(coalesce({part}, 0), i3)"
+    assert LAYERS[-2].outcome(parsed(safe)) is not None
+
+
+def test_a_declared_value_of_32_bits_is_that_value_on_postgresql() -> None:
+    from dpsql.sql.dialects.postgresql import POSTGRESQL
+
+    assert POSTGRESQL.declared(0.1, "FLOAT") == "CAST('0.1' AS REAL)"
+    assert POSTGRESQL.declared("1e39", "FLOAT") == "CAST('inf' AS REAL)"
+    with pytest.raises(QueryRefused):
+        POSTGRESQL.declared("x", "BLOB")
