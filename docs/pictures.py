@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpsql.accounting.composition import compare
 from dpsql.accounting.zcdp import rho_from_epsilon
-from dpsql.connection.connection import connect
+from dpsql.connection.opening import connect
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.mechanisms.additive import correlated_gaussian, gaussian, one_shot_laplace
 from dpsql.mechanisms.calibration import analytic_gaussian_sigma

@@ -38,7 +38,8 @@ from dpsql.errors import (
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
     from dpsql.budget import BudgetReport
-    from dpsql.connection.connection import Connection, connect
+    from dpsql.connection.connection import Connection
+    from dpsql.connection.opening import connect
     from dpsql.engines.duckdb import DuckDBEngine
     from dpsql.engines.postgresql import PostgreSQLEngine
     from dpsql.engines.spark import SparkEngine
@@ -106,7 +107,7 @@ _LATER = {
     "Result": "dpsql.results.result",
     "SparkEngine": "dpsql.engines.spark",
     "check_policy": "dpsql.policy.conformance",
-    "connect": "dpsql.connection.connection",
+    "connect": "dpsql.connection.opening",
     "load_policy": "dpsql.policy.load",
     "parse_policy": "dpsql.policy.load",
 }

@@ -25,7 +25,8 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import Image, display
 
 from dpsql import render
-from dpsql.connection.connection import Connection, connect
+from dpsql.connection.connection import Connection
+from dpsql.connection.opening import connect
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Error, InterfaceError

@@ -55,7 +55,7 @@ def check(data: Path, policies: Path) -> None:
     """Write the policy and compare it with the database, as `dpsql check` does."""
     policies.write_text(POLICY, encoding="utf-8")
     engine = dpsql.DuckDBEngine(data)
-    findings = check_policy(load_policy(policies), engine.schema())
+    findings = check_policy(load_policy(policies), engine.catalog().tables)
     engine.close()
     print("Checked the policy:")
     for finding in findings:

@@ -17,6 +17,8 @@ from attacks import GRID, PLAYS, VIEWS
 import dpsql
 from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Column, Schema
+from dpsql.engines.base import Database, Engine
+from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
 from dpsql.pipeline.fingerprint import fingerprint
@@ -214,3 +216,13 @@ def planned(
     plan = plan_query(query, mechanism)
     statements = (rewrite(b, b.block.source.table, salt, dialect) for b in plan.blocks)
     return Planned(query, plan.blocks, tuple(statements))
+
+
+def listed_engine(database: Database, *tables: str) -> Engine:
+    """The engine of some tables of a database, by their keys, or of all that can be read."""
+    return database.open(tables or database.catalog().tables)
+
+
+def cursor_of(database: DuckDBEngine, *tables: str) -> duckdb.DuckDBPyConnection:
+    """A cursor on which names mean these tables, as generated SQL has it."""
+    return database.open(tables or database.catalog().tables)._cursor()

@@ -1,5 +1,6 @@
 """A connection: one analyst's way to ask questions of one database under one policy.
 
+It is opened by :mod:`dpsql.connection.opening`, and holds the tables of the policy alone.
 How a question is answered is told in :mod:`dpsql.connection.answering`, how other statements are
 in :mod:`dpsql.connection.statements`.
 """
@@ -8,51 +9,42 @@ from __future__ import annotations
 
 import logging
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Protocol, Unpack
 
-from dpsql.budget import BudgetReport, payer
+from dpsql.budget import BudgetReport
 from dpsql.connection.answering import Answerer
 from dpsql.connection.cursor import CursorConnection
 from dpsql.connection.statements import Arguments, Statements, statement_text
 from dpsql.connection.tuning import USUAL_SHARE, TuningRequest
-from dpsql.core.plain import plain_text, type_name
+from dpsql.core.schema import Schema
 from dpsql.engines.base import Engine
-from dpsql.engines.opening import engine_of_session, is_session, open_engine
-from dpsql.errors import (
-    EngineError,
-    Error,
-    InterfaceError,
-    NewLedgerWarning,
-    ParameterError,
-    PolicyError,
-)
+from dpsql.errors import EngineError, Error, InterfaceError
 from dpsql.ledger import Ledger
 from dpsql.pipeline.set_union import Percent
-from dpsql.policy.conformance import check_policy
-from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
+from dpsql.policy.parameters import Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
-from dpsql.policy.views_place import place_beside
 from dpsql.results.description import Description
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.sql.syntax.placeholders import PlaceholderValues, plain_values
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 _logger = logging.getLogger(__name__)
 
 
+class Closing(Protocol):
+    """What is closed with a connection: nothing else can be asked of it."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
 class Connection(CursorConnection):
-    """Answers one analyst's queries. Made by :func:`connect`; safe to use from several threads.
+    """Answers one analyst's queries. Made by ``dpsql.connect``; safe to use from several threads.
 
     ``sql`` gives a whole answer; ``cursor``, ``commit`` and ``rollback`` are those of PEP 249.
     """
@@ -66,21 +58,19 @@ class Connection(CursorConnection):
         session: str,
         settings: Overrides,
         *,
-        owns_engine: bool,
-        owns_ledger: bool,
+        owned: Sequence[Closing] = (),
+        ledger_created: bool = False,
         progress: Percent,
         views_place: Path | None = None,
     ) -> None:
         resolve(policy, settings)
         self._answerer = Answerer(engine, policy, ledger, analyst, session, progress, views_place)
         self._statements = Statements(self._answerer, settings)
-        self._owned: list[Engine | Ledger] = [engine] if owns_engine else []
-        if ledger is not None and owns_ledger:
-            self._owned.append(ledger)
+        self._owned = owned
         self._turn = threading.Lock()
         self._tenant = self._answerer.tails.tenant
         self._closed = False
-        self.ledger_created = owns_ledger and ledger is not None and ledger.created
+        self.ledger_created = ledger_created
         """True if opening the connection has created its ledger: nothing had been spent in it."""
 
     def sql(
@@ -182,6 +172,11 @@ class Connection(CursorConnection):
             self.refuse_closed()
             return self._statements.description(text, given)
 
+    @property
+    def schema(self) -> Schema:
+        """The tables that the policy lists, with their columns."""
+        return self._answerer.engine.schema
+
     def interrupt(self) -> None:
         """End the query that another thread is running on this connection, if one is; it fails.
 
@@ -233,103 +228,3 @@ class Connection(CursorConnection):
         """Raise ``InterfaceError`` if the connection is closed."""
         if self._closed:
             raise InterfaceError("the connection is closed", code="closed")
-
-
-def _ignore_progress(percent: int) -> None:
-    """Ignore progress that nobody asked for."""
-
-
-def connect(
-    database: str | Path | Engine | SparkSession,
-    policies: str | Path | Policy = "policies.yaml",
-    ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
-    analyst: str = "",
-    *,
-    session: str = "",
-    progress: Percent = _ignore_progress,
-    **parameters: Unpack[PrivacyParameters],
-) -> Connection:
-    """Open a connection for one analyst.
-
-    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's database,
-    the ``sc://`` URL of a Spark Connect server, a Spark session, or an engine the owner has filled.
-    ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if
-    missing, or the ``postgresql://`` URL of one; None for a connection that can explain and do
-    nothing else. Left
-    out, it is the one that the policies file names, or ``clinic.budget.db`` beside
-    ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
-    ``analyst``: an account of the policy. ``session``: the name of an account of its own below the
-    analyst's, which pays too; the owner may limit it. ``progress``: told 0, 1, ..., 100 percent
-    while a query for keys alone reads its rows, which takes long on large tables; the numbers are
-    the same for all data, but not when they come. ``parameters``: privacy parameters for all
-    queries of this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``,
-    ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
-    """
-    analyst, session = plain_text("analyst", analyst), plain_text("session", session)
-    if is_session(database):
-        database = engine_of_session(database)
-    if not isinstance(database, str | Path) and not hasattr(type(database), "schema"):
-        raise _wrong_type("database", "a path or an engine", database)
-    if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
-        raise _wrong_type("ledger", "a path, a URL, a Ledger or None", ledger)
-    policy = _policy(policies).of_account(analyst)
-    payer(policy, analyst, session)
-    settings = Overrides.of(parameters)
-    resolve(policy, settings)
-    place = usual_place(policy, database) if isinstance(ledger, NotGiven) else ledger
-    with ExitStack() as owned:
-        engine = database
-        if isinstance(engine, str | Path):
-            engine = owned.enter_context(closing(open_engine(engine)))
-        _check(policy, engine)
-        policy = replace(policy, edition=policy.edition or engine.edition or "")
-        engine.lock(policy.tables, policy.limits.memory)
-        opened = place
-        if isinstance(opened, str | Path):
-            opened = owned.enter_context(closing(Ledger.open(opened)))
-            if opened.created and place is not ledger:
-                warnings.warn(announcement(str(place)), NewLedgerWarning, stacklevel=2)
-        connection = Connection(
-            engine,
-            policy,
-            opened,
-            analyst,
-            session,
-            settings,
-            owns_engine=engine is not database,
-            owns_ledger=opened is not place,
-            progress=progress,
-            views_place=place_beside(database, policy.views.directory),
-        )
-        owned.pop_all()  # from here on they are the connection's
-    _logger.info("%s: connected", connection._answerer.payer.path)
-    return connection
-
-
-def _policy(policies: str | Path | Policy) -> Policy:
-    if isinstance(policies, Policy):
-        return policies
-    if not isinstance(policies, str | Path):
-        raise _wrong_type("policies", "a path or a Policy", policies)
-    from dpsql.policy.load import load_policy
-
-    return load_policy(policies)
-
-
-def _wrong_type(name: str, kinds: str, value: object) -> ParameterError:
-    """Build the error for an argument of a type that it cannot have."""
-    return ParameterError(f"{name} must be {kinds}, not {type_name(value)}", code="bad_parameter")
-
-
-def _check(policy: Policy, engine: Engine) -> None:
-    """Refuse a policy that does not fit the database."""
-    found = check_policy(policy, engine.schema(), engine.definition)
-    findings = [f for f in found if f.level == "error"]
-    if findings:
-        first = findings[0]
-        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
-        raise PolicyError(
-            f"{first.subject}: {first.message}{more}",
-            code="policy_does_not_fit",
-            hint=first.hint or "Run `dpsql check` to see all findings.",
-        )

@@ -44,6 +44,7 @@ from dpsql.sql.syntax.statements import (
 
 if TYPE_CHECKING:
     from dpsql.continual.prepare import PreparedView
+    from dpsql.continual.views import View
 
 _INSTEAD_OF = {"epsilon": "max_error", "max_error": "epsilon"}
 """What SET puts in the place of which: of the two, the later one holds."""
@@ -230,11 +231,11 @@ class Statements:
                 return listings.view_listing(self._answerer.views.all())
             case Show(ShowSubject.ALL_TABLES):
                 engine = self._answerer.engine
-                return listings.all_table_listing(self._policy, engine.schema(), engine.catalog)
+                return listings.all_table_listing(self._policy, engine.schema, engine.name)
             case Show(ShowSubject.DATABASES):
-                return listings.database_listing(self._answerer.engine.catalog)
+                return listings.database_listing(self._answerer.engine.name)
             case Show(ShowSubject.SCHEMAS):
-                return listings.schema_listing(self._policy, self._answerer.engine.catalog)
+                return listings.schema_listing(self._policy, self._answerer.engine.name)
             case Describe():
                 return self._columns_of(statement)
         raise AssertionError("every statement has been answered")
@@ -242,20 +243,21 @@ class Statements:
     def _columns_of(self, statement: Describe) -> Listing:
         """List the columns of a table or a view."""
         engine = self._answerer.engine
-        schema = engine.schema()
-        name = rules_of(schema, engine.catalog, self._policy.names).named(statement.names)
+        schema = engine.schema
+        name = rules_of(schema, engine.name, self._policy.names).named(statement.names)
         shown, place = written(*statement.names), statement.place
         if statement.engine:
             return listings.table_info_listing(self._policy, schema, name, shown, place)
-        if name is not None and self._is_view(name):
-            return listings.view_column_listing(self._answerer.views.prepared(name.table))
+        view = None if name is None else self._view(name)
+        if view is not None:
+            return listings.view_column_listing(self._answerer.views.plan_of(view))
         return listings.column_listing(self._policy, schema, name, shown, place)
 
-    def _is_view(self, name: TableName) -> bool:
-        """Tell whether a name is of a view that may be read, and hidden by no table."""
+    def _view(self, name: TableName) -> View | None:
+        """Return the view that a name means: one that may be read, and hidden by no table."""
         if self._policy.table(name) is not None or not self._answerer.has_ledger:
-            return False
-        return any(TableName(view.name) == name for view in self._answerer.views.all())
+            return None
+        return self._answerer.views.of_name(name)
 
     def _created(self, statement: CreateView) -> Listing:
         """Create a view, or tell what it would be."""

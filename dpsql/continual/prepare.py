@@ -187,12 +187,12 @@ class ViewPreparer:
                 tree,
                 text,
                 self._lasting,
-                self._engine.schema(),
+                self._engine.schema,
                 definition.parameters,
                 self._engine.bind,
                 self._dialect,
                 partial(with_usual_groups, why=_ALL_STEPS),
-                catalog=self._engine.catalog,
+                catalog=self._engine.name,
             )
         if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
             raise no_view(
@@ -209,10 +209,10 @@ class ViewPreparer:
 
     def _rules(self) -> NameRules:
         """Tell how queries name tables."""
-        return rules_of(self._engine.schema(), self._engine.catalog, self._policy.names)
+        return rules_of(self._engine.schema, self._engine.name, self._policy.names)
 
     def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> str:
-        found = self._engine.schema()[table.name.key].column(time.column)
+        found = self._engine.schema[table.name.key].column(time.column)
         if found is None or not is_moment(found.type):
             raise no_view(
                 f"the time column of {table.name} is no date and no timestamp",

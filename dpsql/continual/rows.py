@@ -13,8 +13,8 @@ from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.prepare import AS_OF, PreparedView
 from dpsql.continual.publication import GroupTexts, StepRelease
-from dpsql.core.quoting import quote
-from dpsql.core.table_name import TableName
+from dpsql.core.quoting import quote, quote_table
+from dpsql.ir.sources import PublishedView
 from dpsql.pipeline.rooms import Stay
 from dpsql.sql.blocks.view_intervals import STEP
 
@@ -28,19 +28,19 @@ class ViewRows:
     view: PreparedView
     columns: dict[str, NDArray[Any]]
 
-    def make(self, name: str, stay: Stay) -> None:
-        """Make the table in a room, in place of an earlier one."""
+    def make(self, source: PublishedView, stay: Stay) -> None:
+        """Make the table of a view in a room, in place of an earlier one."""
         selected = [f"{quote(STEP)}", f"CAST({quote(AS_OF)} AS TIMESTAMP) AS {quote(AS_OF)}"]
         selected += [
             f"TRY_CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in self.view.columns
         ]
-        table = quote(name)
+        table = quote_table(source.table.name)
         with stay.registered(rows=self.columns):
             stay.cursor.execute(f"DROP TABLE IF EXISTS {table}")
             stay.cursor.execute(
                 f"CREATE TABLE {table} AS SELECT {', '.join(selected)} FROM {_ROWS}"
             )
-        stay.own.add(TableName(name))
+        stay.own.add(source)
 
 
 def view_rows(view: PreparedView, releases: Iterable[StepRelease]) -> ViewRows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ from dpsql.continual.rows import ViewRows, view_rows
 from dpsql.continual.state import ViewState
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Table, fold
-from dpsql.core.table_name import read_parts
+from dpsql.core.table_name import TableName
 from dpsql.engines.base import ArrowStream, Engine, Run, Scratch
 from dpsql.errors import (
     EngineError,
@@ -45,6 +45,7 @@ from dpsql.errors import (
     QueryRefused,
     UnknownName,
 )
+from dpsql.ir.sources import PublishedView
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.rooms import Stay
@@ -291,16 +292,16 @@ class Views:
         views = {fold(view.name): view for view in self.all()}
         found = views.get(fold(name))
         if found is None:
-            raise UnknownName(
-                f"there is no materialized view {name[:60]}",
-                code="unknown_view",
-                hint=suggestion(name, views) or "SHOW MATERIALIZED VIEWS lists them.",
-            )
+            raise _unknown(name, views)
         return found
 
     def prepared(self, name: str) -> PreparedView:
         """Find the plan of a view. Raises ``UnknownName``, ``QueryRefused`` (``view_changed``)."""
         return self._planned(self.named(name))
+
+    def plan_of(self, view: View) -> PreparedView:
+        """Return the plan of a view. Raises ``QueryRefused`` (``view_changed``)."""
+        return self._planned(view)
 
     def interrupt(self) -> None:
         """End the reading of a step, if one is read. For other threads to call."""
@@ -312,34 +313,47 @@ class Views:
 
     # -- reading what was published -----------------------------------------------------------
 
-    def tables(self) -> Mapping[str, Table]:
-        """Return the columns of all views that the policy still allows, by their names' keys."""
-        found = {}
+    def tables(self) -> Mapping[str, PublishedView]:
+        """Return all views that the policy still allows, by their names' keys."""
+        found: dict[str, PublishedView] = {}
         for view in self.all():
             try:
                 shown = self._planned(view).shown
             except (QueryRefused, UnknownName, ParameterError):  # the policy is another now
                 continue
             table = Table(view.name, shown)
-            found[table.name.key] = table
+            found[table.name.key] = PublishedView(table, view.record.stream)
         return found
 
-    def load(self, name: str, stay: Stay) -> None:
-        """Make the table of a view, by its key, in a room, as it is published now."""
-        view = self.named("".join(read_parts(name)))
-        version = view.record.stream, len(view.record.published)
+    def load(self, source: PublishedView, stay: Stay) -> None:
+        """Make the table of a view in a room, as it is published now."""
+        view = self._of_stream(source)
+        version = source.stream, len(view.record.published)
         made = self._made.setdefault(stay, {})
-        if made.get(view.name) != version:
-            self.rows(view).make(view.name, stay)
-            made[view.name] = version
+        if made.get(source.table.name.key) != version:
+            self.rows(view).make(source, stay)
+            made[source.table.name.key] = version
 
-    def figures(self, name: str, column: str, confidence: float | None) -> list[float] | None:
+    def _of_stream(self, source: PublishedView) -> View:
+        """Find the view that a name meant. Raises ``UnknownName`` if it was dropped since."""
+        found = next((v for v in self.all() if v.record.stream == source.stream), None)
+        if found is None:
+            raise _unknown(str(source.table.name), ())
+        return found
+
+    def of_name(self, name: TableName) -> View | None:
+        """Return the view that a name means where no table has it; None if there is none."""
+        return next((view for view in self.all() if TableName(view.name) == name), None)
+
+    def figures(
+        self, source: PublishedView, column: str, confidence: float | None
+    ) -> list[float] | None:
         """Tell the noise of a view's column by step, up to the last that is published.
 
         The half-width of its intervals at a confidence, or the standard deviation without one; None
         for what is not one noisy measure.
         """
-        view = self.named(name)
+        view = self._of_stream(source)
         prepared, last = self._planned(view), view.record.begun
         found = next((c for c in prepared.columns if c.name == column), None)
         if found is None or found.aggregate is None:
@@ -514,6 +528,14 @@ def _of_another(ledger: Ledger, path: str) -> tuple[StreamRecord, ...]:
         if error.code != "account_renamed":
             raise
         return ()
+
+
+def _unknown(name: str, known: Iterable[str]) -> UnknownName:
+    return UnknownName(
+        f"there is no materialized view {name[:60]}",
+        code="unknown_view",
+        hint=suggestion(name, tuple(known)) or "SHOW MATERIALIZED VIEWS lists them.",
+    )
 
 
 def _changed(view: View, why: str) -> QueryRefused:

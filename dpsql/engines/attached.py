@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -111,9 +111,33 @@ def _holder(said: str) -> str:
     return f" in {printable(Path(found['program']).name)}, process {found['process']}"
 
 
-def publish(connection: duckdb.DuckDBPyConnection) -> tuple[Table, ...]:
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A table of the owner's as we have it, and the query that our view of it is."""
+
+    table: Table
+    query: str = ""
+
+
+def publish(connection: duckdb.DuckDBPyConnection) -> tuple[Published, ...]:
     """Make a view of ours for each table and view of the owner's; returns what there is."""
     return tuple(_published(connection, *found) for found in _owned(connection))
+
+
+def forget(connection: duckdb.DuckDBPyConnection, published: Iterable[Published]) -> None:
+    """Drop the views that were made of all tables, so as to know these."""
+    for each in published:
+        connection.execute(f"DROP VIEW IF EXISTS {_ours(each.table.name)}")
+
+
+def publish_in(connection: duckdb.DuckDBPyConnection, place: str, found: Published) -> None:
+    """Make our view of one table in another database of ours.
+
+    Raises ``duckdb.Error`` if the table cannot be read any more.
+    """
+    schema = f"{quote(place)}.{quote(found.table.name.schema)}"
+    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+    connection.execute(f"CREATE VIEW {schema}.{quote(found.table.name.table)} AS {found.query}")
 
 
 def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, bool]]:
@@ -143,23 +167,29 @@ class _Source:
         return f"{cast} AS {quote(self.name)}"
 
 
-def _published(connection: duckdb.DuckDBPyConnection, name: TableName, is_view: bool) -> Table:
+def _published(connection: duckdb.DuckDBPyConnection, name: TableName, is_view: bool) -> Published:
     if _is_reserved(name.table) or _is_reserved(name.schema):
         reason = f"has a name that begins with {INTERNAL_PREFIX}, which is reserved"
-        return Table(name, (), is_view, Remark(reason, _RENAME))
+        return Published(Table(name, (), is_view, Remark(reason, _RENAME)))
     if fold(name.schema) in _DATABASES:
-        return Table(name, (), is_view, _NAMED_LIKE_DATABASE)
+        return Published(Table(name, (), is_view, _NAMED_LIKE_DATABASE))
     try:
         sources = _sources(connection, name)
         used = [(i, source) for i, source in enumerate(sources) if source.plain is not None]
         if not used:
-            return Table(name, (), is_view, _NO_COLUMN, tuple(_left_out(sources)))
+            return Published(Table(name, (), is_view, _NO_COLUMN, tuple(_left_out(sources))))
+        query = _view_query(name, sources, used)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS memory.{quote(name.schema)}")
-        connection.execute(_view_sql(name, sources, used))
+        connection.execute(f"CREATE OR REPLACE VIEW {_ours(name)} AS {query}")
         columns = _columns(connection, name)
     except duckdb.Error:
-        return Table(name, (), is_view, _DOES_NOT_BIND)
-    return Table(name, columns, is_view, None, tuple(_left_out(sources)))
+        return Published(Table(name, (), is_view, _DOES_NOT_BIND))
+    return Published(Table(name, columns, is_view, None, tuple(_left_out(sources))), query)
+
+
+def _ours(name: TableName) -> str:
+    """Write the name of our view of a table, while all tables have one."""
+    return f"memory.{quote(name.schema)}.{quote(name.table)}"
 
 
 _NO_COLUMN = Remark("has no column that dpsql can read", "Leave it out of the policy.")
@@ -181,19 +211,16 @@ def _sources(connection: duckdb.DuckDBPyConnection, name: TableName) -> list[_So
     ]
 
 
-def _view_sql(
+def _view_query(
     name: TableName, sources: Sequence[_Source], used: Sequence[tuple[int, _Source]]
 ) -> str:
-    """Write our view.
+    """Write the query of our view.
 
     Columns are named by position, so that no name of the owner's means another.
     """
     places = ", ".join(quote(_place(position)) for position in range(len(sources)))
     selected = ", ".join(source.selected(position) for position, source in used)
-    return (
-        f"CREATE OR REPLACE VIEW memory.{quote(name.schema)}.{quote(name.table)} AS "
-        f"SELECT {selected} FROM {owned(name)} AS {quote(DATA)}({places})"
-    )
+    return f"SELECT {selected} FROM {owned(name)} AS {quote(DATA)}({places})"
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: TableName) -> tuple[Column, ...]:

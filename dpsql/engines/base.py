@@ -9,7 +9,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.schema import Column, Remark, Schema
+from dpsql.core.catalog import Catalog
+from dpsql.core.schema import Column, Remark, Schema, Table
 from dpsql.core.table_name import TableName
 
 
@@ -135,19 +136,22 @@ class Run(PrivateReader, Protocol):
     def __exit__(self, *_: object) -> None:
         """End the watch over the time."""
 
-    def stream(self, table: str) -> ArrowStream:
-        """Stream all rows of a public table, by its key. Raises ``EngineError``: a fixed text."""
+    def stream(self, table: Table) -> ArrowStream:
+        """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
 
 
 class Engine(Protocol):
-    """A database that holds the owner's tables, open for reading only."""
+    """The tables of a database that a policy lists, open for reading only.
+
+    Nothing that is held by it, or sent through it, can name any other table.
+    """
 
     @property
     def dialect(self) -> str:
         """The name of the dialect that generated SQL is to be written in."""
 
     @property
-    def catalog(self) -> str:
+    def name(self) -> str:
         """The name of the database itself, which may stand before that of a schema."""
 
     @property
@@ -158,19 +162,9 @@ class Engine(Protocol):
     def edition(self) -> str | None:
         """The snapshot of the data that all statements read, in a few words; None without one."""
 
-    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
-        """Give up every way to change settings or to reach files and the network; idempotent.
-
-        What ``tables``, keys of the schema, read is left, and is proved to be readable. ``memory``
-        is how much the engine may take from then on. Raises ``InterfaceError`` if it is not
-        readable, or too much.
-        """
-
+    @property
     def schema(self) -> Schema:
-        """Return the tables of the database."""
-
-    def definition(self, table: TableName) -> Definition:
-        """Describe what a table or view of the schema is made of."""
+        """The tables that the policy lists."""
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         """Find the columns a query would return, without reading any row.
@@ -193,5 +187,24 @@ class Engine(Protocol):
     def run(self, seconds: float | None = None) -> Run:
         """Begin a run of one query, of up to ``seconds``: the only way to rows."""
 
+
+class Database(Protocol):
+    """A database as its owner has it, with all that there is: for opening, init and check alone."""
+
+    def catalog(self) -> Catalog:
+        """Return all tables of the database."""
+
+    def definition(self, table: TableName) -> Definition:
+        """Describe what a table or view of the catalog is made of."""
+
+    def open(self, tables: Iterable[str], memory: str | None = None) -> Engine:
+        """Open the tables with these keys, and no others: they are all that is left.
+
+        The first time, every way is given up to change settings or to reach files and the network,
+        but for what these tables read, which is proved to be readable. ``memory`` is how much the
+        engine may take from then on. Engines of the same tables are one. Raises ``InterfaceError``
+        if a table is not readable, or too much.
+        """
+
     def close(self) -> None:
-        """Release the connection."""
+        """Release the connection, and end all engines that were opened of it."""

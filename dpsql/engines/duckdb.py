@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeVar
@@ -22,6 +23,7 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.catalog import Catalog
 from dpsql.core.data_files import (
     DataFiles,
     FileKind,
@@ -31,16 +33,9 @@ from dpsql.core.data_files import (
     last_written,
 )
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
-from dpsql.core.schema import (
-    Column,
-    Remark,
-    Schema,
-    Table,
-    fold,
-    schema_of,
-)
+from dpsql.core.schema import Column, Remark, Schema, Table, fold
 from dpsql.core.table_name import TableName
-from dpsql.engines.attached import attached, ours, publish
+from dpsql.engines.attached import Published, attached, forget, ours, publish, publish_in
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
@@ -74,6 +69,7 @@ _GUESSED = Remark(
 )
 
 _DIALECT = "duckdb"
+_NUMBERS = count()  # of databases with views of listed tables
 _TAKEN = frozenset({"main", "system", "temp"})  # names that DuckDB gives no database
 
 
@@ -101,7 +97,7 @@ class DuckDBEngine:
         secrets: Sequence[Secret] = (),
     ) -> None:
         self._is_file = path is not None
-        self._catalog = _catalog_of(path)
+        self._name = _name_of(path)
         self._spill = Spill()
         self._lake: int | None = None  # the snapshot of a DuckLake
         if path is not None and is_ducklake(path):
@@ -109,11 +105,10 @@ class DuckDBEngine:
         else:
             source = Path(path) if path is not None else None
             self._connection = attached(source, self._spill.directory)
-        self._twin: Twin | None = None
-        self._twin_lock = threading.Lock()
         self._locked = False
-        self._schema: Schema | None = None
-        self._schema_lock = threading.Lock()
+        self._published: Mapping[str, Published] | None = None
+        self._opened: dict[frozenset[str], OpenDuckDB] = {}
+        self._lock = threading.RLock()
         self._definitions: dict[str, Definition] = {}
         self._guessed: set[str] = set()  # tables whose types were found out from their rows
         self._in_place: dict[str, DataFiles] = {}  # tables that are files, read where they are
@@ -121,9 +116,9 @@ class DuckDBEngine:
         self._reaches = False  # files of the network
         if secrets:
             self._reach(secrets)
-        self._places: list[str | Path] = (
-            [] if path is None or self._lake is not None else [path]
-        )  # of what may be written
+        self._places: list[tuple[str | None, str | Path]] = (
+            [] if path is None or self._lake is not None else [(None, path)]
+        )  # of what may be written: by tables, if it is not the database
         for name, place in files.items():
             self._add(name, _files(place))
 
@@ -167,7 +162,7 @@ class DuckDBEngine:
             self._create(name, query, files=files)
             self._guessed.add(key)
         if files.kind is FileKind.PARQUET and not files.remote:
-            self._places += files.paths
+            self._places += [(key, place) for place in files.paths]
 
     def _pin(self, name: str, files: DataFiles) -> None:
         """Make a table of a lake a table, of the snapshot that it has now."""
@@ -205,7 +200,7 @@ class DuckDBEngine:
                     self._connection.unregister(_FRAME)
         if refusal is not None:
             raise refusal
-        self._schema = None
+        self._published = None
         self._definitions.clear()
 
     def _refuse_in_use(self) -> None:
@@ -216,62 +211,30 @@ class DuckDBEngine:
                 hint="Create DuckDBEngine(), register every table, then pass it to connect().",
             )
 
-    # -- engine protocol ----------------------------------------------------------------------
+    # -- what its owner asks --------------------------------------------------------------------
 
-    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
-        evidence_for(duckdb.__version__)  # without it nothing private could be asked
-        schema = self.schema()
-        found = map(schema.get, tables)
-        listed = [table for table in found if table is not None and table.unreadable is None]
-        if not self._locked:
-            made_of = [self.definition(table.name) for table in listed]
-            files = [file for each in made_of for file in each.files]
-            directories = [directory for each in made_of for directory in each.directories]
-            allow(self._connection, files, directories)
-            if memory is not None:
-                self._limit_memory(memory)
-            lock_down(self._connection)
-            self._locked = True
-        for table in listed:
-            self._prove(table)
+    def catalog(self) -> Catalog:
+        return Catalog({key: found.table for key, found in self._all().items()})
 
-    def _limit_memory(self, memory: str) -> None:
-        try:
-            self._connection.execute(f"SET GLOBAL memory_limit = {literal(memory)}")
-        except duckdb.Error:
-            raise InterfaceError(
-                f"the database alone takes more memory than the limit of {memory}",
-                code="memory_too_small",
-                hint="Raise limits.memory in the policies file, or keep the data in a file.",
-            ) from None
+    def _all(self) -> Mapping[str, Published]:
+        with self._lock:
+            if self._published is None:
+                tables = (self._as_table(found) for found in publish(self._connection))
+                self._published = {found.table.name.key: found for found in tables}
+            return self._published
 
-    def _prove(self, table: Table) -> None:
-        """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""
-        if not table.is_view and not self._is_in_place(table) and self._lake is None:
-            return
-        # Rows that are computed cost work; those of files are there.
-        made_of = self.definition(table.name)
-        rows = 1 if made_of.files or made_of.directories else 0
-        try:
-            # As it is: Python may lack what a value of some type takes there.
-            self._cursor().sql(
-                f"SELECT * FROM {quote_table(table.name)} LIMIT {rows}"
-            ).materialize()
-        except duckdb.Error:
-            failed = True
-        else:
-            failed = False
-        if failed:
-            raise InterfaceError(
-                f"the view {table.name} cannot be read",
-                code="view_unreadable",
-                hint="Look at its definition, and at the files it reads; load them as a table. An "
-                "engine that is in use already reaches the files of its first connection.",
-            )
+    def _as_table(self, found: Published) -> Published:
+        """Take what reads files where they are for a table: the view of them is ours."""
+        table = found.table
+        is_view = table.is_view and not self._is_in_place(table)
+        return replace(found, table=replace(table, is_view=is_view))
+
+    def _is_in_place(self, table: Table) -> bool:
+        return table.name.key in self._in_place or table.name.key in self._pinned
 
     def definition(self, table: TableName) -> Definition:
-        found = self.schema()[table.key]
-        with self._schema_lock:
+        found = self._all()[table.key].table
+        with self._lock:
             if table.key not in self._definitions:
                 known = self._made_of(found)
                 if table.key in self._guessed:
@@ -291,20 +254,139 @@ class DuckDBEngine:
         evidence = evidence_for(duckdb.__version__)
         return definition(self._connection, table.name, table.is_view, evidence)
 
-    def schema(self) -> Schema:
-        with self._schema_lock:
-            if self._schema is None:
-                tables = publish(self._connection)
-                self._schema = schema_of(
-                    *(
-                        replace(table, is_view=table.is_view and not self._is_in_place(table))
-                        for table in tables
-                    )
-                )
-            return self._schema
+    # -- opening ------------------------------------------------------------------------------
 
-    def _is_in_place(self, table: Table) -> bool:
-        return table.name.key in self._in_place or table.name.key in self._pinned
+    def open(self, tables: Iterable[str], memory: str | None = None) -> OpenDuckDB:
+        evidence_for(duckdb.__version__)  # without it nothing private could be asked
+        with self._lock:
+            schema = self.catalog().cut(tables)
+            if not self._locked:
+                self._lock_down(schema, memory)
+            opened = self._opened.get(frozenset(schema)) or self._cut(schema)
+            for table in schema.values():
+                self._prove(opened, table)
+            return self._opened.setdefault(frozenset(schema), opened)
+
+    def _lock_down(self, schema: Schema, memory: str | None) -> None:
+        made_of = [self.definition(table.name) for table in schema.values()]
+        files = [file for each in made_of for file in each.files]
+        directories = [directory for each in made_of for directory in each.directories]
+        allow(self._connection, files, directories)
+        if memory is not None:
+            self._limit_memory(memory)
+        forget(self._connection, (each for each in self._all().values() if each.query))
+        lock_down(self._connection)
+        self._locked = True
+
+    def _cut(self, schema: Schema) -> OpenDuckDB:
+        """Make what a connection holds: views of these tables, and of no others."""
+        place = f"{INTERNAL_PREFIX}listed_{next(_NUMBERS)}"
+        self._connection.execute(f"ATTACH ':memory:' AS {quote(place)}")
+        for key, table in schema.items():
+            try:
+                publish_in(self._connection, place, self._all()[key])
+            except duckdb.Error:
+                raise _view_unreadable(table) from None
+        places = tuple(path for key, path in self._places if key is None or key in schema)
+        return OpenDuckDB(
+            self._connection,
+            self._spill,
+            place,
+            self._name,
+            schema,
+            places,
+            self._edition(schema),
+        )
+
+    def _edition(self, schema: Schema) -> str | None:
+        """Name the snapshots of lakes that are read: ``ducklake 7``, or ``visits: delta 3``."""
+        if self._lake is not None:
+            return f"ducklake {self._lake}"
+        found = sorted((key, each) for key, each in self._pinned.items() if key in schema)
+        return ", ".join(f"{key}: {each.snapshot}" for key, each in found) or None
+
+    def _limit_memory(self, memory: str) -> None:
+        try:
+            self._connection.execute(f"SET GLOBAL memory_limit = {literal(memory)}")
+        except duckdb.Error:
+            raise InterfaceError(
+                f"the database alone takes more memory than the limit of {memory}",
+                code="memory_too_small",
+                hint="Raise limits.memory in the policies file, or keep the data in a file.",
+            ) from None
+
+    def _prove(self, opened: OpenDuckDB, table: Table) -> None:
+        """Read a view, now that nothing else can be reached. Raises ``InterfaceError``."""
+        if not table.is_view and not self._is_in_place(table) and self._lake is None:
+            return
+        # Rows that are computed cost work; those of files are there.
+        made_of = self.definition(table.name)
+        if not opened.reads(table, 1 if made_of.files or made_of.directories else 0):
+            raise _view_unreadable(table)
+
+    def close(self) -> None:
+        for opened in self._opened.values():
+            opened.close()
+        self._connection.close()
+        self._spill.remove()
+
+
+def _view_unreadable(table: Table) -> InterfaceError:
+    return InterfaceError(
+        f"the view {table.name} cannot be read",
+        code="view_unreadable",
+        hint="Look at its definition, and at the files it reads; load them as a table. An "
+        "engine that is in use already reaches the files of its first connection.",
+    )
+
+
+class OpenDuckDB:
+    """The listed tables of a DuckDB: cursors whose names mean them, and nothing else.
+
+    ``place`` is the database of ours that has a view of each.
+    """
+
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        spill: Spill,
+        place: str,
+        name: str,
+        schema: Schema,
+        places: Sequence[str | Path],
+        edition: str | None,
+    ) -> None:
+        self._connection = connection
+        self._spill = spill
+        self._place = place
+        self._name = name
+        self._schema = schema
+        self._places = places
+        self._edition = edition
+        self._twin: Twin | None = None
+        self._twin_lock = threading.Lock()
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def schema(self) -> Schema:
+        return self._schema
+
+    @property
+    def written(self) -> str | None:
+        found = [last_written(place) for place in self._places]
+        times = [time for time in found if time is not None]
+        return max(times).isoformat(timespec="microseconds") if times else None
+
+    @property
+    def edition(self) -> str | None:
+        return self._edition
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         return self._empty_twin().bind(sql)
@@ -318,44 +400,33 @@ class DuckDBEngine:
     def _empty_twin(self) -> Twin:
         with self._twin_lock:
             if self._twin is None:
-                self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
+                self._twin = Twin(self._schema, evidence_for(duckdb.__version__))
             return self._twin
 
-    @property
-    def catalog(self) -> str:
-        return self._catalog
-
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
-
-    @property
-    def written(self) -> str | None:
-        found = [last_written(place) for place in self._places]
-        times = [time for time in found if time is not None]
-        return max(times).isoformat(timespec="microseconds") if times else None
-
-    @property
-    def edition(self) -> str | None:
-        """The snapshots of lakes that are read: ``ducklake 7``, or ``visits: delta 3``."""
-        if self._lake is not None:
-            return f"ducklake {self._lake}"
-        found = sorted(self._pinned.items())
-        return ", ".join(f"{key}: {each.snapshot}" for key, each in found) or None
-
     def run(self, seconds: float | None = None) -> DuckDBRun:
-        return DuckDBRun(self._cursor, self.schema(), seconds)
+        return DuckDBRun(self._cursor, seconds)
+
+    def reads(self, table: Table, rows: int) -> bool:
+        """Tell whether a table can be read, so many rows of it."""
+        try:
+            # As it is: Python may lack what a value of some type takes there.
+            self._cursor().sql(
+                f"SELECT * FROM {quote_table(table.name)} LIMIT {rows}"
+            ).materialize()
+        except duckdb.Error:
+            return False
+        return True
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
-        self.schema()
         self._spill.make()
-        return self._connection.cursor()
+        cursor = self._connection.cursor()
+        cursor.execute(f"USE {quote(self._place)}")
+        return cursor
 
     def close(self) -> None:
-        self._connection.close()
+        """Close the twin; the connection is the database's."""
         if self._twin is not None:
             self._twin.close()
-        self._spill.remove()
 
 
 class DuckDBRun:
@@ -365,10 +436,9 @@ class DuckDBRun:
     """
 
     def __init__(
-        self, cursor: Callable[[], duckdb.DuckDBPyConnection], schema: Schema, seconds: float | None
+        self, cursor: Callable[[], duckdb.DuckDBPyConnection], seconds: float | None
     ) -> None:
         self._new_cursor = cursor
-        self._schema = schema
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         stop = partial(_interrupt_all, self._cursors)
         self._deadline = None if seconds is None else Deadline(seconds, stop)
@@ -399,8 +469,8 @@ class DuckDBRun:
     def scratch(self) -> DuckDBScratch:
         return DuckDBScratch(self._cursor())
 
-    def stream(self, table: str) -> ArrowStream:
-        sql = f"SELECT * FROM {quote_table(self._schema[table].name)}"
+    def stream(self, table: Table) -> ArrowStream:
+        sql = f"SELECT * FROM {quote_table(table.name)}"
         return MaterializedStream(discreetly(lambda: self._cursor().sql(sql).materialize()))
 
     def interrupt(self) -> None:
@@ -412,7 +482,7 @@ class DuckDBRun:
         return cursor
 
 
-def _catalog_of(path: str | Path | None) -> str:
+def _name_of(path: str | Path | None) -> str:
     """Name a database as DuckDB does: after its file, up to the first dot."""
     if path is None:
         return "memory"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from urllib.parse import unquote, urlsplit
 
 from dpsql.core.data_files import shown_name
-from dpsql.engines.base import Engine
+from dpsql.engines.base import Database
 from dpsql.engines.duckdb import open_database
 from dpsql.engines.spark_sessions import is_spark_session, is_spark_url
 
@@ -24,7 +24,7 @@ def is_server(place: object) -> bool:
     return isinstance(place, str) and (place.lower().startswith(_SCHEMES) or is_spark_url(place))
 
 
-def open_engine(place: DatabasePlace) -> Engine:
+def open_engine(place: DatabasePlace) -> Database:
     """Open the database at a place. Raises ``InterfaceError`` if there is none."""
     if not is_server(place):
         return open_database(place)
@@ -42,7 +42,7 @@ def is_session(place: object) -> TypeGuard[SparkSession]:
     return is_spark_session(place)
 
 
-def engine_of_session(session: SparkSession) -> Engine:
+def engine_of_session(session: SparkSession) -> Database:
     """Return an engine over the tables of a session. Raises ``InterfaceError``."""
     from dpsql.engines.spark import SparkEngine
 

@@ -20,9 +20,10 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.catalog import Catalog
 from dpsql.core.extras import install_hint
 from dpsql.core.quoting import ROW_ID, literal, quote
-from dpsql.core.schema import Column, Schema
+from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import as_type, exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
@@ -30,7 +31,6 @@ from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.postgresql_catalog import (
     SETTINGS,
-    ServerCatalog,
     check_role,
     check_server,
     check_writable,
@@ -61,7 +61,7 @@ class PostgreSQLEngine:
     def __init__(self, url: str) -> None:
         self._sessions = _Sessions(url)
         self._lock = threading.Lock()
-        self._twin: Twin | None = None
+        self._opened: dict[frozenset[str], OpenPostgreSQL] = {}
         with self._sessions.one() as session:
             database = check_server(session.ask)
             self._catalog = read_catalog(session.ask, database)
@@ -70,15 +70,52 @@ class PostgreSQLEngine:
         """Show the database, and nothing of the URL, which may have a password."""
         return f"<PostgreSQLEngine on the database {self._catalog.database}>"
 
-    # -- engine protocol ----------------------------------------------------------------------
+    def catalog(self) -> Catalog:
+        return self._catalog.all
+
+    def definition(self, table: TableName) -> Definition:
+        return self._catalog.definition(table)
+
+    def open(self, tables: Iterable[str], memory: str | None = None) -> OpenPostgreSQL:
+        """Check that the role can change nothing. ``memory`` is the server's own business."""
+        evidence_for(duckdb.__version__)  # without it nothing private could be asked
+        schema = self._catalog.all.cut(tables)
+        with self._sessions.one() as session:
+            check_role(session.ask)
+            found = read_catalog(session.ask, self._catalog.database)
+            check_writable([found.relations[key] for key in schema if key in found.relations])
+        with self._lock:
+            opened = OpenPostgreSQL(self._sessions, self._catalog.database, schema)
+            return self._opened.setdefault(frozenset(schema), opened)
+
+    def close(self) -> None:
+        """Close all sessions that no run has."""
+        self._sessions.close()
+        for opened in self._opened.values():
+            opened.close()
+
+
+class OpenPostgreSQL:
+    """The listed tables of a PostgreSQL database: all that runs and the twin know of it."""
+
+    def __init__(self, sessions: _Sessions, name: str, schema: Schema) -> None:
+        self._sessions = sessions
+        self._name = name
+        self._schema = schema
+        self._lock = threading.Lock()
+        self._twin: Twin | None = None
 
     @property
     def dialect(self) -> str:
         return _DIALECT
 
     @property
-    def catalog(self) -> str:
-        return self._catalog.database
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def schema(self) -> Schema:
+        return self._schema
 
     @property
     def written(self) -> str | None:
@@ -87,21 +124,6 @@ class PostgreSQLEngine:
     @property
     def edition(self) -> str | None:
         return None  # each question reads the tables as they are then
-
-    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
-        """Check that the role can change nothing. ``memory`` is the server's own business."""
-        evidence_for(duckdb.__version__)  # without it nothing private could be asked
-        with self._sessions.one() as session:
-            check_role(session.ask)
-            found = read_catalog(session.ask, self._catalog.database)
-            listed = [found.relations[key] for key in tables if key in found.relations]
-            check_writable(listed)
-
-    def schema(self) -> Schema:
-        return self._catalog.schema
-
-    def definition(self, table: TableName) -> Definition:
-        return self._catalog.definition(table)
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         return self._empty_twin().bind(sql)
@@ -136,15 +158,14 @@ class PostgreSQLEngine:
     def _empty_twin(self) -> Twin:
         with self._lock:
             if self._twin is None:
-                self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
+                self._twin = Twin(self._schema, evidence_for(duckdb.__version__))
             return self._twin
 
     def run(self, seconds: float | None = None) -> PostgreSQLRun:
-        return PostgreSQLRun(self._sessions, self._catalog, seconds)
+        return PostgreSQLRun(self._sessions, self._schema, seconds)
 
     def close(self) -> None:
-        """Close all sessions that no run has."""
-        self._sessions.close()
+        """Close the twin; sessions are the database's."""
         with self._lock:
             if self._twin is not None:
                 self._twin.close()
@@ -339,9 +360,9 @@ def _unreachable(url: str) -> InterfaceError:
 class PostgreSQLRun:
     """The statements of one query: a transaction with one snapshot, on a session of its own."""
 
-    def __init__(self, sessions: _Sessions, catalog: ServerCatalog, seconds: float | None) -> None:
+    def __init__(self, sessions: _Sessions, schema: Schema, seconds: float | None) -> None:
         self._sessions = sessions
-        self._catalog = catalog
+        self._schema = schema
         self._seconds = seconds
         self._session: _Session | None = None
         self._open = _Open()
@@ -392,12 +413,13 @@ class PostgreSQLRun:
     def scratch(self) -> PostgreSQLScratch:
         return PostgreSQLScratch(self.session)
 
-    def stream(self, table: str) -> ArrowStream:
-        known = self._catalog.relations[table].table
-        selected = _selected((), known.columns)
-        found = self.session.rows(f"SELECT {selected} FROM ({rows_of(known)}) AS t")
-        names = [column.name for column in known.columns]
-        columns = [as_type(found[c.name], c.type) for c in known.columns]
+    def stream(self, table: Table) -> ArrowStream:
+        if self._schema.get(table.name.key) != table:
+            raise EngineError()  # it is none of those that are listed
+        selected = _selected((), table.columns)
+        found = self.session.rows(f"SELECT {selected} FROM ({rows_of(table)}) AS t")
+        names = [column.name for column in table.columns]
+        columns = [as_type(found[c.name], c.type) for c in table.columns]
         stream: ArrowStream = type(found).from_arrays(columns, names=names)
         return stream
 

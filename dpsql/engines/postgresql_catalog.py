@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpsql.core.catalog import Catalog
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Column, LeftOut, Remark, Schema, Table, fold, schema_of
+from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
 from dpsql.engines.postgresql_reading import duckdb_type
@@ -155,9 +156,9 @@ class ServerCatalog:
     comparisons: frozenset[int]
 
     @property
-    def schema(self) -> Schema:
+    def all(self) -> Catalog:
         """The tables in DuckDB's types."""
-        return schema_of(*(relation.table for relation in self.relations.values()))
+        return Catalog.of(*(relation.table for relation in self.relations.values()))
 
     def definition(self, name: TableName) -> Definition:
         """Describe a table or view: of views, what they call."""

@@ -14,7 +14,7 @@ from dpsql.core.formatting import printable
 from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import fold, is_numeric, is_text
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Engine
+from dpsql.engines.base import Database
 from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.engines.opening import DatabasePlace, is_server
 from dpsql.engines.views import owned
@@ -35,7 +35,7 @@ def look(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
         cursor = engine._connection.cursor()
         found = {
             (table.name.key, fold(column.name)): _seen(cursor, table.name, column.name, numeric)
-            for table in engine.schema().values()
+            for table in engine.catalog().tables.values()
             for column in table.columns
             if (numeric := is_numeric(column.type)) or is_text(column.type)
         }
@@ -69,7 +69,7 @@ def look_at_units(
     found: dict[tuple[str, str], tuple[str, ...] | None] = {}
     try:
         cursor = engine._connection.cursor()
-        for table in engine.schema().values():
+        for table in engine.catalog().tables.values():
             unit = units.get(table.name.key)
             if unit is None:
                 continue
@@ -104,7 +104,7 @@ def _most_per_unit(
     return tuple(row)
 
 
-def values_of_types(engine: Engine) -> Mapping[tuple[str, str], tuple[str, ...]]:
+def values_of_types(engine: Database) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """Return the values that the types of columns list (ENUM), keyed as :func:`look` does.
 
     They are a part of the schema: no row is read. Those of a server are not read: columns of such
@@ -114,7 +114,7 @@ def values_of_types(engine: Engine) -> Mapping[tuple[str, str], tuple[str, ...]]
         return {}
     cursor = engine._connection.cursor()
     found = {}
-    for table in engine.schema().values():
+    for table in engine.catalog().tables.values():
         if table.unreadable is None and not engine.definition(table.name).files:
             rows = cursor.sql(f"SELECT * FROM {owned(table.name)}")
             for name, type_ in zip(rows.columns, rows.types, strict=True):

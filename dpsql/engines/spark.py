@@ -18,7 +18,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.catalog import Catalog
+from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
@@ -69,26 +70,26 @@ class SparkEngine:
         self._owns = isinstance(session, str)
         self._schemas = tuple(schemas)
         self._snapshot: Snapshot = snapshot
-        self._schema: Schema | None = None
-        self._twin: Twin | None = None
+        self._catalog: Catalog | None = None
+        self._opened: dict[frozenset[str], OpenSpark] = {}
         self._lock = threading.RLock()
 
     def __repr__(self) -> str:
         return "<dpsql.SparkEngine>"
 
-    # -- engine protocol ----------------------------------------------------------------------
-
-    def lock(self, tables: Iterable[str] = (), memory: str | None = None) -> None:
+    def open(self, tables: Iterable[str], memory: str | None = None) -> OpenSpark:
         """Check that tables are readable. Sessions are dpsql's own: there is nothing to give up.
 
         ``memory`` limits what runs in this process; what Spark may take is its own settings.
         """
         evidence_for(duckdb.__version__)
-        schema = self.schema()
-        found = [table for table in map(schema.get, tables) if table is not None]
-        for table in found:
-            if table.unreadable is None:
-                self._prove(table)
+        schema = self.catalog().cut(tables)
+        for table in schema.values():
+            self._prove(table)
+        name = str(quietly(lambda: self._session.catalog.currentCatalog()))
+        with self._lock:
+            engine = OpenSpark(self._session, name, schema, self._snapshot)
+            return self._opened.setdefault(frozenset(schema), engine)
 
     def _prove(self, table: Table) -> None:
         try:
@@ -102,17 +103,48 @@ class SparkEngine:
             hint="Grant SELECT on it to the user of the session, and look at its files.",
         )
 
-    def schema(self) -> Schema:
+    def catalog(self) -> Catalog:
         with self._lock:
-            if self._schema is None:
-                self._schema = schema_of(*quietly(lambda: self._tables()))
-            return self._schema
+            if self._catalog is None:
+                self._catalog = Catalog.of(*quietly(lambda: self._tables()))
+            return self._catalog
 
     def _tables(self) -> list[Table]:
         return list(catalog_tables(self._session, self._schemas))
 
     def definition(self, table: TableName) -> Definition:
-        return Definition(self.schema()[table.key].unreadable)
+        return Definition(self.catalog().tables[table.key].unreadable)
+
+    def close(self) -> None:
+        """Forget the session; one that was opened from a URL is ended."""
+        for engine in self._opened.values():
+            engine.close()
+        for session in (self._session, *([self._given] if self._owns else [])):
+            with suppress(Exception):
+                closed(session)
+
+
+class OpenSpark:
+    """The listed tables of a Spark catalog: views of them are all that its sessions have."""
+
+    def __init__(
+        self, session: SparkSession, name: str, schema: Schema, snapshot: Snapshot
+    ) -> None:
+        self._session = session
+        self._name = name
+        self._schema = schema
+        self._snapshot: Snapshot = snapshot
+        self._twin: Twin | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The name of Spark's current catalog."""
+        return self._name
+
+    @property
+    def schema(self) -> Schema:
+        return self._schema
 
     def bind(self, sql: str) -> tuple[Column, ...]:
         return self._empty_twin().bind(sql)
@@ -138,13 +170,8 @@ class SparkEngine:
     def _empty_twin(self) -> Twin:
         with self._lock:
             if self._twin is None:
-                self._twin = Twin(self.schema(), evidence_for(duckdb.__version__))
+                self._twin = Twin(self._schema, evidence_for(duckdb.__version__))
             return self._twin
-
-    @property
-    def catalog(self) -> str:
-        """The name of Spark's current catalog."""
-        return str(quietly(lambda: self._session.catalog.currentCatalog()))
 
     @property
     def dialect(self) -> str:
@@ -161,15 +188,12 @@ class SparkEngine:
         return None
 
     def run(self, seconds: float | None = None) -> SparkRun:
-        return SparkRun(self._session, self.schema(), self._snapshot, seconds)
+        return SparkRun(self._session, self._schema, self._snapshot, seconds)
 
     def close(self) -> None:
-        """Forget the session; one that was opened from a URL is ended."""
+        """Close the twin; the session is the database's."""
         if self._twin is not None:
             self._twin.close()
-        for session in (self._session, *([self._given] if self._owns else [])):
-            with suppress(Exception):
-                closed(session)
 
 
 class SparkRun:
@@ -179,8 +203,7 @@ class SparkRun:
         self, session: SparkSession, schema: Schema, snapshot: Snapshot, seconds: float | None
     ) -> None:
         self._parent = session
-        self._tables = {view_of(t.name): t for t in schema.values() if t.unreadable is None}
-        self._schema = schema
+        self._tables = {view_of(table.name): table for table in schema.values()}
         self._snapshot: Snapshot = snapshot
         self._sessions: list[SparkSession] = []
         stop = _Stop(self._sessions)
@@ -218,11 +241,10 @@ class SparkRun:
         with self._place() as place:
             return place.pairs(sql)
 
-    def stream(self, table: str) -> ArrowStream:
-        view = view_of(self._schema[table].name)
-        columns = ", ".join(spark_quote(column.name) for column in self._schema[table].columns)
+    def stream(self, table: Table) -> ArrowStream:
+        columns = ", ".join(spark_quote(column.name) for column in table.columns)
         with self._place() as place:
-            return place.pairs(f"SELECT {columns} FROM {spark_quote(view)}")
+            return place.pairs(f"SELECT {columns} FROM {spark_quote(view_of(table.name))}")
 
     def scratch(self) -> SparkScratch:
         return self._place()

@@ -16,6 +16,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import RowSet, Scan
+from dpsql.ir.sources import PublicSource
 from dpsql.policy.parameters import ContributionBounding, Parameters
 
 
@@ -245,7 +246,8 @@ class TailKind(Enum):
 class Query:
     """A validated statement: its private blocks, its tail, and the public tables the tail reads.
 
-    ``tail`` is generated SQL over the blocks' released tables and the public tables.
+    ``tail`` is generated SQL over the blocks' released tables and the public tables, which stand
+    here as what their names meant.
     ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
     tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
     need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail;
@@ -255,7 +257,7 @@ class Query:
     text: str
     blocks: tuple[Block, ...]
     tail: str
-    public_tables: tuple[str, ...]
+    public_tables: tuple[PublicSource, ...]
     outputs: tuple[OutputColumn | None, ...]
     supports: tuple[OutputColumn, ...]
     plain: PlainTail | None

@@ -71,6 +71,11 @@ class Scan(RowSet):
 
 
 @dataclass(frozen=True, slots=True)
+class ViewScan(Scan):
+    """The rows of a materialized view, which no engine has: what reads them is refused."""
+
+
+@dataclass(frozen=True, slots=True)
 class Rename(_Derived):
     """All rows, and of their columns those that are named: each with its old and its new name."""
 

@@ -6,23 +6,23 @@ Whatever can be refused is refused here, where nothing has been read or spent.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import TypeAlias
 
 from sqlglot import exp
 
 from dpsql.accounting.zcdp import ZERO
 from dpsql.core.periods import Period
-from dpsql.core.schema import Column, Table, rules_of
+from dpsql.core.schema import Column, rules_of
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
 from dpsql.ir.query import Block, PlainTail, Query
-from dpsql.ir.relations import Scan, bottom_up
+from dpsql.ir.relations import ViewScan, bottom_up
+from dpsql.ir.sources import PublicSource, PublishedView, TypesAlone
 from dpsql.pipeline.fingerprint import fingerprint, look_fingerprint
 from dpsql.pipeline.rehearse import rehearse, rehearse_look
 from dpsql.pipeline.release import refuse_unknown_noise
@@ -32,7 +32,7 @@ from dpsql.planner import plan_query, plan_within_epsilon
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
-from dpsql.policy.model import AccountPolicy, Policy, TablePolicy
+from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Combining, Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.catalog import place_catalog
@@ -170,14 +170,6 @@ def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
     return tuple(Column(name, types[column]) for name, column in named)
 
 
-def _with_public(policy: Policy, tables: Mapping[str, Table]) -> Policy:
-    """Return the policy with these tables as public ones."""
-    if not tables:
-        return policy
-    public = {name: TablePolicy(table.name, None) for name, table in tables.items()}
-    return replace(policy, tables={**policy.tables, **public})
-
-
 def _emptied(prepared: Prepared) -> Prepared:
     """Return what is left to do for a statement without rows: nothing, and nothing to pay for."""
     plan = PrivacyPlan((), ZERO)
@@ -198,11 +190,11 @@ def _placed(text: str) -> Iterator[None]:
         raise
 
 
-def _refuse_views(blocks: Sequence[Block], views: Mapping[str, Table]) -> None:
+def _refuse_views(blocks: Sequence[Block]) -> None:
     """Refuse to join views with private rows: the engine that holds these does not have them."""
     for block in blocks:
-        scans = [node for node in bottom_up(block.source.rows) if isinstance(node, Scan)]
-        read = [scan.table.name for scan in scans if scan.table.name.key in views]
+        scans = [node for node in bottom_up(block.source.rows) if isinstance(node, ViewScan)]
+        read = [scan.table.name for scan in scans]
         if read:
             raise QueryRefused(
                 f"the view {read[0]} cannot be joined with private rows",
@@ -265,7 +257,7 @@ class Preparer:
         """Return what writes the stages of this question, if they are traced: once."""
         if self._trace is None or question.combining:
             return None
-        schema, hidden = self._engine.schema(), bool(question.values)
+        schema, hidden = self._engine.schema, bool(question.values)
         return self._trace.statement(question.text, schema, hidden=hidden)
 
     def _planned(self, question: Question, stages: StatementTrace | None) -> Prepared:
@@ -283,7 +275,7 @@ class Preparer:
         # Of no rows, all are public. Nothing that follows has tables to read: types stand for them.
         with understood():
             tree = self._tree(question, None)
-        own = {name: self._engine.schema()[name] for name in self._policy.tables}
+        own = [TypesAlone(self._engine.schema[name]) for name in self._policy.tables]
         return _emptied(self._plan(question, tree, None, empty=True, shown=own))
 
     def _tree(self, question: Question, stages: StatementTrace | None) -> exp.Query:
@@ -292,11 +284,9 @@ class Preparer:
         if stages is not None:
             stages.tree(tree)
         tree = bind_values(tree, question.values, question.text)
-        schema = self._engine.schema()
-        place_catalog(tree, self._policy, schema, self._engine.catalog)
-        settle_names(
-            tree, question.text, rules_of(schema, self._engine.catalog, self._policy.names)
-        )
+        schema, name = self._engine.schema, self._engine.name
+        place_catalog(tree, self._policy, schema, name)
+        settle_names(tree, question.text, rules_of(schema, name, self._policy.names))
         return tree
 
     def _plan(
@@ -306,7 +296,7 @@ class Preparer:
         stages: StatementTrace | None,
         *,
         empty: bool = False,
-        shown: Mapping[str, Table] = MappingProxyType({}),
+        shown: Sequence[TypesAlone] = (),
     ) -> Prepared:
         """Plan a question. If it is ``empty``, no table is loaded, and types stand for its rows.
 
@@ -317,10 +307,10 @@ class Preparer:
             views = self._views(tree)
             if views:
                 place_view_intervals(tree, views, self._tails.public.views().figures, text)
-            query = self._validated(tree, question, {**shown, **views})
+            query = self._validated(tree, question, (*shown, *views.values()))
         if stages is not None:
             stages.blocks(query, self._dialect)
-        _refuse_views(query.blocks, views)
+        _refuse_views(query.blocks)
         most = self._policy.maxima.epsilon or EPSILON_LIMITS[1]
         account = self._account
         plan = plan_query(
@@ -336,12 +326,12 @@ class Preparer:
         if query.plain is not None and query.plain.sure:
             columns = _plain_columns(query.plain, *blocks)
         else:
-            known = {**self._engine.schema(), **views}
-            stand_ins = [known[name] for name in query.public_tables] if empty else []
+            stand_ins = [source.table for source in query.public_tables] if empty else []
             self._tails.checker.check(query, blocks, stand_ins)
             # All types are checked here, where there are no rows.
             bound = [self._on_twin(block) for block in blocks]
-            columns = self._engine.bind(check_sql(query, bound, stand_ins or [*views.values()]))
+            published = stand_ins or [view.table for view in views.values()]
+            columns = self._engine.bind(check_sql(query, bound, published))
         replan = partial(
             plan_within_epsilon,
             mechanism=question.mechanism,
@@ -358,8 +348,10 @@ class Preparer:
             passing=bool(views),
         )
 
-    def _validated(self, tree: exp.Query, question: Question, public: Mapping[str, Table]) -> Query:
-        """Validate a statement for which some tables are public; CTEs without use are dropped.
+    def _validated(
+        self, tree: exp.Query, question: Question, beside: Sequence[PublicSource]
+    ) -> Query:
+        """Validate a statement with public tables beside the policy's; CTEs without use go.
 
         They are validated before: what is refused anywhere is refused here, too.
         """
@@ -368,14 +360,15 @@ class Preparer:
             return validate(
                 tree,
                 question.text,
-                _with_public(self._policy, public),
-                {**self._engine.schema(), **public},
+                self._policy,
+                self._engine.schema,
                 question.parameters,
                 self._engine.bind,
                 self._twins,
                 self._decided(question.mechanism),
                 combines=question.combining,
-                catalog=self._engine.catalog,
+                catalog=self._engine.name,
+                beside=beside,
             )
 
         used = tree.copy()
@@ -394,14 +387,14 @@ class Preparer:
             delta_for_conversion=account.delta_for_conversion,
         )
 
-    def _views(self, tree: exp.Query) -> dict[str, Table]:
+    def _views(self, tree: exp.Query) -> dict[str, PublishedView]:
         """Return the materialized views that a statement may mean: names that no table has."""
         names = {name.key for table in tables_named(tree) if (name := name_of(table)) is not None}
         unknown = names - self._policy.tables.keys()
         if not unknown:
             return {}
         views = self._tails.public.views().tables()
-        return {name: table for name, table in views.items() if name in unknown}
+        return {name: view for name, view in views.items() if name in unknown}
 
     def _statement(self, plan: BlockPlan) -> str:
         """Write a block's SQL, to be shown and bound: every read has a salt of its own."""

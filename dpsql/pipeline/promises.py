@@ -42,7 +42,7 @@ def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bo
     Raises ``EngineError``.
     """
     dialect = dialect_named(engine.dialect)
-    name, source = dialect.quote(column), dialect.table(engine.schema()[table.key])
+    name, source = dialect.quote(column), dialect.table(engine.schema[table.key])
     found = _count(
         engine,
         policy,
@@ -93,7 +93,7 @@ def _rows(policy: Policy, table: TablePolicy, engine: Engine, dialect: Dialect) 
     text = f"SELECT * FROM {quote_table(table.name)}"
     tree = parse(text)
     assert isinstance(tree, exp.Select)
-    lineage = Lineage(tree, text, policy, engine.schema(), engine.bind, dialect)
+    lineage = Lineage(tree, text, policy, engine.schema, engine.bind, dialect)
     relation = lineage.of_from(tree, {})
     assert relation is not None, "the table is private"
     return lineage.operators.settled(relation)

@@ -12,37 +12,41 @@ import duckdb
 
 from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Table
-from dpsql.core.table_name import TableName
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import EngineError
+from dpsql.ir.sources import PublicSource, PublicTable, PublishedView, TypesAlone
 from dpsql.pipeline.rooms import Stay, Tenant
 
 
 class PublishedViews(Protocol):
     """The materialized views that an account may read."""
 
-    def tables(self) -> Mapping[str, Table]:
-        """Return their columns, by the keys of their names."""
+    def tables(self) -> Mapping[str, PublishedView]:
+        """Return what there is, by the keys of their names."""
 
-    def load(self, name: str, stay: Stay) -> None:
+    def load(self, view: PublishedView, stay: Stay) -> None:
         """Make the table of a view in a room, as it is published now."""
 
-    def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
+    def figures(
+        self, view: PublishedView, column: str, confidence: float | None
+    ) -> Sequence[float] | None:
         """Tell the noise of a view's column, by step: see ``view_intervals.NoiseFigures``."""
 
 
 class NoViews:
     """No views at all."""
 
-    def tables(self) -> Mapping[str, Table]:
-        """Return no table."""
+    def tables(self) -> Mapping[str, PublishedView]:
+        """Return no view."""
         return {}
 
-    def load(self, name: str, stay: Stay) -> None:
+    def load(self, view: PublishedView, stay: Stay) -> None:
         """Raise ``KeyError``: there is nothing to load."""
-        raise KeyError(name)
+        raise KeyError(view.stream)
 
-    def figures(self, name: str, column: str, confidence: float | None) -> Sequence[float] | None:
+    def figures(
+        self, view: PublishedView, column: str, confidence: float | None
+    ) -> Sequence[float] | None:
         """Tell nothing: there is no view."""
         return None
 
@@ -56,11 +60,11 @@ class PublicTables:
         self._reading: Run | None = None
         self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
 
-    def load(self, tables: Iterable[str]) -> None:
+    def load(self, sources: Iterable[PublicSource]) -> None:
         """Copy tables into the room, once each. Raises ``EngineError`` if one cannot be."""
         try:
-            for table in tables:
-                self._load(table)
+            for source in sources:
+                self._load(source)
         except (duckdb.Error, EngineError, MemoryError):
             raise EngineError() from None
         finally:
@@ -72,35 +76,36 @@ class PublicTables:
         if reading is not None:
             reading.interrupt()
 
-    def name(self, table: str) -> TableName:
-        """Return the name of a table, as the room has it."""
-        return self._known(table).name
+    def _load(self, source: PublicSource) -> None:
+        match source:
+            case PublishedView():
+                self.views().load(source, self._tenant.stay())
+            case PublicTable():
+                self._copy(source)
+            case TypesAlone():
+                raise EngineError()  # a private table: no statement that has rows holds one
 
-    def definition(self, table: str) -> str:
-        """Write what makes an empty copy of a table."""
-        known = self._known(table)
-        columns = ", ".join(f"{quote(column.name)} {column.type}" for column in known.columns)
-        return f"{_schema(known)}CREATE TABLE {quote_table(known.name)} ({columns})"
-
-    def _known(self, table: str) -> Table:
-        found = self._engine.schema().get(table)
-        return self.views().tables()[table] if found is None else found
-
-    def _load(self, table: str) -> None:
-        stay, known = self._tenant.stay(), self._engine.schema().get(table)
-        if known is None:
-            self.views().load(table, stay)
-            return
+    def _copy(self, source: PublicTable) -> None:
+        """Copy a table of the owner's; another one of its name is in no room of this engine's."""
+        stay, table = self._tenant.stay(), source.table
         # A view may have other rows tomorrow, and must have the same ones for one connection.
-        kept = stay.own if known.is_view else stay.room.public
-        if known.name in kept:
+        if source in (stay.own if table.is_view else stay.room.public):
             return
-        made = f"CREATE TABLE {quote_table(known.name)} AS SELECT * FROM __dpsql_public"
+        made = f"CREATE TABLE {quote_table(table.name)} AS SELECT * FROM __dpsql_public"
         with self._engine.run() as self._reading:
             rows = self._reading.stream(table)
         with stay.registered(public=rows):
-            stay.cursor.execute(_schema(known) + made)
-        kept.add(known.name)
+            stay.cursor.execute(_schema(table) + made)
+        if table.is_view:
+            stay.own.add(source)
+        else:
+            stay.room.public.add(source)
+
+
+def empty_copy(table: Table) -> str:
+    """Write what makes an empty copy of a table."""
+    columns = ", ".join(f"{quote(column.name)} {column.type}" for column in table.columns)
+    return f"{_schema(table)}CREATE TABLE {quote_table(table.name)} ({columns})"
 
 
 def _schema(table: Table) -> str:

@@ -27,6 +27,7 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base import Engine
 from dpsql.engines.isolated import isolated
 from dpsql.errors import EngineError
+from dpsql.ir.sources import PublicSource, PublicTable
 
 _KEPT: Final = 4  # rooms of a pool that wait for the next connection
 
@@ -36,7 +37,7 @@ class Room:
 
     def __init__(self) -> None:
         self.database = isolated()
-        self.public: set[TableName] = set()
+        self.public: set[PublicTable] = set()
 
     def empty(self) -> bool:
         """Drop all but public tables; returns False where the room is of no use any more."""
@@ -44,8 +45,9 @@ class Room:
             found = self.database.execute(
                 "SELECT table_name, schema_name FROM duckdb_tables()"
             ).fetchall()
+            kept = {each.table.name for each in self.public}
             for name in (TableName(*row) for row in found):
-                if name not in self.public:
+                if name not in kept:
                     self.database.execute(f"DROP TABLE {quote_table(name)}")
         except duckdb.Error:
             return False
@@ -62,7 +64,9 @@ class Stay:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.cursor = room.database.cursor()
-        self.own: set[TableName] = set()  # public tables that the next connection has to read again
+        self.own: set[PublicSource] = (
+            set()
+        )  # public tables that the next connection has to read again
         self.unused: deque[str] = deque()  # tables that nobody refers to any more
         self._numbers = count()
 

@@ -27,6 +27,7 @@ from dpsql.engines.sandbox import Apart, ApartFailed
 from dpsql.engines.types import numpy_safe
 from dpsql.errors import DataError, EngineError
 from dpsql.ir.query import PlainTail, Query, TailKind
+from dpsql.ir.sources import PublicSource
 from dpsql.pipeline.key_spelling import KeySpelling
 from dpsql.pipeline.public_tables import PublicTables
 from dpsql.pipeline.released import ReleasedBlock
@@ -97,15 +98,16 @@ class TailRunner:
             Copied(s.name, f"WITH {s.sql} SELECT * FROM {s.name}", s.parameters) for s in sources
         ]
         tables += [Copied(name, f"SELECT * FROM {name}") for name in loaded]
-        tables += map(self._copied, query.public_tables)
+        tables += map(_copied, query.public_tables)
         answer = run_apart(self._apart, query.tail, stay.cursor, tables, names)
         return answer.held() or answer
 
-    def _copied(self, table: str) -> Copied:
-        """Copy a public table, by its key, into a schema of the same name."""
-        name = self._public.name(table)
-        source = quote_table(name)
-        return Copied(source, f"SELECT * FROM {source}", schema=quote(name.schema))
+
+def _copied(source: PublicSource) -> Copied:
+    """Copy a public table into a schema of the same name."""
+    name = source.table.name
+    table = quote_table(name)
+    return Copied(table, f"SELECT * FROM {table}", schema=quote(name.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class Tails:
         tables = frozenset(name for name, table in policy.tables.items() if table.public)
         tenant, apart = Tenant(pool_of(engine, tables)), Apart()
         public = PublicTables(engine, tenant)
-        parts = TailChecker(tenant, public, apart), TailRunner(tenant, public, apart)
+        parts = TailChecker(tenant, apart), TailRunner(tenant, public, apart)
         return cls(tenant, public, *parts, KeySpelling(tenant), apart)
 
     def interrupt(self) -> None:

@@ -11,7 +11,7 @@ from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind
-from dpsql.pipeline.public_tables import PublicTables
+from dpsql.pipeline.public_tables import empty_copy
 from dpsql.pipeline.rooms import Tenant
 from dpsql.sql.tail.bind_check import constant_fails, needs_catalog, tail_sql, text_is_read
 
@@ -21,9 +21,8 @@ PLAN_LIMITS: Final = SandboxLimits(1 << 30, "500MB", 10.0)
 class TailChecker:
     """Plans tails where there is nothing released, and computes their constants."""
 
-    def __init__(self, tenant: Tenant, public: PublicTables, apart: Apart) -> None:
+    def __init__(self, tenant: Tenant, apart: Apart) -> None:
         self._tenant = tenant
-        self._public = public
         self._apart = apart
 
     def check(
@@ -58,6 +57,7 @@ class TailChecker:
     ) -> FailingConstant | None:
         if query.tail_kind is TailKind.BOUNDED and not any(map(needs_catalog, stand_ins)):
             return failing_constant(self._tenant.stay().cursor, sql, texts=not query.casts)
-        given = {table.name.key for table in stand_ins if not needs_catalog(table)}
-        tables = [self._public.definition(t) for t in query.public_tables if t not in given]
+        given = [table for table in stand_ins if not needs_catalog(table)]
+        read = (source.table for source in query.public_tables)
+        tables = [empty_copy(table) for table in read if table not in given]
         return self._apart.failing_constant(tables, sql, PLAN_LIMITS, texts=not query.casts)

@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
+from support import listed_engine
 
 import dpsql
 from dpsql.export.results import result_json
@@ -131,7 +132,7 @@ def test_data_in_memory_was_written_at_no_time(tmp_path: Path) -> None:
     policies(tmp_path)
     engine = dpsql.DuckDBEngine()
     engine.register("visits", {"uid": [1, 2], "k": ["a", "b"], "m": [0, 1]})
-    assert engine.written is None
+    assert listed_engine(engine).written is None
     with dpsql.connect(engine, tmp_path / "policies.yaml", tmp_path / "b.db", "ana") as con:
         con.sql(SQL)
         assert con.sql(SQL).cost.data_written is None

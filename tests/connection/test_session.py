@@ -19,7 +19,7 @@ import dpsql
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBScratch
+from dpsql.engines.duckdb import DuckDBRun, DuckDBScratch, OpenDuckDB
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
 from dpsql.pipeline.tail import TailRunner
@@ -181,7 +181,7 @@ def test_a_failing_tail_costs_its_release_and_names_no_value(connection: dpsql.C
 
 def test_the_engines_message_never_reaches_the_caller(connection: dpsql.Connection) -> None:
     engine = connection._answerer.engine
-    assert isinstance(engine, DuckDBEngine)
+    assert isinstance(engine, OpenDuckDB)
     with pytest.raises(dpsql.EngineError) as caught:
         engine.run().exact('SELECT 1 AS "r", error(s) AS "m" FROM visits', (), ["r", "m"])
     assert "s1" not in str(caught.value)
@@ -560,7 +560,7 @@ def test_locked_connections_reach_no_file_setting_or_object(
 
 def inside(connection: Connection, room: str) -> duckdb.DuckDBPyConnection:
     engine = connection._answerer.engine
-    assert isinstance(engine, DuckDBEngine)
+    assert isinstance(engine, OpenDuckDB)
     if room == "twin":
         assert engine._twin is not None
         return engine._twin._connection.cursor()
@@ -585,7 +585,7 @@ def test_the_twin_and_the_tail_hold_no_private_rows(connection: dpsql.Connection
     connection.sql(f"SELECT name, n FROM shops JOIN ({counts}) USING (k)")
     connection.sql("SELECT upper(s), count(*) FROM visits GROUP BY 1")
     twin = inside(connection, "twin")
-    alone = Twin(connection._answerer.engine.schema(), evidence_for(duckdb.__version__))
+    alone = Twin(connection._answerer.engine.schema, evidence_for(duckdb.__version__))
     alone.examine("visits", ["1"])  # which fills it, from the schema and nothing else
     rows = "SELECT hash(COLUMNS(*)) FROM visits"
     assert twin.execute(rows).fetchall() == alone._connection.execute(rows).fetchall()

@@ -398,7 +398,7 @@ class EngineSuite:
             pytest.skip("nobody else can write")
         rows = [(unit, 1, 0.0, "1", "p", 5, 4, 3.5) for unit in range(10)]
         engine = world.engine(one_table(rows))
-        table = world.dialect.table(engine.schema()["r"])
+        table = world.dialect.table(engine.schema["r"])
         count = f"SELECT 1 AS __dpsql_rid, count(*) AS m FROM {table}"
         with engine.run(60) as run:
             before = run.exact(count, (), ["m"]).measures["m"].tolist()

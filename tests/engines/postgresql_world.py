@@ -12,7 +12,7 @@ from worlds import sql_of, values_of
 
 from dpsql.core.quoting import quote
 from dpsql.core.schema import is_decimal
-from dpsql.engines.postgresql import PostgreSQLEngine
+from dpsql.engines.postgresql import OpenPostgreSQL, PostgreSQLEngine
 from dpsql.sql.dialects.postgresql_types import sql_type
 
 READER, PASSWORD = "dpsql_reader", "only-reading"
@@ -53,7 +53,7 @@ class PostgreSQLWorld(EngineWorld):
         """Run a statement as the superuser."""
         self._server.run(sql, database or self.database)
 
-    def engine(self, tables: Mapping[str, Filled]) -> PostgreSQLEngine:
+    def engine(self, tables: Mapping[str, Filled]) -> OpenPostgreSQL:
         shapes = {name: table.columns for name, table in tables.items()}
         for name in self._made.keys() - shapes.keys():
             self._do(f"DROP TABLE {quote(name)}")
@@ -71,9 +71,8 @@ class PostgreSQLWorld(EngineWorld):
         if self._engine is None or self._made != shapes:
             self._leave()
             self._engine = PostgreSQLEngine(self.url)
-            self._engine.lock(self._engine.schema())
         self._made = shapes
-        return self._engine
+        return self._engine.open(self._engine.catalog().tables)
 
     def write(self, name: str, row: Row) -> None:
         kinds = [_type(kind) for _, kind in self._made[name]]

@@ -10,7 +10,7 @@ import pyarrow as pa
 from engine_world import EngineWorld, Filled
 from spark_sessions import started
 
-from dpsql.engines.spark import SparkEngine
+from dpsql.engines.spark import OpenSpark, SparkEngine
 from dpsql.engines.spark_text import spark_quote
 
 _ARROW = {
@@ -61,9 +61,9 @@ class SparkWorld(EngineWorld):
             | {"DECIMAL(38,10)", "VARCHAR", "DATE", "TIMESTAMP"}
         )
 
-    def engine(self, tables: Mapping[str, Filled]) -> SparkEngine:
+    def engine(self, tables: Mapping[str, Filled]) -> OpenSpark:
         if self._engine is not None and self._filled == dict(tables):
-            return self._engine
+            return self._engine.open(tables)
         self._clear()
         self._database = f"world{next(_NUMBERS)}"
         self.session.sql(f"CREATE DATABASE {self._database}")
@@ -72,8 +72,7 @@ class SparkWorld(EngineWorld):
         self.session.sql(f"USE {self._database}")
         self._filled = dict(tables)
         self._engine = SparkEngine(self.session, snapshot=self._snapshot)
-        self._engine.lock()
-        return self._engine
+        return self._engine.open(tables)
 
     def _fill(self, name: str, table: Filled) -> None:
         from pyspark.sql.pandas.types import from_arrow_schema

@@ -248,7 +248,7 @@ def test_an_interrupt_at_any_moment_leaves_nothing_that_could_be_interrupted() -
 
 def test_a_run_that_is_dropped_without_being_left_is_watched_no_longer() -> None:
     with closing(DuckDBEngine()) as engine:
-        run = engine.run(60.0)
+        run = engine.open(()).run(60.0)
         run.__enter__()
         assert run._deadline is not None
         interrupt = weakref.ref(run._deadline._watch.interrupt)

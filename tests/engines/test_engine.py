@@ -14,6 +14,7 @@ import duckdb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support import cursor_of, listed_engine
 
 import dpsql
 import dpsql.engines.duckdb as engine_module
@@ -21,7 +22,7 @@ import dpsql.pipeline.tail as tail_module
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.base import ExactRows, Scratch
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch, open_database
+from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch, OpenDuckDB, open_database
 from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, settings_of
 from dpsql.engines.spill import Spill
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
@@ -175,7 +176,7 @@ def test_row_numbers_follow_the_total_order_of_top_k(tied: DuckDBEngine, key_typ
         f"(SELECT k::{key_type} AS k, count(DISTINCT unit) AS n FROM t GROUP BY k "
         "ORDER BY n DESC, k LIMIT 1001)"
     )
-    rows = tied.run().exact(sql, (Column("k", key_type),), ["n", "copy"])
+    rows = listed_engine(tied).run().exact(sql, (Column("k", key_type),), ["n", "copy"])
     keys = rows.measures["copy"]
     assert rows.row_ids.tolist() == list(range(1, 1002))
     assert rows.measures["n"].tolist() == [4] * 750 + [3] * 251
@@ -189,15 +190,14 @@ def test_row_numbers_follow_the_total_order_of_top_k(tied: DuckDBEngine, key_typ
 
 
 @pytest.fixture
-def locked(tmp_path: Path) -> Iterator[DuckDBEngine]:
+def locked(tmp_path: Path) -> Iterator[OpenDuckDB]:
     """A locked engine on a file that is open for reading only."""
     path = tmp_path / "data.duckdb"
     with duckdb.connect(str(path)) as writer:
         writer.execute("CREATE TABLE t AS SELECT range AS k, range * 2 AS v FROM range(1000)")
-    engine = DuckDBEngine(path)
-    engine.lock()
-    yield engine
-    engine.close()
+    database = DuckDBEngine(path)
+    yield database.open(["t"])
+    database.close()
 
 
 def tables_of(scratch: DuckDBScratch) -> int:
@@ -205,7 +205,7 @@ def tables_of(scratch: DuckDBScratch) -> int:
     return int(found.fetchall()[0][0])
 
 
-def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: DuckDBEngine) -> None:
+def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: OpenDuckDB) -> None:
     with locked.run().scratch() as one, locked.run().scratch() as two:
         assert one.store("x", "SELECT * FROM t WHERE k < 10") == 10
         assert two.store("x", "SELECT * FROM t WHERE k < 20") == 20
@@ -222,7 +222,7 @@ def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: DuckDBEngine) 
         three.integers("SELECT w FROM y")
 
 
-def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: DuckDBEngine) -> None:
+def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: OpenDuckDB) -> None:
     scratch = locked.run().scratch()
 
     def interrupted() -> None:
@@ -236,7 +236,7 @@ def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: DuckDBEngine) -
 
 
 @pytest.mark.parametrize("key_type", ["BIGINT", "HUGEINT"], ids=["numpy", "arrow"])
-def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) -> None:
+def test_keys_read_from_a_stage_outlive_it(locked: OpenDuckDB, key_type: str) -> None:
     sql = 'SELECT "__dpsql_rid", k FROM x WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]))'
     stored = f'SELECT k + 1 AS "__dpsql_rid", (-k)::{key_type} AS k FROM t'
     with locked.run().scratch() as scratch:
@@ -262,7 +262,7 @@ def test_keys_read_from_a_stage_outlive_it(locked: DuckDBEngine, key_type: str) 
     ],
 )
 def test_an_error_on_a_stage_quotes_no_row(
-    locked: DuckDBEngine, step: Callable[[Scratch], object]
+    locked: OpenDuckDB, step: Callable[[Scratch], object]
 ) -> None:
     with locked.run().scratch() as scratch, pytest.raises(dpsql.EngineError) as caught:
         step(scratch)
@@ -370,7 +370,7 @@ def test_other_connections_of_this_process_keep_their_settings_and_we_ours(
         owner.execute("SET lock_configuration = true")
         with dpsql.connect(path, policy("t"), ledger, "ana") as con:
             engine = con._answerer.engine
-            assert isinstance(engine, DuckDBEngine)
+            assert isinstance(engine, OpenDuckDB)
             assert settings_of(engine._connection) == LOCKDOWN_SETTINGS
             assert len(con.sql("SELECT k, COUNT(DISTINCT unit) FROM t GROUP BY k").fetchall()) == 2
         assert owner.execute("SELECT 3 / 2").fetchall() == [(1,)]
@@ -401,7 +401,7 @@ def test_every_cursor_of_a_locked_engine_has_all_of_its_settings(tmp_path: Path)
     path = tmp_path / "data.duckdb"
     database(path, "BIGINT", ["1"])
     for engine in (DuckDBEngine(path), few_groups()):
-        engine.lock()
+        listed_engine(engine)
         reach = {"a": np.arange(3)}
         cursor = engine._connection.cursor()
         assert settings_of(cursor) == LOCKDOWN_SETTINGS
@@ -424,7 +424,7 @@ def test_text_that_a_collation_may_compare_is_marked(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine(path)
     marked = {
         f"{table.name}.{column.name}"
-        for table in engine.schema().values()
+        for table in engine.catalog().tables.values()
         for column in table.columns
         if column.collated
     }
@@ -438,9 +438,8 @@ def test_text_that_a_collation_may_compare_is_marked(tmp_path: Path) -> None:
 def values_of(path: Path, sql: str) -> list[list[object]]:
     """What a locked engine computes."""
     engine = DuckDBEngine(path)
-    engine.lock()
     try:
-        return [list(row) for row in engine._cursor().execute(sql).fetchall()]
+        return [list(row) for row in cursor_of(engine).execute(sql).fetchall()]
     finally:
         engine.close()
 
@@ -498,8 +497,8 @@ def test_a_view_finds_no_object_of_this_process_where_its_table_is_missing(tmp_p
         writer.execute("DROP TABLE gone; CREATE TABLE t(unit INTEGER)")
     gone = {"a": np.arange(3)}
     engine = DuckDBEngine(path)
-    assert engine.schema()["v"].unreadable is not None
-    assert engine.schema()["t"].unreadable is None
+    assert engine.catalog().tables["v"].unreadable is not None
+    assert engine.catalog().tables["t"].unreadable is None
     assert gone
     engine.close()
 
@@ -514,7 +513,7 @@ def test_tables_with_names_of_generated_sql_are_refused(tmp_path: Path, ledger: 
         dpsql.connect(path, policy("__dpsql_groups"), ledger, "ana")
     assert caught.value.code == "policy_does_not_fit"
     engine = DuckDBEngine(path)
-    table = engine.schema()["t"]
+    table = engine.catalog().tables["t"]
     assert [column.name for column in table.columns] == ["unit", "k"]
     assert [left.name for left in table.left_out] == ["__dpsql_rid"]
     engine.close()
@@ -538,11 +537,10 @@ def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
         for number, name in enumerate(names):
             writer.execute(f'CREATE TABLE {quote(name)} AS SELECT {number} AS "rowid ", 1 AS q')
     engine = DuckDBEngine(path)
-    engine.lock()
     for number, name in enumerate(names):
-        (found,) = engine._cursor().execute(f"SELECT * FROM {quote(name)}").fetchall()
+        (found,) = cursor_of(engine).execute(f"SELECT * FROM {quote(name)}").fetchall()
         assert found == (number, 1)
-        engine.bind(f"SELECT q FROM {quote(name)}")
+        listed_engine(engine).bind(f"SELECT q FROM {quote(name)}")
     engine.close()
 
 
@@ -563,8 +561,7 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
     engine = open_database(path)
     engine._connection.execute("SET memory_limit = '80MB'; SET threads = 1")
     assert not list((tmp_path / "temporary").iterdir()), "made when it may be needed"
-    engine.lock(["t"])
-    with engine.run().scratch() as scratch:
+    with listed_engine(engine, "t").run().scratch() as scratch:
         assert scratch.store("x", "SELECT a, b FROM t ORDER BY b") == 300000
         (private,) = (tmp_path / "temporary").iterdir()
         assert private.stat().st_mode & 0o777 == 0o700

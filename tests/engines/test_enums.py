@@ -58,7 +58,7 @@ def con(path: Path, tmp_path: Path) -> Iterator[dpsql.Connection]:
 
 def test_an_enum_is_text_wherever_it_stands(path: Path) -> None:
     engine = dpsql.DuckDBEngine(path)
-    table = engine.schema()["t"]
+    table = engine.catalog().tables["t"]
     assert {column.name: column.type for column in table.columns} == {
         "unit": "INTEGER",
         "m": "VARCHAR",
@@ -74,7 +74,9 @@ def test_an_enum_is_text_wherever_it_stands(path: Path) -> None:
 
 def test_columns_of_types_that_cannot_be_told_are_left_out_and_reported(path: Path) -> None:
     engine = dpsql.DuckDBEngine(path)
-    (finding,) = (f for f in check_policy(POLICY, engine.schema()) if f.subject == "t.blind")
+    (finding,) = (
+        f for f in check_policy(POLICY, engine.catalog().tables) if f.subject == "t.blind"
+    )
     assert finding.level == "warning"
     assert "left out" in finding.message
     engine.close()
@@ -154,13 +156,13 @@ def test_categories_of_a_data_frame_are_text(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
     for name, frame in frames.items():
         engine.register(name, frame)
-        assert [column.type for column in engine.schema()[name].columns][1:] == ["VARCHAR"]
+        assert [column.type for column in engine.catalog().tables[name].columns][1:] == ["VARCHAR"]
     engine.close()
 
 
 def test_check_says_that_enums_are_text(path: Path) -> None:
     engine = dpsql.DuckDBEngine(path)
-    found = check_policy(POLICY, engine.schema(), engine.definition)
+    found = check_policy(POLICY, engine.catalog().tables, engine.definition)
     (said,) = (f for f in found if f.subject == "t")
     assert said.level == "warning"
     assert "m, s, l, a, p, u, deep" in said.message
@@ -171,13 +173,13 @@ def test_check_says_that_enums_are_text(path: Path) -> None:
 def test_check_says_that_types_of_csv_files_are_guessed(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("unit,k\n1,2\n")
     engine = open_database(tmp_path / "t.csv")
-    (said,) = check_policy(POLICY, engine.schema(), engine.definition)
+    (said,) = check_policy(POLICY, engine.catalog().tables, engine.definition)
     assert "guessed" in said.message
     engine.close()
 
 
 def test_the_owners_check_shows_no_dictionary_to_a_terminal(path: Path) -> None:
     engine = dpsql.DuckDBEngine(path)
-    assert "Rare" not in repr(check_policy(POLICY, engine.schema()))
-    assert "Rare" not in repr(engine.schema())
+    assert "Rare" not in repr(check_policy(POLICY, engine.catalog().tables))
+    assert "Rare" not in repr(engine.catalog().tables)
     engine.close()

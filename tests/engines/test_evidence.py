@@ -172,9 +172,9 @@ class TestTheTable:
             lambda: [_Form('"week"({0})', ("DATE",)), _Form('"week"({0})', ("INTERVAL",))],
         )
         with pytest.raises(InterfaceError, match=r"9\.9\.9"):
-            dpsql.DuckDBEngine().lock()
+            dpsql.DuckDBEngine().open(())
         assert "duckdb-9.9.9.json" in kept()
-        dpsql.DuckDBEngine().lock()
+        dpsql.DuckDBEngine().open(())
         assert evidence_for("9.9.9").verdicts["week(DATE)"] == NULL
 
     @pytest.mark.slow

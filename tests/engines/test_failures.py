@@ -344,6 +344,6 @@ def test_a_limit_of_memory_below_what_the_data_take_is_refused(tmp_path: Path) -
     engine = dpsql.DuckDBEngine()
     engine.register("t", {"unit": list(range(3_000_000))})
     with pytest.raises(dpsql.InterfaceError) as caught:
-        engine.lock((), "1MB")
+        engine.open((), "1MB")
     assert caught.value.code == "memory_too_small"
     engine.close()

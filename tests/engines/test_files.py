@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from support import cursor_of
 
 import dpsql
 from dpsql.core.data_files import DataFiles, FileKind, data_files, only_file
@@ -105,8 +106,7 @@ def written(place: Path, first: str) -> None:
 
 def keys_of(engine: DuckDBEngine, table: str) -> list[object]:
     """List the keys that a table has once its connection is locked."""
-    engine.lock([table])
-    with engine._cursor() as cursor:
+    with cursor_of(engine, table) as cursor:
         found = cursor.execute(f'SELECT DISTINCT k FROM "{table}" ORDER BY k').fetchall()
     engine.close()
     return [key for (key,) in found]
@@ -150,8 +150,7 @@ def test_a_locked_connection_reads_the_named_file_alone(tmp_path: Path) -> None:
     written(tmp_path / "v[1].parquet", "own")
     written(tmp_path / "v1.parquet", "other")
     engine = open_database(tmp_path / "v[1].parquet")
-    engine.lock(["v[1]"])
-    with engine._cursor() as cursor, pytest.raises(duckdb.PermissionException):
+    with cursor_of(engine, "v[1]") as cursor, pytest.raises(duckdb.PermissionException):
         cursor.execute(f"SELECT * FROM read_parquet('{tmp_path / 'v1.parquet'}')")
     engine.close()
 
@@ -171,13 +170,13 @@ def test_a_directory_and_its_patterns_have_one_ledger(directory: Path) -> None:
 
 def test_several_files_have_names_of_their_own(directory: Path) -> None:
     engine = DuckDBEngine(files={"e": directory / "events", "o": directory / "one.csv.gz"})
-    assert set(engine.schema()) == {"e", "o"}
+    assert set(engine.catalog().tables) == {"e", "o"}
     engine.close()
 
 
 def test_a_file_that_is_read_in_place_is_no_view_to_confirm(directory: Path) -> None:
     engine = open_database(directory / "events")
-    found = check_policy(policy("events"), engine.schema(), engine.definition)
+    found = check_policy(policy("events"), engine.catalog().tables, engine.definition)
     assert found == []
     engine.close()
 
@@ -212,7 +211,7 @@ def test_a_column_that_is_named_by_directories_too_is_remarked(directory: Path, 
             writer.execute(f"COPY ({TABLE}) TO '{place}'")
     engine = open_database(f"{directory}/{path}")
     table = "rows" if path.endswith("rows.parquet") else "events"
-    (finding,) = check_policy(policy(table), engine.schema(), engine.definition)
+    (finding,) = check_policy(policy(table), engine.catalog().tables, engine.definition)
     assert finding.level == "warning"
     assert finding.message.startswith("takes part from the names of its directories")
     engine.close()
@@ -222,7 +221,7 @@ def test_files_of_different_columns_are_no_table(directory: Path) -> None:
     with duckdb.connect() as writer:
         writer.execute(f"COPY (SELECT 1 AS uid) TO '{directory}/events/part=1/other.parquet'")
     engine = open_database(directory / "events")
-    (finding,) = check_policy(policy("events"), engine.schema(), engine.definition)
+    (finding,) = check_policy(policy("events"), engine.catalog().tables, engine.definition)
     assert finding.level == "error"
     assert "different columns or types" in finding.message
     engine.close()
@@ -262,10 +261,9 @@ def test_hidden_files_and_those_of_tools_are_none_of_a_directory(directory: Path
 
 def test_nothing_else_can_be_read_beside_files(directory: Path) -> None:
     engine = open_database(directory / "events")
-    engine.lock(["events"])
     other = f"SELECT count(*) FROM read_parquet('{directory / 'one.parquet'}')"
     with pytest.raises(duckdb.PermissionException):
-        engine._cursor().execute(other)
+        cursor_of(engine, "events").execute(other)
     engine.close()
 
 
@@ -278,7 +276,7 @@ def test_opening_files_loads_none_of_their_rows(tmp_path: Path) -> None:
         writer.execute(f"COPY ({rows}) TO '{place}'")
     script = (
         "import re, dpsql; from dpsql.engines.duckdb import open_database; "
-        f"e = open_database({str(place)!r}); e.schema(); e.lock(['large']); "
+        f"e = open_database({str(place)!r}); e.open(['large']); "
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1])"
     )
     # What getrusage says of a process may be what it had before it became another.

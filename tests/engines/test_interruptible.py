@@ -74,4 +74,4 @@ def test_loading_a_table_is_ended_at_once_and_the_engine_goes_on() -> None:
         engine._create("large", HOURS_OF_ROWS)
     assert time.monotonic() - began < 10
     engine.register("small", {"k": [1, 2]})
-    assert [*engine.schema()] == ["small"]
+    assert [*engine.catalog().tables] == ["small"]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pytest
+from support import cursor_of, listed_engine
 
 import dpsql
 from dpsql.core.data_files import (
@@ -285,8 +286,7 @@ def test_a_lake_is_read_as_it_was_when_it_was_opened(lake: Lake, tmp_path: Path)
 
 def test_steps_of_one_run_see_one_snapshot(lake: Lake) -> None:
     engine = open_database(lake.place)
-    engine.lock(["visits"])
-    with engine.run() as run, run.scratch() as scratch:
+    with listed_engine(engine, "visits").run() as run, run.scratch() as scratch:
         assert scratch.store("__dpsql_a", "SELECT uid FROM visits") == FIRST
         lake.add(FIRST, FIRST + ADDED)
         lake.remove(7)
@@ -306,7 +306,7 @@ def test_the_snapshot_is_the_edition_of_the_data(lake: Lake, tmp_path: Path) -> 
             dpsql.connect(engine, policy, ledger, "ana") as con,
         ):
             found = con.sql("SELECT count(DISTINCT uid) AS n FROM visits")
-            return engine.edition, found.cost.answered is not None
+            return listed_engine(engine, "visits").edition, found.cost.answered is not None
 
     first, again = cost(policy())
     assert first is not None
@@ -323,8 +323,7 @@ def test_the_snapshot_is_the_edition_of_the_data(lake: Lake, tmp_path: Path) -> 
 def test_nothing_else_can_be_reached_beside_a_lake(lake: Lake, tmp_path: Path) -> None:
     lake.add(FIRST, FIRST + ADDED)
     engine = open_database(lake.place)
-    engine.lock(["visits"])
-    cursor = engine._cursor()
+    cursor = cursor_of(engine, "visits")
     lake.add(FIRST + ADDED, FIRST + 2 * ADDED)
     assert cursor.execute("SELECT count(*) FROM visits").fetchall() == [(FIRST + ADDED,)]
     (tmp_path / "other.csv").write_text("a\n1\n")
@@ -365,12 +364,12 @@ def test_tables_of_several_lakes_are_tables_by_name(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     one, other = in_delta(tmp_path / "a"), in_iceberg(tmp_path / "b")
     engine = DuckDBEngine(files={"here": one.place, "there": other.place})
-    engine.lock(["here", "there"])
-    cursor = engine._cursor()
+    cursor = cursor_of(engine, "here", "there")
     both = cursor.execute("SELECT count(*) FROM here JOIN there USING (uid, k)").fetchall()
     assert both == [(FIRST,)]
-    assert engine.edition is not None
-    assert engine.edition.startswith("here: delta 0, there: iceberg ")
+    edition = listed_engine(engine, "here", "there").edition
+    assert edition is not None
+    assert edition.startswith("here: delta 0, there: iceberg ")
     engine.close()
 
 
@@ -398,14 +397,13 @@ def catalog(tmp_path: Path) -> str:
 
 def test_schemas_views_and_rows_of_the_catalog(catalog: str, tmp_path: Path) -> None:
     with closing(open_database(catalog)) as engine:
-        schema = engine.schema()
+        schema = engine.catalog().tables
         assert {table.name.key for table in schema.values()} == {"visits", "mart.few", "seen"}
         assert [column.name for column in schema["mart.few"].columns][:3] == ["uid", "d", "t"]
         refused = engine.definition(schema["seen"].name).refusal
         assert refused is not None
         assert "view of a lake" in refused.reason
-        engine.lock(["visits", "mart.few"])
-        cursor = engine._cursor()
+        cursor = cursor_of(engine, "visits", "mart.few")
         assert cursor.execute("SELECT count(*) FROM visits").fetchall() == [(FIRST - 1,)]
         assert cursor.execute("SELECT count(d), count(t), max(uid) FROM mart.few").fetchall() == [
             (3, 3, 4)

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import pytest
 from click.testing import CliRunner
+from support import cursor_of
 
 import dpsql
 from dpsql.core.data_files import (
@@ -311,8 +312,7 @@ def test_nothing_else_of_the_network_can_be_reached(
     server: ThreadingHTTPServer, tmp_path: Path
 ) -> None:
     engine = open_database(f"{at(server)}/v.parquet")
-    engine.lock(["v"])
-    cursor = engine._cursor()
+    cursor = cursor_of(engine, "v")
     assert cursor.execute("SELECT count(*) FROM v").fetchall() == [(3000,)]
     for other in (
         f"read_parquet('{at(server)}/other.parquet')",
@@ -383,9 +383,11 @@ def secret_for(host: str) -> dict[str, str | bool]:
 def test_a_pattern_of_a_store_is_a_table(store: str, tmp_path: Path) -> None:
     engine = DuckDBEngine(files={"v": "s3://bucket/v/**/*.parquet"}, secrets=[secret_for(store)])
     assert asked(engine, "v", tmp_path / "budget.db") == COUNTED
-    assert [column.name for column in engine.schema()["v"].columns] == ["uid", "k", "part"]
+    assert [column.name for column in engine.catalog().tables["v"].columns] == ["uid", "k", "part"]
     with pytest.raises(duckdb.Error, match="Cannot access file"):
-        engine._cursor().execute("SELECT * FROM read_parquet('s3://bucket/v/_temporary/0.parquet')")
+        cursor_of(engine, "v").execute(
+            "SELECT * FROM read_parquet('s3://bucket/v/_temporary/0.parquet')"
+        )
     engine.close()
 
 

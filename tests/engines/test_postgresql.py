@@ -315,7 +315,7 @@ def odd(postgres_server: Server) -> Iterator[PostgreSQLEngine]:
 
 
 def test_columns_without_an_equal_are_left_out_with_the_reason(odd: PostgreSQLEngine) -> None:
-    table = odd.schema()["mart.odd"]
+    table = odd.catalog().tables["mart.odd"]
     assert [(c.name, c.type) for c in table.columns] == [("uid", "BIGINT"), ("ok", "DECIMAL(9,2)")]
     reasons = {left.name: left.reason for left in table.left_out}
     assert set(reasons) == {"Uid", "a", "m", "t", "n", "arr", "b", "j", "ch", "iv", "hidden"}
@@ -325,7 +325,7 @@ def test_columns_without_an_equal_are_left_out_with_the_reason(odd: PostgreSQLEn
 
 
 def test_views_that_could_fail_or_change_are_refused(odd: PostgreSQLEngine) -> None:
-    schema = odd.schema()
+    schema = odd.catalog().tables
     refused = {
         name: odd.definition(schema[name].name).refusal
         for name in (
@@ -346,7 +346,7 @@ def test_views_that_could_fail_or_change_are_refused(odd: PostgreSQLEngine) -> N
 
 
 def test_tables_that_are_not_one_set_of_rows_are_refused(odd: PostgreSQLEngine) -> None:
-    schema = odd.schema()
+    schema = odd.catalog().tables
     assert schema["secured"].unreadable is not None
     assert "row-level security" in schema["secured"].unreadable.reason
     assert schema["parts"].unreadable is None
@@ -355,7 +355,7 @@ def test_tables_that_are_not_one_set_of_rows_are_refused(odd: PostgreSQLEngine) 
 
 
 def test_a_policy_on_such_a_table_is_refused(odd: PostgreSQLEngine) -> None:
-    findings = check_policy(policy(), odd.schema(), odd.definition)
+    findings = check_policy(policy(), odd.catalog().tables, odd.definition)
     assert [f for f in findings if f.level == "error"] == []
 
 

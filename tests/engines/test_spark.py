@@ -153,7 +153,7 @@ def test_columns_of_other_types_are_left_out_and_views_refused(world: SparkWorld
     )
     world.session.sql("CREATE VIEW seen AS SELECT * FROM visits")
     world.session.sql("CREATE TEMPORARY VIEW passing AS SELECT 1 AS u")
-    schema = dpsql.SparkEngine(world.session).schema()
+    schema = dpsql.SparkEngine(world.session).catalog().tables
     odd = schema["odd"]
     assert {c.name: c.type for c in odd.columns} == {
         "u": "BIGINT",
@@ -195,8 +195,9 @@ def test_a_name_is_never_the_path_of_a_file(world: SparkWorld, tmp_path: Path) -
 def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) -> None:
     world.engine({"visits": VISITS})
     for snapshot, files in (("copy", 0), ("fixed", 2)):
-        engine = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
-        view = spark_quote(view_of(engine.schema()["visits"].name))
+        database = dpsql.SparkEngine(world.session, snapshot=snapshot)  # type: ignore[arg-type]
+        engine = database.open(["visits"])
+        view = spark_quote(view_of(engine.schema["visits"].name))
         both = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
         twice = f"SELECT monotonically_increasing_id() AS n, * FROM ({both})"
         with engine.run() as run:
@@ -279,7 +280,7 @@ def test_stored_rows_are_given_back(world: SparkWorld) -> None:
     stored = world.session.sparkContext._jsc.sc().getRDDStorageInfo
     before = len(stored())
     with engine.run() as run, run.scratch() as scratch:
-        view = spark_quote(view_of(engine.schema()["visits"].name))
+        view = spark_quote(view_of(engine.schema["visits"].name))
         assert scratch.store("__dpsql_t", f"SELECT * FROM {view}") == 600
         assert len(stored()) == before + 1
     assert len(stored()) == before

@@ -110,8 +110,9 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
     both = "SELECT * FROM w UNION ALL SELECT * FROM w"
     for snapshot in ("copy", "fixed"):
         world.engine(one_table(ROWS))
-        engine = dpsql.SparkEngine(world.session, snapshot=snapshot)
-        view = spark_quote(view_of(engine.schema()["r"].name))
+        database = dpsql.SparkEngine(world.session, snapshot=snapshot)
+        engine = database.open(["r"])
+        view = spark_quote(view_of(engine.schema["r"].name))
         twice = f"SELECT count(*) AS n FROM (WITH w AS (SELECT `u` FROM {view}) {both})"
         with engine.run() as run, run.scratch()._reading(twice, ()) as frame:
             world.session.sql("TRUNCATE TABLE r")
@@ -119,7 +120,7 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
                 found = frame.collect()[0]["n"]
             except Exception:  # noqa: BLE001 - its files are gone
                 found = 0
-        engine.close()
+        database.close()
         world._clear()
         assert found == (2 * len(ROWS) if snapshot == "copy" else 0)
 

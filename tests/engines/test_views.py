@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from support import cursor_of
 
 import dpsql
 from dpsql.policy.conformance import Finding, check_policy
@@ -68,7 +69,7 @@ def answers(directory: Path, path: Path, sql: str) -> list[tuple[object, ...]]:
 def findings(path: Path) -> list[Finding]:
     engine = dpsql.DuckDBEngine(path)
     try:
-        return check_policy(policy(), engine.schema(), engine.definition)
+        return check_policy(policy(), engine.catalog().tables, engine.definition)
     finally:
         engine.close()
 
@@ -204,9 +205,8 @@ def test_views_of_parquet_files_are_read(query: str, tmp_path: Path, no_noise: N
     remarks = [f.message for f in findings(path) if f.level == "warning"]
     assert any("Parquet" in remark for remark in remarks)
     engine = dpsql.DuckDBEngine(path)
-    engine.lock(["v"])
     with pytest.raises(duckdb.Error):
-        engine._cursor().execute(f"SELECT * FROM read_csv('{elsewhere}/c.csv')")
+        cursor_of(engine, "v").execute(f"SELECT * FROM read_csv('{elsewhere}/c.csv')")
     engine.close()
 
 

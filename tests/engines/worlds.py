@@ -15,7 +15,7 @@ from engine_world import EngineWorld, Filled
 from support import FILL, TABLES
 
 from dpsql.core.quoting import quote
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
 
 
 def sql_of(value: object, type_: str) -> str:
@@ -49,7 +49,7 @@ class DuckDBWorld(EngineWorld):
     """DuckDB in memory: a new engine for every filling."""
 
     def __init__(self) -> None:
-        self._engine: DuckDBEngine | None = None
+        self._database: DuckDBEngine | None = None
 
     @property
     def name(self) -> str:
@@ -62,9 +62,9 @@ class DuckDBWorld(EngineWorld):
             | {"DECIMAL(38,10)", "VARCHAR", "DATE", "TIMESTAMP", "TIME", "UUID"}
         )
 
-    def engine(self, tables: Mapping[str, Filled]) -> DuckDBEngine:
+    def engine(self, tables: Mapping[str, Filled]) -> OpenDuckDB:
         self.close()
-        self._engine = engine = DuckDBEngine()
+        self._database = engine = DuckDBEngine()
         with duckdb.connect(":memory:", config={"threads": "1"}) as maker:
             for name, table in tables.items():
                 columns = ", ".join(f"{quote(c)} {t}" for c, t in table.columns)
@@ -73,13 +73,12 @@ class DuckDBWorld(EngineWorld):
                     maker.execute(f"INSERT INTO {quote(name)} VALUES {values_of(table)}")
                 arrow: pa.Table = maker.table(name).to_arrow_table()
                 engine.register(name, arrow)
-        engine.lock()
-        return engine
+        return engine.open(tables)
 
     def close(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-        self._engine = None
+        if self._database is not None:
+            self._database.close()
+        self._database = None
 
     @property
     def failing(self) -> str:

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import dpsql
 from dpsql.core.schema import fold
 from dpsql.interfaces import cli
-from dpsql.interfaces.shell.candidates import Catalog, Known
+from dpsql.interfaces.shell.candidates import Known, Nameable
 from dpsql.interfaces.shell.completion import candidates
 from dpsql.interfaces.shell.splitter import pieces
 
@@ -135,7 +135,7 @@ def test_views_of_a_quoted_name_are_refreshed(world: Path) -> None:
 # -- the shell ------------------------------------------------------------------------------------
 
 KNOWN = Known(
-    Catalog({"plays": ("uid", "song")}, {}).with_views({"Songs": ("step", "as_of", "listeners")})
+    Nameable({"plays": ("uid", "song")}, {}).with_views({"Songs": ("step", "as_of", "listeners")})
 )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from present import present
 from rich.cells import cell_len
+from support import listed_engine
 from test_docs_pages import script
 
 import dpsql
@@ -31,8 +32,8 @@ from dpsql.interfaces.shell.candidates import (
     SQL_FUNCTIONS,
     WINDOW_FUNCTIONS,
     Argument,
-    Catalog,
     Known,
+    Nameable,
 )
 from dpsql.interfaces.shell.command import KEYS_OF_PROMPT
 from dpsql.interfaces.shell.completion import candidates
@@ -174,7 +175,7 @@ SCHEMA = schema_of(
     Table("secret", (Column("hidden", "BIGINT"),)),
 )
 KNOWN = Known(
-    Catalog.of(POLICY, SCHEMA),
+    Nameable.of(POLICY, SCHEMA),
     {f"\\{name}": command.takes for name, command in BY_NAME.items()},
     ("n", "mean"),
 )
@@ -253,7 +254,7 @@ SCHEMAS = [
     TableName("dim", "mart"),
 ]
 SEVERAL = Known(
-    Catalog.of(
+    Nameable.of(
         Policy("several", tables={n.key: TablePolicy(n, None) for n in SCHEMAS}),
         schema_of(*(Table(n, (Column(f"c{i}", "BIGINT"),)) for i, n in enumerate(SCHEMAS))),
     ),
@@ -716,8 +717,7 @@ LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i)
 def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str) -> None:
     engine = DuckDBEngine()
     engine.register("t", {"x": [1, 2]})
-    engine.lock()
-    run = engine.run()
+    run = listed_engine(engine).run()
     failed: list[str] = []
 
     def work() -> None:

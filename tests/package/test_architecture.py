@@ -148,3 +148,57 @@ def test_no_seedable_randomness_in_the_product() -> None:
         assert "numpy.random" not in text, module
         assert "np.random" not in text, module
         assert not imported(module) & {"random"}, module
+
+
+# Who may hold all that a database has, whether or not a policy lists it.
+CATALOG_HOLDERS = {
+    "dpsql.core.catalog",
+    "dpsql.connection.opening",
+    "dpsql.interfaces.cli.check",
+    "dpsql.interfaces.cli.init_questions",
+    "dpsql.interfaces.demo.data",
+}
+OWNERS_NAMES = {"Catalog", "Database", "DuckDBEngine", "PostgreSQLEngine", "SparkEngine"}
+OWNERS_CALLS = {"catalog", "definition"}
+OPENING = {"open_engine", "open_database", "engine_of_session"}
+OPENERS = {"dpsql.interfaces.shell.target"}  # hand what they open to ``connect``
+IN_PUBLIC = {"dpsql"}  # names for whoever imports them
+
+
+def holding_catalogs(module: str, source: str) -> set[str]:
+    """Names of a catalog's, and calls for one, in the text of a module."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names = {alias.name for alias in node.names}
+            found |= names & (OWNERS_NAMES | (set() if module in OPENERS else OPENING))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            owner = ast.unparse(node.func.value)
+            if node.func.attr in OWNERS_CALLS and owner != "re":
+                found.add(f"{owner}.{node.func.attr}()")
+    return found
+
+
+def test_nothing_but_opening_init_and_check_holds_a_catalog() -> None:
+    free = {m for m in modules() if m.startswith("dpsql.engines.")} | CATALOG_HOLDERS | IN_PUBLIC
+    found = {
+        module: holding
+        for module, path in modules().items()
+        if module not in free
+        and (holding := holding_catalogs(module, path.read_text(encoding="utf-8")))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from dpsql.core.catalog import Catalog",
+        "from dpsql.engines.base import Database",
+        "def f():\n    from dpsql.engines.opening import open_engine",
+        "def f(x):\n    return x.engine.catalog().tables",
+        "from dpsql.engines.duckdb import DuckDBEngine as Engine",
+    ],
+)
+def test_a_catalog_elsewhere_is_noticed(source: str) -> None:
+    assert holding_catalogs("dpsql.pipeline.prepare", source) != set()

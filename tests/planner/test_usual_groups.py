@@ -17,7 +17,7 @@ from support import ANALYST, NO_NUMBER, connect, plays_policy, policy
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.interfaces.shell.candidates import Catalog
+from dpsql.interfaces.shell.candidates import Nameable
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
@@ -256,7 +256,7 @@ def test_answers_and_listings_say_what_was_chosen(connection: dpsql.Connection) 
     assert "max_groups_contributed" not in connection.sql("SELECT COUNT(*) FROM visits").summary()
     rows = connection.sql("SHOW PARAMETERS").fetchall()
     assert ("max_groups_contributed", "auto, else 10", "policy", None) in rows
-    offered = Catalog.of(replace(policy(NO_NUMBER), tables={}), {}).parameters
+    offered = Nameable.of(replace(policy(NO_NUMBER), tables={}), {}).parameters
     assert offered["max_groups_contributed"] == ("10", "unlimited", "auto")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
+from support import listed_engine
 
 from dpsql.core.periods import Period
 from dpsql.engines.duckdb import open_database
@@ -165,8 +166,8 @@ def findings(tmp_path: Path, *statements: str) -> dict[str, str]:
     (tmp_path / "p.yaml").write_text(SHOP, encoding="utf-8")
     policy, engine = load_policy(tmp_path / "p.yaml"), open_database(tmp_path / "shop.duckdb")
     try:
-        assert check_policy(policy, engine.schema()) == []
-        return {f.subject: f.message for f in broken_promises(policy, engine)}
+        assert check_policy(policy, engine.catalog().tables) == []
+        return {f.subject: f.message for f in broken_promises(policy, listed_engine(engine))}
     finally:
         engine.close()
 
@@ -215,7 +216,7 @@ def test_a_table_default_above_an_account_is_noticed(tmp_path: Path) -> None:
     orders = replace(policy.tables["orders"], defaults={"epsilon": 2.0})
     greedy = replace(policy, tables={**policy.tables, "orders": orders})
     engine = open_database(tmp_path / "shop.duckdb")
-    (found,) = check_policy(greedy, engine.schema())
+    (found,) = check_policy(greedy, engine.catalog().tables)
     engine.close()
     assert found.message == "the account's epsilon 1 is below the default of orders, 2"
 

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.accounting.zcdp import Composition
-from dpsql.connection.connection import Connection, connect
+from dpsql.connection.connection import Connection
 from dpsql.connection.cursor import Cursor
+from dpsql.connection.opening import connect
 from dpsql.core.periods import Period
 from dpsql.core.schema import (
     Column,

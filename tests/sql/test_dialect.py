@@ -751,11 +751,12 @@ def test_a_spelling_outside_is_noticed() -> None:
 
 
 def test_an_engine_names_its_dialect(tmp_path: Any) -> None:
-    engine = DuckDBEngine()
+    database = DuckDBEngine()
+    engine = database.open(())
     assert dialect_named(engine.dialect) is DUCKDB
     with engine.run(10) as run:
         assert run.dialect == engine.dialect
-    engine.close()
+    database.close()
     assert {name: dialect.name for name, dialect in DIALECTS.items()} == {n: n for n in DIALECTS}
     with pytest.raises(ValueError, match="not oracle"):
         dialect_named("oracle")

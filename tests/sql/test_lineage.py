@@ -733,7 +733,7 @@ def test_a_cte_shadows_a_table_only_where_it_is_in_scope() -> None:
     )
     assert rows_of(block(union)).count('"orders"') == 2
     public = "WITH visits AS (FROM shops) SELECT n FROM visits, (SELECT count(*) AS n FROM orders)"
-    assert query_of(public).public_tables == ("shops",)
+    assert [each.table.name.key for each in query_of(public).public_tables] == ["shops"]
 
 
 def test_a_cte_may_be_used_twice_and_its_columns_stay_apart() -> None:
@@ -963,7 +963,7 @@ def test_every_table_of_the_world_is_private_or_public_as_declared() -> None:
     for name, table in POLICY_TABLES.items():
         sql = f"SELECT * FROM {name}"
         if table.public:
-            assert query_of(sql).public_tables == (name,)
+            assert [each.table.name.key for each in query_of(sql).public_tables] == [name]
             assert query_of(sql).blocks == ()
         else:
             assert refusal(sql).code == "raw_rows"

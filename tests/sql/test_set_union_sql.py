@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound, upper_bound
 from random_examples import examples_of, many_examples_of
-from support import SALT, Planned, planned
+from support import SALT, Planned, listed_engine, planned
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
@@ -265,7 +265,7 @@ def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     """The weights that the release step would add noise to, in order of row id."""
     plan = found.plans[0]
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
-    with engine.run().scratch() as scratch:
+    with listed_engine(engine).run().scratch() as scratch:
         statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
         return read_set_union(plan, statements, scratch, columns).weights
 
@@ -274,7 +274,6 @@ def engine_of(rows: Sequence[tuple[int, int]]) -> DuckDBEngine:
     engine = DuckDBEngine()
     units, keys = zip(*rows, strict=True)
     engine.register("r", {"u": np.array(units), "a": np.array(keys)})
-    engine.lock()
     return engine
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -55,16 +56,15 @@ def check_command(
     if survey:
         _survey_engine()
     policy = load_policy(policies)
-    engine = open_engine(database)
-    try:
-        findings = check_policy(policy, engine.schema(), engine.definition)
+    with closing(open_engine(database)) as found:
+        tables = found.catalog().tables
+        findings = check_policy(policy, tables, found.definition)
         if not any(finding.level == "error" for finding in findings):
+            engine = found.open(policy.tables, policy.limits.memory)
             findings += broken_promises(policy, engine)
-            findings += check_links(policy, engine.schema(), partial(repeats, policy, engine))
-        if not engine.schema():
+            findings += check_links(policy, engine.schema, partial(repeats, policy, engine))
+        if not tables:
             findings.append(no_tables(place_name(database)))
-    finally:
-        engine.close()
     place = usual_place(policy, database)
     findings += check_names(policy, *_accounts(place))
     if format_ == "json":

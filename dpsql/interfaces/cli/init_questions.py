@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -46,11 +47,8 @@ def with_schema(draft: Draft, database: DatabasePlace) -> tuple[Draft, Schema]:
 
     Raises ``InterfaceError``.
     """
-    engine = open_engine(database)
-    try:
-        return replace(draft, listed=values_of_types(engine)), engine.schema()
-    finally:
-        engine.close()
+    with closing(open_engine(database)) as found:
+        return replace(draft, listed=values_of_types(found)), found.catalog().tables
 
 
 def looked(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool) -> Draft:

@@ -76,7 +76,7 @@ def query_command(
 
     Bad input is refused before anything is read or spent.
     """
-    from dpsql.connection.connection import connect
+    from dpsql.connection.opening import connect
     from dpsql.render.result import footer
 
     chosen = options.chosen(given)
@@ -167,7 +167,7 @@ def _explain(
 ) -> None:
     """Print the plan, as JSON where that was asked for; other formats have no place for it."""
     from dpsql import render
-    from dpsql.connection.connection import connect
+    from dpsql.connection.opening import connect
     from dpsql.export import results as output
 
     with connect(database, policies, None, analyst) as connection:

@@ -101,7 +101,7 @@ def tune_command(
     again, it costs nothing.
     """
     from dpsql import render
-    from dpsql.connection.connection import connect
+    from dpsql.connection.opening import connect
     from dpsql.export import results as output
 
     text = options.query_text(sql)

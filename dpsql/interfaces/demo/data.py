@@ -84,7 +84,7 @@ def _build(path: Path, datasets: Any) -> None:
 def _require_complete(path: Path) -> None:
     engine = DuckDBEngine(path)
     try:
-        missing = [table for table in _TABLES if table not in engine.schema()]
+        missing = [table for table in _TABLES if table not in engine.catalog().tables]
     finally:
         engine.close()
     if missing:

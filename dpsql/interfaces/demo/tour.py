@@ -21,7 +21,8 @@ from rich.text import Text
 import dpsql
 from dpsql import render
 from dpsql.budget import BudgetReport
-from dpsql.connection.connection import Connection, connect
+from dpsql.connection.connection import Connection
+from dpsql.connection.opening import connect
 from dpsql.core.formatting import printable, significant
 from dpsql.errors import Error, InterfaceError, PolicyError
 from dpsql.interfaces.demo.data import demo_database

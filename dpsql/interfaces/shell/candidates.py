@@ -65,7 +65,7 @@ _RESERVED = frozenset(fold(word) for keyword in KEYWORDS for word in keyword.spl
 
 
 @dataclass(frozen=True, slots=True)
-class Catalog:
+class Nameable:
     """``tables`` are the columns of each table and view, ``parameters`` values for each privacy
     parameter: the policy's default and its maximum. ``views`` names the views among the tables."""
 
@@ -74,7 +74,7 @@ class Catalog:
     views: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, policy: Policy, schema: Schema) -> Catalog:
+    def of(cls, policy: Policy, schema: Schema) -> Nameable:
         """List what a policy lets analysts name."""
         tables = {
             table_spelled(table.name): tuple(
@@ -84,7 +84,7 @@ class Catalog:
         }
         return cls(tables, {name: _values(policy, name) for name in PARAMETER_NAMES})
 
-    def with_views(self, views: Mapping[str, tuple[str, ...]]) -> Catalog:
+    def with_views(self, views: Mapping[str, tuple[str, ...]]) -> Nameable:
         """Return the catalog with these materialized views, by name with columns, and no others."""
         tables = {name: found for name, found in self.tables.items() if name not in self.views}
         named = {spelled(name): tuple(map(spelled, found)) for name, found in views.items()}
@@ -152,7 +152,7 @@ class Known:
     """All names: of the database, of commands and what they take, of the last answer, and of the
     queries that are saved."""
 
-    catalog: Catalog
+    catalog: Nameable
     commands: Mapping[str, Argument] = field(default_factory=dict)
     answer: tuple[str, ...] = ()
     saved: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from dpsql.core.formatting import significant
 from dpsql.core.quoting import quote
 from dpsql.errors import Error
 from dpsql.interfaces.shell.cancel import Cancelled
-from dpsql.interfaces.shell.candidates import Catalog
+from dpsql.interfaces.shell.candidates import Nameable
 from dpsql.interfaces.shell.costs import Balance, balance, price, spent_between
 from dpsql.interfaces.shell.formats import formatted
 from dpsql.interfaces.shell.saved import SavedQueries
@@ -45,7 +45,7 @@ class Shell:
         self.settings = settings or ShellSettings()
         self.ask = ask
         self.saved = saved or SavedQueries.of_user(os.environ)
-        self.catalog = Catalog.of(source.policy, source.schema)
+        self.catalog = Nameable.of(source.policy, source.schema)
         self._find_views()
         self.result: Result | None = None
         self.query = ""

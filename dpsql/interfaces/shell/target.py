@@ -10,7 +10,8 @@ from pathlib import Path
 from dpsql.accounting.zcdp import Budget
 from dpsql.budget import OwnAccount, payer
 from dpsql.budget.payer import policy_budget
-from dpsql.connection.connection import Connection, connect
+from dpsql.connection.connection import Connection
+from dpsql.connection.opening import connect
 from dpsql.core.data_files import is_address, shown_address
 from dpsql.core.schema import Schema
 from dpsql.engines.opening import DatabasePlace, open_engine, place_name
@@ -70,7 +71,7 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
     """Open a source, closed at the end. Raises as :func:`dpsql.connect` does."""
     policy = _with_views_placed(load_policy(target.policies), target.database)
     account = policy.account(target.analyst)
-    with closing(open_engine(target.database)) as engine:
+    with closing(open_engine(target.database)) as database:
 
         def told(percent: int) -> None:
             work.check()
@@ -78,14 +79,19 @@ def open_target(target: Target, progress: Percent) -> Iterator[OpenTarget]:
 
         with (
             connect(
-                engine, policy, target.ledger, target.analyst, session=target.session, progress=told
+                database,
+                policy,
+                target.ledger,
+                target.analyst,
+                session=target.session,
+                progress=told,
             ) as connection,
             Ledger.open(target.ledger) as ledger,
         ):
             work = Work(connection.interrupt)
             own = OwnAccount(payer(policy, target.analyst, target.session), ledger)
             budget = policy_budget(account)
-            yield OpenTarget(target, connection, policy, engine.schema(), own, budget, work)
+            yield OpenTarget(target, connection, policy, connection.schema, own, budget, work)
 
 
 def _with_views_placed(policy: Policy, database: DatabasePlace) -> Policy:

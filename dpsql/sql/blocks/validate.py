@@ -7,15 +7,17 @@ Names are resolved against the policy, so a table that it does not list does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Schema, fold, rules_of
+from dpsql.core.table_name import TableName
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Query, TailKind
+from dpsql.ir.sources import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.build import build_block
@@ -30,7 +32,7 @@ from dpsql.sql.lineage.operators import Bind
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.lineage.table_names import is_qualified, settle_names
-from dpsql.sql.lineage.tables import Cte, Scope
+from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.sql.syntax.options import refuse_options, take_options
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import to_sql, written_name
@@ -51,10 +53,12 @@ def validate(
     *,
     combines: bool = False,
     catalog: str = "",
+    beside: Sequence[PublicSource] = (),
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
-    ``catalog`` is the database's own name, which may stand before that of a schema.
+    ``catalog`` is the database's own name, which may stand before that of a schema. ``beside`` are
+    public tables that the policy does not list.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
     releases depends on that. ``combines`` makes room for saying of each row from which releases it
@@ -68,9 +72,9 @@ def validate(
     """
     _refuse_forbidden(tree, text)
     settle_names(tree, text, rules_of(schema, catalog, policy.names))
-    _refuse_doubtful_names(tree, text, policy)
+    lineage = Lineage(tree, text, policy, schema, bind, dialect, beside)
+    _refuse_doubtful_names(tree, text, lineage.tables)
     refuse_growing_text(tree)
-    lineage = Lineage(tree, text, policy, schema, bind, dialect)
     splitter = _Splitter(policy, parameters, lineage)
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
@@ -93,7 +97,7 @@ def validate(
         text=text,
         blocks=tuple(blocks),
         tail=to_sql(tree),
-        public_tables=tuple(sorted(splitter.public_tables)),
+        public_tables=tuple(source for _, source in sorted(splitter.public_tables.items())),
         outputs=outputs,
         supports=supports,
         plain=plain,
@@ -138,11 +142,11 @@ def _refuse_forbidden(tree: exp.Query, text: str) -> None:
             )
 
 
-def _refuse_doubtful_names(tree: exp.Query, text: str, policy: Policy) -> None:
+def _refuse_doubtful_names(tree: exp.Query, text: str, tables: Tables) -> None:
     """Refuse recursive CTEs named like tables: parts of them mean the table, parts themselves."""
     for with_ in tree.find_all(exp.With):
         for cte in with_.expressions if with_.args.get("recursive") else ():
-            if policy.table(cte.alias) is not None:
+            if tables.of_name(TableName(cte.alias)) is not None:
                 raise QueryRefused(
                     f"{cte.alias} is a table, so a recursive CTE cannot have its name",
                     code="recursive_name",
@@ -164,7 +168,7 @@ class _Splitter:
         self.parameters = parameters
         self.lineage = lineage
         self.blocks: list[Block] = []
-        self.public_tables: set[str] = set()
+        self.public_tables: dict[str, PublicSource] = {}  # by their names' keys
         self._shared: dict[int | None, exp.Query] = {}
 
     def visit(self, query: exp.Query, ctes: Scope) -> None:
@@ -261,10 +265,10 @@ class _Splitter:
             )
         if not is_qualified(table) and fold(table.name) in ctes:
             return
-        policy = self.lineage.tables.named(table)
-        if policy is None:
+        found = self.lineage.tables.named(table)
+        if found is None:
             raise self.lineage.tables.unknown(table)
-        if not policy.public:
+        if found.public is None:
             # Reached only where a private table stands in a position no SELECT accounts for.
             raise QueryRefused(
                 "a private table cannot be read here",
@@ -272,7 +276,7 @@ class _Splitter:
                 place=place_of(self.text, table),
                 hint="Aggregate it in a SELECT of its own, which may then stand here.",
             )
-        self.public_tables.add(policy.name.key)
+        self.public_tables[found.table.name.key] = found.public
 
     def _build(self, select: exp.Select, private: Relation, ctes: Scope) -> None:
         self.lineage.operators.count_block(private.rows)

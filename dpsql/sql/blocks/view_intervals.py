@@ -12,8 +12,9 @@ from sqlglot import exp
 
 from dpsql.accuracy.intervals import check_confidence
 from dpsql.core.formatting import DEFAULT_CONFIDENCE
-from dpsql.core.schema import Table, fold
+from dpsql.core.schema import fold
 from dpsql.ir.query import NoiseFigure
+from dpsql.ir.sources import PublishedView
 from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.table_names import name_of, tables_named
@@ -23,13 +24,13 @@ from dpsql.sql.syntax.text import put
 STEP: Final = "step"
 """The column of every view that holds the number of a step, from 1 on."""
 
-NoiseFigures: TypeAlias = Callable[[str, str, float | None], Sequence[float] | None]
+NoiseFigures: TypeAlias = Callable[[PublishedView, str, float | None], Sequence[float] | None]
 """By step, the half-width of the intervals of a view's column at a confidence, or without one the
 standard deviation of its noise; None for a column without noise of its own."""
 
 
 def place_view_intervals(
-    tree: exp.Query, views: Mapping[str, Table], figures: NoiseFigures, text: str
+    tree: exp.Query, views: Mapping[str, PublishedView], figures: NoiseFigures, text: str
 ) -> None:
     """Replace the calls on columns of views, in SELECTs that read these in their own FROM.
 
@@ -46,8 +47,8 @@ def place_view_intervals(
 
 
 def _column_of(
-    call: exp.Anonymous, views: Mapping[str, Table], named: Set[int]
-) -> tuple[exp.Column, str, exp.Table] | None:
+    call: exp.Anonymous, views: Mapping[str, PublishedView], named: Set[int]
+) -> tuple[exp.Column, str, exp.Table, PublishedView] | None:
     """Find the column that a call asks of, its name in its view, and that view in the FROM."""
     column, select = call.expressions[0].unnest(), call.find_ancestor(exp.Select)
     if not isinstance(column, exp.Column) or select is None:
@@ -61,9 +62,10 @@ def _column_of(
             continue
         if column.table and fold(column.table) != fold(source.alias_or_name):
             continue
-        known = views[name.key].column(column.name)
+        view = views[name.key]
+        known = view.table.column(column.name)
         if known is not None:
-            return column, known.name, source
+            return column, known.name, source, view
     return None
 
 
@@ -72,12 +74,13 @@ def _figure(
     column: exp.Column,
     name: str,
     source: exp.Table,
+    view: PublishedView,
     figures: NoiseFigures,
     text: str,
 ) -> exp.Expr:
     kind = NoiseFigure(fold(call.name).removeprefix("dp_"))
     scale = kind is NoiseFigure.SCALE
-    found = figures(source.name, name, None if scale else _confidence(call, text))
+    found = figures(view, name, None if scale else _confidence(call, text))
     if found is None:
         raise refusal(
             text,

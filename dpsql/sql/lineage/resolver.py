@@ -21,6 +21,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Schema, fold
 from dpsql.errors import QueryRefused, UnknownName
+from dpsql.ir.sources import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.comparisons import refuse_unlike
@@ -50,7 +51,8 @@ _SOURCE_PARTS = frozenset({"this", "alias", "db", "joins"})
 class Lineage:
     """Builds relations for one statement.
 
-    ``bind`` finds the types of computed columns, of SQL in a ``dialect``.
+    ``bind`` finds the types of computed columns, of SQL in a ``dialect``. ``beside`` are public
+    tables that are not of the policy.
     """
 
     def __init__(
@@ -61,9 +63,10 @@ class Lineage:
         schema: Schema,
         bind: Bind,
         dialect: Dialect,
+        beside: Sequence[PublicSource] = (),
     ) -> None:
         self.names = Names(tree, text)
-        self.tables = Tables(policy, schema, text)
+        self.tables = Tables(policy, schema, text, beside)
         self.operators = Operators(self.names, self.tables, bind, dialect)
         self._read: dict[int, tuple[exp.Expr, Relation | None]] = {}
 

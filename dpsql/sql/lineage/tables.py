@@ -16,7 +16,8 @@ from sqlglot import exp
 from dpsql.core.schema import Schema, Table, fold
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import UnknownName
-from dpsql.ir.relations import RowSet, Scan
+from dpsql.ir.relations import RowSet, Scan, ViewScan
+from dpsql.ir.sources import PublicSource, PublicTable, PublishedView
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.lineage.periods import per_period
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
@@ -37,13 +38,39 @@ Scope: TypeAlias = Mapping[str, Cte]
 """The CTEs in scope, by folded name."""
 
 
-class Tables:
-    """The tables of the policy, as the catalog has them."""
+@dataclass(frozen=True, slots=True)
+class NamedTable:
+    """What the name of a table means: what the policy says of it, and its columns.
 
-    def __init__(self, policy: Policy, schema: Schema, text: str) -> None:
+    ``public`` says where the rows of a public table come from; None for private ones.
+    """
+
+    policy: TablePolicy
+    table: Table
+    public: PublicSource | None
+
+
+class Tables:
+    """The tables of the policy, as the schema has them, and public ones ``beside`` these.
+
+    What the policy lists comes first: it hides a materialized view of its name. Of private tables
+    whose types alone are shown, nothing else is known.
+    """
+
+    def __init__(
+        self, policy: Policy, schema: Schema, text: str, beside: Sequence[PublicSource] = ()
+    ) -> None:
         self._policy = policy
         self._schema = schema
         self._text = text
+        self._views = [view for view in beside if isinstance(view, PublishedView)]
+        self._meant = {
+            source.table.name.key: NamedTable(
+                TablePolicy(source.table.name, None), source.table, source
+            )
+            for source in beside
+            if source not in self._views or policy.table(source.table.name) is None
+        }
         links = {t.name.key: t.link for t in policy.tables.values() if t.link is not None}
         self._referred = {(k.parent.key, fold(k.parent_column)) for k in links.values()}
         self.link_keys: frozenset[Origin] = frozenset(
@@ -51,14 +78,25 @@ class Tables:
         )
         self.most_joined = policy.limits.private_relations
 
-    def named(self, source: exp.Table) -> TablePolicy | None:
+    def named(self, source: exp.Table) -> NamedTable | None:
         """Return the table that a FROM clause names; None if there is none, or it is a CTE."""
         name = name_of(source)
-        return None if name is None else self._policy.table(name)
+        return None if name is None else self.of_name(name)
+
+    def of_name(self, name: TableName) -> NamedTable | None:
+        """Return what a name means; None if it is the name of nothing."""
+        if name.key not in self._meant:
+            policy = self._policy.table(name)
+            if policy is None:
+                return None
+            table = self._schema[name.key]
+            public = PublicTable(table) if policy.public else None
+            self._meant[name.key] = NamedTable(policy, table, public)
+        return self._meant[name.key]
 
     def unknown(self, table: exp.Table) -> UnknownName:
         """Build the error for a table that the policy does not list."""
-        names = self._policy.names
+        names = (*self._policy.names, *(view.table.name for view in self._views))
         close = _likely(name_of(table) or TableName(table.name), names)
         known = ", ".join(sorted(map(str, names)))
         hint = f"Tables: {known}." if close is None else f"Did you mean {close}?"
@@ -69,12 +107,12 @@ class Tables:
             hint=hint,
         )
 
-    def rows(self, policy: TablePolicy) -> Relation:
-        """Return the rows of a table, as it stands in the catalog."""
-        name = policy.name.key
-        table = self._schema[name]
+    def rows(self, named: NamedTable) -> Relation:
+        """Return the rows of a table, as it stands in the schema."""
+        policy, table, name = named.policy, named.table, named.table.name.key
         unit, pending = None, None
-        rows: RowSet = Scan(Table(table.name, table.columns))
+        scan = ViewScan if isinstance(named.public, PublishedView) else Scan
+        rows: RowSet = scan(Table(table.name, table.columns))
         who: str | None = None  # which column only says whose row it is once the period is known
         if policy.privacy_unit is not None:
             unit = _spelled(table, policy.privacy_unit.column)
@@ -114,9 +152,10 @@ class Tables:
 
     def parent_rows(self, pending: Pending) -> Relation:
         """Return the rows of the table that a link leads to."""
-        policy = self._policy.tables.get(pending.parent[0])
-        assert policy is not None, "links are checked when the policy is made"
-        return self.rows(policy)
+        parent = self._policy.tables.get(pending.parent[0])
+        found = None if parent is None else self.of_name(parent.name)
+        assert found is not None, "links are checked when the policy is made"
+        return self.rows(found)
 
     def is_referred(self, field: Field) -> bool:
         """Tell whether links of other tables refer to a column."""
@@ -132,7 +171,7 @@ class Tables:
                 found = scope[fold(source.name)].private
             else:
                 table = self.named(source)
-                found = table is not None and not table.public
+                found = table is not None and table.public is None
         elif isinstance(source, exp.Subquery):
             found = self.may_be_private(source.this, scope)
         elif isinstance(source, exp.SetOperation):
