@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from dpsql.accounting.zcdp import Budget, Composition
@@ -27,6 +27,7 @@ from dpsql.budget.own import OwnAccount, OwnStanding
 from dpsql.budget.owner import account_reports, all_entries, latest_entries
 from dpsql.budget.payer import Payer, payer, policy_budgets
 from dpsql.budget.question import LoggedQuery, read_record
+from dpsql.budget.seen import Seen, seen
 from dpsql.core import display
 from dpsql.ledger import Entry, Ledger
 from dpsql.policy.model import Policy
@@ -37,6 +38,7 @@ __all__ = [
     "Guarantee",
     "OwnAccount",
     "Payer",
+    "Seen",
     "StreamReport",
     "account_reports",
     "all_entries",
@@ -53,7 +55,8 @@ class Guarantee:
     ``account`` says of whose view: that of all sessions of the analyst whose account it is, or that
     of all analysts together if it is the dataset's. ``per_window`` says that it is promised of each
     window of the account, of which there may be several. ``periods`` are the privacy units, in the
-    policy's words, that are protected in one period at a time.
+    policy's words, that are protected in one period at a time. ``views`` counts the views of others
+    that the analyst may read: the whole price of each is in it, beside the account's own limits.
     """
 
     account: str
@@ -61,6 +64,7 @@ class Guarantee:
     delta: float
     per_window: bool
     periods: tuple[str, ...] = ()
+    views: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ class BudgetReport:
     analyst: str
     accounts: tuple[AccountReport, ...]
     promise: Guarantee | None
+    shown: Seen
     total: bool = False
     suspended: str = ""
     forecasts: tuple[Forecast, ...] = ()
@@ -228,7 +233,11 @@ def budget_report(
     account.payer.limits[-1].require_same_composition(standing.analyst.window.spent.amount)
     accounts = _reports(account, standing, budgets)
     asked = [entry for entry in account.history(RECENT) if entry.stream is None]
-    own, entries = accounts[-1], [(entry, read_record(entry.plan)) for entry in asked]
+    window, own = standing.analyst.window, accounts[-1]
+    if not account.windows(own.path):
+        window = replace(window, opened="")  # nothing tells when it began
+    shown = seen(window, account.shared_views(policy, window))
+    entries = [(entry, read_record(entry.plan)) for entry in asked]
     entries = [(entry, record) for entry, record in entries if not record.is_look]
     paying = policy.account(analyst)
     defaults = policy.of_account(analyst).defaults
@@ -238,7 +247,8 @@ def budget_report(
     return BudgetReport(
         own.path,
         accounts,
-        _promise(own, standing, budgets, policy.units_per_period),
+        _promise(own, standing, budgets, shown, policy.units_per_period),
+        shown,
         standing.total is not None,
         standing.suspended,
         tuple(
@@ -271,11 +281,13 @@ def _promise(
     own: AccountReport,
     standing: OwnStanding,
     budgets: Mapping[str, Budget],
+    shown: Seen,
     periods: tuple[str, ...],
 ) -> Guarantee | None:
     """Return what the limits guarantee: those of all analysts together, if there are any.
 
-    Others decide then whether there is room left, and so what the analyst sees.
+    Others decide then whether there is room left, and so what the analyst sees. Their limits are
+    those of all accounts that share views, too; else views come beside the analyst's own.
     """
     total = standing.total
     if total is None:
@@ -291,8 +303,9 @@ def _promise(
         )
     if passed or report.binding is None:
         return None
-    budget = report.binding.budget
-    return Guarantee(report.path, budget.epsilon, budget.delta, bool(per_window), periods)
+    budget, views = report.binding.budget, shown.views if total is None else 0
+    epsilon, delta = shown.most(budget) if views else (budget.epsilon, budget.delta)
+    return Guarantee(report.path, epsilon, delta, bool(per_window), periods, views)
 
 
 def _last(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import CONVERSION_SHARE, Amount, Budget, Composition, PrivacyLoss
+from dpsql.accounting.zcdp import CONVERSION_SHARE, ZERO, Amount, Budget, Composition, PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.ledger import Account, Ledger, Spent, Standing, StreamRecord, Window
 
@@ -58,7 +58,8 @@ class AccountReport:
     ``opened`` is when the window began, empty before it is charged; ``period`` is its day or month,
     and ``renews`` how often there is a new one, empty for never. ``suspended`` is since when the
     account answers no new question, empty if it does. ``former`` are the paths by which it was
-    called before, the first one first; for the owner alone.
+    called before, the first one first; for the owner alone. ``carried`` is the part of ``spent``
+    that streams of earlier windows cost, which go on publishing in this one.
     """
 
     path: str
@@ -73,6 +74,7 @@ class AccountReport:
     windows: int
     suspended: str = ""
     former: tuple[str, ...] = ()
+    carried: PrivacyLoss = ZERO
 
     @property
     def binding(self) -> Limit | None:
@@ -158,6 +160,7 @@ def account_report(
         renews=standing.renews or "",
         windows=len(windows),
         suspended=standing.suspended or "",
+        carried=standing.window.carried.loss,
     )
 
 

@@ -9,11 +9,17 @@ The owner's view of a whole ledger is in :mod:`dpsql.budget.owner`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import chain
 
-from dpsql.budget.payer import Payer
+from dpsql.accounting.zcdp import Amount
+from dpsql.budget.account import CONVERSION
+from dpsql.budget.payer import Payer, policy_budget
+from dpsql.budget.seen import SharedView
+from dpsql.errors import LedgerError
 from dpsql.ledger import Entry, Ledger, Spent, Standing, StreamRecord, Window
 from dpsql.ledger.records import line_of
+from dpsql.policy.model import Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,23 @@ class OwnAccount:
         found = [self.ledger.streams(path) for path in {self.payer.analyst, self.payer.path}]
         return tuple(sorted(chain(*found), key=lambda stream: stream.entry))
 
+    def shared_views(self, policy: Policy, window: Window) -> tuple[SharedView, ...]:
+        """List the views of others that the analyst could read at some time in a window.
+
+        What they cost does not depend on answers, and is told to all who may read them.
+        """
+        if self.ledger is None:
+            return ()
+        since, found = _beginning(window), []
+        for name in policy.views.shared:
+            path = f"{policy.dataset}/{name}"
+            if path not in (self.payer.analyst, self.payer.path):
+                budget = policy_budget(policy.account(name))
+                conversion = budget.delta_conversion or CONVERSION
+                prices = _of_another(self.ledger, path, since)
+                found += [SharedView(price, conversion) for price in prices]
+        return tuple(found)
+
     def _line(self) -> tuple[Standing, ...]:
         """Return the accounts from the dataset down."""
         if self.ledger is not None:
@@ -105,6 +128,27 @@ class OwnAccount:
         windows = () if self.ledger is None else self.ledger.windows(dataset.path)
         renewed = dataset.renews is not None or len(windows) > 1
         return Total(_alone(dataset, own), dataset.passed, renewed)
+
+
+def _beginning(window: Window) -> datetime | None:
+    """Return when a window began, at the latest; None for one of an account that is new."""
+    if not window.opened:
+        return None
+    opened = datetime.fromisoformat(window.opened)
+    if not window.period:
+        return opened
+    first = datetime.fromisoformat(f"{window.period}-01"[: len("2026-01-31")])
+    return min(opened, first.replace(tzinfo=UTC))
+
+
+def _of_another(ledger: Ledger, path: str, since: datetime | None) -> tuple[Amount, ...]:
+    """List the prices of what an account shares; none if the policy names it as it was called."""
+    try:
+        return ledger.readable_streams(path, since)
+    except LedgerError as error:
+        if error.code != "account_renamed":
+            raise
+        return ()
 
 
 def _alone(dataset: Standing, own: Standing) -> Standing:

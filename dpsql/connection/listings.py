@@ -118,6 +118,8 @@ def budget_listing(report: BudgetReport) -> Listing:
         rows += [(account.path, *row) for row in _counted(account)]
     if report.suspended_above:
         rows.append((report.dataset, "suspended", 1.0, None, None))
+    if report.shown.views:
+        rows.append((report.analyst, "views of others", float(report.shown.views), None, None))
     promise = report.promise
     if promise is not None:
         rows.append((promise.account, "promised epsilon", None, None, promise.epsilon))
@@ -133,6 +135,11 @@ def _counted(account: AccountReport) -> Iterator[tuple[object, ...]]:
     if account.composition is not Composition.BASIC:
         yield _row("rho", loss.rho, limit)
     yield _row("delta", loss.delta, account.delta_limit)
+    carried = account.carried
+    if carried.rho or carried.epsilon or carried.delta:
+        name = "epsilon" if account.composition is Composition.BASIC else "rho"
+        yield f"carried {name}", getattr(carried, name), None, None
+        yield "carried delta", carried.delta, None, None
     yield "queries", float(account.spent.queries), None, None
     yield "looks", float(account.spent.looks), None, None
     yield "unsettled queries", float(account.spent.unsettled), None, None

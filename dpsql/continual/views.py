@@ -382,7 +382,8 @@ class Views:
             for first in range(steps.start, steps.stop, _AT_ONCE):
                 numbers = range(first, min(first + _AT_ONCE, steps.stop))
                 # None of them is ever begun again, whatever stops this.
-                tickets = ledger.begin_steps(record.account, record.stream, numbers)
+                limits = self._payer.limits
+                tickets = ledger.begin_steps(record.account, record.stream, numbers, limits)
                 with self._reading(work, numbers) as reading:
                     for ticket in tickets:
                         release = self._step(work, reading, ticket, listed)

@@ -276,6 +276,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_not_suspended": "The account to be reopened is not suspended.",
         "ledger_other_composition": "The account was charged under another composition than it is "
         "given now.",
+        "ledger_over_limit": "A limit was lowered below what counts in the present window, "
+        "so that its views publish nothing in it.",
         "ledger_over_reserved": "A charge settled at more than was reserved.",
         "ledger_overflow": "The account has spent more than can be counted.",
         "ledger_read_only": "The ledger may be read, not written, by this user or role or at this "

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any
 
 from dpsql.accounting.zcdp import Amount, PrivacyLoss
-from dpsql.budget import BudgetReport
+from dpsql.budget import BudgetReport, Seen
 from dpsql.budget.account import AccountReport, Limit, Spending
 from dpsql.budget.forecasts import Forecast
 from dpsql.budget.question import LoggedQuery, read_record
@@ -49,6 +49,7 @@ def budget_json(report: BudgetReport) -> str:
         _named(report, *names)
         | {"analyst": report.analyst, "suspended": report.suspended or None}
         | {"promise": None if report.promise is None else asdict(report.promise)}
+        | {"shown": _shown(report.shown)}
         | {"total": report.total}
         | {"accounts": [account_dict(account) for account in report.accounts]}
         | {"forecasts": [_forecast(each) for each in report.forecasts]}
@@ -56,6 +57,11 @@ def budget_json(report: BudgetReport) -> str:
         | {"streams": [asdict(s) | {"charged": _loss(s.charged)} for s in report.streams]}
     )
     return to_json(upper_figures(found))
+
+
+def _shown(shown: Seen) -> dict[str, Any]:
+    parts = {"bought": shown.bought, "carried": shown.carried, "shared": shown.shared}
+    return {name: _loss(part.loss) for name, part in parts.items()} | {"views": shown.views}
 
 
 def account_dict(account: AccountReport) -> dict[str, Any]:
@@ -67,6 +73,7 @@ def account_dict(account: AccountReport) -> dict[str, Any]:
         "spent": _spending(account.spent),
         "total": _spending(account.total),
         "left": None if left is None else _loss(left),
+        "carried": _loss(account.carried),
         **_named(account, "renews", "period", "opened", "windows", "suspended", empty=None),
         "former": list(account.former),
     }

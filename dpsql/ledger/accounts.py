@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, LedgerRow, State
+from dpsql.ledger.carried import amount_of, capped, carried_by
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.names import (
@@ -26,9 +27,8 @@ from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_LOOK
 from dpsql.ledger.ties import require_hashed, require_tied, untied
 from dpsql.ledger.windows import Renewal, is_over, period
 
-_NOTHING = (0, 0, 0, 0, 0, 0)
-
 _PARTS = ("rho", "epsilon", "delta", "gaussian")
+_CARRIED = tuple(f"carried_{part}" for part in _PARTS)
 
 # The latest events of an account are read along with it: it must be what these have made of it.
 _NODES = f"""
@@ -293,15 +293,48 @@ def _account_suspended(path: str, kind: str) -> LedgerError:
     )
 
 
-def require_answering(sql: Backend, path: str) -> None:
-    """Refuse an account that is not what the chain says, or is suspended, or one above it is."""
-    line = line_of(path)
-    nodes = tied_nodes(sql, line)
-    if len(nodes) < len(line):
-        raise untied(path)
-    if any(node.is_suspended for node in nodes.values()):
-        require_open(sql, path)
-        raise untied(path)
+def without_charge(
+    journal: Journal, key: str, limits: Mapping[str, Account]
+) -> tuple[AccountNode, ...]:
+    """Prepare the accounts of a line for what was charged before, as :func:`ready` does.
+
+    Windows that are over are renewed, and limits of the policy that are new recorded. Refuses an
+    account that is not what the chain says, or is suspended, or one above it is.
+    """
+    sql, line = journal.sql, line_of(key)
+    known = tied_nodes(sql, line)
+    if len(known) < len(line):
+        raise untied(key)
+    if any(node.is_suspended for node in known.values()):
+        require_open(sql, key)
+        raise untied(key)
+    found = []
+    for path in line:
+        node = known[path]._replace(name=full_name(sql, path))
+        given = limits.get(node.name)
+        node = _renewed(journal, node)
+        found.append(node if given is None else _told(journal, node, given))
+    return tuple(found)
+
+
+def require_within(nodes: Sequence[AccountNode]) -> None:
+    """Refuse to publish where more counts in a window than a limit of it allows.
+
+    That is so where a limit was lowered: what is published in the window would not be within it.
+    """
+    over = [node for node in nodes if not all(_within(node, limit) for limit in node.limits)]
+    if over:
+        raise LedgerError(
+            f"the streams of {over[-1].name} publish nothing: a limit was lowered below what "
+            "counts in the present window",
+            code="ledger_over_limit",
+            hint="the owner of the data may raise the limit. A stream that is dropped counts in "
+            "this window, and in no later one. The ledger was not changed",
+        )
+
+
+def _within(node: AccountNode, limit: Amount) -> bool:
+    return all(map(operator.le, node.window.spent.amount.units, limit.units))
 
 
 def charge_line(
@@ -388,7 +421,8 @@ def create(journal: Journal, path: str) -> AccountNode:
         f"SELECT 1 FROM events WHERE account = ? AND {ACCOUNT_CHANGES} LIMIT 1", (path,)
     ):
         raise untied(path)
-    node = AccountNode(path, _empty(path, seq, ""), 0, 0, None, "{}", None, None, seq, None)
+    window = _opening(path, seq, "", Amount())
+    node = AccountNode(path, window, 0, 0, None, "{}", None, None, seq, None)
     journal.note(Kind.ACCOUNT, path, states=[node.state, node.window.state])
     _insert(journal, node.window)
     sql.execute(
@@ -399,11 +433,11 @@ def create(journal: Journal, path: str) -> AccountNode:
 
 
 def open_window(journal: Journal, node: AccountNode, by: str) -> AccountNode:
-    """Give an account a new window, in which nothing was spent."""
-    label = period(node.renews, journal.at)
-    node = node._replace(window=_empty(node.path, journal.next, label))
+    """Give an account a new window, in which the streams that go on count, and nothing else."""
+    label, carried = period(node.renews, journal.at), carried_by(journal.sql, node.path)
+    node = node._replace(window=_opening(node.path, journal.next, label, carried))
     states = [node.state, node.window.state]
-    journal.note(Kind.WINDOW, node.path, states=states, by=by, period=label)
+    journal.note(Kind.WINDOW, node.path, carried, states=states, by=by, period=label)
     _insert(journal, node.window)
     _change(journal, node.path, opened=node.window.opened)
     return node
@@ -430,14 +464,35 @@ def set_limit(journal: Journal, node: AccountNode, most: Amount | None, terms: A
     _change(journal, node.path, **_columns("limit", most), terms=in_order(terms))
 
 
-def _empty(path: str, opened: int, label: str) -> Pane:
-    return Pane(path, opened, label, _NOTHING, opened, None)
+def _opening(path: str, opened: int, label: str, carried: Amount) -> Pane:
+    return Pane(path, opened, label, (*carried.units, 0, 0), opened, None)
 
 
 def _insert(journal: Journal, pane: Pane) -> None:
+    """Put a window into the ledger that has just opened: all that it has, it carries."""
+    carried = pane.sums[: len(_PARTS)]
+    names = ", ".join((*_PARTS, *_CARRIED))
     journal.sql.execute(
-        "INSERT INTO windows (opened, path, period, last, tie) VALUES (?, ?, ?, ?, ?)",
-        (pane.opened, pane.path, pane.period, *journal.last),
+        f"INSERT INTO windows (opened, path, period, {names}, last, tie) "
+        f"VALUES ({_marks(range(5 + 2 * len(carried)))})",
+        (pane.opened, pane.path, pane.period, *carried, *carried, *journal.last),
+    )
+
+
+def grown(pane: Pane, by: Amount) -> Pane:
+    """Return a window that counts so much more, up to what can be counted."""
+    parts = len(_PARTS)
+    return pane._replace(sums=(*capped([pane.sums[:parts], by.units]), *pane.sums[parts:]))
+
+
+def carry(journal: Journal, pane: Pane, by: Amount) -> None:
+    """Have a window count streams that it did not open with, by the last event."""
+    sums = grown(pane, by).sums[: len(_PARTS)]
+    added = tuple(map(operator.sub, sums, pane.sums))
+    changed = ", ".join(f"{name} = {name} + ?" for name in (*_PARTS, *_CARRIED))
+    journal.sql.execute(
+        f"UPDATE windows SET {changed}, last = ?, tie = ? WHERE opened = ?",
+        (*added, *added, *journal.last, pane.opened),
     )
 
 
@@ -456,28 +511,33 @@ def standings(
 def windows_of(sql: Backend, key: str) -> tuple[Window, ...]:
     """Collect all windows of an account, oldest first."""
     rows = sql.execute(
-        "SELECT opened, at, period, windows.rho, windows.epsilon, windows.delta, windows.gaussian, "
-        "queries, unsettled FROM windows JOIN events ON seq = opened WHERE path = ? "
-        "ORDER BY opened",
+        f"SELECT opened, at, period, {', '.join(_CARRIED)}, windows.rho, windows.epsilon, "
+        "windows.delta, windows.gaussian, queries, unsettled "
+        "FROM windows JOIN events ON seq = opened WHERE path = ? ORDER BY opened",
         (key,),
     )
     below = key + "/"
     counts = sql.execute(_LOOKS, (key, key, len(below), below))
     looks = {opened: (int(made), int(returned)) for opened, made, returned in counts}
+    parts = len(_PARTS)
     return tuple(
-        Window(iso(at), label, _spent((*spent, *looks.get(opened, (0, 0)))))
-        for opened, at, label, *spent in rows
+        Window(
+            iso(at),
+            label,
+            _spent((*sums[parts:], *looks.get(opened, (0, 0)))),
+            Amount(*sums[:parts]),
+        )
+        for opened, at, label, *sums in rows
     )
 
 
 def total_of(windows: Sequence[Window]) -> Spent:
-    """Tell what was spent over all windows; sums beyond what can be counted stay at the largest."""
-    sums = [
-        min(MAX_LEDGER_UNITS, sum(units))
-        for units in zip(*(each.spent.amount.units for each in windows), strict=True)
-    ]
+    """Tell what was spent over all windows, each charge once.
+
+    Sums beyond what can be counted stay at the largest.
+    """
     return Spent(
-        Amount(*sums),
+        amount_of(each.bought for each in windows),
         sum(each.spent.queries for each in windows),
         sum(each.spent.unsettled for each in windows),
         sum(each.spent.looks for each in windows),
@@ -499,7 +559,8 @@ def _standing(
     windows = windows_of(sql, node.path)
     current = windows[-1]
     if is_over(node.renews, node.window.period, now):
-        current = Window(iso(now), period(node.renews, now), Spent())
+        carried = carried_by(sql, node.path)
+        current = Window(iso(now), period(node.renews, now), Spent(carried), carried)
     if limits is not None:
         node = node._replace(policy=policy)
     total, since = total_of(windows), _since(sql, node) if node.is_suspended else None

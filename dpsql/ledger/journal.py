@@ -122,13 +122,6 @@ def begin_chain(sql: Backend, ledger: str, at: int, who: str) -> None:
     )
 
 
-def upgrade_chain(sql: Backend, who: str) -> None:
-    """Write into the chain that the ledger has this version from now on."""
-    journal = Journal(sql, who, late=True)
-    journal.note(Kind.UPGRADE, version=SCHEMA_VERSION)
-    journal.finish()
-
-
 def in_order(value: object) -> str:
     """Write ``value`` as JSON text, always the same for the same value."""
     return json.dumps(value, sort_keys=True)

@@ -17,16 +17,15 @@ from typing import Any
 from dpsql.core.extras import install_hint
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, LedgerRow, Said, Value
-from dpsql.ledger.journal import begin_chain, require_whole, upgrade_chain
+from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.schema import (
-    FORMER_POSTGRES_TRIGGERS,
-    FORMER_VERSION,
-    POSTGRES_SCHEMA,
+    POSTGRES_SCHEMAS,
     POSTGRES_TRIGGERS,
-    POSTGRES_UPGRADE,
+    POSTGRES_UPGRADES,
     SCHEMA_VERSION,
     require_version,
 )
+from dpsql.ledger.upgrade import upgrade_chain
 
 try:
     import psycopg
@@ -194,7 +193,7 @@ class PostgresHome:
         if not self._ledger:
             self.created = _create_if_missing(backend, self._who)
         _upgrade_former(backend, self._who)
-        name = _require_ledger(backend, POSTGRES_TRIGGERS)
+        name = _require_ledger(backend)
         if self._ledger not in ("", name):
             raise LedgerError(
                 "the ledger was replaced by another one while it was open",
@@ -235,7 +234,7 @@ def _create_if_missing(backend: PostgresBackend, who: str) -> bool:
         missing = not _exists(backend)
         if missing:
             backend.execute(f"CREATE SCHEMA {SCHEMA_NAME}")
-            backend.execute(POSTGRES_SCHEMA)
+            backend.execute(POSTGRES_SCHEMAS[SCHEMA_VERSION])
             begin_chain(backend, secrets.token_hex(16), backend.now(), who)
         backend.commit()
         return missing
@@ -248,31 +247,34 @@ def _exists(backend: PostgresBackend) -> bool:
 
 
 def _upgrade_former(backend: PostgresBackend, who: str) -> None:
-    """Make a ledger of the former version one of this, in one transaction; of several, one does.
+    """Make a ledger of a former version one of this, in one transaction; of several, one does.
 
     Whoever has it open as what it was cannot write to it any more: the head keeps its version.
     """
-    if _head(backend)[1] != FORMER_VERSION:
+    former = _head(backend)[1]
+    if former == SCHEMA_VERSION:
         return
     try:
         backend.begin_write()
-        if _head(backend)[1] == FORMER_VERSION:
-            _require_ledger(backend, FORMER_POSTGRES_TRIGGERS)
+        former = _head(backend)[1]
+        if former != SCHEMA_VERSION:
+            _require_ledger(backend)
             require_whole(backend)
-            backend.execute(POSTGRES_UPGRADE)
+            for version in range(former + 1, SCHEMA_VERSION + 1):
+                backend.execute(POSTGRES_UPGRADES[version])
             upgrade_chain(backend, who)
             backend.commit()
     except LedgerError as error:
         if error.code == "ledger_read_only":
-            raise _to_upgrade() from None
+            raise _to_upgrade(former) from None
         raise
     finally:
         backend.rollback()
 
 
-def _to_upgrade() -> LedgerError:
+def _to_upgrade(former: int) -> LedgerError:
     return LedgerError(
-        f"the ledger has version {FORMER_VERSION}; this dpsql writes version {SCHEMA_VERSION}, and "
+        f"the ledger has version {former}; this dpsql writes version {SCHEMA_VERSION}, and "
         "this role may not upgrade it",
         code="ledger_version",
         hint="have the role that owns the ledger's tables open it once with this dpsql, as by "
@@ -288,8 +290,8 @@ def _head(backend: PostgresBackend) -> tuple[str, int]:
     return str(found[0][0]), int(found[0][1])
 
 
-def _require_ledger(backend: PostgresBackend, rules: frozenset[str]) -> str:
-    """Return the ledger's name. Refuses others than ledgers of a known version with these rules."""
+def _require_ledger(backend: PostgresBackend) -> str:
+    """Return the ledger's name. Refuses others than ledgers of a known version with its rules."""
     name, version = _head(backend)
     require_version(version)
     triggers = backend.execute(
@@ -298,7 +300,7 @@ def _require_ledger(backend: PostgresBackend, rules: frozenset[str]) -> str:
         "WHERE nspname = ? AND NOT tgisinternal AND tgenabled IN ('O', 'A')",
         (SCHEMA_NAME,),
     )
-    if {trigger for (trigger,) in triggers} != rules:
+    if {trigger for (trigger,) in triggers} != POSTGRES_TRIGGERS[version]:
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",

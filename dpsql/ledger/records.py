@@ -121,14 +121,23 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window of an account: when it was opened, the day or month it is for, what was spent.
+    """A window of an account: when it was opened, the day or month it is for, what counts in it.
 
     ``opened`` is a UTC time in ISO 8601; ``period`` is empty for an account without renewal.
+    ``spent`` is all that counts against limits. Of it, ``carried`` are the charges of streams that
+    were bought in earlier windows and went on when this one opened.
     """
 
     opened: str
     period: str
     spent: Spent
+    carried: Amount = field(default_factory=Amount)
+
+    @property
+    def bought(self) -> Amount:
+        """What was charged in the window itself."""
+        pairs = zip(self.spent.amount.units, self.carried.units, strict=True)
+        return Amount(*(spent - carried for spent, carried in pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +145,9 @@ class Standing:
     """Where one account stands.
 
     ``limits`` are those of the policy and of the owner that bind it, ``window`` the window they
-    apply to, ``total`` what was spent over all windows; ``terms`` is what the owner wrote beside
-    his limits, as JSON text. ``suspended`` is since when it is suspended, a UTC time in ISO 8601;
-    None if it is not.
+    apply to, ``total`` what was spent over all windows, each charge once; ``terms`` is what the
+    owner wrote beside his limits, as JSON text. ``suspended`` is since when it is suspended, a UTC
+    time in ISO 8601; None if it is not.
     """
 
     path: str

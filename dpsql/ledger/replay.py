@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import operator
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpsql.accounting.zcdp import MAX_LEDGER_UNITS
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.chain import Event, Kind
 from dpsql.ledger.records import Cause, check_new_path, line_of
-from dpsql.ledger.schema import FORMER_VERSION, SCHEMA_VERSION
+from dpsql.ledger.schema import FORMER_VERSIONS, SCHEMA_VERSION, STREAMS_COUNT_SINCE
 from dpsql.ledger.windows import Renewal, is_over, period
 
 _OF_ENTRIES = {Kind.SETTLE, Kind.FAILURE}
@@ -32,18 +33,29 @@ class BrokenError(Exception):
 
 @dataclass(slots=True)
 class WindowState:
-    """A window: whose, for what period, and its sums: of amounts, of queries, unsettled ones."""
+    """A window: whose, for what period, and its sums: of amounts, of queries, unsettled ones.
+
+    ``carried`` is the part of the amounts that it opened with.
+    """
 
     path: str
     period: str
     opened: int
     sums: list[int] = field(default_factory=lambda: [0] * 6)
+    carried: list[int] = field(default_factory=lambda: [0] * 4)
     last: tuple[int, bytes | None] = (0, None)
+
+    def carry(self, units: Sequence[int]) -> None:
+        """Count what streams of earlier windows were charged, as far as it can be counted."""
+        for index, more in enumerate(units):
+            more = min(more, MAX_LEDGER_UNITS - self.sums[index])
+            self.sums[index] += more
+            self.carried[index] += more
 
     @property
     def row(self) -> tuple[Any, ...]:
         """The row as stored, without the key."""
-        return (self.path, self.period, *self.sums, *self.last)
+        return (self.path, self.period, *self.sums, *self.carried, *self.last)
 
     @property
     def state(self) -> list[Any]:
@@ -86,7 +98,7 @@ class AccountState:
 
 @dataclass(slots=True)
 class StreamState:
-    """A stream: whose, its name, id and number of steps, and the last of these that was begun.
+    """A stream: whose, its name, id and number of steps, its price, and the last that was begun.
 
     ``unended`` were begun, and neither published nor failed; ``published`` have these digests.
     """
@@ -95,10 +107,19 @@ class StreamState:
     name: str
     stream: str
     steps: int
+    price: Units
     begun: int = 0
     dropped: bool = False
     unended: set[int] = field(default_factory=set)
     published: dict[int, bytes] = field(default_factory=dict)
+
+    @property
+    def goes_on(self) -> bool:
+        """True if a step of it may still be published."""
+        last = max(self.published, default=0)
+        return not self.dropped and (
+            self.begun < self.steps or any(step > last for step in self.unended)
+        )
 
 
 class Replay:
@@ -115,6 +136,7 @@ class Replay:
         self._named: dict[str, str] = {}  # whose a name is, or was, by the account's first one
         self._called: dict[str, str] = {}  # the present name of an account that was renamed
         self._open: dict[int, Event] = {}
+        self._price: Units = (0, 0, 0, 0)  # of the stream that the present event creates
         self._paid: Event | None = None  # what was charged, where the last event was its settling
         self._touched: list[AccountState | WindowState] = []
         self._rules: dict[str, Callable[[Event, dict[str, Any]], None]] = {
@@ -154,7 +176,7 @@ class Replay:
         try:
             self._touched.clear()
             if event.kind == Kind.STREAM:
-                self._require_paid(event, paid)
+                self._price = self._require_paid(event, paid)
             rule(event, {} if event.kind == Kind.RESERVE else json.loads(event.detail))
             self._require_told(event)
         except (KeyError, TypeError, ValueError, RecursionError, LedgerError, ParameterError):
@@ -183,13 +205,38 @@ class Replay:
 
     def _ledger(self, event: Event, detail: dict[str, Any]) -> None:
         self.name, self.version = str(detail["ledger"]), detail["version"]
-        if self.version not in (FORMER_VERSION, SCHEMA_VERSION):
+        if self.version not in (*FORMER_VERSIONS, SCHEMA_VERSION):
             raise BrokenError("it creates a ledger of another version")
 
     def _upgrade(self, event: Event, detail: dict[str, Any]) -> None:
-        if (self.version, detail["version"]) != (FORMER_VERSION, SCHEMA_VERSION):
+        former, self.version = self.version, detail["version"]
+        if not former < self.version <= SCHEMA_VERSION:
             raise BrokenError("it upgrades a ledger that needs no upgrade")
-        self.version = SCHEMA_VERSION
+        if self._streams_count and former < STREAMS_COUNT_SINCE:
+            self._carry()
+
+    @property
+    def _streams_count(self) -> bool:
+        """True while windows open with the charges of streams that go on."""
+        return self.version >= STREAMS_COUNT_SINCE
+
+    def _carry(self) -> None:
+        """Have present windows count the streams that were bought before them and go on."""
+        for path in sorted(self.accounts):
+            window = self.windows[self.accounts[path].opened[-1]]
+            added = self._carried(path, before=window.opened)
+            if any(added):
+                window.carry(added)
+                self._touched.append(window)
+
+    def _carried(self, path: str, before: int | None = None) -> list[int]:
+        """Add up the charges of the streams below an account that go on, bought before an event."""
+        sums = [0] * 4
+        for entry, stream in self.streams.items():
+            ours = path in line_of(stream.account) and (before is None or entry < before)
+            if ours and stream.goes_on:
+                sums = list(map(operator.add, sums, stream.price))
+        return [min(units, MAX_LEDGER_UNITS) for units in sums]
 
     def _account(self, event: Event, detail: dict[str, Any]) -> None:
         if event.account in self.accounts or event.account in self._named:
@@ -235,8 +282,12 @@ class Replay:
             raise BrokenError("a window was renewed before it was over")
         if detail["period"] != period(_renewal(account), event.at):
             raise BrokenError("its period is not that of its time")
+        carried = self._carried(event.account) if self._streams_count else [0] * 4
+        if list(event.amount.units) != carried:
+            raise BrokenError("its window does not open with the streams that go on")
         account.opened.append(event.seq)
         self.windows[event.seq] = WindowState(event.account, detail["period"], event.seq)
+        self.windows[event.seq].carry(carried)
         self._touched += [account, self.windows[event.seq]]
 
     def _reserve(self, event: Event, detail: dict[str, Any]) -> None:
@@ -278,8 +329,8 @@ class Replay:
         if self.releases.pop(detail["entry"], None) is None:
             raise BrokenError("it deletes a release that is not there")
 
-    def _require_paid(self, event: Event, paid: Event | None) -> None:
-        """Require a stream to follow upon its charge, which nothing else could be."""
+    def _require_paid(self, event: Event, paid: Event | None) -> Units:
+        """Return the price of a stream, which must follow upon its charge and nothing else."""
         if (
             paid is None
             or (paid.seq, paid.seq + 2) != (event.stream, event.seq)
@@ -287,9 +338,11 @@ class Replay:
             or json.loads(paid.detail)["stream"]["steps"] != json.loads(event.detail)["steps"]
         ):
             raise BrokenError("it creates a stream that was not charged in full")
+        return paid.amount.units
 
     def _stream(self, event: Event, detail: dict[str, Any]) -> None:
-        made = StreamState(event.account, detail["name"], event.query, detail["steps"])
+        terms = detail["name"], event.query, detail["steps"]
+        made = StreamState(event.account, *terms, self._price)
         for other in self.streams.values():
             same = (other.account, other.name) == (made.account, made.name)
             if other.stream == made.stream or (same and not other.dropped):
@@ -322,8 +375,20 @@ class Replay:
         """Return the stream of a step, of which none who pays for it is suspended."""
         stream = self._live_stream(event)
         for path in line_of(event.account):
-            self._answering(path)
+            account = self._answering(path)
+            if self._streams_count:
+                self._require_present(event, account)
         return stream
+
+    def _require_present(self, event: Event, account: AccountState) -> None:
+        """Require a step to be in a window that is not over, and to begin within its limits."""
+        window = self.windows[account.opened[-1]]
+        if is_over(_renewal(account), window.period, event.at):
+            raise BrokenError("it is of a stream whose window was over")
+        if event.kind == Kind.STEP:
+            for limit in (account.limit, account.policy):
+                if limit and any(map(operator.gt, window.sums, limit)):
+                    raise BrokenError(f"it exceeds the limits of {account.path}")
 
     def _live_stream(self, event: Event) -> StreamState:
         stream = self.streams.get(event.stream or 0)

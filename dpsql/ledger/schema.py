@@ -7,18 +7,23 @@ reservation takes the same work after a million entries; ``Ledger.verify`` recom
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from dpsql.errors import LedgerError
 
 APPLICATION_ID = 0x6470736C
 """Marks a SQLite file as a ledger: the letters ``dpsl``."""
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """In ``head``, and in SQLite's ``user_version``."""
 
-FORMER_VERSION = 8
-"""Ledgers of this version become such of ``SCHEMA_VERSION`` when they are opened."""
+FORMER_VERSIONS = (8, 9)
+"""Ledgers of these versions become such of ``SCHEMA_VERSION`` when they are opened."""
+
+STREAMS_COUNT_SINCE = 10
+"""From this version on, windows open with the charges of the streams that still publish."""
 
 ROWS_START = 65
 """Where the digits begin, from 1, that name the rows of a question in its fingerprint."""
@@ -141,11 +146,28 @@ CREATE TABLE step_releases (
 ){strict};
 """
 # What version 9 adds: nothing that is there changes, so that version 8 becomes it by these alone.
-_NEW_INDEXES = f"""
+_INDEXES_OF_9 = f"""
 CREATE INDEX renames_by_name ON events (query, seq) WHERE kind = 'rename';
 CREATE INDEX renames_by_account ON events (account, seq) WHERE kind = 'rename';
 CREATE INDEX looks_by_account ON events (account, seq) WHERE {IS_LOOK};
 """
+# What version 10 adds. ``windows.carried_*`` is what a window has opened with, for streams that go
+# on. ``release_parts`` are those of a large answer, after the first, which is in ``releases``.
+_CARRIED = ("rho", "epsilon", "delta", "gaussian")
+_TABLES_OF_10 = """
+CREATE TABLE release_parts (
+    entry   {int} NOT NULL REFERENCES events,
+    part    {int} NOT NULL CHECK (part > 0),
+    size    {int} NOT NULL,
+    packed  {int} NOT NULL CHECK (packed IN (0, 1)),
+    payload {bytes} NOT NULL,
+    PRIMARY KEY (entry, part)
+){strict};
+""" + "".join(
+    f"ALTER TABLE windows ADD COLUMN carried_{part} {{int}} NOT NULL DEFAULT 0 "
+    f"CHECK (carried_{part} >= 0);\n"
+    for part in _CARRIED
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +191,7 @@ def _never(action: str, table: str) -> _Rule:
     )
 
 
+_STARTS_AT_ZERO = "window_starts_at_zero"
 _RULES = (
     _never("UPDATE", "events"),
     _never("UPDATE", "releases"),
@@ -215,7 +238,7 @@ _RULES = (
         "(SELECT 1 FROM events WHERE stream = OLD.stream AND kind = 'drop')",
     ),
     _Rule(
-        "window_starts_at_zero",
+        _STARTS_AT_ZERO,
         "windows",
         "INSERT",
         "NEW.rho + NEW.epsilon + NEW.delta + NEW.gaussian + NEW.queries > 0",
@@ -256,7 +279,7 @@ _RULES = (
         "the head only moves on",
     ),
 )
-_NEW_RULES = (
+_RULES_OF_9 = (
     _Rule(
         "name_was_no_other_accounts",
         "events",
@@ -282,6 +305,32 @@ _NEW_RULES = (
         "events WHERE kind = 'rename' AND query = NEW.path",
     ),
 )
+_RULES_OF_10 = (
+    _Rule(
+        "window_opens_with_streams",
+        "windows",
+        "INSERT",
+        "NEW.queries > 0 OR "
+        + " OR ".join(f"NEW.{part} <> NEW.carried_{part}" for part in _CARRIED),
+        "a window opens with the charges of streams that go on, and no others",
+    ),
+    _Rule(
+        "window_carries_what_it_did",
+        "windows",
+        "UPDATE",
+        " OR ".join(f"NEW.carried_{part} < OLD.carried_{part}" for part in _CARRIED),
+        "what a window has opened with stays in it",
+    ),
+    _never("UPDATE", "release_parts"),
+    _Rule(
+        "release_is_whole_when_settled",
+        "release_parts",
+        "INSERT",
+        "1 = 1",
+        "the entry was settled or has failed",
+        "events WHERE entry = NEW.entry",
+    ),
+)
 _KEYS = {
     "events": (
         "seq = NEW.seq",
@@ -295,18 +344,25 @@ _KEYS = {
     "releases": ("entry = NEW.entry",),
     "step_releases": ("stream = NEW.stream AND step = NEW.step AND part = NEW.part",),
 }
-# INSERT OR REPLACE deletes without asking the rules about deletion; PostgreSQL has no such thing.
-_SQLITE_RULES = tuple(
-    _Rule(
-        f"{table}_no_replace",
-        table,
-        "INSERT",
-        # One question for each key: with OR in one question, SQLite would read the whole table.
-        " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key})" for key in keys),
-        f"{table} refuses REPLACE",
+_KEYS_OF_10 = {"release_parts": ("entry = NEW.entry AND part = NEW.part",)}
+
+
+def _sqlite_rules(keys: Mapping[str, Sequence[str]]) -> tuple[_Rule, ...]:
+    """Refuse INSERT OR REPLACE, which deletes without asking the rules about deletion.
+
+    PostgreSQL has no such thing.
+    """
+    return tuple(
+        _Rule(
+            f"{table}_no_replace",
+            table,
+            "INSERT",
+            # One question for each key: with OR in one, SQLite would read the whole table.
+            " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key})" for key in ways),
+            f"{table} refuses REPLACE",
+        )
+        for table, ways in keys.items()
     )
-    for table, keys in _KEYS.items()
-)
 
 
 def _sqlite_trigger(rule: _Rule) -> str:
@@ -349,57 +405,90 @@ $$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation'; E
 """
 
 
-def _tables(**types: str) -> str:
+_SQLITE_TYPES = {"int": "INTEGER", "bytes": "BLOB", "bytewise": "TEXT", "strict": " STRICT"}
+_POSTGRES_TYPES = {"int": "BIGINT", "bytes": "BYTEA", "bytewise": 'TEXT COLLATE "C"', "strict": ""}
+
+
+def _tables(types: Mapping[str, str]) -> str:
     return _TABLES.format(
         **types, suspending=SUSPENDING, account_changes=ACCOUNT_CHANGES, rows=ROWS_START
     )
 
 
-FORMER_SQLITE_SCHEMA = "".join(
-    (
-        _tables(int="INTEGER", bytes="BLOB", bytewise="TEXT", strict=" STRICT"),
-        *map(_sqlite_trigger, _RULES + _SQLITE_RULES),
+_SQLITE_OF_8 = "".join(
+    (_tables(_SQLITE_TYPES), *map(_sqlite_trigger, _RULES + _sqlite_rules(_KEYS)))
+)
+
+SQLITE_UPGRADES = {
+    9: "".join((_INDEXES_OF_9, *map(_sqlite_trigger, _RULES_OF_9))),
+    10: "".join(
+        (
+            _TABLES_OF_10.format(**_SQLITE_TYPES),
+            f"DROP TRIGGER {_STARTS_AT_ZERO};\n",
+            *map(_sqlite_trigger, _RULES_OF_10 + _sqlite_rules(_KEYS_OF_10)),
+        )
+    ),
+}
+"""What makes a SQLite ledger of a version of the one before it."""
+
+SQLITE_SCHEMAS = dict(
+    zip(
+        (8, *SQLITE_UPGRADES),
+        accumulate((_SQLITE_OF_8, *SQLITE_UPGRADES.values())),
+        strict=True,
     )
 )
-"""The tables and triggers of a SQLite ledger of ``FORMER_VERSION``."""
+"""The tables and triggers of SQLite ledgers, by their version."""
 
-SQLITE_UPGRADE = "".join((_NEW_INDEXES, *map(_sqlite_trigger, _NEW_RULES)))
-"""What makes of such a ledger one of this version."""
-
-SQLITE_SCHEMA = FORMER_SQLITE_SCHEMA + SQLITE_UPGRADE
-"""The tables and triggers of a SQLite ledger."""
-
-FORMER_POSTGRES_SCHEMA = "".join(
+_POSTGRES_OF_8 = "".join(
     (
-        _tables(int="BIGINT", bytes="BYTEA", bytewise='TEXT COLLATE "C"', strict=""),
+        _tables(_POSTGRES_TYPES),
         _REFUSE,
         *map(_postgres_trigger, _RULES),
         *map(_postgres_truncation, _KEYS),
     )
 )
-"""The tables and triggers of a PostgreSQL ledger of ``FORMER_VERSION``."""
 
-POSTGRES_UPGRADE = "".join((_NEW_INDEXES, *map(_postgres_trigger, _NEW_RULES)))
-"""What makes of such a ledger one of this version."""
+POSTGRES_UPGRADES = {
+    9: "".join((_INDEXES_OF_9, *map(_postgres_trigger, _RULES_OF_9))),
+    10: "".join(
+        (
+            _TABLES_OF_10.format(**_POSTGRES_TYPES),
+            f"DROP TRIGGER {_STARTS_AT_ZERO} ON windows;\n",
+            *map(_postgres_trigger, _RULES_OF_10),
+            *map(_postgres_truncation, _KEYS_OF_10),
+        )
+    ),
+}
+"""What makes a PostgreSQL ledger of a version of the one before it."""
 
-POSTGRES_SCHEMA = FORMER_POSTGRES_SCHEMA + POSTGRES_UPGRADE
-"""The tables and triggers of a PostgreSQL ledger."""
-
-FORMER_POSTGRES_TRIGGERS = frozenset(
-    [rule.name for rule in _RULES] + [f"{table}_no_truncate" for table in _KEYS]
+POSTGRES_SCHEMAS = dict(
+    zip(
+        (8, *POSTGRES_UPGRADES),
+        accumulate((_POSTGRES_OF_8, *POSTGRES_UPGRADES.values())),
+        strict=True,
+    )
 )
-"""The triggers that a PostgreSQL ledger of ``FORMER_VERSION`` must have."""
+"""The tables and triggers of PostgreSQL ledgers, by their version."""
 
-POSTGRES_TRIGGERS = FORMER_POSTGRES_TRIGGERS | {rule.name for rule in _NEW_RULES}
-"""The triggers that a PostgreSQL ledger must have."""
+_TRIGGERS_OF_8 = frozenset(rule.name for rule in _RULES) | {f"{t}_no_truncate" for t in _KEYS}
+_TRIGGERS_OF_9 = _TRIGGERS_OF_8 | {rule.name for rule in _RULES_OF_9}
+_TRIGGERS_OF_10 = (
+    (_TRIGGERS_OF_9 - {_STARTS_AT_ZERO})
+    | {rule.name for rule in _RULES_OF_10}
+    | {f"{table}_no_truncate" for table in _KEYS_OF_10}
+)
+
+POSTGRES_TRIGGERS = {8: _TRIGGERS_OF_8, 9: _TRIGGERS_OF_9, 10: _TRIGGERS_OF_10}
+"""The triggers that PostgreSQL ledgers must have, by their version."""
 
 
 def require_version(version: int) -> None:
-    """Refuse a ledger that is neither of this version nor of the former (``ledger_version``)."""
-    if version not in (FORMER_VERSION, SCHEMA_VERSION):
+    """Refuse a ledger that is neither of this version nor of a former one (``ledger_version``)."""
+    if version not in (*FORMER_VERSIONS, SCHEMA_VERSION):
         raise LedgerError(
             f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}, and "
-            f"upgrades version {FORMER_VERSION}",
+            f"upgrades versions {FORMER_VERSIONS[0]} and {FORMER_VERSIONS[-1]}",
             code="ledger_version",
             hint="use the dpsql that wrote it; a new ledger in its place would forget what was "
             "spent. Nothing was changed",

@@ -18,14 +18,12 @@ from pathlib import Path
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
-from dpsql.ledger.journal import begin_chain, require_whole, upgrade_chain
+from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.schema import (
     APPLICATION_ID,
-    FORMER_SQLITE_SCHEMA,
-    FORMER_VERSION,
     SCHEMA_VERSION,
-    SQLITE_SCHEMA,
-    SQLITE_UPGRADE,
+    SQLITE_SCHEMAS,
+    SQLITE_UPGRADES,
     require_version,
 )
 from dpsql.ledger.sqlite import (
@@ -35,6 +33,7 @@ from dpsql.ledger.sqlite import (
     sqlite_error,
     stored_schema,
 )
+from dpsql.ledger.upgrade import upgrade_chain
 
 
 class SQLiteHome:
@@ -96,9 +95,9 @@ def _connect(path: Path, patience: float, who: str) -> sqlite3.Connection:
             connection.execute("PRAGMA secure_delete = ON")
             require_version(_version(connection))
             connection.execute("PRAGMA foreign_keys = ON")
-            if _version(connection) == FORMER_VERSION:
+            if _version(connection) != SCHEMA_VERSION:
                 _upgrade(SQLiteBackend(connection), connection, who)
-            _require_schema(connection, SQLITE_SCHEMA)
+            _require_schema(connection, SCHEMA_VERSION)
         except BaseException:
             connection.close()
             raise
@@ -189,7 +188,7 @@ def _fill(path: Path, who: str) -> None:
     try:
         _make_durable(connection)
         connection.execute("BEGIN")
-        run_statements(connection, SQLITE_SCHEMA)
+        run_statements(connection, SQLITE_SCHEMAS[SCHEMA_VERSION])
         begin_chain(SQLiteBackend(connection), secrets.token_hex(16), time.time_ns() // 1000, who)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -257,17 +256,19 @@ def _version(connection: sqlite3.Connection) -> int:
 
 
 def _upgrade(backend: SQLiteBackend, connection: sqlite3.Connection, who: str) -> None:
-    """Make a ledger of the former version one of this, in one transaction; of several, one does.
+    """Make a ledger of a former version one of this, in one transaction; of several, one does.
 
     Whoever has it open as what it was cannot write to it any more: the head keeps its version.
     """
     backend.begin_write()
     try:
-        if _version(connection) != FORMER_VERSION:
+        former = _version(connection)
+        if former == SCHEMA_VERSION:
             return
-        _require_schema(connection, FORMER_SQLITE_SCHEMA)
+        _require_schema(connection, former)
         require_whole(backend)
-        run_statements(connection, SQLITE_UPGRADE)
+        for version in range(former + 1, SCHEMA_VERSION + 1):
+            run_statements(connection, SQLITE_UPGRADES[version])
         upgrade_chain(backend, who)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         backend.commit()
@@ -275,8 +276,8 @@ def _upgrade(backend: SQLiteBackend, connection: sqlite3.Connection, who: str) -
         backend.rollback()
 
 
-def _require_schema(connection: sqlite3.Connection, schema: str) -> None:
-    if stored_schema(connection) != _expected_schema(schema):
+def _require_schema(connection: sqlite3.Connection, version: int) -> None:
+    if stored_schema(connection) != _expected_schema(SQLITE_SCHEMAS[version]):
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",

@@ -24,7 +24,8 @@ from dpsql.ledger.accounts import (
     windows_of,
 )
 from dpsql.ledger.backend import Backend, Home, LedgerRow
-from dpsql.ledger.chain import FIELDS, Event, Kind, iso
+from dpsql.ledger.carried import readable_of, stream_terms
+from dpsql.ledger.chain import FIELDS, Event, Kind, iso, microseconds
 from dpsql.ledger.journal import Journal, head
 from dpsql.ledger.names import full_names, key_by_any_name, key_by_name, renames
 from dpsql.ledger.owner import Owner
@@ -75,7 +76,6 @@ from dpsql.ledger.streams import (
     open_step,
     open_stream,
     step_may_fail,
-    stream_terms,
 )
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.verify import Verification, verify
@@ -319,29 +319,39 @@ class Ledger:
 
         return self._link.write(created)
 
-    def begin_step(self, account: str, stream: str, step: int) -> StepTicket:
+    def begin_step(
+        self, account: str, stream: str, step: int, limits: Sequence[Account] = ()
+    ) -> StepTicket:
         """Begin a step of a stream, durably. Call it before any private row is read for it.
 
         ``step`` counts from 1, may leave out numbers, and is used from now on for ever, whether
         anything comes of it or not: no step is begun twice, nor after a later one, by whatever
-        process. So no two answers ever have the noise of one step.
+        process. So no two answers ever have the noise of one step. A window that is due opens
+        before. ``limits`` are the policy's, as in :meth:`reserve`; left out, those of the last
+        charge.
 
         Raises :class:`LedgerError`, changing nothing, for a stream that ``account`` does not have
         or that was dropped (``ledger_unknown_stream``), a step that is not later than all before
-        (``ledger_step_used``) or that the stream does not have (``ledger_step_beyond``), and an
-        account that is suspended; :class:`ParameterError` for malformed arguments.
+        (``ledger_step_used``) or that the stream does not have (``ledger_step_beyond``), where more
+        counts in the present window than a limit allows that was lowered (``ledger_over_limit``),
+        and an account that is suspended; :class:`ParameterError` for malformed arguments.
         """
-        (ticket,) = self.begin_steps(account, stream, [step])
+        (ticket,) = self.begin_steps(account, stream, [step], limits)
         return ticket
 
     def begin_steps(
-        self, account: str, stream: str, steps: Sequence[int]
+        self,
+        account: str,
+        stream: str,
+        steps: Sequence[int],
+        limits: Sequence[Account] = (),
     ) -> tuple[StepTicket, ...]:
         """Begin some steps of a stream at once, in ascending order: all of them or none.
 
         What :meth:`begin_step` says holds of each. They are published in order, as far as they are.
         """
         check_path(account)
+        given = check_limits(account, limits)
         check_name("id of the stream", stream)
         for step in steps:
             check_step(step)
@@ -349,7 +359,7 @@ class Ledger:
         def begun(sql: Backend) -> tuple[StepTicket, ...]:
             journal = Journal(sql, self._who)
             key = key_by_name(sql, account)
-            tickets = tuple([open_step(journal, key, stream, step) for step in steps])
+            tickets = tuple([open_step(journal, key, given, stream, step) for step in steps])
             journal.finish()
             return tickets
 
@@ -427,6 +437,16 @@ class Ledger:
     def all_streams(self) -> tuple[StreamRecord, ...]:
         """List the live streams of all accounts, oldest first: for the owner of the ledger."""
         return self._link.read(lambda sql: live_streams(sql))
+
+    def readable_streams(self, account: str, since: datetime | None = None) -> tuple[Amount, ...]:
+        """List the prices of streams that could be read at some time since a moment, or ever.
+
+        Those are the live streams of the account, not of those above or below it, and the ones that
+        it has dropped since.
+        """
+        check_path(account)
+        moment = 0 if since is None else microseconds(since)
+        return self._link.read(lambda sql: readable_of(sql, key_by_name(sql, account), moment))
 
     def step_releases(
         self, account: str, stream: str, after: int = 0

@@ -12,14 +12,14 @@ their hashes, as rows of accounts are with their events.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
-from dpsql.ledger.accounts import charge_line, require_answering, settle
+from dpsql.ledger.accounts import charge_line, require_within, settle, without_charge
 from dpsql.ledger.backend import Backend, Value
+from dpsql.ledger.carried import stream_terms
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.names import full_names, key_by_name
@@ -103,13 +103,17 @@ def open_stream(
     return charge
 
 
-def open_step(journal: Journal, account: str, stream: str, step: int) -> StepTicket:
+def open_step(
+    journal: Journal, account: str, limits: Mapping[str, Account], stream: str, step: int
+) -> StepTicket:
     """Begin a step of a stream of the account of this key; it is used from then on.
 
+    The windows of the account, and of those above it, are those of now, and what counts in them
+    is within their limits. ``limits`` are the policy's, where they are told, by names of accounts.
     Raises :class:`LedgerError`.
     """
     live = _live(journal.sql, account, stream)
-    require_answering(journal.sql, account)
+    require_within(without_charge(journal, account, limits))
     if step > live.steps:
         raise _refused("ledger_step_beyond", "the stream has no step of this number")
     if step <= live.begun:
@@ -124,7 +128,7 @@ def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
     Raises :class:`LedgerError` where the step has ended, the stream, or the account is suspended.
     """
     sql, live = journal.sql, _live(journal.sql, ticket.account, ticket.stream)
-    require_answering(sql, ticket.account)
+    without_charge(journal, ticket.account, {})
     if ticket.entry != live.entry or ticket.step > live.begun:
         raise _unknown_stream("this ledger has begun no such step")
     begun = sql.execute(_BEGUN, (live.entry, ticket.step))
@@ -199,19 +203,6 @@ def next_release(
         return None
     step, digest = rows[0]
     return step, tuple(kept_parts(sql, live.entry, step, digest))
-
-
-def stream_terms(detail: str) -> tuple[str, int]:
-    """Read the name of a stream and how many steps it has from the event that created it."""
-    try:
-        terms = json.loads(detail)
-        return str(terms["name"]), int(terms["steps"])
-    except (KeyError, TypeError, ValueError, RecursionError):
-        raise LedgerError(
-            "the ledger holds an impossible stream",
-            code="ledger_corrupt",
-            hint="run `dpsql budget verify`, and restore the ledger from a backup",
-        ) from None
 
 
 def _live(sql: Backend, account: str, stream: str) -> _Live:

@@ -17,7 +17,7 @@ from dpsql.ledger.schema import SCHEMA_VERSION
 _CHUNK = 10_000
 _WINDOWS = (
     "SELECT opened, path, period, rho, epsilon, delta, gaussian, queries, unsettled, "
-    "last, tie FROM windows"
+    "carried_rho, carried_epsilon, carried_delta, carried_gaussian, last, tie FROM windows"
 )
 _ACCOUNTS = (
     "SELECT path, opened, renews, terms, limit_rho, limit_epsilon, limit_delta, limit_gaussian, "

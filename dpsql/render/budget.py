@@ -11,8 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.accounting.zcdp import Composition
-from dpsql.budget import BudgetReport
+from dpsql.accounting.zcdp import Budget, Composition, PrivacyLoss
+from dpsql.budget import BudgetReport, Guarantee
 from dpsql.budget.account import POLICY, AccountReport, Limit, Spending, StreamReport
 from dpsql.budget.comparison import Analysis
 from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
@@ -160,26 +160,27 @@ def promise(report: BudgetReport) -> Text:
 def _promise(report: BudgetReport) -> Iterator[str]:
     promise, who = report.promise, printable(report.analyst)
     if promise is None:
-        whose = f"{who} than its limit"
-        if report.total:
-            whose = "all analysts together than their total"
-        yield (
-            f"More was charged to {whose} now allows, so nothing more can be asked. The promise is "
-            "that of the limit before."
-        )
-        if not report.total:
-            yield f"What was charged amounts to {_worth(report.own.total)}."
+        yield from _without_promise(report, who)
         return
     counted = "ε and δ" if report.composition is Composition.BASIC else "ρ and δ"
-    window = " of one window" if promise.per_window else ""
-    seen = f"all answers{window} to {who} together are"
-    if report.total:
-        seen = f"all that all analysts together see{window} is"
     yield (
-        f"The promise: {seen} (ε {significant(promise.epsilon)}, "
+        f"The promise: {_what_is_seen(report, promise, who)} "
+        f"(ε {significant(promise.epsilon)}, "
         f"δ {significant(promise.delta)})-differentially private, whatever is asked. It rests on "
         f"the limits of {counted}, which no query can pass."
     )
+    if promise.views:
+        own = report.own.binding
+        assert own is not None, "the policy limits every analyst"
+        yield (
+            f"Of that, the account's own limit is {_pair(own.budget)}; the rest is the whole price "
+            "of those views. A view that is shared later adds its own."
+        )
+    if promise.per_window:
+        yield (
+            "A window counts what is bought in it, and each view that may publish in it with its "
+            "whole price. An answer that is given again belongs to the window that bought it."
+        )
     if promise.periods:
         units = ", ".join(map(printable, promise.periods))
         yield f"It protects each period for itself, not all of them together, of: {units}."
@@ -190,6 +191,33 @@ def _promise(report: BudgetReport) -> Iterator[str]:
         )
     else:
         yield "What is spent says how much of that has been used."
+
+
+def _what_is_seen(report: BudgetReport, promise: Guarantee, who: str) -> str:
+    window = " of one window" if promise.per_window else ""
+    if report.total:
+        return f"all that all analysts together see{window} is"
+    if not promise.views:
+        return f"all answers{window} to {who} together are"
+    views = _plural(promise.views, "view", "views")
+    return f"all answers{window} to {who}, and the {views} of others that may be read, together are"
+
+
+def _without_promise(report: BudgetReport, who: str) -> Iterator[str]:
+    whose = "all analysts together than their total" if report.total else f"{who} than its limit"
+    yield (
+        f"More was charged to {whose} now allows, so nothing more can be asked or published. The "
+        "promise is that of the limit before."
+    )
+    bound = report.own.binding
+    if not report.total and bound is not None:
+        epsilon, delta = report.shown.so_far(bound.budget)
+        window = " in the present window" if report.own.windows > 1 else ""
+        yield f"What is seen{window} amounts to ε {significant(epsilon)} at δ {significant(delta)}."
+
+
+def _pair(budget: Budget) -> str:
+    return f"(ε {significant(budget.epsilon)}, δ {significant(budget.delta)})"
 
 
 def _role(report: BudgetReport, account: AccountReport) -> str:
@@ -240,6 +268,8 @@ def _remarks(account: AccountReport) -> Iterator[str]:
     else:
         yield "ε and δ add up query by query"
     yield _queries(spent)
+    if account.carried.delta or account.carried.rho or account.carried.epsilon:
+        yield f"of that, {_cost(account.carried)} for views of earlier windows that go on"
     if len(account.limits) > 1:
         yield "limits: " + ", ".join(_limit(limit, bound) for limit in account.limits)
     elif bound is not None and bound.source != POLICY:
@@ -309,13 +339,16 @@ def _forecast(found: Forecast) -> Text:
 
 def _stream(found: StreamReport) -> Text:
     """Write ``visits: 12 of 365 steps published; ρ 0.01, δ 1e-08 paid for all``."""
-    loss = found.charged
-    cost = f"ρ {significant(loss.rho)}" if loss.rho else f"ε {significant(loss.epsilon)}"
     return Text.assemble(
         (printable(found.name), "bold cyan"),
         f": {found.published:,} of {found.steps:,} steps published",
-        (f"; {cost}, δ {significant(loss.delta)} paid for all", "dim"),
+        (f"; {_cost(found.charged)} paid for all", "dim"),
     )
+
+
+def _cost(loss: PrivacyLoss) -> str:
+    cost = f"ρ {significant(loss.rho)}" if loss.rho else f"ε {significant(loss.epsilon)}"
+    return f"{cost}, δ {significant(loss.delta)}"
 
 
 def _settings(found: Forecast) -> str:

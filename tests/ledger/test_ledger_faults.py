@@ -221,7 +221,9 @@ def test_a_ledger_that_forgets_the_steps_it_began_fails_these_checks(
         entry = RHO.stream(ledger, STREAM, *LIMITS).entry
         check_stream(ledger, [])
 
-        def forgetful(journal: Journal, account: str, stream: str, step: int) -> StepTicket:
+        def forgetful(
+            journal: Journal, account: str, limits: object, stream: str, step: int
+        ) -> StepTicket:
             journal.note(Kind.CLOCK)
             return StepTicket(entry, account, stream, step)
 

@@ -17,7 +17,7 @@ from ledgers import RHO, everything, raw
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Ledger
 from dpsql.ledger.releases import _ON_ROWS
-from dpsql.ledger.schema import APPLICATION_ID, FORMER_VERSION, SCHEMA_VERSION
+from dpsql.ledger.schema import APPLICATION_ID, FORMER_VERSIONS, SCHEMA_VERSION
 
 
 def raw_connection(ledger: Ledger) -> sqlite3.Connection:
@@ -78,7 +78,7 @@ def make_newer(path: Path) -> None:
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
 
-def make_older(path: Path, version: int = FORMER_VERSION - 1) -> None:
+def make_older(path: Path, version: int = FORMER_VERSIONS[0] - 1) -> None:
     with raw(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE entries (entry INTEGER PRIMARY KEY)")
@@ -87,7 +87,7 @@ def make_older(path: Path, version: int = FORMER_VERSION - 1) -> None:
 
 
 def make_former_in_name(path: Path) -> None:
-    make_older(path, FORMER_VERSION)
+    make_older(path, FORMER_VERSIONS[-1])
 
 
 def make_altered(path: Path) -> None:

@@ -172,17 +172,21 @@ def test_an_account_that_nobody_gave_a_budget_has_no_streams(ledger: Ledger) -> 
 
 
 def test_a_renewed_window_does_not_free_a_stream(ledger: Ledger) -> None:
-    """Its charge belongs to the window in which it was made; its steps go on."""
+    """It counts in each window in which it may publish, and over all windows once."""
     owner = ledger.owner("olga")
     owner.create(A)
     owner.renew(A, Renewal.MONTH)
     charge = RHO.stream(ledger, "s1", ALICE)
     owner.open_window(A)
     published(ledger, "s1", 1, b"x")
-    assert ledger.spent(A) == RHO.spent(0, 0, 0, 0)
+    assert ledger.spent(A) == RHO.spent(20, 2, 0, 0)
     assert ledger.total(A) == RHO.spent(20, 2, 1, 0)
     assert ledger.streams(A)[0].entry == charge.entry
     ledger.drop_stream(A, "s1")
+    assert ledger.spent(A) == RHO.spent(20, 2, 0, 0)
+    assert ledger.total(A) == RHO.spent(20, 2, 1, 0)
+    owner.open_window(A)
+    assert ledger.spent(A) == RHO.spent(0, 0, 0, 0)
     assert ledger.total(A) == RHO.spent(20, 2, 1, 0)
     assert ledger.verify().sound
 

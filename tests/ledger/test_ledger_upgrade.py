@@ -18,11 +18,12 @@ from ledgers import everything, raw
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
-from dpsql.ledger import Account, Head, Kind, Ledger
+from dpsql.ledger import Account, Head, Kind, Ledger, accounts
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.journal import Journal
-from dpsql.ledger.schema import FORMER_POSTGRES_SCHEMA, FORMER_VERSION, SCHEMA_VERSION
+from dpsql.ledger.schema import FORMER_VERSIONS, POSTGRES_SCHEMAS, SCHEMA_VERSION
 from dpsql.ledger.sqlite import SQLiteBackend, run_statements
+from dpsql.ledger.windows import period
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -58,7 +59,7 @@ def former_database(former_file: Path, postgres_server: Server) -> str:
     ):
         database.execute(b"CREATE SCHEMA dpsql_ledger")
         database.execute(b"SET search_path = dpsql_ledger")
-        database.execute(FORMER_POSTGRES_SCHEMA.encode())
+        database.execute(POSTGRES_SCHEMAS[8].encode())
         database.execute(b"SET session_replication_role = replica")  # no rule stands in the way
         for table in TABLES:
             cursor = connection.execute(f"SELECT * FROM {table}")
@@ -102,6 +103,53 @@ def test_nothing_that_was_spent_or_answered_is_lost(former: str | Path) -> None:
         assert ledger.renames() == ()
         found = ledger.verify()
         assert (found.sound, found.events) == (True, 35)
+
+
+def _window_without_streams(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open a window as version 8 did: nothing counts in it."""
+    with raw(path) as connection:
+        sql = SQLiteBackend(connection)
+        sql.begin_write()
+        journal, node = Journal(sql, "olga"), accounts.require_node(sql, "clinic/ana")
+        label = period(node.renews, journal.at)
+        pane = accounts.Pane(node.path, journal.next, label, (0,) * 6, journal.next, None)
+        states = [node._replace(window=pane).state, pane.state]
+        journal.note(Kind.WINDOW, node.path, states=states, by="owner", period=label)
+        sql.execute(
+            "INSERT INTO windows (opened, path, period, last, tie) VALUES (?, ?, ?, ?, ?)",
+            (pane.opened, pane.path, pane.period, *journal.last),
+        )
+        sql.execute(
+            "UPDATE accounts SET opened = ?, last = ?, tie = ? WHERE path = ?",
+            (pane.opened, *journal.last, pane.path),
+        )
+        with monkeypatch.context() as patch:
+            patch.setattr("dpsql.ledger.journal.SCHEMA_VERSION", 8)
+            journal.finish()
+        sql.commit()
+
+
+def test_a_window_that_opened_without_streams_counts_them_from_then_on(
+    former_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stream 1, of rho 50 and delta 5, was bought before and goes on."""
+    _window_without_streams(former_file, monkeypatch)
+    with Ledger.open(former_file) as ledger:
+        assert ledger.verify().sound
+        *_, before, last = ledger.windows("clinic/ana")
+        assert last.spent.amount == last.carried == Amount(rho=50, delta=5)
+        assert last.bought == Amount()
+        assert before.carried == Amount()
+        assert ledger.total("clinic/ana").amount == Amount(rho=1200 + 760, delta=7 + 11)
+
+
+def test_an_upgrade_that_forgets_streams_is_found(
+    former_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _window_without_streams(former_file, monkeypatch)
+    monkeypatch.setattr("dpsql.ledger.upgrade.streams_of", lambda sql, key: ())
+    with Ledger.open(former_file) as ledger:
+        assert not ledger.verify().sound
 
 
 def test_it_goes_on_as_one_of_this_version(former: str | Path) -> None:
@@ -162,7 +210,7 @@ def test_whoever_has_it_open_as_what_it_was_cannot_write_to_it(
         before.begin_write()
         journal = Journal(before, "old")
         journal.note(Kind.CLOCK)
-        monkeypatch.setattr("dpsql.ledger.journal.SCHEMA_VERSION", FORMER_VERSION)
+        monkeypatch.setattr("dpsql.ledger.journal.SCHEMA_VERSION", FORMER_VERSIONS[-1])
         with pytest.raises(LedgerError):
             journal.finish()
         before.rollback()

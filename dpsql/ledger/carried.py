@@ -1,0 +1,101 @@
+"""Which streams go on, and what they were charged: with that a new window opens.
+
+A stream is paid for once and publishes for a long time, also in windows after the one that bought
+it. What is published in a window counts in it, or its limit would not be one. All steps of a stream
+together cost what it was charged, and any part of them may, so each window in which it publishes
+counts the whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
+from dpsql.errors import LedgerError
+from dpsql.ledger.backend import Backend
+from dpsql.ledger.ties import require_hashed
+
+# A step that was begun may be published until it has failed or a later one was published.
+_OF_LINE = """
+SELECT made.seq, made.account, made.stream, made.detail, asked.rho, asked.epsilon, asked.delta,
+    asked.gaussian, ended.seq, ended.at,
+    (SELECT max(step) FROM events WHERE stream = made.stream AND kind = 'step'),
+    (SELECT max(begun.step) FROM events AS begun
+        WHERE begun.stream = made.stream AND begun.kind = 'step' AND NOT EXISTS
+            (SELECT 1 FROM events AS ended WHERE ended.stream = made.stream
+                AND ended.kind = 'failure' AND ended.step = begun.step)),
+    (SELECT max(step) FROM events WHERE stream = made.stream AND kind = 'publish')
+FROM events AS made JOIN events AS asked ON asked.seq = made.stream
+    LEFT JOIN events AS ended ON ended.stream = made.stream AND ended.kind = 'drop'
+WHERE made.kind = 'stream' AND (made.account = ? OR substr(made.account, 1, ?) = ?)
+ORDER BY made.seq
+"""
+
+
+class PaidStream(NamedTuple):
+    """A stream, by its charge, of the account with this key: what was paid for all of its steps.
+
+    ``dropped`` is when that was done, in microseconds since 1970, or None. ``goes_on`` says that it
+    may publish a further step.
+    """
+
+    entry: int
+    account: str
+    amount: Amount
+    dropped: int | None
+    goes_on: bool
+
+
+def streams_of(sql: Backend, key: str) -> tuple[PaidStream, ...]:
+    """List all streams that an account and those below it have ever had, the oldest first."""
+    below, found = key + "/", []
+    for seq, account, entry, detail, *rest in sql.execute(_OF_LINE, (key, len(below), below)):
+        units, (drop, dropped, begun, unfailed, published) = rest[:4], rest[4:]
+        steps = stream_terms(detail)[1]
+        unused, unended = (begun or 0) < steps, (unfailed or 0) > (published or 0)
+        goes_on = dropped is None and (unused or unended)
+        # What decides here are events themselves: they must be those of the chain.
+        require_hashed(sql, key, {seq, entry, *([] if drop is None else [drop])})
+        found.append(PaidStream(entry, account, Amount(*units), dropped, goes_on))
+    return tuple(found)
+
+
+def carried_by(sql: Backend, key: str) -> Amount:
+    """Add up the charges of the streams of an account, and of those below it, that go on."""
+    return amount_of(found.amount for found in streams_of(sql, key) if found.goes_on)
+
+
+def readable_of(sql: Backend, key: str, since: int) -> tuple[Amount, ...]:
+    """List the prices of streams that an account has, or has dropped since a moment."""
+    return tuple(
+        found.amount
+        for found in streams_of(sql, key)
+        if found.account == key and (found.dropped is None or found.dropped >= since)
+    )
+
+
+def amount_of(amounts: Iterable[Amount]) -> Amount:
+    """Add up amounts; sums beyond what can be counted stay at the largest."""
+    return Amount(*capped([amount.units for amount in amounts]))
+
+
+def capped(units: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Add up by column, each sum being at most what the ledger counts."""
+    return tuple(min(MAX_LEDGER_UNITS, sum(column)) for column in zip(*units, strict=True)) or (
+        *Amount().units,
+    )
+
+
+def stream_terms(detail: str) -> tuple[str, int]:
+    """Read the name of a stream and how many steps it has from the event that created it."""
+    try:
+        terms = json.loads(detail)
+        return str(terms["name"]), int(terms["steps"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise LedgerError(
+            "the ledger holds an impossible stream",
+            code="ledger_corrupt",
+            hint="run `dpsql budget verify`, and restore the ledger from a backup",
+        ) from None
