@@ -324,4 +324,6 @@ def _compared(own: AccountReport, account: OwnAccount) -> tuple[Analysis, ...]:
     budget = own.binding.budget
     slack = budget.delta_conversion or budget.delta / 2.0 or CONVERSION
     asked = charged(account.history(MAX_COMPARED), slack)
-    return (counted(total.loss, total.epsilon, total.delta), *analyses(asked, slack))
+    others = analyses(asked, slack, total.delta)
+    delta = others[0].delta if others else total.delta
+    return (counted(total.loss, delta), *others)

@@ -32,6 +32,8 @@ _POINTS = 200_000
 """The finest grid on which the optimal composition of unequal epsilons is computed."""
 _NUMERICAL = 1.0 + 1e-8
 """Exceeds the relative error of probabilities that are products and sums of positive numbers."""
+_MOST_ASIDE = 0.5
+"""The most of delta that turns rho into epsilon: more than anybody has."""
 _NEGLIGIBLE = 1e-20
 """Chances below this part of delta are left out, and allowed for by ``_NUMERICAL``."""
 
@@ -88,25 +90,27 @@ def charged(entries: Iterable[Entry], conversion: float) -> Charged:
     return Charged(epsilons, deltas * _UP, rho * _UP, rho_delta * _UP)
 
 
-def analyses(questions: Charged, slack: float) -> tuple[Analysis, ...]:
-    """Compare simple, advanced, optimal and zCDP composition of unequal questions.
+def analyses(questions: Charged, slack: float, least: float = 0.0) -> tuple[Analysis, ...]:
+    """Compare simple, advanced, optimal and zCDP composition of unequal questions, at one delta.
 
-    All but the first spend ``slack``, between 0 and 1, of delta beside the questions' own. What is
-    optimal is so for questions of which no more than epsilon and delta are known: zCDP knows more.
+    It is the questions' own and ``slack``, between 0 and 1, or ``least`` if that is more. All but
+    the first spend the slack, zCDP all that the questions leave. What is optimal is so for
+    questions of which no more than epsilon and delta are known: zCDP knows more.
     """
     epsilons = {e: count for e, count in questions.epsilons.items() if e > 0.0}
     if not epsilons:
         return ()
-    delta = (questions.delta + slack) * _UP
+    delta = max((questions.delta + slack) * _UP, least)
     kairouz = advanced_of(epsilons, slack)
     best = min(optimal_of(epsilons, slack), kairouz)
-    canonne = epsilon_from_zcdp(questions.rho, slack)
+    aside = min(delta / _UP - questions.rho_delta, _MOST_ASIDE)
+    canonne = epsilon_from_zcdp(questions.rho, aside)
     source = "Bun & Steinke 2016; Canonne, Kamath & Steinke 2020"
     return (
-        Analysis("basic", basic_of(epsilons), questions.delta, "Dwork et al. 2006"),
+        Analysis("basic", basic_of(epsilons), delta, "Dwork et al. 2006"),
         Analysis("advanced", kairouz, delta, "Kairouz, Oh & Viswanath 2015, Theorem 3.5"),
         Analysis("optimal", best, delta, "Murtagh & Vadhan 2016, Theorem 1.5"),
-        Analysis("zcdp", canonne, (questions.rho_delta + slack) * _UP, source),
+        Analysis("zcdp", canonne, delta, source),
     )
 
 
@@ -188,9 +192,10 @@ def _least_epsilon(chances: NDArray[np.float64], width: float, slack: float) -> 
     return float(steepest.max(initial=0.0)) + (_NUMERICAL - 1.0)
 
 
-def counted(spent: PrivacyLoss, epsilon: float, delta: float) -> Analysis:
+def counted(spent: PrivacyLoss, delta: float) -> Analysis:
     """Return the ledger's own figure: what it has charged, of which refunds are a part."""
     if spent.rho > 0.0:
         theorem = "Gaussian DP" if spent.gaussian else "zCDP"
+        epsilon = spent.epsilon_at(min(delta / _UP - spent.delta, _MOST_ASIDE))
         return Analysis("ledger", epsilon, delta, f"{theorem} of what was charged", promised=True)
-    return Analysis("ledger", epsilon, delta, "sum of what was charged", promised=True)
+    return Analysis("ledger", spent.epsilon, delta, "sum of what was charged", promised=True)

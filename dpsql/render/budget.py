@@ -130,14 +130,17 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
 def analyses_table(analyses: Sequence[Analysis]) -> Group:
     """Tell what all questions amount to by the ledger and by other theorems."""
     table = bare()
-    for title in ("analysis", "ε", "at δ"):
+    for title in ("analysis", "ε"):
         table.add_column(title, justify="left" if title == "analysis" else "right")
     for each in analyses:
         style = "bold" if each.promised else "dim"
-        cells = (_ANALYSES[each.name], significant(each.epsilon), significant(each.delta))
+        cells = (_ANALYSES[each.name], significant(each.epsilon))
         table.add_row(*(Text(cell, style=style) for cell in cells))
     return Group(
-        Text("Other analyses of all questions so far", style="bold"),
+        Text(
+            f"Other analyses of all questions so far, at δ {significant(analyses[0].delta)}",
+            style="bold",
+        ),
         indented(table),
         indented(
             Text(

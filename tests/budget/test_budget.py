@@ -467,12 +467,12 @@ def test_other_analyses_are_beside_the_one_that_the_promise_rests_on(
     assert list(found) == ["ledger", "basic", "advanced", "optimal", "zcdp"]
     assert [each.name for each in report.analyses if each.promised] == ["ledger"]
     total = report.own.total
-    assert (found["ledger"].epsilon, found["ledger"].delta) == (total.epsilon, total.delta)
+    assert found["ledger"].epsilon <= total.epsilon
     assert found["basic"].epsilon == pytest.approx(1.25, rel=1e-5)
-    assert found["basic"].delta == pytest.approx(3 * 2.0**-30, rel=0.51)
+    (delta,) = {each.delta for each in report.analyses}
+    assert delta >= total.delta
     if composition is Composition.ZCDP:  # nothing was refunded
         assert found["zcdp"].epsilon == pytest.approx(found["ledger"].epsilon, rel=1e-6)
-        assert found["zcdp"].delta == pytest.approx(found["ledger"].delta)
     text = repr(report)
     assert "what the ledger counts" in text
     assert "The promise rests on the first line alone." in " ".join(text.split())

@@ -161,6 +161,14 @@ def test_json_says_where_every_account_stands_and_what_is_left(used: Path) -> No
         "delta": 1e-5,
         "per_window": False,
         "periods": [],
+        "views": 0,
+    }
+    nothing = {"epsilon": 0.0, "rho": 0.0, "delta": 0.0}
+    assert report["shown"] == {
+        "bought": own["spent"]["charged"],
+        "carried": nothing,
+        "shared": nothing,
+        "views": 0,
     }
     assert report["total"] is True
     assert [each["which"] for each in report["forecasts"]] == ["defaults", "again"]
