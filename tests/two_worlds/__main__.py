@@ -13,8 +13,8 @@ if not __package__:  # run as a directory: make it the package that it is
     __package__ = "two_worlds"
     import two_worlds as _two_worlds  # noqa: F401
 
-from two_worlds.readers import READERS
 from two_worlds.run import run, told, write
+from two_worlds.sources import READERS
 
 
 def main() -> int:

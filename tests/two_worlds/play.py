@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import re
 import shutil
@@ -29,7 +30,7 @@ from dpsql.continual.noise import ViewNoise
 from dpsql.interfaces.cli import cli
 
 from . import door as doors
-from . import eyes
+from . import eyes, servers
 from . import tape as tapes
 from .programs import ACCOUNTS, Program, Step
 from .readers import Reader
@@ -74,16 +75,19 @@ class Rules:
 
     def text(self, tables: str) -> str:
         """The policies file."""
-        create = "" if self.creators is None else f"create: {list(self.creators)}, "
-        accounts = "".join(f"  {name}: {{epsilon: 1000, delta: 0.4}}\n" for name in ACCOUNTS)
+        accounts = {name: {"epsilon": 1000, "delta": 0.4} for name in ACCOUNTS}
+        shown: dict[str, object] = {"shared": list(self.shared), "directory": "states"}
+        if self.creators is not None:
+            shown["create"] = list(self.creators)
         return (
-            "version: 1\ndataset: two\n"
-            "defaults: {epsilon: 5, delta: 1e-9, max_groups_contributed: 3, "
-            "max_rows_contributed: 2, left_out_share: 0}\n"
-            f"maxima: {{epsilon: {self.maximum}}}\n"
-            f"accounts:\n{accounts}"
-            f"views: {{{create}shared: {list(self.shared)}, directory: states}}\n"
+            '{"version": 1, "dataset": "two",\n'
+            '"defaults": {"epsilon": 5, "delta": 1e-9, "max_groups_contributed": 3, '
+            '"max_rows_contributed": 2, "left_out_share": 0},\n'
+            f'"maxima": {{"epsilon": {self.maximum}}},\n'
+            f'"accounts": {json.dumps(accounts)},\n'
+            f'"views": {json.dumps(shown)},\n'
             + tables.replace("MINIMUM", str(self.minimum))
+            + "}\n"
         )
 
     def changed(self, text: str) -> None:
@@ -131,7 +135,7 @@ class Side:
 
     def start(self) -> Heard:
         """Write the policies file and connect for the first time."""
-        Path("policies.yaml").write_text(self.rules.text(self.reader.tables), "utf-8")
+        Path("policies.json").write_text(self.rules.text(self.reader.tables), "utf-8")
         self.reader.written(self.tape.now)
         try:
             self.connection("ana")
@@ -144,7 +148,7 @@ class Side:
         if account not in self._open:
             if self._engine is None:
                 self._engine = self.reader.database()
-            self._open[account] = dpsql.connect(self._engine, "policies.yaml", "ledger.db", account)
+            self._open[account] = dpsql.connect(self._engine, "policies.json", "ledger.db", account)
         return self._open[account]
 
     def leave(self) -> None:
@@ -192,7 +196,7 @@ class Side:
 
     def _sqlalchemy(self, step: Step) -> Heard:
         url = (
-            f"dpsql:///{self.reader.database()}?policies=policies.yaml&ledger=ledger.db"
+            f"dpsql:///{self.reader.database()}?policies=policies.json&ledger=ledger.db"
             f"&analyst={step.account}"
         )
         engine = sa.create_engine(url)
@@ -211,7 +215,7 @@ class Side:
 
     def _invoke(self, step: Step, *arguments: str, text: str | None = None) -> Heard:
         command, *others = arguments
-        where = ["-d", str(self.reader.database()), "-p", "policies.yaml", "-l", "ledger.db"]
+        where = ["-d", str(self.reader.database()), "-p", "policies.json", "-l", "ledger.db"]
         given = [command, *where, "-a", step.account, *others]
         done = CliRunner().invoke(cli, given, input=text)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -226,7 +230,7 @@ class Side:
     def _policy(self, step: Step) -> Heard:
         self.leave()
         self.rules.changed(step.text)
-        Path("policies.yaml").write_text(self.rules.text(self.reader.tables), "utf-8")
+        Path("policies.json").write_text(self.rules.text(self.reader.tables), "utf-8")
         return Heard("done", "")
 
     def _edit(self, step: Step) -> Heard:
@@ -250,7 +254,7 @@ class Side:
         shutil.rmtree(self.place)
         shutil.copytree(saved, self.place)
         os.chdir(self.place)
-        Path("policies.yaml").write_text(self.rules.text(self.reader.tables), "utf-8")
+        Path("policies.json").write_text(self.rules.text(self.reader.tables), "utf-8")
         self.reader.written(self.tape.now)
         return Heard("done", "")
 
@@ -294,7 +298,10 @@ _NUMBER = re.compile(r"\b\d+\b")
 _TIDIES: Final = "DROP TABLE"
 """How a statement begins that gives back scratch space: exact rows say which there was."""
 _PRIVATE_STATE: Final = ("dpsql.continual.state", "dpsql.continual.choices")
-_READS_EXACT: Final = ("dpsql.engines.duckdb",)
+_READS_EXACT: Final = ("dpsql.engines.duckdb", "dpsql.engines.postgresql", "dpsql.engines.spark")
+_FILES = re.compile(r"\[(?:'(?:[^']|'')*'(?:, )?)+\]")
+_LOOK_INTO_FILES: Final = ("dpsql.engines.views", "dpsql.engines.lockdown", "dpsql.engines.untyped")
+"""Modules that look into each file when a world is opened, of which one may have more."""
 _ROOMS: Final = ("dpsql.pipeline.rooms",)
 """Modules whose statements tidy up when something is collected as garbage, whenever that is."""
 
@@ -303,20 +310,23 @@ def _plain_log(line: str) -> str:
     return _TIME.sub("in … seconds", line)
 
 
-def _comparable(sent: Sequence[Sent], place: Path) -> list[tuple[str, str, str]]:
+def _comparable(side: Side) -> list[tuple[str, str, str]]:
+    sent, place = side.tape.sent, side.place
+    skipped = (*_ROOMS, *(_LOOK_INTO_FILES if side.reader.own_files else ()))
     return [
-        (s.module, _sql(s, place), _values(s, place))
+        (s.module, _sql(s, place, side.reader.hides), _values(s, place))
         for s in sent
-        if s.module not in _ROOMS and not s.sql.startswith(_TIDIES)
+        if s.module not in skipped and not s.sql.startswith(_TIDIES)
     ]
 
 
-def _sql(sent: Sent, place: Path) -> str:
+def _sql(sent: Sent, place: Path, hides: re.Pattern[str]) -> str:
     """The text of a statement; of one over a view's private state, without its numbers.
 
     Nobody but the owner sees these: groups are counted there from the first one that was met.
     """
-    text = sent.sql.replace(str(place), "…")
+    text = _FILES.sub("[files]", sent.sql.replace(str(place), "…"))
+    text = hides.sub("…", text)
     return _NUMBER.sub("#", text) if sent.module in _PRIVATE_STATE else text
 
 
@@ -431,9 +441,12 @@ class TwoWorlds:
                 f"{first.name}: {one.kind} {one.code}, {second.name}: {other.kind} {other.code} "
                 f"{one.text[:180]} {other.text[:180]}",
             )
-        elif one.text != other.text:
-            yield "heard", _difference(one.text, other.text)
-        sent = [_comparable(side.tape.sent, side.place) for side in self.sides]
+        else:
+            hides = first.reader.hides
+            shown = [hides.sub("…", heard.text) for heard in (one, other)]
+            if shown[0] != shown[1]:
+                yield "heard", _difference(*shown)
+        sent = [_comparable(side) for side in self.sides]
         if sent[0] != sent[1]:
             yield "sent", _first_difference(sent[0], sent[1])
         logs = [[_plain_log(line) for line in side.tape.logged] for side in self.sides]
@@ -505,7 +518,7 @@ def _noting_noise(original: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def ready() -> Iterator[None]:
     """Take over what worlds share: tapes, doors, the clock of views."""
-    with tapes.taken_over(), doors.replaced(), eyes.recorded():
+    with tapes.taken_over(), doors.replaced(), eyes.recorded(), servers.recorded():
         real, drawing = views._now, ViewNoise.at
         views._now = lambda: real() if (t := tapes.current()) is None else t.now
         ViewNoise.at = _noting_noise(drawing)  # type: ignore[method-assign]

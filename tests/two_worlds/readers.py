@@ -6,7 +6,10 @@ worlds are copies of that.
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
+import re
 import shutil
 from abc import ABC, abstractmethod
 from datetime import datetime
@@ -22,27 +25,38 @@ VARIANTS: Final = 8
 ALL_WAYS: Final = ("api", "dbapi", "sqlalchemy", "shell", "query")
 IN_PROCESS: Final = ("api", "dbapi")
 
-_TABLES: Final = """
-tables:
-  t:
-    privacy_unit: {name: person, column: uid}
-    time: {column: ts}
-    defaults: {min_units_per_group: MINIMUM}
-    columns:
-      i32: {lower: -5, upper: 20}
-      f64: {lower: -2.5, upper: 10.0}
-  o:
-    privacy_unit: {name: person, column: uid}
-    defaults: {min_units_per_group: MINIMUM}
-    columns:
-      price: {lower: 0, upper: 50}
-  l:
-    columns:
-      qty: {lower: 0, upper: 10}
-  pub: {public: true, columns: {i32: {lower: 0, upper: 9}}}
-LISTED
-links: ["l.okey -> o.okey"]
-"""
+KNOWS_TYPES: Final = importlib.util.find_spec("dpsql.core.declared_types") is not None
+"""Whether policies can declare the types of columns."""
+_BOUNDS: Final[dict[str, dict[str, dict[str, object]]]] = {
+    "t": {"i32": {"lower": -5, "upper": 20}, "f64": {"lower": -2.5, "upper": 10.0}},
+    "o": {"price": {"lower": 0, "upper": 50}},
+    "l": {"qty": {"lower": 0, "upper": 10}},
+    "pub": {"i32": {"lower": 0, "upper": 9}},
+    "seen": {"i32": {"lower": -5, "upper": 20}},
+}
+_UNIT: Final = {"privacy_unit": {"name": "person", "column": "uid"}}
+_MINIMUM: Final = {"defaults": {"min_units_per_group": "MINIMUM"}}
+_TABLES: Final[dict[str, dict[str, object]]] = {
+    "t": {**_UNIT, "time": {"column": "ts"}, **_MINIMUM},
+    "o": {**_UNIT, **_MINIMUM},
+    "l": {},
+    "pub": {"public": True},
+    "seen": {**_UNIT},
+}
+
+
+def policy_tables(names: tuple[str, ...], *, typed: bool) -> str:
+    """The tables of a policies file; with all names and types where sources have none."""
+    tables = {}
+    for name in names:
+        columns: dict[str, dict[str, object]] = {}
+        if typed and KNOWS_TYPES:
+            columns = {column: {"type": type_} for column, type_ in ordinary()[name].columns}
+        for column, bounds in _BOUNDS[name].items():
+            columns[column] = {**columns.get(column, {}), **bounds}
+        tables[name] = {**_TABLES[name], "columns": columns}
+    text = json.dumps({"tables": tables, "links": ["l.okey -> o.okey"]}, indent=1)
+    return text.strip()[1:-1].replace('"MINIMUM"', "MINIMUM")
 
 
 class Reader(ABC):
@@ -51,7 +65,10 @@ class Reader(ABC):
     name: str
     ways: tuple[str, ...] = IN_PROCESS
     edits = False  # whether the owner can change rows between statements
-    listed = ""  # further tables of the policy
+    typed = False  # whether the policy has to say all names and types
+    hides = re.compile("(?!)")  # what each world calls otherwise: addresses, names of databases
+    own_files = False  # whether the unit has files of its own, which are listed at opening
+    listed: tuple[str, ...] = ("t", "o", "l", "pub")  # the tables of the policy
     with_minimum = frozenset({"t", "o", "l"})  # tables that need as many units as the policy says
 
     def __init__(self) -> None:
@@ -61,7 +78,7 @@ class Reader(ABC):
     @property
     def tables(self) -> str:
         """The tables of the policies file; MINIMUM stands for a number."""
-        return _TABLES.replace("LISTED", self.listed)
+        return policy_tables(self.listed, typed=self.typed)
 
     @abstractmethod
     def write(self, place: Path, variant: int, unit: bool) -> None:
@@ -89,6 +106,10 @@ class Reader(ABC):
             for name in names:
                 os.utime(os.path.join(directory, name), (now.timestamp(), now.timestamp()))
 
+    def close(self) -> None:
+        """End what was started for it, and forget what was written."""
+        self._home = None
+
     def edit(self, number: int) -> None:
         """Change rows of ordinary units, as their owner."""
         raise NotImplementedError
@@ -100,10 +121,7 @@ class DuckDBFile(Reader):
     name = "duckdb"
     ways = ALL_WAYS
     edits = True
-    listed = """  seen:
-    privacy_unit: {name: person, column: uid}
-    columns: {i32: {lower: -5, upper: 20}}
-"""
+    listed = ("t", "o", "l", "pub", "seen")
 
     def write(self, place: Path, variant: int, unit: bool) -> None:
         with duckdb.connect(str(place / "world.duckdb"), config={"threads": "1"}) as owner:
@@ -148,6 +166,3 @@ def fill(owner: duckdb.DuckDBPyConnection, variant: int, unit: bool) -> None:
         owner.register("__given", found)
         owner.execute(f"INSERT INTO {table.name} SELECT * FROM __given")
         owner.unregister("__given")
-
-
-READERS: Final[dict[str, Reader]] = {reader.name: reader for reader in (DuckDBFile(),)}

@@ -100,6 +100,7 @@ def run(
                 told(f"{program.seed} {finding}")
             if enough is not None and len({seed for seed, _ in report.findings}) >= enough:
                 break
+        reader.close()
     report.seconds = time.monotonic() - began
     return report
 

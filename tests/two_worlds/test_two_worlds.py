@@ -9,8 +9,8 @@ import pytest
 
 from .eyes import DECLARED, primitives
 from .programs import LEAST, draw
-from .readers import READERS
 from .run import Report, run
+from .sources import READERS
 
 OPEN: Final = (
     r"parameters: .* may have no views and refreshes one",
