@@ -300,6 +300,8 @@ _TIDIES: Final = "DROP TABLE"
 _PRIVATE_STATE: Final = ("dpsql.continual.state", "dpsql.continual.choices")
 _READS_EXACT: Final = ("dpsql.engines.duckdb", "dpsql.engines.postgresql", "dpsql.engines.spark")
 _FILES = re.compile(r"\[(?:'(?:[^']|'')*'(?:, )?)+\]")
+_COUNTED = re.compile(r"\b(__dpsql_listed_)\d+\b")
+"""Names of a process, which counts all connections that it opens, whoever's they are."""
 _LOOK_INTO_FILES: Final = ("dpsql.engines.views", "dpsql.engines.lockdown", "dpsql.engines.untyped")
 """Modules that look into each file when a world is opened, of which one may have more."""
 _ROOMS: Final = ("dpsql.pipeline.rooms",)
@@ -326,7 +328,7 @@ def _sql(sent: Sent, place: Path, hides: re.Pattern[str]) -> str:
     Nobody but the owner sees these: groups are counted there from the first one that was met.
     """
     text = _FILES.sub("[files]", sent.sql.replace(str(place), "…"))
-    text = hides.sub("…", text)
+    text = _COUNTED.sub(r"\1#", hides.sub("…", text))
     return _NUMBER.sub("#", text) if sent.module in _PRIVATE_STATE else text
 
 

@@ -17,8 +17,6 @@ OPEN: Final = (
     r"parameters: groups of 1 units are released of \['(t|l', 'o)'\]",
     r"parameters: a release at epsilon",
     r"words: the noise of step",
-    r"canary: .*SELECT \* FROM",
-    r"refusals: .*tail_failed",
 )
 """Findings that are known and not closed yet: patterns of a net, what it says, and the step."""
 
