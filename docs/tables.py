@@ -298,10 +298,18 @@ def _times(ratio: float) -> str:
     return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
+def _badness(verdict: str) -> int:
+    return _AVAILABLE.index(verdict) if verdict in _AVAILABLE else len(_AVAILABLE)
+
+
 def _calls_by_name(name: str) -> dict[str, list[tuple[str, str]]]:
     """The calls of an engine's survey: by their names, the types and the verdict."""
     found: dict[str, list[tuple[str, str]]] = {}
+    whole: dict[str, str] = {}  # decimals of all widths, with the worst of their verdicts
     for call, verdict in verdicts_on(name).calls.items():
+        family = re.sub(r"DECIMAL\(\d+\)", "DECIMAL", call)
+        whole[family] = max(whole.get(family, verdict), verdict, key=_badness)
+    for call, verdict in whole.items():
         word, _, types = call.rpartition("(")
         parts = list(dict.fromkeys(types.removesuffix(")").split(", ")))
         shown = " with ".join(part for part in parts if part not in ("", "...", "CONSTANT"))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import decimal
 import itertools
 import json
 import math
@@ -28,6 +29,7 @@ from dpsql.sql.dialects.postgresql_types import sql_type
 from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, Verdicts
 from dpsql.sql.expressions.totality import total
 
+decimal.getcontext().prec = 100
 PLACE: Final = Path(dialects.__path__[0]) / "surveys" / "postgresql.json"
 _DOUBLES: tuple[str, ...] = (
     "NaN",
@@ -44,6 +46,8 @@ _DOUBLES: tuple[str, ...] = (
 _DOUBLES += ("0.49999999999999994", "1e308", "-1e308", "1.7976931348623157e308", "5e-324", "1e-310")
 _DOUBLES += ("9007199254740993", "-9007199254740992", "9223372036854775808", "-9223372036854775808")
 _DOUBLES += ("0.1", "3", "-7", "1e15", "127.5", "2147483647.5", "-2147483648.5", "1e200", "1e-200")
+_DOUBLES += ("999.95", "99999.5", "1e9", "1e24", "-1e25", "1e31", "-1.5e32", "1.1e33", "-7e36")
+_DOUBLES += ("1.0141204801825835e31", "1.3e37", "9.9999e37", "1e38", "-1e38", "1.7e38")
 _DOUBLES += ("709.5", "-744.4", "-0.1", "1e22", "123456789.125")
 _TEXTS: tuple[str, ...] = (
     "",
@@ -91,6 +95,28 @@ _TEXTS += (
     "1e",
     "abcabc",
 )
+DECIMALS: Final = (
+    *((1, 0), (1, 1), (4, 0), (4, 1), (4, 4)),
+    *((5, 2), (9, 0), (9, 9)),
+    *((10, 5), (12, 2), (18, 0), (18, 3), (18, 18)),
+    *((19, 4), (38, 0), (38, 10), (38, 38)),
+)
+"""Widths and scales at the ends of what is stored alike, and some between."""
+
+
+def decimals(width: int, scale: int) -> tuple[str, ...]:
+    """Edge values of a decimal: its ends, the least step, halves, what doubles just hold."""
+    ends = [Decimal(10) ** (width - scale) - Decimal(10) ** -scale, Decimal(10) ** -scale]
+    ends += map(Decimal, ("0", "0.5", "2.5", "1.55", "1", "7", "9007199254740993"))
+    ends += map(Decimal, ("0.49", "9223372036854775808", "1234567890123456789012345678.0123456789"))
+    found: dict[str, None] = {}
+    for end in (sign * each for each in ends for sign in (1, -1)):
+        fits = abs(end) < Decimal(10) ** (width - scale)
+        if fits and end == end.quantize(Decimal(10) ** -scale):
+            found[f"{end:f}"] = None
+    return tuple(found)
+
+
 EDGES: Final[dict[str, Sequence[str]]] = {
     "BOOLEAN": ("true", "false"),
     "SMALLINT": ("-32768", "-1", "0", "1", "2", "7", "32767"),
@@ -111,18 +137,7 @@ EDGES: Final[dict[str, Sequence[str]]] = {
     ),
     "FLOAT": ("NaN", "Infinity", "-Infinity", "-0.0", "0", "0.1", "-1.5", "3.4028235e38", "1e-45"),
     "DOUBLE": _DOUBLES,
-    "DECIMAL(4,1)": ("-999.9", "-2.5", "-0.5", "0", "0.5", "2.5", "3.4", "999.9"),
-    "DECIMAL(12,2)": ("-9999999999.99", "-0.01", "0", "1.50", "1.55", "2.25", "9999999999.99"),
-    "DECIMAL(18,3)": (
-        "-999999999999999.999",
-        "0.001",
-        "-0.5",
-        "9007199254740.993",
-        "123456.789",
-        "999999999999999.999",
-    ),
-    "DECIMAL(38,0)": ("9" * 38, "-" + "9" * 38, "0", "1", "9223372036854775808"),
-    "DECIMAL(38,10)": ("1234567890123456789012345678.0123456789", "-0.0000000001", "0.1", "7"),
+    **{f"DECIMAL({w},{s})": decimals(w, s) for w, s in DECIMALS},
     "VARCHAR": _TEXTS,
     "DATE": (
         "0001-01-01",
@@ -152,7 +167,8 @@ EDGES: Final[dict[str, Sequence[str]]] = {
     "TIME": ("00:00:00", "12:34:56.789", "23:59:59.999999"),
 }
 _MOST: Final = 500
-_NUMBERS = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(12,2)")
+_NUMBERS = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE")
+WIDTHS: Final = tuple(f"DECIMAL({width},{scale})" for width, scale in DECIMALS)
 
 
 @dataclass(frozen=True)
@@ -165,37 +181,38 @@ class Form:
 
 def forms() -> Iterator[Form]:
     """All that is compared."""
+    yield from casts()
     plain = [kind for kind in EDGES if kind != "FLOAT"]
-    for sign in ("=", "<>", "<", "<=", ">", ">="):
-        yield from (Form(f"a {sign} b", (kind, kind)) for kind in EDGES)
     for kind in EDGES:
+        for sign in ("=", "<>", "<", "<=", ">", ">="):
+            yield Form(f"a {sign} b", (kind, kind))
         yield Form("CASE WHEN a IS NULL THEN b ELSE a END", (kind, kind))
         yield Form("coalesce(a, b)", (kind, kind))
     for kind in plain:
         yield Form("nullif(a, b)", (kind, kind))
-    for kind in ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(12,2)", "VARCHAR", "DATE"):
+    for kind in ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", *WIDTHS, "VARCHAR", "DATE"):
         yield from (Form(f"{word}(a, b)", (kind, kind)) for word in ("least", "greatest"))
     yield from (Form(text, ("BOOLEAN", "BOOLEAN")) for text in ("a AND b", "a OR b", "NOT a"))
     yield from (Form(text, ("BOOLEAN",)) for text in ("a IS TRUE", "a IS NULL", "a IS NOT FALSE"))
-    numbers = [*_NUMBERS, "DECIMAL(4,1)", "DECIMAL(18,3)"]
-    for sign in ("+", "-", "*", "/", "//", "%"):
-        yield from (Form(f"a {sign} b", (kind, kind)) for kind in numbers)
-        yield from (Form(f"a {sign} b", pair) for pair in itertools.permutations(numbers, 2))
-        for kind in numbers:
+    numbers = [*_NUMBERS, *WIDTHS]
+    signs = ("+", "-", "*", "/", "//", "%")
+    for pair in itertools.product(numbers, numbers):
+        yield from (Form(f"a {sign} b", pair) for sign in signs)
+    for kind in numbers:
+        for sign in signs:
             yield from (Form(f"a {sign} {c}", (kind,)) for c in ("0", "2", "-3", "2.5", "70000"))
-    for kind in (*numbers, "DECIMAL(38,10)", "DECIMAL(38,0)"):
+    for kind in numbers:
         yield from (Form(text, (kind,)) for text in ("-a", "abs(a)", "sign(a)", "round(a)"))
         yield from (Form(f"{word}(a)", (kind,)) for word in ("floor", "ceil", "trunc"))
         yield from (Form(f"a {sign} 2", (kind,)) for sign in ("=", "<", ">="))
         yield from (Form(f"a BETWEEN {pair}", (kind,)) for pair in ("-1 AND 2.5", "0 AND 70000"))
         yield Form("a IN (1, 2, 3)", (kind,))
         yield Form("a IS DISTINCT FROM 2", (kind,))
-    yield from (Form("round(a, 1)", (kind,)) for kind in ("DECIMAL(12,2)", "DECIMAL(18,3)"))
-    for kind in ("DOUBLE", "INTEGER", "BIGINT", "DECIMAL(12,2)"):
+    yield from (Form(f"round(a, {n})", (kind,)) for kind in WIDTHS for n in (0, 1, 9))
+    for kind in ("DOUBLE", "INTEGER", "BIGINT", *WIDTHS):
         words = ("sqrt", "ln", "exp", "log", "log10")
         yield from (Form(f"{word}(a)", (kind,)) for word in words)
     yield Form("isnan(a)", ("DOUBLE",))
-    yield from casts()
     yield from of_texts()
     yield from of_dates()
     yield from mixed()
@@ -210,9 +227,9 @@ def casts() -> Iterator[Form]:
         "INTEGER",
         "BIGINT",
         "DOUBLE",
-        "DECIMAL(4,1)",
+        *WIDTHS,
     )
-    targets += ("DECIMAL(12,2)", "DECIMAL(25,8)", "VARCHAR", "DATE", "TIMESTAMP", "FLOAT", "UUID")
+    targets += ("VARCHAR", "DATE", "TIMESTAMP", "FLOAT", "UUID")
     for source in EDGES:
         yield from (Form(f"CAST(a AS {target})", (source,)) for target in targets)
 
@@ -259,7 +276,7 @@ def of_texts() -> Iterator[Form]:
         "BIGINT",
         "BOOLEAN",
         "DATE",
-        "DECIMAL(12,2)",
+        *WIDTHS,
         "UUID",
         "TIMESTAMP",
         "SMALLINT",
@@ -331,8 +348,7 @@ def mixed() -> Iterator[Form]:
         "INTEGER",
         "BIGINT",
         "DOUBLE",
-        "DECIMAL(12,2)",
-        "DECIMAL(18,3)",
+        *WIDTHS,
     )
     for pair in itertools.permutations(numbers, 2):
         yield Form("a = b", pair)

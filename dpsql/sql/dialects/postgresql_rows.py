@@ -22,7 +22,7 @@ from dpsql.engines.postgresql_reading import within_years
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.postgresql_types import PgValue, once
-from dpsql.sql.dialects.verdicts import Verdicts
+from dpsql.sql.dialects.verdicts import Verdicts, verdict_type
 from dpsql.sql.syntax.arguments import Arguments, Rules, rules_of, when_branches, word_of
 from dpsql.sql.syntax.row_nodes import is_row_node
 from dpsql.sql.syntax.text import to_sql
@@ -101,7 +101,7 @@ class RowExpressions:
 
     def called(self, name: str, *types: str, plain: bool = False) -> None:
         """Record that an operation on types is needed, or refuse it."""
-        call = f"{name}({', '.join(map(_family, types))})"
+        call = f"{name}({', '.join(map(verdict_type, types))})"
         self.calls.append((call, plain))
         if self._verdicts is not None:
             objection = self._verdicts.objection(call)
@@ -254,10 +254,9 @@ class RowExpressions:
         if target is None:
             raise _refused(f"{what}({_list(values)})", "its values are of different types")
         target = _with_literals(target, [value for value in values if value.is_literal])
-        found = [None if target is None else _converted(value, target) for value in values]
-        if target is None or None in found:
+        if target is None:
             raise _refused(f"{what}({_list(values)})", "its values are of different types")
-        return [value for value in found if value is not None]
+        return [self._as(what, value, target, values) for value in values]
 
     # -- numbers ------------------------------------------------------------------------------
 
@@ -280,10 +279,14 @@ class RowExpressions:
             return self._decimals(sign, one, two)
         raise _refused(f"{sign}({_list([one, two])})", "it is not computed there on these types")
 
-    def _as(self, what: str, value: PgValue, type_: str) -> PgValue:
+    def _as(self, what: str, value: PgValue, type_: str, beside: Sequence[PgValue] = ()) -> PgValue:
+        """Widen a value to a type, as far as that cannot fail on any row."""
         found = _converted(value, type_)
         if found is None:
-            raise _refused(f"{what}({value.kind})", "it is not computed there on this type")
+            why = "its values are of different types" if beside else "it is not computed there"
+            raise _refused(f"{what}({_list(beside or [value])})", why)
+        if not value.is_literal and value.type not in (type_, pg.UNTYPED):
+            self.called(f"CAST AS {verdict_type(type_)}", value.type)
         return found
 
     def _integers(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
@@ -314,8 +317,9 @@ class RowExpressions:
         type_ = _decimal_result(sign, _as_decimal(one), _as_decimal(two))
         if type_ is None:
             raise _refused(f"{sign}({_list([one, two])})", "its result has too many digits")
-        self.called(sign, "DECIMAL", "DECIMAL")
-        plain = f"(CAST({one.sql} AS NUMERIC) {sign} CAST({two.sql} AS NUMERIC))"
+        self.called(sign, _decimal(one), _decimal(two))
+        left, right = (_operand(sign, value, type_) for value in (one, two))
+        plain = f"({left} {sign} {right})"
         return PgValue(pg.decimal_or_null(plain, type_), type_, fails=True)
 
     def _doubles(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
@@ -384,7 +388,7 @@ class RowExpressions:
             text = pg.half_away(found.sql) if word == "round" else f"{word}({found.sql})"
             return _made(text, "DOUBLE", found)
         if found.kind == "DECIMAL":
-            self.called(word, "DECIMAL")
+            self.called(word, found.type)
             width, _ = pg.width_and_scale(found.type)
             type_ = f"DECIMAL({width},0)"
             return PgValue(pg.decimal_or_null(f"{word}({found.sql})", type_), type_, fails=True)
@@ -397,7 +401,7 @@ class RowExpressions:
         width, scale = pg.width_and_scale(found.type)
         if not 0 <= places < scale:
             raise _refused("round", f"a value with {scale} digits cannot be rounded to {places}")
-        self.called("round", "DECIMAL", "CONSTANT")
+        self.called("round", found.type, "CONSTANT")
         type_ = f"DECIMAL({width},{places})"
         text = pg.decimal_or_null(f"round({found.sql}, {places})", type_)
         return PgValue(text, type_, fails=True)
@@ -433,7 +437,7 @@ class RowExpressions:
         made = pg.cast(replace(found, constant=None), type_)
         if made is None:
             raise _refused(f"CAST({found.kind} AS {base_type(type_)})", "it has no equal there")
-        self.called(f"CAST AS {base_type(type_)}", found.type)
+        self.called(f"CAST AS {verdict_type(type_)}", found.type)
         return made
 
     def _cast_constant(self, found: PgValue, type_: str) -> PgValue | None:
@@ -838,6 +842,21 @@ def _as_decimal(value: PgValue) -> tuple[int, int]:
     return pg.INTEGER_DIGITS[value.kind], 0
 
 
+def _decimal(value: PgValue) -> str:
+    width, scale = _as_decimal(value)
+    return f"DECIMAL({width},{scale})"
+
+
+def _operand(sign: str, value: PgValue, type_: str) -> str:
+    """Write an operand of a sum as a value of the sum's type, as DuckDB adds; a factor as it is."""
+    width, scale = _as_decimal(value)
+    most, places = pg.width_and_scale(type_)
+    plain = f"CAST({value.sql} AS NUMERIC)"
+    return (
+        plain if sign == "*" or width - scale <= most - places else pg.decimal_or_null(plain, type_)
+    )
+
+
 def _wide_decimal(found: Sequence[tuple[int, int]]) -> str | None:
     scale = max(scale for _, scale in found)
     whole = max(width - scale for width, scale in found)
@@ -858,10 +877,6 @@ def _decimal_result(sign: str, one: tuple[int, int], two: tuple[int, int]) -> st
     if scale > pg.MOST_DIGITS:
         return None
     return f"DECIMAL({min(width, 18 if narrow else pg.MOST_DIGITS)},{scale})"
-
-
-def _family(type_: str) -> str:
-    return "DECIMAL" if type_.startswith("DECIMAL(") else type_
 
 
 def _list(values: Sequence[PgValue]) -> str:

@@ -48,6 +48,7 @@ INFINITY: Final = f"CAST('Infinity' AS {DOUBLE})"
 MINUS_INFINITY: Final = f"CAST('-Infinity' AS {DOUBLE})"
 NAN: Final = f"CAST('NaN' AS {DOUBLE})"
 _EXACT_DOUBLES: Final = 2**53
+_PIECE_BITS: Final = 40
 _SHORT: Final = 200  # characters of text that is cheaper to write twice than to compute once
 _LONGEST_NUMBER: Final = 100  # characters of a text that is read as a number
 _NUMBER: Final = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$"
@@ -398,23 +399,37 @@ def _to_decimal(value: PgValue, type_: str) -> str | None:
 def double_to_decimal(value: str, type_: str) -> str:
     """Write a double as a DECIMAL: its multiple of a power of ten, rounded to an integer, exactly.
 
-    A plain cast keeps 15 digits. Of the multiple, quotient and rest by 2^40 are exact.
+    A plain cast keeps 15 digits. Of the multiple, quotients and rests by 2^40 are exact, and as
+    many of these are taken as the digits of the type need.
     """
     width, scale = width_and_scale(type_)
-    end, half = 10.0 ** (width - scale), float(2**40)
+    end = 10.0 ** (width - scale)
+    pieces = 1
+    while 10**width > 2 ** (_PIECE_BITS * pieces):
+        pieces += 1
 
     def exact(steps: str) -> str:
-        size = f"trunc({steps} / {double_sql(half)})"
-        rest = f"{steps} - {size} * {double_sql(half)}"
-        return (
-            f"(CAST(CAST({size} AS BIGINT) AS NUMERIC) * {2**40} + "
-            f"CAST(CAST({rest} AS BIGINT) AS NUMERIC))"
-        )
+        return _exact_integer(steps, pieces)
 
     multiple = half_away(f"({value} * {double_sql(10.0**scale)})")
     scaled = decimal_or_null(f"{once(multiple, exact)} * {Decimal(1).scaleb(-scale):f}", type_)
     small, inside = (f"abs({value}) < {double_sql(limit)}" for limit in (1e-100, end))
     return f"CASE WHEN {small} THEN 0 WHEN {inside} THEN {scaled} END"
+
+
+def _exact_integer(value: str, pieces: int) -> str:
+    """Write an integral double of so many times 40 bits as a NUMERIC, piece by piece."""
+    if pieces == 1:
+        return f"CAST(CAST({value} AS BIGINT) AS NUMERIC)"
+    half = double_sql(2.0**_PIECE_BITS)
+
+    def split(whole: str) -> str:
+        size = f"trunc({whole} / {half})"
+        rest = f"CAST(CAST({whole} - {size} * {half} AS BIGINT) AS NUMERIC)"
+        larger = once(size, lambda s: _exact_integer(s, pieces - 1))
+        return f"({larger} * {2**_PIECE_BITS} + {rest})"
+
+    return once(value, split)
 
 
 def half_away(value: str) -> str:
@@ -431,7 +446,10 @@ def _to_text(value: PgValue, type_: str) -> str | None:
     plain = {*INTEGERS, "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID"}
     if type_ != "VARCHAR" or value.kind not in plain:
         return None
-    return f'(CAST({value.sql} AS TEXT) COLLATE "C")'
+    text = f"CAST({value.sql} AS TEXT)"
+    if value.kind == "DECIMAL" and len(set(width_and_scale(value.type))) == 1:
+        text = f"regexp_replace({text}, '0', '')"  # no digit stands before the point: .5
+    return f'({text} COLLATE "C")'
 
 
 def _to_boolean(value: PgValue, type_: str) -> str | None:

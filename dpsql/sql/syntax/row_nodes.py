@@ -72,7 +72,7 @@ _FUNCTIONS: Final = _shaped(
     this start length: Substring
     this expression position: Trim
     this unit: DateTrunc TimestampTrunc
-    this expression unit date_part_boundary!: DateDiff
+    this expression unit date_part_boundary?: DateDiff
     """
 )
 FUNCTION_NAMES = tuple(
