@@ -30,7 +30,7 @@ from dpsql.continual.noise import ViewNoise
 from dpsql.interfaces.cli import cli
 
 from . import door as doors
-from . import eyes, servers
+from . import eyes
 from . import tape as tapes
 from .programs import ACCOUNTS, Program, Step
 from .readers import Reader
@@ -520,7 +520,7 @@ def _noting_noise(original: Callable[..., Any]) -> Callable[..., Any]:
 @contextlib.contextmanager
 def ready() -> Iterator[None]:
     """Take over what worlds share: tapes, doors, the clock of views."""
-    with tapes.taken_over(), doors.replaced(), eyes.recorded(), servers.recorded():
+    with tapes.taken_over(), doors.replaced(), eyes.recorded():
         real, drawing = views._now, ViewNoise.at
         views._now = lambda: real() if (t := tapes.current()) is None else t.now
         ViewNoise.at = _noting_noise(drawing)  # type: ignore[method-assign]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import dpsql
+from dpsql.engines import postgresql
 
 from . import tape as tapes
 from .readers import ALL_WAYS, IN_PROCESS, Reader
@@ -72,6 +73,9 @@ class PostgreSQL(Server):
         if unit not in self._servers:
             from postgres import running
 
+            if not self._servers:
+                sends = [(postgresql._Session, name) for name in ("run", "_execute", "ask")]
+                self._stack.enter_context(recorded("dpsql.engines.postgresql", *sends))
             self._servers[unit] = server = self._stack.enter_context(running())
             server.run("CREATE ROLE reader LOGIN PASSWORD 'only-reading'")
         return self._servers[unit]
@@ -130,7 +134,12 @@ class Spark(Server):
 
             self._session = started()
             self._stack.callback(self._session.stop)
+            self._record()
         return self._session
+
+    def _record(self) -> None:
+        kind = type(self._session)
+        self._stack.enter_context(recorded("dpsql.engines.spark", (kind, "sql")))
 
     def fill(self, variant: int, unit: bool, mine: dict[str, Rows]) -> str:
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -171,36 +180,21 @@ class SparkConnect(Spark):
             url = self._stack.enter_context(served())
             self._session = SparkSession.builder.remote(url).create()
             self._stack.callback(self._session.stop)
+            self._record()
         return self._session
 
 
 @contextlib.contextmanager
-def recorded() -> Iterator[None]:
-    """Have what is sent to servers written down, too."""
-    patches: list[tuple[Any, str, Any]] = []
-
-    def patch(target: Any, name: str, made: Callable[[Any], Any]) -> None:
-        original = getattr(target, name)
-        patches.append((target, name, original))
-        setattr(target, name, made(original))
-
-    with contextlib.suppress(ImportError):
-        from dpsql.engines import postgresql
-
-        for name in ("run", "_execute", "ask"):
-            patch(postgresql._Session, name, _noting("dpsql.engines.postgresql"))
-    with contextlib.suppress(ImportError):
-        from pyspark.sql import SparkSession
-
-        patch(SparkSession, "sql", _noting("dpsql.engines.spark"))
-        from pyspark.sql.connect.session import SparkSession as Connected
-
-        patch(Connected, "sql", _noting("dpsql.engines.spark"))
+def recorded(module: str, *places: tuple[Any, str]) -> Iterator[None]:
+    """Have what is sent to a server written down, too: methods of classes, by their names."""
+    originals = [(kind, name, getattr(kind, name)) for kind, name in places]
+    for kind, name, original in originals:
+        setattr(kind, name, _noting(module)(original))
     try:
         yield
     finally:
-        for target, name, original in reversed(patches):
-            setattr(target, name, original)
+        for kind, name, original in reversed(originals):
+            setattr(kind, name, original)
 
 
 def _noting(module: str) -> Callable[[Any], Any]:
