@@ -22,23 +22,36 @@ _CHOSEN: Final = "chosen"
 
 
 @dataclass(frozen=True, slots=True)
+class KeptChoice:
+    """Groups that were chosen, and the step at which they were."""
+
+    step: int
+    groups: ChosenGroups
+
+
+@dataclass(frozen=True, slots=True)
 class KeptChoices:
     """The choices in an open state, by their numbers."""
 
     connection: duckdb.DuckDBPyConnection
 
-    def all(self) -> dict[int, ChosenGroups]:
+    def all(self) -> dict[int, KeptChoice]:
         """Read all choices that were drawn, by number, the earliest first.
 
         Raises ``EngineError`` (``state_damaged``) for what was not kept as a choice.
         """
-        self._execute(f"CREATE TABLE IF NOT EXISTS {_CHOSEN} (number BIGINT, groups VARCHAR)")
-        found = self._execute(f"SELECT number, groups FROM {_CHOSEN} ORDER BY number")
-        return {int(number): _groups(text) for number, text in found}
+        self._execute(
+            f"CREATE TABLE IF NOT EXISTS {_CHOSEN} (number BIGINT, step BIGINT, groups VARCHAR)"
+        )
+        found = self._execute(f"SELECT number, step, groups FROM {_CHOSEN} ORDER BY number")
+        return {int(number): KeptChoice(step, _groups(text)) for number, step, text in found}
 
-    def keep(self, number: int, groups: ChosenGroups) -> None:
+    def keep(self, number: int, choice: KeptChoice) -> None:
         """Keep a choice for good, under a number that has none yet."""
-        self._execute(f"INSERT INTO {_CHOSEN} VALUES (?, ?)", [number, json.dumps(groups)])
+        self._execute(
+            f"INSERT INTO {_CHOSEN} VALUES (?, ?, ?)",
+            [number, choice.step, json.dumps(choice.groups)],
+        )
 
     def _execute(self, sql: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
         return discreetly(lambda: self.connection.execute(sql, values).fetchall())

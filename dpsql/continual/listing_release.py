@@ -1,8 +1,8 @@
 """What a step of a view lists: exact counts and choices in, released rows out.
 
-All that is drawn is a function of the view's key, and of rows that no later step can change: a
-choice is drawn once and kept in the state, a cell of a tree has what its own steps have added. So
-whatever stopped a step, the next one goes on with the same choices and the same cells.
+All that is drawn is a function of the keys of the steps so far, and of rows that no later step can
+change: a choice is drawn once and kept in the state, a cell of a tree has what its own steps have
+added. So whatever stopped a step, the next one goes on with the same choices and the same cells.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.continual.choices import ChosenGroups
+from dpsql.continual.choices import ChosenGroups, KeptChoice
 from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.publication import GroupTexts, StepRelease, exact_groups
 from dpsql.continual.state import Totals, ViewState
@@ -87,14 +87,16 @@ def _scheduled(
     if due is None:
         return [], np.empty(0, dtype=np.float64)
     groups, exact = exact_groups(plan.block, totals)
-    chosen = state.choices.all().get(due)
-    if chosen is None:
+    kept = state.choices.all().get(due)
+    if kept is not None:
+        chosen = kept.groups
+    else:
         ranked = _in_order(mechanism.selection.top_rows_needed, groups, exact)
-        picked = ranked[mechanism.choose(due, exact[ranked], state.key)]
+        picked = ranked[mechanism.choose(due, exact[ranked], state.keys[step - 1])]
         chosen = tuple(groups[i] for i in picked.tolist())
-        state.choices.keep(due, chosen)
+        state.choices.keep(due, KeptChoice(step, chosen))
     names = [encode_group(group) for group in chosen]
-    return chosen, mechanism.noisy(step, _counts_of(chosen, groups, exact), names, state.key)
+    return chosen, mechanism.noisy(step, _counts_of(chosen, groups, exact), names, state.keys)
 
 
 def _sparse(
@@ -105,24 +107,23 @@ def _sparse(
     names = [encode_group(group) for group in groups]
     before = _last_choice(groups, state.choices.all())
     if before is None:
-        choice = mechanism.first(exact, state.key)
+        choice = mechanism.first(step, exact, state.keys)
     else:
-        choice = mechanism.advance(before, step, exact, names, state.key)
+        choice = mechanism.advance(before, step, exact, names, state.keys)
     listed = tuple(groups[i] for i in choice.listed)
     if choice is not before:
-        state.choices.keep(choice.choices, listed)
-    return listed, mechanism.noisy(choice, step, exact, names, state.key)
+        state.choices.keep(choice.choices, KeptChoice(step, listed))
+    return listed, mechanism.noisy(choice, step, exact, names, state.keys)
 
 
-def _last_choice(
-    groups: Sequence[GroupTexts], kept: dict[int, ChosenGroups]
-) -> SparseChoice | None:
+def _last_choice(groups: Sequence[GroupTexts], kept: dict[int, KeptChoice]) -> SparseChoice | None:
     if not kept:
         return None
-    wanted = {group for chosen in kept.values() for group in chosen}
+    wanted = {group for choice in kept.values() for group in choice.groups}
     places = {group: i for i, group in enumerate(groups) if group in wanted}
-    last = tuple(places[group] for group in kept[max(kept)])
-    return SparseChoice(last, max(kept), frozenset(places.values()))
+    last = kept[max(kept)]
+    listed = tuple(places[group] for group in last.groups)
+    return SparseChoice(listed, max(kept), frozenset(places.values()), last.step)
 
 
 # -- the cells of a tree --------------------------------------------------------------------------
@@ -137,7 +138,7 @@ def _of_cells(plan: ListingPlan, mechanism: MetaHistogram, step: int, state: Vie
         groups, exact = exact_groups(plan.block, state.added(*mechanism.steps_of(cell)))
         order = _in_order(mechanism.selection.top_rows_needed, groups, exact)
         names = [encoded(groups[i]) for i in order.tolist()]
-        part = released[cell] = mechanism.release_cell(cell, exact[order], names, state.key)
+        part = released[cell] = mechanism.release_cell(cell, exact[order], names, state.keys)
         known = dict(zip(names, order.tolist(), strict=True))
         texts |= {name: groups[known[name]] for name in part.groups}
     totals = mechanism.running(step, released)

@@ -1,7 +1,7 @@
 """The noise of a view's groups, step after step: what is kept of it between refreshes, and how far.
 
-It is that of the view's key, to the bit, whatever was kept: where nothing was, or another's, it is
-drawn anew from the key.
+It is that of the keys of the view's steps, to the bit, whatever was kept: where nothing was, or
+another's, it is drawn anew from the keys.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import KeptNoise
 from dpsql.mechanisms.continual.buffered_noise import BufferedNoise, BufferedState
 from dpsql.mechanisms.continual.encoding import encode_texts
-from dpsql.mechanisms.continual.keyed import KeyedNoise, StreamKey
+from dpsql.mechanisms.continual.keyed import KeyedNoise, StepKey
 from dpsql.mechanisms.continual.streams import UNIT_COUNTS
 
 
@@ -24,12 +24,15 @@ class ViewNoise:
     """The noise of each measure of a view, for groups whose number only grows.
 
     Groups are named by their keys as texts, by column, always in one order: those that are new come
-    last. Whoever asks has marked the step as used. Not safe for threads.
+    last. ``keys`` are those of the steps that have begun, and it grows as more of them do. Not safe
+    for threads.
     """
 
-    def __init__(self, plan: ViewPlan, key: StreamKey, kept: KeptNoise | None = None) -> None:
+    def __init__(
+        self, plan: ViewPlan, keys: Sequence[StepKey], kept: KeptNoise | None = None
+    ) -> None:
         self._noises = [
-            KeyedNoise(key, name, noise.sigma, noise.factorisation)
+            KeyedNoise(keys, name, noise.sigma, noise.factorisation)
             for name, noise in zip(_names(plan), plan.noises, strict=True)
         ]
         self._stepwise = [BufferedNoise.worthwhile(noise) for noise in self._noises]
@@ -37,16 +40,15 @@ class ViewNoise:
         self._states = dict(self._read(kept)) if kept is not None else {}
 
     def at(
-        self, step: int, keys: Sequence[Sequence[str | None]], count: int, further: int = 0
+        self, step: int, keys: Sequence[Sequence[str | None]], count: int
     ) -> list[NDArray[np.int64]]:
         """Return the noise of a step, for each measure an array of shape (groups,).
 
-        ``keys`` are those of ``count`` groups. ``further`` is how many steps will be asked for
-        next.
+        ``keys`` are those of ``count`` groups.
         """
         known = len(self._encoded)
         self._encoded += encode_texts([column[known:] for column in keys], count - known)
-        return [self._of(index, step, further) for index in range(len(self._noises))]
+        return [self._of(index, step) for index in range(len(self._noises))]
 
     def kept(self) -> KeptNoise | None:
         """Return what is to be kept for later steps, None if it would be of no use."""
@@ -60,12 +62,12 @@ class ViewNoise:
         }
         return KeptNoise(step, self._digest(), columns)
 
-    def _of(self, index: int, step: int, further: int) -> NDArray[np.int64]:
+    def _of(self, index: int, step: int) -> NDArray[np.int64]:
         noise = self._stepwise[index]
         if noise is None:
             return self._noises[index].noise(step, self._encoded)
         state = self._before(index, noise, step)
-        self._states[index], found = noise.next(state, self._encoded, further)
+        self._states[index], found = noise.next(state, self._encoded)
         return found
 
     def _before(self, index: int, noise: BufferedNoise, step: int) -> BufferedState:

@@ -1,7 +1,7 @@
 """What a step of a view publishes: exact totals and keyed noise in, released rows out, as bytes.
 
-The noise of a step is a function of the view's key: it must be added to one state of the data only.
-Whoever calls :func:`draw_step` has marked the step as used before.
+The noise of a step is a function of the keys of the steps so far, which are stored with what each
+of them has added: whoever calls :func:`draw_step` has its totals from a state that has absorbed it.
 """
 
 from __future__ import annotations
@@ -50,18 +50,16 @@ def draw_step(
     totals: Totals,
     noise: ViewNoise,
     listed: Iterable[GroupTexts],
-    further: int = 0,
 ) -> StepRelease:
     """Draw what comes out at a step.
 
     ``listed`` are the groups of the step before: what came out once stays, with its noisy values,
-    which is post-processing; of a top-k, and of a window, only what stands out now. ``further`` is
-    how many steps will be drawn next.
+    which is post-processing; of a top-k, and of a window, only what stands out now.
     Guarantee: over all steps ``plan.loss``, for totals within the bounds of a ``ViewState``.
     """
     if plan.block.known_domain:
         totals = _dense(plan.block, totals)
-    noises = noise.at(step, totals.keys, totals.count, further)
+    noises = noise.at(step, totals.keys, totals.count)
     noisy = [exact + drawn for exact, drawn in zip(totals.values, noises, strict=True)]
     shown = plan.histogram.shown(step, totals.values[plan.score], noisy[plan.score])
     chosen = _chosen(plan, totals.keys, noisy, shown, frozenset(listed))

@@ -1,16 +1,21 @@
-"""The private state of a view: what each unit has contributed so far, and the key of its noise.
+"""The private state of a view: what each unit has contributed so far, and the keys of its noise.
 
 It lies in a DuckDB file in a directory of its own beside the owner's data, never in the ledger:
 whoever has it can take all noise off the view. What it says decides, not the table: a contribution
 that was counted is counted for good, and no unit contributes more over all steps than the view was
 calibrated for.
+
+Noise exists when it is used. The key of a step is drawn from the operating system when its rows are
+counted, and written down with them in one transaction: no key ever meets other rows, and none of a
+later step exists anywhere. So a state that was restored from a backup, or copied, goes on with
+noise of its own, and what that costs is bounded by the price of the view, once more.
 """
 
 from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +32,7 @@ from dpsql.engines.base import ArrowStream
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import discreetly, raise_if_interrupted
 from dpsql.errors import EngineError
-from dpsql.mechanisms.continual.keyed import KEY_BYTES, StreamKey
+from dpsql.mechanisms.continual.keyed import KEY_BYTES, StepKey
 
 _T = TypeVar("_T")
 
@@ -35,7 +40,7 @@ UNIT: Final = f"{INTERNAL_PREFIX}unit"
 """The unit's column in a state and in the rows it absorbs."""
 _GROUP: Final = f"{INTERNAL_PREFIX}group"  # its number, from 0 on, in the order of first sight
 _FILE: Final = "state.duckdb"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _MEMORY: Final = "4GB"
 _COUNTED, _ADDED, _GROUPS, _NOISE = "counted", "added", "groups", "noise"  # tables
 _INCOMING, _MET, _TAKEN = "incoming", "met", "taken"  # tables while a step is absorbed
@@ -97,7 +102,7 @@ class KeptNoise:
     """What is kept of the noise of a view's groups after ``step`` steps, in the groups' order.
 
     ``columns`` are arrays of shape (groups,), by name. ``digest`` says of which noise they are. All
-    of it follows from the key.
+    of it follows from the keys of these steps.
     """
 
     step: int
@@ -113,15 +118,14 @@ class ViewState:
         self._shape = shape
         self._texts: list[list[str | None]] = [[] for _ in shape.keys]
         self._deadline: Deadline | None = None
-        ((key,),) = _intact(lambda: connection.execute("SELECT key FROM meta").fetchall())
-        self.key = StreamKey(bytes(key))
-        """The key of the view's noise: a secret."""
+        found = _intact(lambda: connection.execute("SELECT key FROM read ORDER BY step").fetchall())
+        self._keys = [StepKey(bytes(key)) for (key,) in found]
         self.choices = KeptChoices(connection)
         """Which groups were chosen, and when."""
 
     @classmethod
     def create(cls, place: Path, stream: str, shape: StateShape) -> None:
-        """Create the state of a new view, with a key from the operating system.
+        """Create the state of a new view.
 
         ``place`` is a directory, which only the owner may enter from the beginning. Raises
         ``EngineError`` (``state_in_the_way``) if there is one already, or it cannot be made.
@@ -132,8 +136,7 @@ class ViewState:
             with duckdb.connect(str(place / _FILE)) as connection:
                 for statement in _tables(shape):
                     connection.execute(statement)
-                key = secrets.token_bytes(KEY_BYTES)
-                connection.execute("INSERT INTO meta VALUES (?, ?, ?)", [_VERSION, stream, key])
+                connection.execute("INSERT INTO meta VALUES (?, ?)", [_VERSION, stream])
                 connection.execute("COMMIT")
 
     @staticmethod
@@ -164,7 +167,7 @@ class ViewState:
                     lambda: connection.execute("SELECT version, stream FROM meta").fetchall()
                 )
                 if found != [(_VERSION, stream)]:
-                    raise _unusable("it belongs to another view", "state_of_another")
+                    raise _of_another(found)
                 yield cls(connection, shape)
             finally:
                 _leave(connection, used, mine)
@@ -173,13 +176,13 @@ class ViewState:
 
     @property
     def read_steps(self) -> int:
-        """The last step that was read into it; 0 before the first.
+        """The last step that was read into it; 0 before the first."""
+        return len(self._keys)
 
-        Raises ``EngineError`` (``state_damaged``).
-        """
-        last = "SELECT coalesce(max(step), 0) FROM read"
-        ((found,),) = _intact(lambda: self._connection.execute(last).fetchall())
-        return int(found)
+    @property
+    def keys(self) -> Sequence[StepKey]:
+        """The keys of the steps up to the last that was read: secrets. It grows with them."""
+        return self._keys
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
@@ -215,8 +218,11 @@ class ViewState:
         the order of the steps that first read them, then of a salted hash, and never given up.
         Checked by ``tests/continual/test_state.py`` and ``test_listings.py``.
         """
+        assert step > self.read_steps, "a step is read once"
+        # Steps that were begun and not read have no rows; their noise exists from now on, too.
+        keys = [StepKey(secrets.token_bytes(KEY_BYTES)) for _ in range(step - self.read_steps)]
         try:
-            discreetly(lambda: self._absorb(step, rows))
+            discreetly(lambda: self._absorb(step, keys, rows))
         except BaseException:
             with suppress(duckdb.Error):
                 self._connection.execute("ROLLBACK")
@@ -224,15 +230,17 @@ class ViewState:
         finally:
             with suppress(duckdb.Error):
                 self._connection.unregister(_STREAM)
+        self._keys += keys
 
-    def _absorb(self, step: int, rows: ArrowStream) -> None:
+    def _absorb(self, step: int, keys: Sequence[StepKey], rows: ArrowStream) -> None:
         run = self._connection.execute
         self._connection.register(_STREAM, rows)
         run("BEGIN")
-        run("INSERT INTO read VALUES (?)", [step])
+        for number, key in enumerate(keys, start=step - len(keys) + 1):
+            run("INSERT INTO read VALUES (?, ?)", [number, key.secret])
         run(f"CREATE TEMP TABLE {_INCOMING} AS {self._incoming()}")
         run(f"CREATE TEMP TABLE {_MET} AS {self._met()}")
-        run(f"CREATE TEMP TABLE {_TAKEN} AS {self._taken()}")
+        run(f"CREATE TEMP TABLE {_TAKEN} AS {self._taken(keys[-1])}")
         run(self._named())
         run(self._logged(step))
         run(self._updated())
@@ -354,11 +362,14 @@ class ViewState:
             f"WHERE place IS NULL OR {some}"
         )
 
-    def _taken(self) -> str:
-        """Select the pairs that are counted from now on, as far as a unit may have more groups."""
+    def _taken(self, key: StepKey) -> str:
+        """Select the pairs that are counted from now on, as far as a unit may have more groups.
+
+        The salt of a step's new groups comes from its key, so that it is drawn with it.
+        """
         shape = self._shape
         hashed = [f"new.{name}" for name in (UNIT, *shape.key_names)]
-        salt = int.from_bytes(self.key.source("groups", 0).words(1).tobytes(), "little") >> 2
+        salt = int.from_bytes(key.source("groups").words(1).tobytes(), "little") >> 2
         order = ", ".join([f"hash(hash({', '.join([str(salt), *hashed])}))", *hashed[1:]])
         rank = f"row_number() OVER (PARTITION BY new.{UNIT} ORDER BY {order})"
         fresh = f"SELECT {UNIT} FROM {_MET} WHERE place IS NULL"
@@ -432,8 +443,8 @@ def _tables(shape: StateShape) -> Iterator[str]:
     numbers = [f"{quote(each.name)} BIGINT" for each in shape.contributions]
     spent = [f"{_spent(each)} BIGINT" for each in shape.contributions]
     tables = {
-        "meta": ["version INT", "stream VARCHAR", "key BLOB"],
-        "read": ["step BIGINT"],
+        "meta": ["version INT", "stream VARCHAR"],
+        "read": ["step BIGINT", "key BLOB"],
         _GROUPS: [f"{_GROUP} BIGINT", *keys],
         _COUNTED: [f"{UNIT} {shape.unit_type}", f"{_GROUP} BIGINT", *numbers, *spent],
         _ADDED: ["step BIGINT", f"{_GROUP} BIGINT", *numbers],
@@ -506,6 +517,17 @@ def _discreet() -> Iterator[None]:
         failed = False
     if failed:
         raise _unusable("it cannot be written", "state_in_the_way")
+
+
+def _of_another(found: list[tuple[int, str]]) -> EngineError:
+    """Say why a state is not the view's: of another one, or of another version of dpsql."""
+    if [version for version, _ in found] == [_VERSION]:
+        return _unusable("it belongs to another view", "state_of_another")
+    return EngineError(
+        "the private state of the view was written by another version of dpsql",
+        code="state_of_another_version",
+        hint="Its noise would not be drawn as it is now. Drop the view, and create another.",
+    )
 
 
 def _busy() -> EngineError:

@@ -94,13 +94,12 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a refresh works with, up to the step ``last``; without noise where groups are chosen."""
+    """What a refresh works with; without noise where groups are chosen."""
 
     view: View
     prepared: PreparedView
     state: ViewState
     noise: ViewNoise | None
-    last: int
 
     def keep(self) -> None:
         """Keep what the noise of later steps follows from: of use to the next refresh."""
@@ -251,8 +250,8 @@ class Views:
             numbers = range(self._first(view, state), last + 1)
             noise = None
             if isinstance(prepared.plan, ViewPlan):
-                noise = ViewNoise(prepared.plan, state.key, state.kept_noise())
-            work = _Work(view, prepared, state, noise, last)
+                noise = ViewNoise(prepared.plan, state.keys, state.kept_noise())
+            work = _Work(view, prepared, state, noise)
             with closing(self._published(work, numbers, listed)) as releases:
                 for release in releases:
                     rows += len(release.groups)
@@ -414,12 +413,12 @@ class Views:
             with state.within(self._policy.limits.seconds):
                 state.absorb(step, reading.rows(step))
                 totals = state.totals(step)
-                plan, further = work.prepared.plan, work.last - step
+                plan = work.prepared.plan
                 if isinstance(plan, ListingPlan):
                     release = draw_listing(plan, step, totals, state)
                 else:
                     assert work.noise is not None
-                    release = draw_step(plan, step, totals, work.noise, listed, further)
+                    release = draw_step(plan, step, totals, work.noise, listed)
                 parts = tuple(packed(release))
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used

@@ -155,6 +155,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "state_in_the_way": "The private state of a new view cannot be made in its place.",
         "state_missing": "The private state of a view is not where it was made.",
         "state_of_another": "The private state in a view's place belongs to another view.",
+        "state_of_another_version": "The private state of a view was written by another version of "
+        "dpsql, whose noise is drawn otherwise.",
         "memory_limit": "The query took more memory than there is for it. By the policy, the "
         "account is suspended.",
         "time_limit": "The query took longer than the policy lets one. By the policy, the account "

@@ -131,6 +131,7 @@ SELECTS: list[tuple[str, dict[str, ColumnPolicy]]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("select", "columns"), SELECTS)
 @pytest.mark.few(1)
+@pytest.mark.usefixtures("repeated_keys")
 def test_steps_that_are_read_at_once_are_those_that_are_read_one_by_one(
     select: str,
     columns: dict[str, ColumnPolicy],

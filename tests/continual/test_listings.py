@@ -29,6 +29,7 @@ from dpsql.continual.listing_release import _presented
 from dpsql.continual.state import ViewState
 from dpsql.core.periods import Period
 from dpsql.ledger import Ledger
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.mechanisms.continual.separate import SeparateContinualNoise
 from dpsql.mechanisms.continual.shared import SharedContinualNoise
 from dpsql.mechanisms.known_topk import KnownDomainTopK
@@ -380,6 +381,7 @@ def moved(
 
 @pytest.mark.parametrize("select", [TOP, COUNTED_ROWS])
 @pytest.mark.few(1)
+@pytest.mark.usefixtures("repeated_keys")
 def test_no_unit_adds_more_to_a_group_than_the_plan_says(
     select: str, place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -393,6 +395,7 @@ def test_no_unit_adds_more_to_a_group_than_the_plan_says(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("repeated_keys")
 def test_a_unit_of_one_step_adds_at_no_other(place: Path, clock: Callable[[int], None]) -> None:
     added = moved(place, KINDS["schedule, one step"], clock)
     assert (added >= 0).all()
@@ -402,14 +405,15 @@ def test_a_unit_of_one_step_adds_at_no_other(place: Path, clock: Callable[[int],
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("repeated_keys")
 def test_a_state_that_forgets_who_was_counted_is_noticed(
     place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broken twin: a unit adds at all steps to a view that is priced for one."""
     original = ViewState._taken
 
-    def forgetful(self: ViewState) -> str:
-        return original(self).replace(" AND had IS NULL", "")
+    def forgetful(self: ViewState, key: StepKey) -> str:
+        return original(self, key).replace(" AND had IS NULL", "")
 
     monkeypatch.setattr(ViewState, "_taken", forgetful)
     added = moved(place, KINDS["schedule, one step"], clock)
@@ -441,6 +445,7 @@ def cells_moved(place: Path, clock: Callable[[int], None]) -> dict[int, set[int]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("repeated_keys")
 def test_a_unit_changes_one_cell_of_a_level_and_keeps_to_it(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -450,14 +455,15 @@ def test_a_unit_changes_one_cell_of_a_level_and_keeps_to_it(
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("repeated_keys")
 def test_units_in_many_cells_of_a_level_are_noticed(
     place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broken twin: cells of a stream in which a unit may add at every step."""
     original = ViewState._taken
 
-    def forgetful(self: ViewState) -> str:
-        return original(self).replace(" AND had IS NULL", "")
+    def forgetful(self: ViewState, key: StepKey) -> str:
+        return original(self, key).replace(" AND had IS NULL", "")
 
     monkeypatch.setattr(ViewState, "_taken", forgetful)
     assert any(len(cells) > 1 for cells in cells_moved(place, clock).values())
@@ -517,6 +523,7 @@ def test_choices_that_are_forgotten_are_noticed(
 
 @pytest.mark.slow
 @pytest.mark.few(1)
+@pytest.mark.usefixtures("repeated_keys")
 def test_a_restart_gives_the_same_rows(
     kind: Kind, place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -581,7 +588,7 @@ def test_a_step_that_was_stopped_leaves_the_choices_as_they_are(
     with duckdb.connect(str(state)) as inside:
         kept = KeptChoices(inside).all()
     assert list(kept) == [1, 2]
-    assert found[3] == {group[0] for group in kept[2]} == found[5]
+    assert found[3] == {group[0] for group in kept[2].groups} == found[5]
     with Ledger.open(place / "l.db") as ledger:
         assert ledger.verify().sound
 
@@ -634,9 +641,10 @@ def test_a_choice_outlives_the_process_that_drew_it(
     with duckdb.connect(str(state)) as inside:
         kept = KeptChoices(inside).all()
     assert sorted(kept) == [1, 2]
-    assert found[3] == {group[0] for group in kept[2]}
+    assert found[3] == {group[0] for group in kept[2].groups}
 
 
+@pytest.mark.usefixtures("repeated_keys")
 def test_cells_of_steps_that_were_stopped_have_what_their_steps_added(
     place: Path, clock: Callable[[int], None], failing: Callable[[type, str, int], None]
 ) -> None:

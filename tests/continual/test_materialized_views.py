@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from dpsql.continual.publication import GroupTexts
 from dpsql.continual.state import Totals, ViewState
 from dpsql.core.table_name import TableName
 from dpsql.ledger import Ledger
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import (
     AccountPolicy,
@@ -404,13 +405,14 @@ def test_late_rows_count_in_the_step_that_first_reads_them(
     "SELECT artist, COUNT(*) AS n, SUM(score) AS s, AVG(score) AS m FROM plays GROUP BY artist",
 ])  # fmt: skip
 @pytest.mark.few(1)
+@pytest.mark.usefixtures("repeated_keys")
 def test_no_unit_changes_more_than_it_may_whatever_the_rows_do(
     select: str,
     place: Path,
     clock: Callable[[int], None],
     counted: list[dict[GroupTexts, list[int]]],
 ) -> None:
-    """By SQL, in l1 per group over all steps; with and without one unit, on one state's key."""
+    """By SQL, in l1 per group over all steps; with and without one unit, on the same keys."""
     change(
         place,
         "INSERT INTO plays SELECT 7777, 'a' || range % 6, TIMESTAMP '2026-01-01' + "
@@ -480,13 +482,20 @@ def in_another_process(place: Path, day: int, moment: str = "") -> int:
 
 @pytest.mark.slow
 def test_another_process_goes_on_with_the_same_rows(
-    place: Path, clock: Callable[[int], None]
+    place: Path,
+    clock: Callable[[int], None],
+    repeat_keys: Callable[[Sequence[StepKey]], None],
 ) -> None:
+    """Its keys are those of one process that goes through all steps here."""
     with closing(connect(place)) as opened:
         opened.sql(CREATE)
     shutil.copytree(place, place.parent / "whole")
     for day in (3, 6, 9):
         assert in_another_process(place, day) == 0
+    (state,) = (place / "x.views").rglob("*.duckdb")
+    with duckdb.connect(str(state), read_only=True) as inside:
+        keys = inside.execute("SELECT key FROM read ORDER BY step").fetchall()
+    repeat_keys([StepKey(key) for (key,) in keys])
     clock(9)
     with closing(connect(place.parent / "whole")) as whole, closing(connect(place)) as parts:
         whole.sql(REFRESH)

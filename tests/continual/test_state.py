@@ -108,7 +108,7 @@ def moves(seed: int, where: Path) -> list[list[int]]:
     without = [[row for row in step if row[0] != 3] for step in steps]
     places = [where / name for name in ("with", "without")]
     ViewState.create(places[0], "a", SHAPE)
-    shutil.copytree(places[0], places[1])  # the same key: the same salt
+    shutil.copytree(places[0], places[1])
     one, other = absorb(places[0], steps), absorb(places[1], without)
     moved = []
     for group in {key for step in one for key in step}:
@@ -121,6 +121,7 @@ def moves(seed: int, where: Path) -> list[list[int]]:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.usefixtures("repeated_keys")
 def test_no_unit_changes_more_than_its_bounds_whatever_the_rows_do(
     seed: int, tmp_path: Path
 ) -> None:
@@ -130,6 +131,7 @@ def test_no_unit_changes_more_than_its_bounds_whatever_the_rows_do(
     assert max(total for _, total in changed) > 3  # the rows do press against the bound
 
 
+@pytest.mark.usefixtures("repeated_keys")
 def test_caps_that_are_made_anew_at_every_step_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +186,16 @@ def test_states_that_cannot_be_used_are_refused(place: Path, tmp_path: Path) -> 
     with pytest.raises(EngineError) as caught:
         ViewState.create(place, "a", SHAPE)
     assert caught.value.code == "state_in_the_way"
+
+
+def test_a_state_of_another_version_is_refused(place: Path) -> None:
+    """One whose later noise exists already, for example."""
+    with duckdb.connect(str(place / "state.duckdb")) as inside:
+        inside.execute("UPDATE meta SET version = 2")
+    with pytest.raises(EngineError) as caught, ViewState.open(place, "a", SHAPE):
+        pass
+    assert caught.value.code == "state_of_another_version"
+    assert "another version" in str(caught.value)
 
 
 @pytest.mark.parametrize("damage", [

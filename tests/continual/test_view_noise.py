@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from step_keys import step_keys
 
 from dpsql.continual.noise import ViewNoise
 from dpsql.continual.plan import ViewPlan
@@ -22,11 +23,11 @@ from dpsql.mechanisms.continual.factorisation import (
     TreeFromBelow,
     best_tree,
 )
-from dpsql.mechanisms.continual.keyed import KeyedNoise, StreamKey
+from dpsql.mechanisms.continual.keyed import KeyedNoise
 from dpsql.mechanisms.continual.streams import ContinualNoise
 
-KEY = StreamKey(bytes(range(32)))
 STEPS = 40
+STEP_KEYS = step_keys(STEPS)
 KEYS = [None, *(f"group {i}" for i in range(999))]
 SIGMAS = (25.0, 900.0)
 
@@ -38,24 +39,24 @@ def plan(shape: Factorisation) -> ViewPlan:
     return cast(ViewPlan, SimpleNamespace(noises=noises, score=1, block=block))
 
 
-def of_the_key(shape: Factorisation, step: int, count: int) -> list[NDArray[np.int64]]:
+def of_the_keys(shape: Factorisation, step: int, count: int) -> list[NDArray[np.int64]]:
     groups = [encode_group((key,)) for key in KEYS[:count]]
     names = ("m0", "units")
     return [
-        KeyedNoise(KEY, name, sigma, shape).noise(step, groups)
+        KeyedNoise(STEP_KEYS, name, sigma, shape).noise(step, groups)
         for name, sigma in zip(names, SIGMAS, strict=True)
     ]
 
 
 def refreshes(shape: Factorisation, change: Callable[[KeptNoise], KeptNoise | None]) -> list[bool]:
-    """Refresh now and then, with more groups each time; whether each step has the key's noise."""
+    """Refresh now and then, with more groups each time; whether each step has the keys' noise."""
     found, kept = [], None
     for first, last in ((1, 1), (2, 12), (13, 13), (17, 29), (31, STEPS)):
-        noise = ViewNoise(plan(shape), KEY, kept)
+        noise = ViewNoise(plan(shape), STEP_KEYS, kept)
         for step in range(first, last + 1):
             count = 20 * step
-            drawn = noise.at(step, [KEYS[:count]], count, last - step)
-            exact = of_the_key(shape, step, count)
+            drawn = noise.at(step, [KEYS[:count]], count)
+            exact = of_the_keys(shape, step, count)
             found.append(all((a == b).all() for a, b in zip(drawn, exact, strict=True)))
         given = noise.kept()
         kept = None if given is None else change(given)
@@ -72,7 +73,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda s: f"{s.name}_{s.bits}")
-def test_noise_is_that_of_the_key_from_step_to_step_and_after_restarts(shape: Any) -> None:
+def test_noise_is_that_of_the_keys_from_step_to_step_and_after_restarts(shape: Any) -> None:
     assert all(refreshes(shape, lambda kept: kept))
 
 
@@ -95,10 +96,10 @@ def test_sums_that_are_wrong_would_be_noticed() -> None:
 
 
 def test_only_what_is_of_use_is_kept() -> None:
-    noise = ViewNoise(plan(SlidingWindow(STEPS, 5)), KEY)
+    noise = ViewNoise(plan(SlidingWindow(STEPS, 5)), STEP_KEYS)
     noise.at(1, [KEYS], len(KEYS))
     assert noise.kept() is None
-    noise = ViewNoise(plan(SquareRoot(STEPS)), KEY)
+    noise = ViewNoise(plan(SquareRoot(STEPS)), STEP_KEYS)
     noise.at(1, [KEYS], len(KEYS))
     kept = noise.kept()
     assert kept is not None

@@ -24,7 +24,7 @@ from dpsql.mechanisms.continual.factorisation import BufferedToeplitz, SquareRoo
 from dpsql.mechanisms.continual.keyed import KeyedNoise, rounded_products
 
 _ROUNDING: Final = 2.0**-51  # of a step of the recurrence, doubled, relative to its terms' sizes
-_CHUNK: Final = 1 << 20  # draws at a time
+_CHUNK: Final = 1 << 18  # draws at a time
 _MOST_POWERS: Final = 32
 _FASTEST: Final = 12.0  # decay of a root, as -log: what is faster is the root 0
 _MOST_DOUBTFUL: Final = 0.25  # of all roundings, beyond which powers are not worth their keep
@@ -37,18 +37,16 @@ class BufferedState:
     """What is kept of a measure's groups after ``step`` steps.
 
     ``sums`` has shape (groups, powers), ``sizes`` (groups,): the S_m, and the sum of the sizes of
-    the draws, both in units of the lattice. ``ahead``, of shape (groups, n), are the draws of the
-    next n steps, where they are known already. Whoever has it knows the noise: it is as secret as
-    the key, from which it can be computed again.
+    the draws, both in units of the lattice. Whoever has it knows the noise: it is as secret as the
+    keys, from which it can be computed again.
     """
 
     step: int
     sums: NDArray[np.float64]
     sizes: NDArray[np.float64]
-    ahead: NDArray[np.int64] | None = None
 
     def joined(self, other: BufferedState) -> BufferedState:
-        """Join these groups and then the others, at the same step; without draws that lie ahead."""
+        """Join these groups and then the others, at the same step."""
         assert self.step == other.step
         sums = np.concatenate((self.sums, other.sums))
         return BufferedState(self.step, sums, np.concatenate((self.sizes, other.sizes)))
@@ -91,7 +89,7 @@ class BufferedNoise:
         return hashlib.blake2b(repr(scale).encode() + roots.tobytes(), digest_size=16).digest()
 
     def at(self, step: int, groups: Sequence[bytes]) -> BufferedState:
-        """Compute the state of groups after ``step`` steps from the key: of new ones, or of all."""
+        """Compute the state of groups after ``step`` steps from the keys: of new ones, or all."""
         start = np.zeros((len(groups), self.powers))
         return self.advanced(BufferedState(0, start, np.zeros(len(groups))), step, groups)
 
@@ -112,35 +110,29 @@ class BufferedNoise:
         return BufferedState(step, sums, sizes)
 
     def next(
-        self, state: BufferedState, groups: Sequence[bytes], further: int = 0
+        self, state: BufferedState, groups: Sequence[bytes]
     ) -> tuple[BufferedState, NDArray[np.int64]]:
         """Return the state and the noise of the next step, of shape (groups,).
 
-        ``groups`` are the encoded keys, in the order of the state. ``further`` is how many steps
-        will follow at once: their draws are kept as far as they come with this one. Raises
-        ParameterError after the last step.
+        ``groups`` are the encoded keys, in the order of the state. Raises ParameterError after the
+        last step.
         """
         step = state.step + 1
         if step > self._shape.steps:
             raise ParameterError("the stream has no further step", code="bad_parameter")
-        ahead = state.ahead
-        if ahead is None or ahead.shape[1] == 0:
-            ahead = self._drawn(step, groups, further)
-        z = ahead[:, 0].astype(np.float64)
+        z = self._drawn(step, groups).astype(np.float64)
         sums = state.sums * _powers(self._shape).roots
         sums += z[:, None]
-        found = BufferedState(step, sums, state.sizes + np.abs(z), ahead[:, 1:])
+        found = BufferedState(step, sums, state.sizes + np.abs(z))
         return found, self._rounded(found, groups)
 
-    def _drawn(self, step: int, groups: Sequence[bytes], further: int) -> NDArray[np.int64]:
-        """Draw for a step and the further ones that the same hash gives: of shape (groups, n)."""
-        draws, first = self.noise.draws, step - 1
-        together = draws.together - first % draws.together
-        numbers = first + np.arange(min(together, further + 1, self._shape.steps - first))
-        size = max(1, _CHUNK // len(numbers))
-        drawn = np.empty((len(groups), len(numbers)), dtype=np.int64)
-        for begin in range(0, len(groups), size):
-            drawn[begin : begin + size] = draws.draw(groups[begin : begin + size], numbers)
+    def _drawn(self, step: int, groups: Sequence[bytes]) -> NDArray[np.int64]:
+        """Draw for a step: of shape (groups,)."""
+        draws, number = self.noise.draws, np.array([step - 1])
+        drawn = np.empty(len(groups), dtype=np.int64)
+        for begin in range(0, len(groups), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            drawn[part] = draws.draw(groups[part], number)[:, 0]
         return drawn
 
     @property

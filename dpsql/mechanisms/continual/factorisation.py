@@ -77,6 +77,14 @@ class Factorisation(ABC):
         """Return the row of B for a step, 1 to ``steps``."""
 
     @abstractmethod
+    def first_steps(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the first step that uses each of some draws, by their numbers.
+
+        No step before it depends on them: the rows of C that they are added to say nothing of
+        later increments, so they need not exist before.
+        """
+
+    @abstractmethod
     def rounded_noise(self, step: int, draws: Sequence[int]) -> int:
         """Round (B z)_step to the nearest integer, halves up, exactly.
 
@@ -138,6 +146,9 @@ class Toeplitz(Factorisation):
     def row(self, step: int) -> NoiseRow:
         weights, slack = _float_column(self)
         return NoiseRow(np.arange(step, dtype=np.int64), weights[step - 1 :: -1], slack)
+
+    def first_steps(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        return draws + 1
 
     def row_norms(self) -> NDArray[np.float64]:
         """Bound the l2 norms of the beginnings of B's first column, of shape (steps,)."""
@@ -344,6 +355,12 @@ class TreeFactorisation(Factorisation):
 
     def row(self, step: int) -> NoiseRow:
         return _tree_row(self, step)
+
+    def first_steps(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the last step of each node: before, its sum is not complete."""
+        levels, nodes = np.divmod(draws, self.steps)
+        found: NDArray[np.int64] = (nodes + 1) * self.degree**levels
+        return found
 
     def rounded_noise(self, step: int, draws: Sequence[int]) -> int:
         weights = [weight for _, weight in self.exact_row(step)]

@@ -1,14 +1,15 @@
-"""Noise from a key: one draw per group and step, whenever and beside whom it is asked for.
+"""Noise from keys: one draw per group and step, whenever and beside whom it is asked for.
 
-A stream's draws are exact discrete Gaussians, sampled from the words of a keyed hash (BLAKE2b, RFC
-7693, taken for a pseudorandom function) instead of the operating system's. Its argument says to
-whom a word belongs, in fixed-length fields: purpose, draw, attempt; the group's own key is that of
-its measure and its encoded keys. So a process that starts again, or computes other groups beside,
-finds the same bits, and nothing is stored.
+Every step of a stream has a key of its own, uniform and secret, which is drawn when the step
+begins: before, its noise does not exist. A step's draws are exact discrete Gaussians, sampled from
+the words of a keyed hash (BLAKE2b, RFC 7693, taken for a pseudorandom function) instead of the
+operating system's. Its argument says to whom a word belongs: purpose, measure, draw, attempt, and
+the encoded group. So a process that starts again, or computes other groups beside, finds the same
+bits of the steps that have begun, and a group that is seen late has the noise of all of them.
 
-What must hold, each a leak if broken: a new stream has a new identity, hence a new key; a group has
-one encoding (``encoding.encode_group``); a step is answered once, from one state of the data; and
-whoever knows the key knows the noise.
+What must hold, each a leak if broken: the key of a step is stored with what the step has added, in
+one write, so that no key ever meets other data; a group has one encoding
+(``encoding.encode_group``); and whoever knows a key knows the noise of its step.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from dpsql.mechanisms.sampling.entropy import EntropySource
 from dpsql.mechanisms.sampling.lattice import LatticeSampler
 
 KEY_BYTES = 32
-"""The length of a stream's key, and the least of an owner's secret."""
+"""The length of a step's key."""
 MAX_LATTICE_SIGMA = 2.0**52
 """The largest sigma of draws in units of their lattice: draws are 64-bit integers."""
 
 _WORDS = 8  # of 64 bits, in a digest
-_DRAW, _RETRY, _DOUBT, _SOURCE = (bytes([purpose]) for purpose in range(4))
-_DRAWS = b"dpsql draws"  # what the words of a group's own key are for
-_CHUNK = 1 << 20  # draws at a time: the working arrays stay small
+_DRAW, _DOUBT, _SOURCE = (bytes([purpose]) for purpose in range(3))
+_CHUNK = 1 << 18  # draws at a time: the working arrays stay small
 
 
 @dataclass(frozen=True, slots=True)
-class StreamKey:
-    """A stream's secret: whoever has it can subtract all noise of the stream.
+class StepKey:
+    """The secret of one step of a stream: whoever has it can subtract all that the step has drawn.
 
+    A stream has a sequence of them, one for each step that has begun, the first for the first.
     Raises ParameterError unless it has KEY_BYTES bytes.
     """
 
@@ -49,36 +50,25 @@ class StreamKey:
 
     def __post_init__(self) -> None:
         if not (type(self.secret) is bytes and len(self.secret) == KEY_BYTES):
-            raise ParameterError(f"a stream's key has {KEY_BYTES} bytes", code="bad_parameter")
+            raise ParameterError(f"a step's key has {KEY_BYTES} bytes", code="bad_parameter")
 
-    @classmethod
-    def derive(cls, owner_secret: bytes, stream: str, fingerprint: bytes) -> StreamKey:
-        """Derive the key of a stream from an owner's secret of at least KEY_BYTES bytes.
+    def source(self, purpose: str, number: int = 0) -> KeyedWords:
+        """Return the words of the step's ``purpose``, always the same: one draw for ever."""
+        argument = _SOURCE + _framed(purpose.encode()) + _field(number)
+        return KeyedWords(self._hash(), argument)
 
-        ``stream`` is an identity that was never used before, ``fingerprint`` of what it computes:
-        two streams of one key would share their noise. Raises ParameterError for a short secret.
-        """
-        if not (type(owner_secret) is bytes and KEY_BYTES <= len(owner_secret) <= 64):
-            raise ParameterError(
-                f"an owner's secret has {KEY_BYTES} to 64 bytes", code="bad_parameter"
-            )
-        argument = _framed(stream.encode()) + _framed(fingerprint)
-        return cls(
-            hashlib.blake2b(
-                argument, key=owner_secret, digest_size=KEY_BYTES, person=b"dpsql stream"
-            ).digest()
-        )
+    def digest(self, argument: bytes, groups: Sequence[bytes]) -> bytes:
+        """Hash each group after an argument: 64 bytes for each, one after the other."""
+        base = self._hash()
+        base.update(argument)
+        return b"".join([_digest(base, group) for group in groups])
 
-    def source(self, purpose: str, step: int) -> KeyedWords:
-        """Return the words of a step's ``purpose``, always the same: one draw per step for ever."""
-        base = hashlib.blake2b(purpose.encode(), key=self.secret, person=b"dpsql once")
-        return KeyedWords(base, _SOURCE + _field(step))
+    def words(self, argument: bytes) -> KeyedWords:
+        """Return the words of an argument."""
+        return KeyedWords(self._hash(), argument)
 
-    def group_keys(self, measure: str, groups: Sequence[bytes]) -> list[bytes]:
-        """Derive the groups' own keys for a measure, of 64 bytes each."""
-        argument = _framed(measure.encode())
-        base = hashlib.blake2b(argument, key=self.secret, person=b"dpsql group")
-        return [_digest(base, group) for group in groups]
+    def _hash(self) -> hashlib.blake2b:
+        return hashlib.blake2b(key=self.secret, person=b"dpsql step")
 
 
 def _framed(part: bytes) -> bytes:
@@ -93,15 +83,6 @@ def _digest(base: hashlib.blake2b, argument: bytes) -> bytes:
     word = base.copy()
     word.update(argument)
     return word.digest()
-
-
-def _digests(own: Sequence[bytes], labels: Sequence[bytes]) -> bytes:
-    """Hash each label under each group's own key: the words of all groups, one after the other."""
-    if len(labels) == 1:  # one call instead of three: it is made for each group there is
-        made, (label,) = hashlib.blake2b, labels
-        return b"".join([made(label, key=key, person=_DRAWS).digest() for key in own])
-    bases = (hashlib.blake2b(key=key, person=_DRAWS) for key in own)
-    return b"".join([_digest(base, label) for base in bases for label in labels])
 
 
 class KeyedWords:
@@ -166,56 +147,68 @@ def _sampler(sigma: float) -> LatticeSampler:
 class KeyedDraws:
     """The draws of a measure's groups: discrete Gaussians of ``sigma``, by their numbers.
 
-    ``sigma`` is in units of the lattice. Guarantee: with a uniform key and the hash a random
+    ``sigma`` is in units of the lattice. A draw comes from the key of the step at which the
+    ``factorisation`` uses it first: ``keys`` has those of the steps that have begun, and a draw of
+    a later one does not exist (IndexError). Guarantee: with uniform keys and the hash a random
     function, draws of different groups, measures or numbers are independent and have exactly the
     law of the discrete Gaussian. Checked by ``tests/mechanisms/continual/test_continual_keyed.py``.
     """
 
-    key: StreamKey
+    keys: Sequence[StepKey]
     measure: str
     sigma: float
+    factorisation: Factorisation
 
     def draw(self, groups: Sequence[bytes], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Draw those of ``numbers``, of shape (groups, numbers); ``groups`` are encoded keys."""
-        own, slots = self.key.group_keys(self.measure, groups), self.together
-        blocks, where = np.unique(numbers // slots, return_inverse=True)
-        labels = [_DRAW + _field(int(block)) for block in blocks]
-        words = self._words(_digests(own, labels))
-        words = words.reshape(len(groups), len(blocks), slots, self._width)
-        words = words[:, where, numbers % slots].reshape(-1, self._width)
-        owners = _Owners(own, numbers)
-        value, kept = self._decide(words, lambda i: owners.doubt(i, 0))
-        self._retry(value, np.flatnonzero(~kept), owners)
-        return value.reshape(len(groups), len(numbers))
-
-    def _retry(self, value: NDArray[np.int64], todo: NDArray[np.intp], owners: _Owners) -> None:
-        """Put further attempts in the place of draws that were not kept."""
-        slots, page = self.together, 0
+        steps = self.factorisation.first_steps(numbers)
+        # No index below 0 may stand for a step that has not begun.
+        assert steps.min(initial=1) >= 1, "the first step of a stream is 1"
+        asked = [
+            _Asked(self.keys[step - 1], _framed(self.measure.encode()) + _field(number), groups)
+            for step, number in zip(steps.tolist(), numbers.tolist(), strict=True)
+        ]
+        value = np.empty(len(asked) * len(groups), dtype=np.int64)
+        todo, page = np.arange(len(value)), 0
         while len(todo):
-            pages = self._words(b"".join([owners.page(int(i), page) for i in todo]))
-            words = pages.reshape(len(todo), slots, self._width)
-            for slot in range(slots):
-                attempt, asked = page * slots + slot + 1, todo
-                again, kept = self._decide(
-                    words[:, slot],
-                    lambda i, asked=asked, attempt=attempt: owners.doubt(int(asked[i]), attempt),  # type: ignore[misc]
-                )
-                value[todo[kept]] = again[kept]
-                todo, words = todo[~kept], words[~kept]
+            if page == 0:
+                digests = b"".join([each.page(0, groups) for each in asked])
+            else:
+                places = [divmod(i, len(groups)) for i in todo.tolist()]
+                digests = b"".join([asked[i].page(page, groups[g : g + 1]) for i, g in places])
+            words = np.frombuffer(digests, dtype="<u8").astype(np.uint64, copy=False)
+            todo = self._attempts(value, todo, words.reshape(len(todo), -1), page, asked)
             page += 1
+        return np.ascontiguousarray(value.reshape(len(asked), len(groups)).T)
 
-    @property
-    def together(self) -> int:
-        """How many draws of a group one hash gives: those of the numbers with one quotient."""
-        return _WORDS // self._width
+    def _attempts(
+        self,
+        value: NDArray[np.int64],
+        todo: NDArray[np.intp],
+        words: NDArray[np.uint64],
+        page: int,
+        asked: Sequence[_Asked],
+    ) -> NDArray[np.intp]:
+        """Make the attempts of one digest at each draw; return those of which none was kept."""
+        width = self._width
+        for slot in range(_WORDS // width):
+            attempt, left = page * (_WORDS // width) + slot, todo
+
+            def doubt(i: int, left: NDArray[np.intp] = left, attempt: int = attempt) -> KeyedWords:
+                number, group = divmod(int(left[i]), len(asked[0].groups))
+                return asked[number].doubt(group, attempt)
+
+            drawn, kept = self._decide(words[:, slot * width : (slot + 1) * width], doubt)
+            value[todo[kept]] = drawn[kept]
+            todo, words = todo[~kept], words[~kept]
+            if not len(todo):
+                break
+        return todo
 
     @property
     def _width(self) -> int:
         """How many words a proposal takes: 32 bits for the strip, and those of the offset."""
         return 1 if _sampler(self.sigma).offset_bits <= 32 else 2
-
-    def _words(self, digests: bytes) -> NDArray[np.uint64]:
-        return np.frombuffer(digests, dtype="<u8").astype(np.uint64, copy=False)
 
     def _decide(
         self, words: NDArray[np.uint64], doubts: Callable[[int], EntropySource]
@@ -231,29 +224,25 @@ class KeyedDraws:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owners:
-    """To whom each of a flat array of draws belongs, by the groups' own keys."""
+class _Asked:
+    """The draws of one number for some groups: their key, and the argument that names them."""
 
-    own: list[bytes]
-    numbers: NDArray[np.int64]
+    key: StepKey
+    name: bytes
+    groups: Sequence[bytes]
 
-    def _of(self, i: int) -> tuple[hashlib.blake2b, bytes]:
-        group, place = divmod(i, len(self.numbers))
-        base = hashlib.blake2b(key=self.own[group], person=_DRAWS)
-        return base, _field(int(self.numbers[place]))
+    def page(self, page: int, groups: Sequence[bytes]) -> bytes:
+        """Return the words of several attempts at the draws of some groups."""
+        return self.key.digest(_DRAW + self.name + _field(page), groups)
 
-    def page(self, i: int, page: int) -> bytes:
-        base, number = self._of(i)
-        return _digest(base, _RETRY + number + _field(page))
-
-    def doubt(self, i: int, attempt: int) -> KeyedWords:
-        base, number = self._of(i)
-        return KeyedWords(base, _DOUBT + number + _field(attempt))
+    def doubt(self, group: int, attempt: int) -> KeyedWords:
+        """Return further words for one attempt at one group's draw."""
+        return self.key.words(_DOUBT + self.name + _field(attempt) + self.groups[group])
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedNoise:
-    """The noise (B z)_t of a measure's groups, rounded to integers: a function of the key alone.
+    """The noise (B z)_t of a measure's groups, rounded to integers: a function of the keys alone.
 
     ``sigma`` is that of a draw in units of the measure, an exact float64. Guarantee: each value is
     the nearest integer to (B z)_t for the exact B of the factorisation, halves up, whatever
@@ -262,7 +251,7 @@ class KeyedNoise:
     ``tests/mechanisms/continual/test_continual_keyed.py``.
     """
 
-    key: StreamKey
+    keys: Sequence[StepKey]
     measure: str
     sigma: float
     factorisation: Factorisation
@@ -271,7 +260,8 @@ class KeyedNoise:
     def draws(self) -> KeyedDraws:
         """The draws z of which the noise is made."""
         sigma = self.sigma * 2.0**self.factorisation.bits
-        return KeyedDraws(self.key, self.measure, checked_lattice_sigma(sigma))
+        checked_lattice_sigma(sigma)
+        return KeyedDraws(self.keys, self.measure, sigma, self.factorisation)
 
     def noise(self, step: int, groups: Sequence[bytes]) -> NDArray[np.int64]:
         """Return the noise of a step, 1 to T, of shape (groups,); ``groups`` are encoded keys."""

@@ -13,7 +13,7 @@ from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import Additive, correlated_gaussian, gaussian
 from dpsql.mechanisms.continual.factorisation import BaseTree, best_tree
-from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.mechanisms.histogram import KnownDomain
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.selection import Selection
@@ -104,15 +104,20 @@ class MetaHistogram:
         return node * width + 1, (node + 1) * width
 
     def release_cell(
-        self, cell: Cell, scores: NDArray[np.int64], groups: Sequence[bytes], key: StreamKey
+        self,
+        cell: Cell,
+        scores: NDArray[np.int64],
+        groups: Sequence[bytes],
+        keys: Sequence[StepKey],
     ) -> CellRelease:
         """Release a cell from the counts of its own steps, in the order the selection needs.
 
         ``scores`` has shape (groups,), and ``groups`` are the encoded keys. All that is drawn comes
-        from the key: a cell has one answer for ever, which must not be asked of two states of the
-        data.
+        from the key of its last step: a cell has one answer for ever, which must not be asked of
+        two states of the data.
         """
-        source = key.source(f"cell of level {cell[0]}", cell[1])
+        _, last = self.steps_of(cell)
+        source = keys[last - 1].source(f"cell of level {cell[0]}", cell[1])
         selected = self.selection.select(scores, source)
         noisy = selected.noisy
         if noisy is None or self.counts is not None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.continual.factorisation import Factorisation
-from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.mechanisms.continual.shared import SharedContinualNoise, shared_continual_noise
 from dpsql.mechanisms.continual.streams import ContinualNoise, continual_noise_for_rho
 from dpsql.mechanisms.sampling.numeric import log_probability, rounded_up
@@ -67,11 +67,11 @@ class SeparateContinualNoise:
         step: int,
         exact: NDArray[np.int64],
         groups: Sequence[bytes],
-        key: StreamKey,
+        keys: Sequence[StepKey],
         measure: str,
     ) -> Steps:
         """Add the noise of a step to exact counts of shape (groups,), once for ever."""
-        return self.noise.add(step, exact, groups, key, measure).astype(np.float64)
+        return self.noise.add(step, exact, groups, keys, measure).astype(np.float64)
 
 
 NamedGroupsNoise: TypeAlias = SharedContinualNoise | SeparateContinualNoise

@@ -16,7 +16,7 @@ from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.continual.factorisation import Factorisation
 from dpsql.mechanisms.continual.keyed import (
     KeyedDraws,
-    StreamKey,
+    StepKey,
     checked_lattice_sigma,
     rounded_products,
 )
@@ -86,7 +86,7 @@ class SharedContinualNoise:
         step: int,
         exact: NDArray[np.int64],
         groups: Sequence[bytes],
-        key: StreamKey,
+        keys: Sequence[StepKey],
         measure: str,
     ) -> Steps:
         """Add noise to the counts of the named groups at a step: half-steps, of shape (groups,).
@@ -95,7 +95,7 @@ class SharedContinualNoise:
         """
         unit = 2.0**self.factorisation.bits
         own, shared = (
-            KeyedDraws(key, f"{measure} {part}", sigma * unit)
+            KeyedDraws(keys, f"{measure} {part}", sigma * unit, self.factorisation)
             for part, sigma in zip(("own", "shared"), self._sigmas, strict=True)
         )
         numbers = self.factorisation.row(step).draws

@@ -13,7 +13,7 @@ from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.continual.factorisation import Factorisation, SquareRoot
-from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.mechanisms.continual.separate import NamedGroupsNoise, named_groups_noise
 from dpsql.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
 from dpsql.mechanisms.sampling.noise import MIN_SCALE, DiscreteLaplace, EntropySource
@@ -75,11 +75,15 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class SparseChoice:
-    """Which declared groups are listed (by index), how often was chosen, and all ever chosen."""
+    """Which declared groups are listed (by index), how often was chosen, and all ever chosen.
+
+    ``step`` is the one at which these were.
+    """
 
     listed: tuple[int, ...]
     choices: int
     ever: frozenset[int]
+    step: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +135,9 @@ class SparseTopK:
         asked = min(choices, self.switches) * self.vector.rho
         return PrivacyLoss((selections + asked + self.counts.rho(distinct)) * _UP, 0.0)
 
-    def first(self, exact: NDArray[np.int64], key: StreamKey) -> SparseChoice:
-        """Choose at the first step, from the counts of all declared groups, of shape (groups,)."""
-        return self._chosen(None, exact, key)
+    def first(self, step: int, exact: NDArray[np.int64], keys: Sequence[StepKey]) -> SparseChoice:
+        """Choose for the first time, from the counts of all declared groups, of shape (groups,)."""
+        return self._chosen(None, step, exact, keys)
 
     def advance(
         self,
@@ -141,23 +145,25 @@ class SparseTopK:
         step: int,
         exact: NDArray[np.int64],
         groups: Sequence[bytes],
-        key: StreamKey,
+        keys: Sequence[StepKey],
     ) -> SparseChoice:
-        """Choose at a step after the first, from the counts of all declared groups.
+        """Choose at a step after the one of the choice before, from the counts of all groups.
 
-        ``exact`` has shape (groups,), ``groups`` are their encoded keys. All that is drawn comes
-        from the key: the same choice before and the same counts give the same, and a step is asked
+        ``exact`` has shape (groups,), ``groups`` are their encoded keys; ``keys`` are those of the
+        steps that have begun. All that is drawn comes from them: from that of this step, and the
+        threshold's noise, which stays until the next choice, from that of the first step at which
+        it is used. The same choice before and the same counts give the same, and a step is asked
         once.
         """
         if before.choices > self.switches:
             return before
-        noisy = self.noisy(before, step, exact, groups, key)
+        noisy = self.noisy(before, step, exact, groups, keys)
         threshold = math.floor(noisy.min()) + self.margins[step - 1]
         others = np.delete(exact, list(before.listed))
-        kept = key.source("threshold of a choice", before.choices)
-        if not self.vector.above(others, threshold, kept, key.source("above", step)):
+        kept = keys[before.step].source("threshold of a choice", before.choices)
+        if not self.vector.above(others, threshold, kept, keys[step - 1].source("above")):
             return before
-        return self._chosen(before, exact, key)
+        return self._chosen(before, step, exact, keys)
 
     def noisy(
         self,
@@ -165,7 +171,7 @@ class SparseTopK:
         step: int,
         exact: NDArray[np.int64],
         groups: Sequence[bytes],
-        key: StreamKey,
+        keys: Sequence[StepKey],
     ) -> Steps:
         """Add noise to the counts of the listed groups at a step: half-steps, shape (listed,).
 
@@ -174,15 +180,19 @@ class SparseTopK:
         """
         listed = list(choice.listed)
         names = [groups[i] for i in listed]
-        return self.counts.add(step, exact[listed], names, key, "sparse top k")
+        return self.counts.add(step, exact[listed], names, keys, "sparse top k")
 
     def _chosen(
-        self, before: SparseChoice | None, exact: NDArray[np.int64], key: StreamKey
+        self,
+        before: SparseChoice | None,
+        step: int,
+        exact: NDArray[np.int64],
+        keys: Sequence[StepKey],
     ) -> SparseChoice:
         choices, ever = (0, frozenset[int]()) if before is None else (before.choices, before.ever)
-        source = key.source("sparse top k", choices)
+        source = keys[step - 1].source("sparse top k", choices)
         listed = tuple(self.selection.select(exact, source).indices.tolist())
-        return SparseChoice(listed, choices + 1, ever | set(listed))
+        return SparseChoice(listed, choices + 1, ever | set(listed), step)
 
 
 def sparse_top_k(

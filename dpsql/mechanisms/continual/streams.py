@@ -25,7 +25,7 @@ from dpsql.mechanisms.continual.factorisation import Factorisation
 from dpsql.mechanisms.continual.keyed import (
     MAX_LATTICE_SIGMA,
     KeyedNoise,
-    StreamKey,
+    StepKey,
     checked_lattice_sigma,
 )
 from dpsql.mechanisms.sampling.noise import gaussian_sigma_for_rho
@@ -126,18 +126,19 @@ class ContinualNoise:
         step: int,
         exact: NDArray[np.int64],
         groups: Sequence[bytes],
-        key: StreamKey,
+        keys: Sequence[StepKey],
         measure: str = UNIT_COUNTS,
     ) -> NDArray[np.int64]:
         """Add noise to the values of a step, of shape (groups,): one answer per step, for ever.
 
-        ``groups`` are encoded keys, one for each of ``exact``. The noise is a function of the key,
-        the measure, the group and the step: it must never be added to two states of the data at
-        one step, nor used by two streams. Raises ParameterError for a step out of range.
+        ``groups`` are encoded keys, one for each of ``exact``; ``keys`` are those of the steps that
+        have begun. The noise is a function of the keys up to the step's, of the measure and the
+        group: a key must never meet two states of the data. Raises ParameterError for a step out of
+        range.
         """
         assert len(exact) == len(groups)
         _checked(step, self)
-        return exact + KeyedNoise(key, measure, self.sigma, self.factorisation).noise(step, groups)
+        return exact + KeyedNoise(keys, measure, self.sigma, self.factorisation).noise(step, groups)
 
     def _spread(self, step: int) -> float:
         return self.sigma * float(self.factorisation.row_norms()[_checked(step, self) - 1])
@@ -219,14 +220,14 @@ class ContinualHistogram:
         return None if self.floor is None else _thresholds(self)
 
     def release(
-        self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], key: StreamKey
+        self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], keys: Sequence[StepKey]
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Compute the noisy counts of a step and which groups are shown, both of shape (groups,).
 
         ``groups`` are encoded keys. Counts that are not shown must not be released. Arguments and
         errors are those of :meth:`ContinualNoise.add`.
         """
-        noisy = self.noise.add(step, exact, groups, key)
+        noisy = self.noise.add(step, exact, groups, keys)
         return noisy, self.shown(step, exact, noisy)
 
     def shown(

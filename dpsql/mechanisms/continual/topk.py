@@ -12,7 +12,7 @@ from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.continual.factorisation import Factorisation, SquareRoot
-from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.mechanisms.continual.separate import NamedGroupsNoise, named_groups_noise
 from dpsql.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
 from dpsql.mechanisms.topk import GumbelTopK, gumbel_top_k
@@ -85,11 +85,12 @@ class ScheduledTopK:
         """Return the step whose choice is listed at ``step``; None before the first."""
         return max((chosen for chosen in self.schedule if chosen <= step), default=None)
 
-    def choose(self, step: int, scores: NDArray[np.int64], key: StreamKey) -> NDArray[np.intp]:
+    def choose(self, step: int, scores: NDArray[np.int64], key: StepKey) -> NDArray[np.intp]:
         """Choose groups for a step of the schedule: indices into ``scores``, of shape (k,).
 
         The largest comes first. ``scores``, of shape (groups,), are the cumulative counts as the
-        selection takes them: of all declared groups, or the largest in falling order. The choice is
+        selection takes them: of all declared groups, or the largest in falling order. ``key`` is
+        that of the step at which the choice is drawn, ``step`` or a later one, and the choice is
         drawn once: the same scores give the same. Raises ParameterError at another step.
         """
         if step not in self.schedule:
@@ -97,10 +98,10 @@ class ScheduledTopK:
         return self.selection.select(scores, key.source("top k", step)).indices
 
     def noisy(
-        self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], key: StreamKey
+        self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], keys: Sequence[StepKey]
     ) -> Steps:
         """Add noise to the counts of chosen groups at a step: half-steps, of shape (groups,)."""
-        return self.counts.add(step, exact, groups, key, "top k")
+        return self.counts.add(step, exact, groups, keys, "top k")
 
 
 def scheduled_top_k(

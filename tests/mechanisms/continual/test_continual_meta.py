@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from step_keys import step_keys
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.factorisation import best_tree
-from dpsql.mechanisms.continual.keyed import StreamKey
 from dpsql.mechanisms.continual.meta import (
     CellRelease,
     MetaHistogram,
@@ -18,7 +18,7 @@ from dpsql.mechanisms.continual.meta import (
     meta_unknown_top_k,
 )
 
-KEY = StreamKey(bytes(range(32)))
+KEYS = step_keys(37)
 STEPS = 37
 
 
@@ -46,7 +46,7 @@ def run(
             scores = increments[first - 1 : last].sum(axis=0)
             order = np.argsort(-scores, kind="stable") if ranked else np.arange(len(scores))
             names = [encode_group((int(i),)) for i in order]
-            released[cell] = mechanism.release_cell(cell, scores[order], names, KEY)
+            released[cell] = mechanism.release_cell(cell, scores[order], names, KEYS)
         answers.append(mechanism.running(step, released))
     return answers
 

@@ -7,17 +7,17 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from step_keys import step_keys
 
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.factorisation import SquareRoot
-from dpsql.mechanisms.continual.keyed import StreamKey
 from dpsql.mechanisms.continual.separate import SeparateContinualNoise, named_groups_noise
 from dpsql.mechanisms.continual.shared import SharedContinualNoise
 from dpsql.mechanisms.continual.sparse import sparse_top_k
 from dpsql.mechanisms.continual.topk import scheduled_top_k, scheduled_top_k_unknown
 
 STEPS, GROUPS, RHO = 12, 9, 0.3
-KEY = StreamKey(bytes(range(32)))
+KEYS = step_keys(200)
 
 
 def cost(moved: NDArray[np.float64], own: float, shared: float) -> float:
@@ -65,9 +65,9 @@ def test_noise_is_drawn_once_for_each_group_and_has_the_stated_size() -> None:
     found = named_groups_noise(RHO, SquareRoot(STEPS), 2, GROUPS, one_step=False)
     groups = [encode_group((i,)) for i in range(4000)]
     zeros = np.zeros(len(groups), dtype=np.int64)
-    noisy = found.add(STEPS, zeros, groups, KEY, "counts")
+    noisy = found.add(STEPS, zeros, groups, KEYS, "counts")
     assert noisy.std() == pytest.approx(found.std(STEPS), rel=6.5 / math.sqrt(2 * len(groups)))
-    assert (found.add(STEPS, zeros[:7], groups[:7], KEY, "counts") == noisy[:7]).all()
+    assert (found.add(STEPS, zeros[:7], groups[:7], KEYS, "counts") == noisy[:7]).all()
     assert (np.abs(noisy) <= found.margin(STEPS, 0.95)).mean() > 0.94
 
 

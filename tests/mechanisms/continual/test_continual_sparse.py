@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from step_keys import step_keys
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.continual.encoding import encode_group
-from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.mechanisms.continual.sparse import SparseChoice, SparseTopK, SparseVector, sparse_top_k
 from dpsql.mechanisms.sampling.noise import DiscreteLaplace
 
-KEY = StreamKey(bytes(range(32)))
+KEYS = step_keys(60)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def test_the_sparse_vector_draws_what_the_law_says() -> None:
     trials = 4000
     found = np.mean(
         [
-            vector.above(counts, threshold, KEY.source("kept", i), KEY.source("fresh", i))
+            vector.above(counts, threshold, KEYS[0].source("kept", i), KEYS[0].source("fresh", i))
             for i in range(trials)
         ]
     )
@@ -119,11 +121,11 @@ def test_the_budget_is_spent_in_the_shares_of_the_paper(k: int, switches: int, s
 
 
 def followed(
-    mechanism: SparseTopK, exact: np.ndarray, groups: list[bytes], key: StreamKey
+    mechanism: SparseTopK, exact: np.ndarray, groups: list[bytes], keys: Sequence[StepKey]
 ) -> list[SparseChoice]:
-    choices = [mechanism.first(exact[0], key)]
+    choices = [mechanism.first(1, exact[0], keys)]
     for step in range(2, len(exact) + 1):
-        choices.append(mechanism.advance(choices[-1], step, exact[step - 1], groups, key))
+        choices.append(mechanism.advance(choices[-1], step, exact[step - 1], groups, keys))
     return choices
 
 
@@ -135,22 +137,22 @@ def test_the_list_changes_when_another_group_has_grown_and_at_most_so_often() ->
     exact[20:, 1] = 500
     exact[40:, 2] = 1000
     exact[50:, 3] = 2000  # no switch is left for this one
-    choices = followed(mechanism, exact, groups, KEY)
+    choices = followed(mechanism, exact, groups, KEYS)
     listed = [choice.listed for choice in choices]
     assert listed == [(0,)] * 20 + [(1,)] * 20 + [(2,)] * 20
-    assert choices[-1] == SparseChoice((2,), 3, frozenset({0, 1, 2}))
-    assert followed(mechanism, exact, groups, StreamKey(KEY.secret)) == choices
-    noisy = mechanism.noisy(choices[-1], 60, exact[-1], groups, KEY)
+    assert choices[-1] == SparseChoice((2,), 3, frozenset({0, 1, 2}), 41)
+    assert followed(mechanism, exact, groups, step_keys(60)) == choices
+    noisy = mechanism.noisy(choices[-1], 60, exact[-1], groups, KEYS)
     assert abs(noisy[0] - 1000) < 6.5 * mechanism.counts.std(60)
 
 
 def test_what_did_not_happen_is_not_paid_for() -> None:
     mechanism = sparse_top_k(0.5, 60, k=2, size=6, switches=3, margin=10)
-    one = mechanism.settled(SparseChoice((0, 1), 1, frozenset({0, 1})))
+    one = mechanism.settled(SparseChoice((0, 1), 1, frozenset({0, 1}), 1))
     wanted = mechanism.selection.rho(None) + mechanism.vector.rho + mechanism.counts.rho(2)
     assert one.rho == pytest.approx(wanted)
     assert one.rho < mechanism.loss.rho / 2
-    assert mechanism.settled(SparseChoice((0, 1), 4, frozenset(range(6)))) == mechanism.loss
+    assert mechanism.settled(SparseChoice((0, 1), 4, frozenset(range(6)), 9)) == mechanism.loss
 
 
 def test_parameters_that_do_not_fit_are_refused() -> None:

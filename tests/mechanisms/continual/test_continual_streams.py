@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
+from step_keys import step_keys
 
 from dpsql.accounting.gdp import gaussian_delta
 from dpsql.accounting.zcdp import PrivacyLoss, rho_from_epsilon
@@ -23,7 +24,7 @@ from dpsql.mechanisms.continual.factorisation import (
     TreeFromBelow,
     best_tree,
 )
-from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.keyed import KeyedNoise, rounded_products
 from dpsql.mechanisms.continual.streams import (
     ContinualHistogram,
     ContinualNoise,
@@ -34,7 +35,7 @@ from dpsql.mechanisms.continual.streams import (
 )
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 
-KEY = StreamKey(bytes(range(32)))
+KEYS = step_keys(200)
 NOTHING = np.zeros(0, dtype=np.int64)
 RHO = rho_from_epsilon(1.0, 5e-7)
 
@@ -127,13 +128,13 @@ def test_one_key_for_two_streams_shows_their_exact_difference() -> None:
     noise = ContinualNoise(SquareRoot(20), 10.0, 1, 1)
     groups = [encode_group((i,)) for i in range(200)]
     one, two = np.arange(200), np.arange(200) * 2
-    same = noise.add(9, two, groups, KEY) - noise.add(9, one, groups, KEY)
+    same = noise.add(9, two, groups, KEYS) - noise.add(9, one, groups, KEYS)
     assert (same == two - one).all()  # the broken twin
-    keys = [StreamKey.derive(bytes(32), name, b"") for name in ("a", "b")]
+    keys = [step_keys(9, name) for name in ("a", "b")]
     apart = noise.add(9, two, groups, keys[0]) - noise.add(9, one, groups, keys[1])
     spread = noise.std(9) * math.sqrt(2)
     assert (apart - two + one).std() == pytest.approx(spread, rel=6.5 / math.sqrt(400))
-    other = noise.add(9, two, groups, KEY, "rows") - noise.add(9, one, groups, KEY)
+    other = noise.add(9, two, groups, KEYS, "rows") - noise.add(9, one, groups, KEYS)
     assert (other - two + one).std() == pytest.approx(spread, rel=6.5 / math.sqrt(400))
 
 
@@ -311,18 +312,18 @@ def test_a_group_at_the_floor_is_never_shown_and_others_by_their_threshold() -> 
     histogram = ContinualHistogram(noise, 1e-2, 20)
     groups = [encode_group((i,)) for i in range(500)]
     exact = np.arange(500) // 10
-    noisy, shown = histogram.release(3, exact, groups, KEY)
+    noisy, shown = histogram.release(3, exact, groups, KEYS)
     thresholds = histogram.thresholds()
     assert thresholds is not None
     assert (shown == ((exact > 20) & (noisy > thresholds[2]))).all()
     assert 0 < shown.sum() < (exact > 20).sum()
     low = ContinualHistogram(noise, 1e-2, 0)
-    assert low.release(3, exact, groups, KEY)[1][exact <= 20].sum() > 0
+    assert low.release(3, exact, groups, KEYS)[1][exact <= 20].sum() > 0
 
 
 def test_declared_groups_are_all_shown_and_cost_no_delta() -> None:
     histogram = ContinualHistogram(ContinualNoise(SquareRoot(5), 5.0, 2, 1))
-    noisy, shown = histogram.release(5, np.zeros(3, dtype=np.int64), [b"a", b"b", b"c"], KEY)
+    noisy, shown = histogram.release(5, np.zeros(3, dtype=np.int64), [b"a", b"b", b"c"], KEYS)
     assert shown.all()
     assert noisy.dtype == np.int64
     assert histogram.loss == PrivacyLoss(histogram.noise.rho, 0.0)
@@ -367,7 +368,7 @@ def test_margins_cover(factorisation: Factorisation) -> None:
     noise = ContinualNoise(factorisation, 4.0, 1, 1)
     groups = [encode_group((i,)) for i in range(5000)]
     for step in (1, 15, 63, 100):
-        drawn = noise.add(step, np.zeros(5000, dtype=np.int64), groups, KEY)
+        drawn = noise.add(step, np.zeros(5000, dtype=np.int64), groups, KEYS)
         covered = float(np.mean(np.abs(drawn) <= noise.margin(step, 0.95)))
         assert 0.95 - 6.5 * 0.0031 < covered < 0.97 + 6.5 * 0.0031
         assert drawn.std() == pytest.approx(noise.std(step), rel=6.5 / 100)
@@ -384,8 +385,11 @@ def test_a_group_of_one_unit_is_ever_shown_as_rarely_as_computed(
     groups = [encode_group((i,)) for i in range(1500)]
     exact = np.ones(len(groups), dtype=np.int64)
     ever = np.zeros(len(groups), dtype=np.bool_)
+    draws = KeyedNoise(step_keys(365), "units", 2.0, noise.factorisation).draws
+    z = draws.draw(groups, np.arange(365))
     for step in range(1, 366):
-        ever |= histogram.release(step, exact, groups, KEY)[1]
+        noisy = exact + rounded_products(noise.factorisation, step, z[:, :step])
+        ever |= histogram.shown(step, exact, noisy)
     share = float(ever.mean())
     assert share <= delta
     assert share == pytest.approx(about, abs=6.5 * math.sqrt(about / len(groups)))
@@ -398,8 +402,8 @@ def test_a_group_of_one_unit_is_ever_shown_as_rarely_as_computed(
         lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 0),
         lambda: ContinualNoise(SquareRoot(5), 1e-9, 1, 1),
         lambda: ContinualNoise(SquareRoot(5), math.nan, 1, 1),
-        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(0, NOTHING, [], KEY),
-        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(6, NOTHING, [], KEY),
+        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(0, NOTHING, [], KEYS),
+        lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).add(6, NOTHING, [], KEYS),
         lambda: ContinualNoise(SquareRoot(5), 1.0, 1, 1).std(6),
         lambda: ContinualHistogram(ContinualNoise(SquareRoot(5), 1.0, 1, 1), 0.0, 0),
         lambda: ContinualHistogram(ContinualNoise(SquareRoot(5), 1.0, 1, 1), 0.1, None),

@@ -7,11 +7,12 @@ import math
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from step_keys import step_keys
 
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.factorisation import Factorisation, SquareRoot, best_tree
-from dpsql.mechanisms.continual.keyed import StreamKey
+from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.mechanisms.continual.shared import SharedContinualNoise, shared_continual_noise
 from dpsql.mechanisms.continual.topk import (
     ScheduledTopK,
@@ -22,7 +23,7 @@ from dpsql.mechanisms.continual.topk import (
 from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.topk import GumbelTopK
 
-KEY = StreamKey(bytes(range(32)))
+KEYS = step_keys(100)
 
 
 def cost_of_counts(
@@ -81,14 +82,14 @@ def test_shared_noise_has_the_stated_size_and_correlation() -> None:
     groups = [encode_group((i,)) for i in range(4)]
     exact = np.array([5, 6, 7, 8])
     found = np.array(
-        [noise.add(40, exact, groups, KEY, f"measure {i}") - exact for i in range(1500)]
+        [noise.add(40, exact, groups, KEYS, f"measure {i}") - exact for i in range(1500)]
     )
     assert found.std() == pytest.approx(noise.std(40), rel=0.07)
     correlation = np.corrcoef(found.T)
     assert correlation[~np.eye(4, dtype=bool)].mean() == pytest.approx(1 / 5, abs=0.07)  # 1/(1 + 4)
     assert set(np.unique(found % 1)) == {0.0, 0.5}
     assert np.mean(np.abs(found) <= noise.margin(40, 0.95)) > 0.95 - 6.5 * 0.0035
-    again = noise.add(40, exact[2:3], groups[2:3], KEY, "measure 7") - exact[2:3]
+    again = noise.add(40, exact[2:3], groups[2:3], KEYS, "measure 7") - exact[2:3]
     assert again == found[7, 2:3]
 
 
@@ -121,22 +122,22 @@ def test_a_choice_is_drawn_once_and_large_groups_are_chosen() -> None:
     mechanism = scheduled_top_k(5.0, 64, k=3, size=8)
     scores = np.array([0, 500, 3, 700, 1, 600, 2, 4])
     for step in mechanism.schedule:
-        first = mechanism.choose(step, scores, KEY)
-        assert (mechanism.choose(step, scores, StreamKey(KEY.secret)) == first).all()
+        first = mechanism.choose(step, scores, KEYS[step - 1])
+        assert (mechanism.choose(step, scores, StepKey(KEYS[step - 1].secret)) == first).all()
         assert set(first.tolist()) == {1, 3, 5}
     level = scheduled_top_k(1e-4, 64, k=3, size=8)
-    chosen = [tuple(level.choose(step, scores * 0, KEY)) for step in level.schedule]
+    chosen = [tuple(level.choose(step, scores * 0, KEYS[step - 1])) for step in level.schedule]
     assert len(set(chosen)) > 3  # each step draws for itself
     assert [level.latest(step) for step in (1, 3, 7, 64)] == [1, 2, 4, 64]
     groups = [encode_group((i,)) for i in first]
-    noisy = mechanism.noisy(64, scores[first], groups, KEY)
+    noisy = mechanism.noisy(64, scores[first], groups, KEYS)
     assert np.abs(noisy - scores[first]).max() < 6.5 * mechanism.counts.std(64)
 
 
 def test_what_is_out_of_range_is_refused() -> None:
     mechanism = scheduled_top_k(1.0, 10, k=2, size=5)
     with pytest.raises(ParameterError):
-        mechanism.choose(3, np.zeros(5, dtype=np.int64), KEY)
+        mechanism.choose(3, np.zeros(5, dtype=np.int64), KEYS[2])
     for chosen, distinct in (([2, 2, 2], 4), ([3, 2, 2, 2], 4), ([2, 2, 2, 2], 9)):
         with pytest.raises(ParameterError):
             mechanism.settled(chosen, distinct)
