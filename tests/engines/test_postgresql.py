@@ -74,7 +74,7 @@ def test_answers_without_noise_are_those_of_duckdb(
     sql: str, connection: dpsql.Connection, tmp_path: Path
 ) -> None:
     reference = DuckDBWorld()
-    engine = reference.engine(small_tables())
+    engine = reference.database(small_tables())
     with dpsql.connect(engine, policy(), tmp_path / "other.db", ANALYST) as other:
         options: dict[str, Any] = {"max_groups_contributed": 60, "max_rows_contributed": 100}
         if "shops ORDER" in sql or "median" in sql:
@@ -104,7 +104,7 @@ def test_looks_read_what_they_read_in_duckdb(
 ) -> None:
     options: dict[str, Any] = {"max_groups_contributed": 60, "max_rows_contributed": 100}
     reference = DuckDBWorld()
-    engine = reference.engine(small_tables())
+    engine = reference.database(small_tables())
     with dpsql.connect(engine, policy(), tmp_path / "other.db", ANALYST) as other:
         expected, found = (
             each.sql(sql, left_out_share=share, **options) for each in (other, connection)

@@ -63,6 +63,10 @@ class DuckDBWorld(EngineWorld):
         )
 
     def engine(self, tables: Mapping[str, Filled]) -> OpenDuckDB:
+        return self.database(tables).open(tables)
+
+    def database(self, tables: Mapping[str, Filled]) -> DuckDBEngine:
+        """The database that has these tables, for those who connect to it."""
         self.close()
         self._database = engine = DuckDBEngine()
         with duckdb.connect(":memory:", config={"threads": "1"}) as maker:
@@ -73,7 +77,7 @@ class DuckDBWorld(EngineWorld):
                     maker.execute(f"INSERT INTO {quote(name)} VALUES {values_of(table)}")
                 arrow: pa.Table = maker.table(name).to_arrow_table()
                 engine.register(name, arrow)
-        return engine.open(tables)
+        return engine
 
     def close(self) -> None:
         if self._database is not None:
