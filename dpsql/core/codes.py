@@ -241,6 +241,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "view_unreadable": "A view that fails, or reads files which its engine no longer reaches.",
     },
     InternalError: {
+        "not_tried": "There are no made-up rows to try a query on. What is not tried is refused, "
+        "however often it is asked; nothing was spent.",
         "not_locked": "The engine does not take the settings that keep it away from files and "
         "networks.",
         "rows_out_of_order": "Rows of a set union that are not sorted by unit and item, each once.",

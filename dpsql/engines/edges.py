@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, Final
 
-from dpsql.core.quoting import literal
+from duckdb.sqltypes import DuckDBPyType
+
+from dpsql.core.quoting import literal, quote
+from dpsql.errors import InternalError
 
 _SQL = "SQL "  # marks values that no text can be cast to
 _SIGNED = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
@@ -17,6 +21,7 @@ _TEXTS = (
     *("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806", "00:00:00+15:59:59"),
     *("[1]", '{"a":1}', "178956970 years", "2024-01-01 00:00:00 Nowhere/City", "x" * 20_000),
 )
+_NESTED: Final = frozenset({"list", "array", "map", "struct", "union"})
 DECIMALS = ("DECIMAL(4,1)", "DECIMAL(9,0)", "DECIMAL(18,3)", "DECIMAL(38,0)", "DECIMAL(38,38)")
 
 
@@ -31,7 +36,7 @@ def _integers(kind: str) -> list[str]:
 def _decimals(kind: str) -> list[str]:
     width, scale = map(int, kind[8:-1].split(","))
     most = ("9" * (width - scale) or "0") + ("." + "9" * scale if scale else "")
-    return [f"-{most}", "-0.5" if scale and width > 1 else "-1"[: 1 + (width > scale)], "0", most]
+    return [f"-{most}", "-0.5" if scale else "-1", "0", most]
 
 
 def _edges() -> dict[str, tuple[str, ...]]:
@@ -101,6 +106,60 @@ def edge_sql(edge: str, type_: str) -> str:
     return f"CAST({literal(edge)} AS {type_})"
 
 
-def edges_of(type_: str) -> Sequence[str]:
-    """Return the edge values of a type, of decimals of any width too; none for types without."""
-    return _decimals(type_) if type_.startswith("DECIMAL(") else EDGES.get(type_, ())
+@cache
+def edge_values(type_: str) -> tuple[str, ...]:
+    """Return the edge values of any type that a column can have, each as SQL of that type.
+
+    Those of nested types are made of their parts'. Raises ``InternalError`` for a type of which no
+    edges are known: what is computed of it could not be tried.
+    """
+    found = DuckDBPyType(type_)
+    values = _nested(found) if found.id in _NESTED else _scalars(found)
+    if not values:
+        raise InternalError("a type has no values to try things on", code="not_tried")
+    return values
+
+
+def _scalars(type_: DuckDBPyType) -> tuple[str, ...]:
+    text = str(type_)
+    edges = _decimals(text) if type_.id == "decimal" else EDGES.get(text, ())
+    return tuple(edge_sql(edge, text) for edge in edges)
+
+
+def _nested(type_: DuckDBPyType) -> tuple[str, ...]:
+    parts: list[tuple[str, Any]] = list(type_.children)
+    known = dict(parts)
+    match type_.id:
+        case "list":
+            child = edge_values(str(known["child"]))
+            made = ["[]", "[NULL]", f"[{', '.join(child)}, NULL]", *(f"[{each}]" for each in child)]
+        case "array":
+            child = (*edge_values(str(known["child"])), "NULL")
+            size = int(known["size"])
+            starts = range(0, max(1, len(child)), min(size, len(child)))
+            made = [f"[{', '.join(_turned(child, start, size))}]" for start in starts]
+        case "map":
+            keys, values = (edge_values(str(known[part])) for part in ("key", "value"))
+            pairs = [(key, values[place % len(values)]) for place, key in enumerate(keys)]
+            made = ["MAP {}", *(f"MAP {{{key}: {value}}}" for key, value in pairs)]
+            made += [f"MAP {{{keys[0]}: {value}}}" for value in (*values, "NULL")]
+        case "struct":
+            members = [(name, (*edge_values(str(member)), "NULL")) for name, member in parts]
+            rows = range(max(len(values) for _, values in members))
+            made = [_struct(members, row) for row in rows]
+        case _:  # a union, whose first part is its tag
+            made = [
+                f"union_value({quote(name)} := {value})"
+                for name, member in parts[1:]
+                for value in (*edge_values(str(member)), f"CAST(NULL AS {member})")
+            ]
+    return tuple(f"CAST({each} AS {type_})" for each in made)
+
+
+def _turned(values: Sequence[str], start: int, size: int) -> Iterator[str]:
+    return (values[(start + place) % len(values)] for place in range(size))
+
+
+def _struct(members: Sequence[tuple[str, Sequence[str]]], row: int) -> str:
+    fields = (f"{literal(name)}: {values[row % len(values)]}" for name, values in members)
+    return f"{{{', '.join(fields)}}}"

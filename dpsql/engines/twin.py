@@ -19,11 +19,12 @@ from dpsql.core.schema import Column, Schema
 from dpsql.engines.base import Examined
 from dpsql.engines.constants import failing_part, type_text
 from dpsql.engines.deadline import Deadline
-from dpsql.engines.edges import edge_sql, edges_of
+from dpsql.engines.edges import edge_values
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
+from dpsql.engines.nets import TRIED
 from dpsql.engines.plans import read_plan
-from dpsql.errors import QueryRefused
+from dpsql.errors import InternalError, QueryRefused
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
 _TRIED: Final = 5000  # rows of a join that expressions are tried on
@@ -72,7 +73,7 @@ class Twin:
         """Look up what expressions over the rows of a FROM clause are bound to, and try them.
 
         Raises ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
-        synthetic rows (``fails``).
+        synthetic rows (``fails``); ``InternalError`` if there are no such rows to be had.
         """
         with self._lock:
             self._fill()
@@ -113,6 +114,7 @@ class Twin:
         try:
             with Deadline(_SECONDS, self._connection.interrupt):
                 self._connection.execute(computed).fetchnumpy()
+            TRIED["trial"] += 1
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _too_involved("Join fewer tables, on fewer columns.") from None
         except duckdb.Error as error:
@@ -122,16 +124,22 @@ class Twin:
         """Give every table its synthetic rows, if they have none yet."""
         if not self._empty:
             return
-        tables, self._empty = self._empty, []
-        types = dict.fromkeys(c.type for t in tables for c in t.columns if edges_of(c.type))
+        types = dict.fromkeys(c.type for t in self._empty for c in t.columns)
         lists = ", ".join(f"{_edge_list(type_)} AS {quote(type_)}" for type_ in types)
-        self._connection.execute(f"CREATE TEMP TABLE {_LISTS} AS SELECT {lists or 'NULL'}")
-        for table in tables:
-            values = ", ".join(_value(c.type, place) for place, c in enumerate(table.columns))
-            self._connection.execute(
-                f"INSERT INTO {quote_table(table.name)} "
-                f"SELECT {values} FROM range({_ROWS}) r({_ROW}), {_LISTS}"
-            )
+        try:
+            self._connection.execute("BEGIN")
+            self._connection.execute(f"CREATE TEMP TABLE {_LISTS} AS SELECT {lists or 'NULL'}")
+            for table in self._empty:
+                values = ", ".join(_value(c.type, place) for place, c in enumerate(table.columns))
+                self._connection.execute(
+                    f"INSERT INTO {quote_table(table.name)} "
+                    f"SELECT {values} FROM range({_ROWS}) r({_ROW}), {_LISTS}"
+                )
+            self._connection.execute("COMMIT")
+        except duckdb.Error:
+            self._connection.execute("ROLLBACK")
+            raise _not_tried() from None
+        self._empty = []
 
     def close(self) -> None:
         """Close the database."""
@@ -151,8 +159,7 @@ def first_line(error: duckdb.Error) -> str:
 
 
 def _edge_list(type_: str) -> str:
-    values = [edge_sql(edge, type_) for edge in edges_of(type_)]
-    return f"[{', '.join([*values, 'NULL'])}]"
+    return f"[{', '.join([*edge_values(type_), 'NULL'])}]"
 
 
 def _value(type_: str, place: int) -> str:
@@ -160,15 +167,18 @@ def _value(type_: str, place: int) -> str:
 
     Columns of one type go through them out of step.
     """
-    size = len(edges_of(type_)) + 1
-    if size == 1:
-        return "NULL"
+    size = len(edge_values(type_)) + 1
     return f"{quote(type_)}[({_ROW} + {place} * (1 + {_ROW} // {size})) % {size} + 1]"
 
 
 def _type_of(expression: dict[str, Any]) -> str | None:
     found = expression.get("return_type") or expression.get("value", {}).get("type")
     return type_text(found)
+
+
+def _not_tried() -> InternalError:
+    """Refuse what cannot be tried: a net that is not there lets nothing through."""
+    return InternalError("there are no synthetic rows to try the query on", code="not_tried")
 
 
 def _fails(reason: str) -> QueryRefused:

@@ -1,0 +1,107 @@
+"""The trial on synthetic rows: it has rows of every type there is, or refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import dpsql
+from dpsql.core.schema import Column, Table, schema_of
+from dpsql.engines import twin as twin_module
+from dpsql.engines.edges import edge_values
+from dpsql.engines.evidence import evidence_for
+from dpsql.engines.nets import TRIED
+from dpsql.engines.twin import Twin
+from dpsql.engines.types import _SCALARS, plain_type
+from dpsql.errors import InternalError
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
+
+NESTED = (
+    "DOUBLE[]",
+    "DECIMAL(1,1)[]",
+    "VARCHAR[][]",
+    "TIMESTAMP[3]",
+    "BLOB[2][]",
+    'STRUCT("a ""b" INTEGER, c DECIMAL(2,2)[2], d STRUCT(e DATE))',
+    "MAP(VARCHAR, DOUBLE[])",
+    "MAP(DECIMAL(38,38), TIME WITH TIME ZONE)",
+    "UNION(x INTERVAL, y VARCHAR[])",
+    "STRUCT(t TIMESTAMP_NS, u UNION(a BIT, b UUID))[]",
+)
+
+
+def twin_of(*types: str) -> Twin:
+    columns = tuple(Column(f"c{place}", type_) for place, type_ in enumerate(types))
+    return Twin(schema_of(Table("t", columns)), evidence_for(duckdb.__version__))
+
+
+def rows_of(twin: Twin, column: str) -> int:
+    """How many synthetic values there are in a column."""
+    sql = f"SELECT count(*), count({column}), count(DISTINCT hash({column})) FROM t"
+    ((rows, values, different),) = twin._connection.execute(sql).fetchall()
+    assert rows == 50
+    assert different > 1
+    return int(values)
+
+
+def test_decimals_of_every_width_and_scale_have_values() -> None:
+    types = [f"DECIMAL({w},{s})" for w in range(1, 39) for s in range(w + 1)]
+    with duckdb.connect() as engine:
+        for type_ in types:
+            values = edge_values(type_)
+            (row,) = engine.execute(f"SELECT {', '.join(values)}").fetchall()
+            assert len(set(row)) >= 3, type_
+
+
+@pytest.mark.parametrize("type_", [*sorted(name.upper() for name in _SCALARS), *NESTED])
+def test_every_type_that_a_column_can_have_has_synthetic_values(type_: str) -> None:
+    known = plain_type(duckdb.sqltype(type_))
+    assert known is not None
+    twin = twin_of(known, "BIGINT")
+    before = TRIED["trial"]
+    assert twin.examine("t", ["c0"]).objection is None
+    assert TRIED["trial"] == before + 1
+    assert rows_of(twin, "c0") > 1
+    twin.close()
+
+
+def test_what_cannot_be_tried_is_refused_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Failing the first time must not leave tables without rows, on which all things pass."""
+    monkeypatch.setattr(twin_module, "edge_values", lambda type_: ("CAST('no number' AS INTEGER)",))
+    twin = twin_of("INTEGER", "VARCHAR")
+    for _ in range(3):
+        with pytest.raises(InternalError) as raised:
+            twin.examine("t", ["c0"])
+        assert raised.value.code == "not_tried"
+    monkeypatch.undo()
+    assert twin.examine("t", ["c0"]).objection is None
+    assert rows_of(twin, "c0") > 1
+    twin.close()
+
+
+def test_a_type_without_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpsql.engines.edges.EDGES", {})
+    with pytest.raises(InternalError):
+        edge_values.__wrapped__("UUID")
+
+
+@pytest.mark.parametrize("type_", ["DECIMAL(1,1)", "DECIMAL(2,2)[]", "STRUCT(a DECIMAL(1,1))"])
+def test_questions_over_narrow_decimals_are_tried_and_answered(type_: str, tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as owner:
+        owner.execute(f"CREATE TABLE t (u BIGINT, k BIGINT, d {type_})")
+        owner.execute("INSERT INTO t SELECT range % 300, range % 3, NULL FROM range(900)")
+    policy = Policy(
+        "x",
+        Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=3),
+        accounts={"ana": AccountPolicy("ana", 50.0, 1e-3)},
+        tables={"t": TablePolicy("t", PrivacyUnit("u", "u"))},
+    )
+    before = TRIED["trial"]
+    with dpsql.connect(tmp_path / "x.duckdb", policy, str(tmp_path / "l.db"), "ana") as con:
+        for _ in range(2):
+            found = con.sql("SELECT abs(k) AS a, count(*) FROM t GROUP BY 1", fresh=True)
+            assert len(list(found)) == 3
+    assert TRIED["trial"] > before
