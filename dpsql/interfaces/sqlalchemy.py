@@ -229,12 +229,13 @@ class DpsqlDialect(default.DefaultDialect):
     def _views(
         self, connection: Connection, schema: str | None = None, **kw: Any
     ) -> Sequence[Row[Any]]:
-        """List the materialized views of a connection; without a ledger there are none."""
-        rules = NameRules.of(map(_name, connection.exec_driver_sql("SHOW TABLES").all()))
-        if not _is_in(TableName(""), schema, rules):
+        """List the views of a connection that no table hides; without a ledger there are none."""
+        tables = {*map(_name, connection.exec_driver_sql("SHOW TABLES").all())}
+        if not _is_in(TableName(""), schema, NameRules.of(tables)):
             return []
         try:
-            return connection.exec_driver_sql("SHOW MATERIALIZED VIEWS").all()
+            views = connection.exec_driver_sql("SHOW MATERIALIZED VIEWS").all()
+            return [row for row in views if TableName(row.name) not in tables]
         except exc.InterfaceError as error:
             if getattr(error.orig, "code", None) != "no_ledger":
                 raise

@@ -212,6 +212,15 @@ def test_refusals_do_not_tell_an_unlisted_table_from_none(place: Path, tmp_path:
                 assert told(connection, sql) == told(without, sql), sql
 
 
+def test_a_policy_that_does_not_fit_is_refused_without_names_of_unlisted_tables(
+    place: Path,
+) -> None:
+    for wrong, hidden in (("salarie", "salaries"), ("pay", "mart")):
+        with pytest.raises(dpsql.PolicyError) as raised:
+            connect(place, "ana", wrong)
+        assert hidden not in f"{raised.value} {raised.value.hint}"
+
+
 def test_names_of_unlisted_schemas_change_no_meaning(place: Path) -> None:
     """`public` stands for `main`, whether or not the owner has an unlisted schema of that name."""
     with connect(place) as connection:
