@@ -380,7 +380,7 @@ def an_answer(axes: Axes) -> None:
     doctor = np.minimum(np.floor(np.log2(1 + units / 40) * 1.6), 8)
     names = [f"Dr. {'ABCDEFGHI'[int(d)]}" if d < 8 else None for d in doctor]
     engine = DuckDBEngine()
-    engine.register("visits", {"patient_id": units, "doctor": names})
+    engine.register("visits", {"patient_id": units, "doctor": names}, types={"doctor": "VARCHAR"})
     engine._connection.execute("SET threads = 1")  # groups in one order, each with its own noise
     policy = Policy(
         "clinic",

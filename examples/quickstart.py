@@ -30,7 +30,7 @@ tables:
 def made_up_visits() -> dict[str, np.ndarray]:
     """30,000 visits of 8,000 patients to six wards, one of them with a single patient."""
     random = np.random.default_rng(1)
-    wards = np.array(["eyes", "ears", "heart", "lungs", "skin"], dtype=object)
+    wards = np.array(["eyes", "ears", "heart", "lungs", "skin"], dtype="U20")
     visits = {
         "patient_id": random.integers(1, 8_001, 30_000),
         "ward": wards[random.integers(0, 5, 30_000)],

@@ -81,6 +81,7 @@ def connect(
         if isinstance(found, str | Path):
             found = owned.enter_context(closing(open_engine(found)))
             closed.append(found)
+        found.declare(policy.declared)
         _check(policy, found)
         engine = found.open(policy.tables, policy.limits.memory)
         policy = replace(policy, edition=policy.edition or engine.edition or "")

@@ -58,9 +58,9 @@ class DataFiles:
     """Files of one kind that are one table, called ``table``.
 
     ``paths`` are the whole paths of the files as DuckDB reads them (:func:`as_read`), or a pattern
-    for them. Those of a directory are listed: a pattern would match what tools keep there while
-    they write. Files elsewhere than on this computer (``remote``) have addresses instead, or a
-    pattern that is yet to be listed. A table of a lake has one path, as it is: of Delta's
+    that is yet to be listed. Those of a directory are listed: a pattern would match what tools keep
+    there while they write. Files elsewhere than on this computer (``remote``) have addresses
+    instead. A table of a lake has one path, as it is: of Delta's
     directory, or of Iceberg's metadata as they are now.
     """
 
@@ -71,20 +71,21 @@ class DataFiles:
 
     @property
     def pattern(self) -> str | None:
-        """The pattern of remote files that are not listed yet; None if there is nothing to list."""
+        """The pattern of files that are not listed yet; None if there is nothing to list."""
         (first, *_) = self.paths
-        return first if self.remote and _is_remote_pattern(first) else None
+        several = _is_remote_pattern(first) if self.remote else only_file(first) is None
+        return first if several and not self.kind.is_lake else None
 
     def listed(self, found: Iterable[str]) -> DataFiles:
-        """Return the same table of the files that a pattern of addresses was found to match.
+        """Return the same table of the files that its pattern was found to match.
 
         Without what is hidden or what tools mark as theirs, as in a directory. Raises
         ``InterfaceError`` (``file_missing``) if none is left, and (``file_kinds``) if they are too
         many or if the name of one could be taken for a pattern.
         """
         assert self.pattern is not None
-        start = len(_fixed(self.pattern))
-        kept = sorted(each for each in found if not _is_hidden(each[start:]))
+        start = len(_fixed(self.pattern) if self.remote else directories_of(self.pattern)[-1])
+        kept = sorted(each for each in found if not _is_hidden(each[start:].lstrip("/")))
         if not kept:
             raise _missing(self.pattern)
         if len(kept) > MAX_FILES:
@@ -93,6 +94,8 @@ class DataFiles:
                 code="file_kinds",
                 hint="Write them again as fewer and larger files, which are read faster besides.",
             )
+        if not self.remote:
+            return replace(self, paths=tuple(map(as_read, kept)))
         if any(map(_is_remote_pattern, kept)):
             raise InterfaceError(
                 f"{self.pattern} matches a file whose name could be taken for a pattern",

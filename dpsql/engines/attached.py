@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
@@ -24,7 +25,8 @@ from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.table_name import TableName
 from dpsql.engines.plans import Plan, plan_of
 from dpsql.engines.types import is_scalar, plain_type
-from dpsql.engines.views import DATA, owned
+from dpsql.engines.untyped import as_declared
+from dpsql.engines.views import DATA, ParquetView, owned, parquet_view
 from dpsql.errors import InterfaceError
 
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")
@@ -119,9 +121,24 @@ class Published:
     query: str = ""
 
 
-def publish(connection: duckdb.DuckDBPyConnection) -> tuple[Published, ...]:
-    """Make a view of ours for each table and view of the owner's; returns what there is."""
-    return tuple(_published(connection, *found) for found in _owned(connection))
+Views: TypeAlias = dict[str, ParquetView | Remark | None]
+"""What each view of the owner's reads, by its key: files that are listed once."""
+
+
+def publish(
+    connection: duckdb.DuckDBPyConnection,
+    views: Views | None,
+    declared: Mapping[str, tuple[Column, ...]],
+) -> tuple[Published, ...]:
+    """Make a view of ours for each table and view of the owner's; returns what there is.
+
+    ``views`` is what is known of views, and is added to; None if all of them are ours. ``declared``
+    are the columns that a policy gives types to, by the keys of their tables.
+    """
+    return tuple(
+        _published(connection, name, is_view, views, declared.get(name.key, ()))
+        for name, is_view in _owned(connection)
+    )
 
 
 def forget(connection: duckdb.DuckDBPyConnection, published: Iterable[Published]) -> None:
@@ -158,27 +175,40 @@ class _Source:
     name: str
     type: DuckDBPyType
     plain: str | None
+    named: bool = False  # by directories, which give it texts
 
     def selected(self, position: int) -> str:
         """Write the column as our view selects it, by its position in the table."""
         column = quote(_place(position))
+        if self.named and self.plain is not None:
+            return f"{as_declared(column, self.plain)} AS {quote(self.name)}"
         same = is_scalar(self.type) and str(self.type) == self.plain
         cast = column if same else f"CAST({column} AS {self.plain})"
         return f"{cast} AS {quote(self.name)}"
 
 
-def _published(connection: duckdb.DuckDBPyConnection, name: TableName, is_view: bool) -> Published:
+def _published(
+    connection: duckdb.DuckDBPyConnection,
+    name: TableName,
+    is_view: bool,
+    views: Views | None,
+    declared: Sequence[Column],
+) -> Published:
     if _is_reserved(name.table) or _is_reserved(name.schema):
         reason = f"has a name that begins with {INTERNAL_PREFIX}, which is reserved"
         return Published(Table(name, (), is_view, Remark(reason, _RENAME)))
     if fold(name.schema) in _DATABASES:
         return Published(Table(name, (), is_view, _NAMED_LIKE_DATABASE))
     try:
-        sources = _sources(connection, name)
+        if is_view and views is not None and name.key not in views:
+            views[name.key] = _files_of(connection, name)
+        files = None if views is None else views.get(name.key)
+        over = files if isinstance(files, ParquetView) else None
+        sources = _sources(connection, name, over, declared)
         used = [(i, source) for i, source in enumerate(sources) if source.plain is not None]
         if not used:
             return Published(Table(name, (), is_view, _NO_COLUMN, tuple(_left_out(sources))))
-        query = _view_query(name, sources, used)
+        query = _view_query(name, sources, used, over)
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS memory.{quote(name.schema)}")
         connection.execute(f"CREATE OR REPLACE VIEW {_ours(name)} AS {query}")
         columns = _columns(connection, name)
@@ -203,24 +233,53 @@ _DOES_NOT_BIND = Remark(
 )
 
 
-def _sources(connection: duckdb.DuckDBPyConnection, name: TableName) -> list[_Source]:
+def _files_of(
+    connection: duckdb.DuckDBPyConnection, name: TableName
+) -> ParquetView | Remark | None:
+    """List what a view reads whose plan cannot be looked into; None where it can."""
+    if plan_of(connection, f"SELECT * FROM {owned(name)}") is not None:
+        return None
+    return parquet_view(connection, name)
+
+
+def _sources(
+    connection: duckdb.DuckDBPyConnection,
+    name: TableName,
+    over: ParquetView | None,
+    declared: Sequence[Column],
+) -> list[_Source]:
     found = connection.sql(f"SELECT * FROM {owned(name)}")
+    if over is None:
+        return [
+            _Source(column, type_, None if _is_reserved(column) else plain_type(type_))
+            for column, type_ in zip(found.columns, found.types, strict=True)
+        ]
+    types = {fold(column.name): column.type for column in declared}
+    listed = connection.sql(over.query)
+    if len(listed.columns) != len(found.columns):
+        raise duckdb.BinderException("the view has columns of files that are no more")
     return [
-        _Source(column, type_, None if _is_reserved(column) else plain_type(type_))
-        for column, type_ in zip(found.columns, found.types, strict=True)
+        _Source(column, type_, types.get(fold(column)), named=True)
+        if fold(inner) in over.directories
+        else _Source(column, type_, None if _is_reserved(column) else plain_type(type_))
+        for column, inner, type_ in zip(found.columns, listed.columns, listed.types, strict=True)
     ]
 
 
 def _view_query(
-    name: TableName, sources: Sequence[_Source], used: Sequence[tuple[int, _Source]]
+    name: TableName,
+    sources: Sequence[_Source],
+    used: Sequence[tuple[int, _Source]],
+    over: ParquetView | None,
 ) -> str:
     """Write the query of our view.
 
     Columns are named by position, so that no name of the owner's means another.
     """
     places = ", ".join(quote(_place(position)) for position in range(len(sources)))
-    selected = ", ".join(source.selected(position) for position, source in used)
-    return f"SELECT {selected} FROM {owned(name)} AS {quote(DATA)}({places})"
+    selected = ", ".join(each.selected(position) for position, each in used)
+    source = owned(name) if over is None else f"({over.query.removesuffix(';')})"
+    return f"SELECT {selected} FROM {source} AS {quote(DATA)}({places})"
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: TableName) -> tuple[Column, ...]:
@@ -242,8 +301,11 @@ def _collated(plan: Plan | None, columns: int) -> list[bool]:
 def _left_out(sources: Sequence[_Source]) -> Iterator[LeftOut]:
     for source in sources:
         if source.plain is None:
-            reserved = _is_reserved(source.name)
-            reason = "its name is reserved" if reserved else "dpsql does not know its type"
+            reason = "dpsql does not know its type"
+            if source.named:
+                reason = "directories name it (key=value), and the policy declares no type of it"
+            elif _is_reserved(source.name):
+                reason = "its name is reserved"
             yield LeftOut(source.name, reason)
 
 

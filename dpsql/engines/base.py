@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -54,13 +54,12 @@ class Examined:
 class Definition:
     """What a table or view of the owner's is made of, as far as an engine can tell.
 
-    ``refusal`` says why it cannot be listed in a policy. ``files`` and ``directories`` are those it
-    reads outside the database. ``remarks`` say what dpsql cannot answer for.
+    ``refusal`` says why it cannot be listed in a policy. ``files`` are those it reads outside the
+    database. ``remarks`` say what dpsql cannot answer for.
     """
 
     refusal: Remark | None
     files: tuple[str, ...] = ()
-    directories: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
 
 
@@ -193,6 +192,13 @@ class Database(Protocol):
 
     def catalog(self) -> Catalog:
         """Return all tables of the database."""
+
+    def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
+        """Read data that have no types of their own as declared, by the keys of their tables.
+
+        Idempotent; before the catalog is asked for. Raises ``InterfaceError`` for an engine that is
+        in use with other types, or where they cannot be read.
+        """
 
     def definition(self, table: TableName) -> Definition:
         """Describe what a table or view of the catalog is made of."""

@@ -12,7 +12,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -27,15 +27,17 @@ from dpsql.core.catalog import Catalog
 from dpsql.core.data_files import (
     DataFiles,
     FileKind,
+    as_read,
     bare_path,
     data_files,
     is_ducklake,
     last_written,
 )
+from dpsql.core.declared_types import TYPE_HINT, declared_columns
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
 from dpsql.core.schema import Column, Remark, Schema, Table, fold
 from dpsql.core.table_name import TableName
-from dpsql.engines.attached import Published, attached, forget, ours, publish, publish_in
+from dpsql.engines.attached import Published, Views, attached, forget, ours, publish, publish_in
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
@@ -49,27 +51,30 @@ from dpsql.engines.lakes import (
 )
 from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.network import Secret, listed, reach, unreachable
+from dpsql.engines.python_values import PythonValues, python_values
 from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
 from dpsql.engines.types import numpy_safe
+from dpsql.engines.untyped import UntypedFiles, directory_keys, parquet_query
 from dpsql.engines.views import DATA, definition, over_parquet
-from dpsql.errors import EngineError, InterfaceError
+from dpsql.errors import EngineError, InterfaceError, ParameterError
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"
-_READERS: Final = {
-    FileKind.PARQUET: "read_parquet",
-    FileKind.CSV: "read_csv",
-    FileKind.JSON: "read_json",
-}
-_GUESSED = Remark(
-    "is a CSV or JSON file, whose column types are guessed from its rows: one row can change them",
-    "Load it into a DuckDB file with types of your own, and use that.",
+_NOT_DECLARED: Final = "has no names and types of its own, and its columns are declared nowhere"
+_DECLARE_FILES: Final = (
+    "Write them with `dpsql init FILE --output policies.yaml`, read them, and look at what "
+    "analysts will see with `dpsql check --database FILE -p policies.yaml`."
+)
+_DECLARE_VALUES: Final = (
+    "Give the types of its columns with the data, register(name, data, types={'cost': 'DOUBLE'}), "
+    "or in the policies file: columns: {cost: {type: DOUBLE}}."
 )
 
 _DIALECT = "duckdb"
 _NUMBERS = count()  # of databases with views of listed tables
+_LOADED: Final = f"{INTERNAL_PREFIX}loaded"
 _TAKEN = frozenset({"main", "system", "temp"})  # names that DuckDB gives no database
 
 
@@ -110,8 +115,10 @@ class DuckDBEngine:
         self._opened: dict[frozenset[str], OpenDuckDB] = {}
         self._lock = threading.RLock()
         self._definitions: dict[str, Definition] = {}
-        self._guessed: set[str] = set()  # tables whose types were found out from their rows
+        self._untyped: dict[str, _Untyped] = {}  # tables without types of their own
+        self._declared: dict[str, tuple[Column, ...]] = {}  # what is declared of tables
         self._in_place: dict[str, DataFiles] = {}  # tables that are files, read where they are
+        self._views: Views = {}  # what views read, listed once
         self._pinned: dict[str, Pinned] = {}  # tables of lakes, of one snapshot each
         self._reaches = False  # files of the network
         if secrets:
@@ -124,24 +131,50 @@ class DuckDBEngine:
 
     # -- owner side ---------------------------------------------------------------------------
 
-    def register(self, name: str, data: object) -> None:
-        """Copy a table from memory: Arrow, pandas, polars, or a dict of columns."""
-        if isinstance(data, dict):
-            data = {column: _array(values) for column, values in data.items()}
-        self._create(name, f"SELECT * FROM {_FRAME}", data)
+    def register(
+        self, name: str, data: object, *, types: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        """Copy a table from memory: Arrow, pandas, polars, or a dict of columns.
+
+        Lists, and arrays and frames' columns of Python objects, have no type of their own:
+        ``types`` gives them one, by name (``{"cost": "DOUBLE"}``), or else the policies file. A
+        value that does not fit is NULL, and columns without a type do not exist.
+        """
+        values, declared = python_values(data), declared_columns(types)
+        if declared is None:
+            what = f"a type that is given for a column of {name} is not known"
+            raise ParameterError(what, code="bad_parameter", hint=TYPE_HINT)
+        strangers = [each for each in types if fold(each) not in map(fold, values.names)]
+        if strangers:
+            what = f"{name} has no column {strangers[0]} that a type could be given to"
+            raise ParameterError(what, code="bad_parameter")
+        self._refuse_in_use()
+        if declared or not values.untyped:
+            query = values.query(_FRAME, declared) or f"SELECT * FROM {_FRAME}"
+            self._create(name, query, values.data)
+            return
+        self._refuse_taken(name)
+        key = TableName(name).key
+        self._untyped[key] = _Untyped(name, values)
+        self._published = None
+        if values.query(_FRAME, ()) is not None:
+            self._read_as(key, ())  # of its typed columns, unless others are declared
 
     def csv(self, name: str, path: str | Path) -> None:
-        """Load CSV files as a table: one, a directory or a pattern. DuckDB detects their types."""
+        """Make CSV files a table: one, a directory or a pattern.
+
+        The policy declares its columns, and they are found by the names in the first line.
+        """
         self._add(name, _files(path, FileKind.CSV))
 
     def json(self, name: str, path: str | Path) -> None:
-        """Load JSON files as a table, as :meth:`csv` does."""
+        """Make JSON files a table, as :meth:`csv` does: of one object in each line, or an array."""
         self._add(name, _files(path, FileKind.JSON))
 
     def parquet(self, name: str, path: str | Path) -> None:
         """Make Parquet files a table: one, a directory or a pattern. They are read where they are.
 
-        Directories named ``key=value`` are columns.
+        Directories named ``key=value`` are columns where the policy declares ``key``.
         """
         self._add(name, _files(path, FileKind.PARQUET))
 
@@ -152,17 +185,33 @@ class DuckDBEngine:
             return
         if files.remote:
             self._reach()
-            files = listed(self._connection, files)
-        reader, key = _READERS[files.kind], TableName(name).key
-        query = f"SELECT * FROM {reader}([{', '.join(map(literal, files.paths))}])"
+        files = listed(self._connection, files)
+        key = TableName(name).key
         if files.kind is FileKind.PARQUET:
-            self._create(name, query, what="VIEW", files=files)
+            self._create(name, parquet_query(files.paths), what="VIEW", files=files)
             self._in_place[key] = files
         else:
-            self._create(name, query, files=files)
-            self._guessed.add(key)
+            self._refuse_taken(name)
+            self._untyped[key] = _Untyped(name, UntypedFiles(files))
+            self._published = None
         if files.kind is FileKind.PARQUET and not files.remote:
             self._places += [(key, place) for place in files.paths]
+
+    def _refuse_taken(self, name: str) -> None:
+        if TableName(name).key in self._untyped or TableName(name).key in self._all():
+            raise _not_loaded(name, None, duckdb.CatalogException())
+
+    def proposed(self) -> Mapping[str, tuple[Column, ...]]:
+        """Guess names and types of files that have none from their rows, for a draft.
+
+        By the keys of their tables. Only what a draft's owner has read is to be declared.
+        """
+        found = {}
+        for key, table in self._untyped.items():
+            if isinstance(table.data, UntypedFiles):
+                with contextlib.suppress(duckdb.Error):
+                    found[key] = table.data.proposed(self._connection)
+        return found
 
     def _pin(self, name: str, files: DataFiles) -> None:
         """Make a table of a lake a table, of the snapshot that it has now."""
@@ -183,13 +232,14 @@ class DuckDBEngine:
         data: object = None,
         what: Literal["TABLE", "VIEW"] = "TABLE",
         files: DataFiles | None = None,
+        how: Literal["", "OR REPLACE "] = "",
     ) -> None:
         self._refuse_in_use()
         refusal = None
         try:
             if data is not None:
                 self._connection.register(_FRAME, data)
-            made = f"CREATE {what} {DATA}.main.{quote(name)} AS {query}"
+            made = f"CREATE {how}{what} {DATA}.main.{quote(name)} AS {query}"
             connection = self._connection
             interruptibly(lambda: connection.execute(made), connection.interrupt)
         except duckdb.Error as error:
@@ -213,13 +263,85 @@ class DuckDBEngine:
 
     # -- what its owner asks --------------------------------------------------------------------
 
+    def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
+        for key, declared in columns.items():
+            if self._declared.get(key) == declared:
+                continue
+            if key in self._untyped:
+                self._read_as(key, declared)
+            elif key in self._in_place:
+                self._with_directories(key, declared)
+            elif not self._locked:
+                self._declared[key] = declared
+                self._published = None
+
+    def _read_as(self, key: str, declared: tuple[Column, ...]) -> None:
+        """Make a table of data without types, of its declared columns."""
+        table = self._untyped[key]
+        if self._locked:
+            raise InterfaceError(
+                f"the engine is in use, with other types of the columns of {table.name}",
+                code="engine_in_use",
+                hint="Declare the same types in all policies of one engine, or use another one.",
+            )
+        if isinstance(table.data, UntypedFiles):
+            try:
+                query = table.data.query(self._connection, declared)
+            except duckdb.Error as error:
+                refusal = _not_loaded(table.name, table.data.files, error)
+            else:
+                self._create(table.name, query, None, "VIEW", table.data.files, "OR REPLACE ")
+                self._declared[key] = declared
+                return
+            raise refusal
+        query = table.data.query(_FRAME, declared) or ""
+        if query:
+            self._create(table.name, query, table.data.data, how="OR REPLACE ")
+            self._declared[key] = declared
+
+    def _with_directories(self, key: str, declared: tuple[Column, ...]) -> None:
+        """Add the declared columns to Parquet files that their directories give values to."""
+        files, stored = self._in_place[key], self._all()[key].table
+        keys = directory_keys(files.paths)
+        given = [c for c in declared if fold(c.name) in keys and stored.column(c.name) is None]
+        if given:
+            name = stored.name.table
+            query = parquet_query(files.paths, given)
+            self._create(name, query, None, "VIEW", files, "OR REPLACE ")
+        self._declared[key] = declared
+
+    def _load(self, key: str) -> None:
+        """Load files that are read as declared into memory, before nothing can be reached."""
+        table = self._untyped.get(key)
+        if table is None or not isinstance(table.data, UntypedFiles) or key not in self._declared:
+            return
+        loaded, name = f"{DATA}.main.{quote(_LOADED)}", quote(table.name)
+        steps = (
+            f"CREATE TABLE {loaded} AS SELECT * FROM {DATA}.main.{name}",
+            f"DROP VIEW {DATA}.main.{name}",
+            f"ALTER TABLE {loaded} RENAME TO {name}",
+        )
+        connection = self._connection
+        try:
+            for step in steps:
+                interruptibly(partial(connection.execute, step), connection.interrupt)
+        except duckdb.Error as error:
+            refusal = _not_loaded(table.name, table.data.files, error)
+        else:
+            return
+        raise refusal
+
     def catalog(self) -> Catalog:
-        return Catalog({key: found.table for key, found in self._all().items()})
+        made = [each for each in self._untyped if each not in self._declared]
+        without = {each: _undeclared(self._untyped[each]) for each in made}
+        return Catalog({key: found.table for key, found in self._all().items()} | without)
 
     def _all(self) -> Mapping[str, Published]:
         with self._lock:
             if self._published is None:
-                tables = (self._as_table(found) for found in publish(self._connection))
+                views = self._views if self._is_file and self._lake is None else None
+                made = publish(self._connection, views, self._declared)
+                tables = (self._as_table(found) for found in made)
                 self._published = {found.table.name.key: found for found in tables}
             return self._published
 
@@ -230,21 +352,20 @@ class DuckDBEngine:
         return replace(found, table=replace(table, is_view=is_view))
 
     def _is_in_place(self, table: Table) -> bool:
-        return table.name.key in self._in_place or table.name.key in self._pinned
+        return any(table.name.key in each for each in (self._in_place, self._pinned, self._untyped))
 
     def definition(self, table: TableName) -> Definition:
-        found = self._all()[table.key].table
+        found = self.catalog().tables[table.key]
         with self._lock:
             if table.key not in self._definitions:
-                known = self._made_of(found)
-                if table.key in self._guessed:
-                    known = replace(known, remarks=(*known.remarks, _GUESSED))
-                self._definitions[table.key] = known
+                self._definitions[table.key] = self._made_of(found)
             return self._definitions[table.key]
 
     def _made_of(self, table: Table) -> Definition:
         """Look into one of the owner's tables, by what holds its rows."""
         key = table.name.key
+        if key in self._untyped:
+            return Definition(table.unreadable)
         if key in self._in_place:
             return over_parquet(self._connection, self._in_place[key].paths)
         if key in self._pinned:
@@ -252,7 +373,7 @@ class DuckDBEngine:
         if self._lake is not None:
             return ducklake_definition(self._connection, table.name, table.is_view, self._lake)
         evidence = evidence_for(duckdb.__version__)
-        return definition(self._connection, table.name, table.is_view, evidence)
+        return definition(self._connection, table.name, self._views.get(key), evidence)
 
     # -- opening ------------------------------------------------------------------------------
 
@@ -268,10 +389,10 @@ class DuckDBEngine:
             return self._opened.setdefault(frozenset(schema), opened)
 
     def _lock_down(self, schema: Schema, memory: str | None) -> None:
+        for key in schema:
+            self._load(key)
         made_of = [self.definition(table.name) for table in schema.values()]
-        files = [file for each in made_of for file in each.files]
-        directories = [directory for each in made_of for directory in each.directories]
-        allow(self._connection, files, directories)
+        allow(self._connection, [file for each in made_of for file in each.files])
         if memory is not None:
             self._limit_memory(memory)
         forget(self._connection, (each for each in self._all().values() if each.query))
@@ -321,7 +442,7 @@ class DuckDBEngine:
             return
         # Rows that are computed cost work; those of files are there.
         made_of = self.definition(table.name)
-        if not opened.reads(table, 1 if made_of.files or made_of.directories else 0):
+        if not opened.reads(table, 1 if made_of.files else 0):
             raise _view_unreadable(table)
 
     def close(self) -> None:
@@ -500,6 +621,20 @@ def _attached_lake(path: str | Path, temp_directory: str) -> tuple[duckdb.DuckDB
         raise
 
 
+@dataclass(frozen=True, slots=True)
+class _Untyped:
+    """A table of data without types of their own, and its name as the owner wrote it."""
+
+    name: str
+    data: UntypedFiles | PythonValues
+
+
+def _undeclared(table: _Untyped) -> Table:
+    """Describe a table of which nobody has said the columns: none can be read."""
+    hint = _DECLARE_FILES if isinstance(table.data, UntypedFiles) else _DECLARE_VALUES
+    return Table(table.name, (), unreadable=Remark(_NOT_DECLARED, hint))
+
+
 def _not_loaded(name: str, files: DataFiles | None, error: duckdb.Error) -> InterfaceError:
     if files is not None and files.remote and not isinstance(error, duckdb.CatalogException):
         return unreachable(files, error)
@@ -616,7 +751,8 @@ def _files(path: str | Path, kind: FileKind | None = None) -> DataFiles:
     """Find files, of a kind that is given or of any."""
     found = data_files(path)
     if found is None and kind is not None and Path(path).is_file():
-        return DataFiles(Path(path).stem, kind, (os.path.abspath(path),))  # whatever it is called
+        whole = as_read(os.path.abspath(path))
+        return DataFiles(Path(path).stem, kind, (whole,))  # whatever it is called
     if found is None or (kind is not None and found.kind is not kind):
         raise InterfaceError(
             f"{path} is no file that can be read as {'data' if kind is None else kind.name}",
@@ -654,12 +790,6 @@ class MaterializedStream:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._relation.__arrow_c_stream__(requested_schema)
-
-
-def _array(values: object) -> NDArray[Any]:
-    """Return a column as an array DuckDB can scan: text as objects, not as fixed-width strings."""
-    array = np.asarray(values)
-    return array.astype(object) if array.dtype.kind in "US" else array
 
 
 def _integers(values: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -68,14 +68,11 @@ _BEFORE_SECRETS: Final = frozenset({"allow_persistent_secrets"})
 """Settings that cannot be set any more once secrets are in use, not even to what they are."""
 
 
-def allow(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[str], directories: Sequence[str]
-) -> None:
+def allow(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:
     """Let a connection that is about to be locked read some files all the same."""
-    for setting, paths in (("allowed_paths", files), ("allowed_directories", directories)):
-        if paths:
-            listed = ", ".join(map(literal, paths))
-            connection.execute(f"SET GLOBAL {setting} = [{listed}]")
+    if files:
+        listed = ", ".join(map(literal, files))
+        connection.execute(f"SET GLOBAL allowed_paths = [{listed}]")
 
 
 def lock_down(

@@ -51,7 +51,7 @@ def reach(connection: duckdb.DuckDBPyConnection, secrets: Sequence[Secret]) -> N
 
 
 def listed(connection: duckdb.DuckDBPyConnection, files: DataFiles) -> DataFiles:
-    """List the files that a pattern of addresses matches now; those of no pattern are listed.
+    """List the files that a pattern matches now; those of no pattern are listed.
 
     Raises ``InterfaceError`` if there are none, too many, or if they cannot be listed.
     """
@@ -60,7 +60,7 @@ def listed(connection: duckdb.DuckDBPyConnection, files: DataFiles) -> DataFiles
     try:
         rows = connection.execute(f"SELECT file FROM glob({literal(files.pattern)})").fetchall()
     except duckdb.Error as error:
-        refusal = unreachable(files, error)
+        refusal = unreachable(files, error)  # this computer's own are listed without one
     else:
         return files.listed(name for (name,) in rows)
     raise refusal

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -69,6 +69,9 @@ class PostgreSQLEngine:
     def __repr__(self) -> str:
         """Show the database, and nothing of the URL, which may have a password."""
         return f"<PostgreSQLEngine on the database {self._catalog.database}>"
+
+    def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
+        """Do nothing: all tables have types of their own."""
 
     def catalog(self) -> Catalog:
         return self._catalog.all

@@ -53,7 +53,9 @@ def _opened(database: DatabasePlace) -> DuckDBEngine:
             code="server_unsupported",
             hint="Leave --look out, and write bounds from what is publicly known.",
         )
-    return open_database(database)
+    engine = open_database(database)
+    engine.declare(engine.proposed())
+    return engine
 
 
 def look_at_units(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -102,6 +102,9 @@ class SparkEngine:
             code="table_unreadable",
             hint="Grant SELECT on it to the user of the session, and look at its files.",
         )
+
+    def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
+        """Do nothing: all tables have types of their own."""
 
     def catalog(self) -> Catalog:
         with self._lock:

@@ -11,13 +11,14 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.data_files import MAX_FILES, directories_of, is_address, only_file
+from dpsql.core.data_files import MAX_FILES, as_read, is_address, only_file
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Remark, fold
 from dpsql.core.table_name import TableName
@@ -25,6 +26,7 @@ from dpsql.engines.base import Definition
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.plans import Plan, PlanNode, has_collation, nodes, plan_of
 from dpsql.engines.types import has_enum
+from dpsql.engines.untyped import directory_keys
 
 DATA: Final = f"{INTERNAL_PREFIX}data"
 """The catalog of the owner's data."""
@@ -76,23 +78,29 @@ def owned(name: TableName) -> str:
 
 
 def definition(
-    connection: duckdb.DuckDBPyConnection, name: TableName, is_view: bool, evidence: Evidence
+    connection: duckdb.DuckDBPyConnection,
+    name: TableName,
+    files: ParquetView | Remark | None,
+    evidence: Evidence,
 ) -> Definition:
-    """Describe what reading one of the owner's tables or views comes to."""
+    """Describe what reading one of the owner's tables or views comes to.
+
+    ``files`` are what a view of Parquet files was found to read.
+    """
     source = owned(name)
     plan = plan_of(connection, f"SELECT * FROM {source}")
     if plan is not None:
         remarks = (*_enums(connection, source), *_over_several(plan))
         return Definition(_refusal(connection, plan, evidence), remarks=remarks)
-    patterns = _parquet_patterns(connection, name) if is_view else None
-    if patterns is None:
-        return Definition(_UNKNOWN)
-    if not all(os.path.isabs(pattern) and not is_address(pattern) for pattern in patterns):
-        return Definition(_ELSEWHERE)
-    found = over_parquet(connection, patterns)
-    return replace(found, remarks=(_OUTSIDE, *found.remarks))
+    if files is None or isinstance(files, Remark):
+        return Definition(files or _UNKNOWN)
+    over = over_parquet(connection, files.paths)
+    return replace(over, remarks=(_OUTSIDE, *over.remarks))
 
 
+_NO_FILES = Remark(
+    "reads no Parquet files that are there, or too many", "Look at the paths in its definition."
+)
 _UNKNOWN = Remark(
     "reads files, or what only one program can read, in a way that dpsql cannot look into",
     "Load what it reads into the database as a table. A view that only selects columns of Parquet "
@@ -259,62 +267,101 @@ def _enums(connection: duckdb.DuckDBPyConnection, source: str) -> Iterator[Remar
 
 
 def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Definition:
-    """Describe what reading Parquet files as they are comes to: whole paths, addresses, patterns.
-
-    Addresses are no patterns.
-    """
-    doubled = _doubled_columns(connection, paths)
-    if doubled is None:
+    """Describe what reading Parquet files as they are comes to, by whole paths or addresses."""
+    if not _alike(connection, paths):
         return Definition(
             Remark(
                 "reads Parquet files of different columns or types: a value could fail to fit",
                 "Write them again with the same columns and types, or load them as a table.",
             )
         )
-    alone = {path: path if is_address(path) else only_file(path) for path in paths}
-    several = [path for path, file in alone.items() if file is None]
     # The engine asks for a file by its path, and by the pattern that it is read by.
-    files = (each for path, file in alone.items() if file is not None for each in (path, file))
-    return Definition(
-        None,
-        files=tuple(dict.fromkeys(files)),
-        directories=tuple(each for path in several for each in directories_of(path)),
-        remarks=tuple(map(_from_directories, doubled)),
-    )
+    asked = ((path,) if is_address(path) else (only_file(path) or path, path) for path in paths)
+    return Definition(None, files=tuple(dict.fromkeys(each for both in asked for each in both)))
 
 
-def _from_directories(column: str) -> Remark:
-    return Remark(
-        f"takes {column} from the names of its directories, not from its files, which have one too",
-        "Confirm that both are the same, or give the directories another name.",
-    )
-
-
-def _doubled_columns(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[str]
-) -> tuple[str, ...] | None:
-    """List columns of files of which directories (``key=value``) are named as well.
-
-    None if there are no such files, or not all with the same columns of the same types.
-    """
+def _alike(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> bool:
+    """Tell whether there are such files, all with the same columns of the same types."""
     listed = ", ".join(map(literal, paths))
-    parts = "string_split(lower(file_name), '/')[:-2]"
-    keys = f"[split_part(part, '=', 1) FOR part IN {parts} IF contains(part, '=')]"
-    doubled = f"[name FOR name IN names IF list_contains({keys}, lower(name))]"
     try:
-        ((shapes, files, found),) = connection.execute(
-            f"SELECT count(DISTINCT shape), count(*), flatten(list({doubled})) FROM (SELECT "
-            "file_name, list(name) AS names, list((name, type, type_length, num_children, "
-            "converted_type, scale, precision, logical_type)) AS shape "
+        ((shapes, files),) = connection.execute(
+            "SELECT count(DISTINCT shape), count(*) FROM (SELECT list((name, type, type_length, "
+            "num_children, converted_type, scale, precision, logical_type)) AS shape "
             f"FROM parquet_schema([{listed}]) GROUP BY file_name)"
         ).fetchall()
     except duckdb.Error:
+        return False
+    return bool(shapes == 1 and files <= MAX_FILES)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetView:
+    """A view of the owner's that selects columns of Parquet files and no more.
+
+    ``paths`` are its files, listed once; ``query`` is its SELECT over these files, in which columns
+    that directories name (``key=value``) are texts. ``directories`` are their names, folded.
+    """
+
+    paths: tuple[str, ...]
+    query: str
+    directories: frozenset[str]
+
+
+def parquet_view(
+    connection: duckdb.DuckDBPyConnection, name: TableName
+) -> ParquetView | Remark | None:
+    """Look into a view whose plan the engine cannot write down, and list the files it reads.
+
+    None if it is none of Parquet files alone; a remark if they cannot be read from here.
+    """
+    found = _parquet_select(connection, name)
+    if found is None:
         return None
-    return tuple(dict.fromkeys(found or ())) if shapes == 1 and files <= MAX_FILES else None
+    tree, patterns = found
+    if not all(os.path.isabs(pattern) and not is_address(pattern) for pattern in patterns):
+        return _ELSEWHERE
+    files = [
+        file
+        for pattern in patterns
+        for (file,) in connection.execute(
+            f"SELECT file FROM glob({literal(pattern)}) ORDER BY 1"
+        ).fetchall()
+    ]
+    paths = tuple(map(as_read, files))
+    if not 0 < len(paths) <= MAX_FILES:
+        return _NO_FILES
+    query = _over_files(connection, tree, paths)
+    stored = connection.execute(
+        f"SELECT DISTINCT name FROM parquet_schema({literal(paths[0])})"
+    ).fetchall()
+    keys = {*directory_keys(paths)} - {fold(name) for (name,) in stored}
+    return ParquetView(paths, query, frozenset(keys))
 
 
-def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: TableName) -> list[str] | None:
-    """List the files of a view that selects columns of Parquet files and no more, or None.
+def _over_files(connection: duckdb.DuckDBPyConnection, tree: PlanNode, paths: Sequence[str]) -> str:
+    """Write a view's SELECT over files by their names, without types that values would decide."""
+    listed = ", ".join(map(literal, paths))
+    node = tree["statements"][0]["node"]
+    written = f"SELECT * FROM read_parquet([{listed}], hive_types_autocast => false)"
+    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [written]).fetchall()
+    source = json.loads(text)["statements"][0]["node"]["from_table"]
+    before = node["from_table"]
+    if before["type"] == "TABLE_FUNCTION":
+        source["function"]["arguments"][1:1] = before["function"]["arguments"][1:]
+        source["alias"] = before["alias"] or before["function"]["qualified_name"]["path"][-1]
+    else:
+        source["alias"] = before["alias"] or Path(before["qualified_name"]["path"][-1]).stem
+    source["column_name_alias"] = before["column_name_alias"]
+    node["from_table"] = source
+    text = json.dumps(tree)
+    ((query,),) = connection.execute("SELECT json_deserialize_sql(?)", [text]).fetchall()
+    return str(query)
+
+
+def _parquet_select(
+    connection: duckdb.DuckDBPyConnection, name: TableName
+) -> tuple[PlanNode, list[str]] | None:
+    """Parse a view that selects columns of Parquet files and no more; returns their patterns too.
 
     The engine cannot write down the plan of such a view, but its text says it all.
     """
@@ -335,7 +382,7 @@ def _parquet_patterns(connection: duckdb.DuckDBPyConnection, name: TableName) ->
     if not all(map(_is_plain_column, node["select_list"])):
         return None
     patterns = _patterns(node["from_table"])
-    return None if patterns is None or _is_owned(connection, patterns) else patterns
+    return None if patterns is None or _is_owned(connection, patterns) else (found, patterns)
 
 
 def _is_plain_column(node: PlanNode) -> bool:

@@ -10,11 +10,12 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from dpsql.core.declared_types import is_declarable, same_type
 from dpsql.core.formatting import printable
 from dpsql.core.schema import (
     INTEGER_BITS,
@@ -88,13 +89,19 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
             "Confirm it, or list the tables below the view instead.",
         )
     yield from _check_left_out(table)
+    yield from _check_declared(policy, table)
     yield from _check_unit(policy, table)
     yield from _check_link(policy, table, schema)
     yield from _check_time(policy, table)
+    declared = {fold(each.name) for each in policy.declared}
     for name, column_policy in policy.columns.items():
         column = table.column(name)
+        if column is None and name in declared:
+            continue
         if column is None:
-            yield _no_column(f"{policy.name}.{name}", name, table)
+            missing = _no_column(f"{policy.name}.{name}", name, table)
+            typed = "If the data have no types of their own, give it one: `type: DOUBLE`."
+            yield replace(missing, hint=f"{missing.hint} {typed}") if declared else missing
         else:
             yield from _check_column(f"{policy.name}.{column.name}", column_policy, column)
 
@@ -130,6 +137,36 @@ def _check_left_out(table: Table) -> Iterator[Finding]:
             f"{table.name}.{left.name}",
             f"is left out, because {left.reason}: it does not exist for analysts",
             "Store it in a column of a built-in type, under another name, if they should use it.",
+        )
+
+
+def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
+    """Compare the names and types that the policy declares with those that are read."""
+    for declared in policy.declared:
+        column = table.column(declared.name)
+        if column is None:
+            yield _no_column(f"{policy.name}.{declared.name}", declared.name, table)
+        elif not same_type(declared.type, column.type):
+            yield Finding(
+                "error",
+                f"{policy.name}.{column.name}",
+                f"is declared as {shown_type(declared.type)}, but is {shown_type(column.type)}",
+                f"Write `type: {shown_type(column.type)}`, or cast it where it is stored.",
+            )
+    names = {fold(declared.name) for declared in policy.declared}
+    others = [
+        printable(column.name, 40)
+        for column in table.columns
+        if fold(column.name) not in names and is_declarable(column.type)
+    ]
+    if names and others:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        yield Finding(
+            "warning",
+            str(policy.name),
+            f"has columns that the policy does not declare: {', '.join(others[:5])}{more}",
+            "Analysts see their names and types as they are stored. Declare their types, too, or "
+            "make a view without them.",
         )
 
 

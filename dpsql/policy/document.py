@@ -31,7 +31,7 @@ from pydantic_core import PydanticCustomError
 from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.core.names import look_alikes
 from dpsql.core.periods import Period
-from dpsql.core.schema import fold
+from dpsql.core.schema import Column, fold
 from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError
 from dpsql.policy.fields import (
@@ -39,6 +39,7 @@ from dpsql.policy.fields import (
     AccountName,
     Bound,
     ColumnName,
+    ColumnType,
     DatasetName,
     Domain,
     EditionName,
@@ -331,7 +332,10 @@ class TimeSection(Section):
 
 
 class ColumnSection(Section):
-    """Public knowledge about a column: what a value can be, never what it happens to be."""
+    """Public knowledge about a column: what a value can be, never what it happens to be.
+
+    A text alone is its type.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -340,6 +344,13 @@ class ColumnSection(Section):
         }
     )
 
+    type: MayBeLeftOut[ColumnType] = Field(
+        default=None,
+        description="The type of the column: `BIGINT`, `VARCHAR`, `DECIMAL(18,3)`. Of files and "
+        "data that have no types of their own (CSV, JSON, directories `key=value`), the columns "
+        "with a type are those that there are, and a value that does not fit is NULL. Elsewhere it "
+        "must be the type that is stored.",
+    )
     lower: Bound = Field(
         default=None, description="The lowest value that counts; lower ones are pulled up to it."
     )
@@ -364,11 +375,11 @@ class ColumnSection(Section):
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
         if self.lower is None and self.upper is None:
-            if self.domain is None and not self.one_per_unit:
+            if self.type is None and self.domain is None and not self.one_per_unit:
                 raise problem_with(
                     "says nothing about the column",
-                    "Give lower and upper, or domain, or one_per_unit, or remove it: it can be "
-                    "used without.",
+                    "Give a type, or lower and upper, or domain, or one_per_unit, or remove it: it "
+                    "can be used without.",
                 )
         elif self.lower is None or self.upper is None:
             given, absent = ("upper", "lower") if self.lower is None else ("lower", "upper")
@@ -378,6 +389,11 @@ class ColumnSection(Section):
             error = problem_with("lower must be below upper", "Swap or correct the two bounds.")
             raise_all([(("lower",), error)])
         return self
+
+    @property
+    def is_type_alone(self) -> bool:
+        """True if nothing but the type is said of the column."""
+        return self.lower is None and self.domain is None and not self.one_per_unit
 
 
 NOT_A_TABLE: Final = (
@@ -392,6 +408,10 @@ UNIT_HINT: Final = "Name the column that says whose row it is; public tables get
 
 def _named(value: object) -> object:
     return {"name": value, "column": value} if isinstance(value, str) else value
+
+
+def _typed(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
 
 
 class TableDefaultsSection(Section):
@@ -457,10 +477,19 @@ class TableSection(Section):
         default_factory=TableDefaultsSection,
         description="What a question that reads this table uses unless it says otherwise.",
     )
-    columns: MayBeEmpty[dict[str, ColumnSection]] = Field(
+    columns: MayBeEmpty[
+        dict[
+            str,
+            Annotated[
+                ColumnSection,
+                BeforeValidator(_typed, json_schema_input_type=ColumnSection | ColumnType),
+            ],
+        ]
+    ] = Field(
         default_factory=dict,
-        description="What is publicly known about columns. Those left out can be used as keys and "
-        "in conditions, but not summed.",
+        description="What is publicly known about columns: their types, and what values can be. "
+        "Where data have types of their own, those left out can be used as keys and in conditions, "
+        "but not summed.",
     )
 
     @model_validator(mode="after")
@@ -713,9 +742,15 @@ def _table_policy(name: TableName, table: TableSection, link: Link | None) -> Ta
                 c.lower, c.upper, None if c.domain is None else tuple(c.domain), c.one_per_unit
             )
             for column, c in table.columns.items()
+            if not c.is_type_alone
         },
         link=link,
         time=None if table.time is None else TimeColumn(table.time.column, table.time.zone),
         rows_per_unit=table.rows_per_unit,
         defaults=table.defaults.given(),
+        declared=tuple(
+            Column(name, column.type)
+            for name, column in table.columns.items()
+            if column.type is not None
+        ),
     )

@@ -38,7 +38,9 @@ class Draft:
     ``seen`` says what the data hold in a column, where the owner has asked to look, and ``single``
     of which columns a unit has one value alone, by the table and the column of its unit; None where
     it has one row. ``listed`` has the values that types list, which may have been collected from
-    rows, so the owner is asked. Without a ``delta`` it follows from each account's.
+    rows, so the owner is asked. ``guessed`` are tables whose names and types were found in rows,
+    whose ``types`` are written even where those of all other tables are not.
+    Without a ``delta`` it follows from each account's.
     """
 
     dataset: str
@@ -53,6 +55,8 @@ class Draft:
     seen: Mapping[tuple[str, str], str] = field(default_factory=dict)
     single: Mapping[tuple[str, str], tuple[str, ...] | None] = field(default_factory=dict)
     listed: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    guessed: frozenset[str] = frozenset()
+    types: bool = True
     guesses: bool = True
 
     def decided(self, table: Table) -> bool:

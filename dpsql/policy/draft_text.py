@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
+from dpsql.core.declared_types import read_type
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name
 from dpsql.core.quoting import quote
@@ -100,6 +102,7 @@ accounts:
 {accounts}
 
 # Tables that are not listed here do not exist for analysts.
+# The names and types of columns are what every analyst sees. {typed}
 # A column needs lower and upper to be summed or averaged. One whose values are public knowledge
 # can list them, and each is then answered: `carrier: {{domain: [AA, B6, UA]}}`.
 # A table that reaches its unit through another one is linked to it below `tables`, by a column that
@@ -109,6 +112,8 @@ tables:
 
 
 _UNSEEN: Final = "# Drafted from the names and types of tables and columns; no row was read."
+_FOUND: Final = """\
+# Drafted from the names and types of tables and columns, which were found in the first rows."""
 _SEEN: Final = """\
 # Drafted from names, types and, as its owner asked for, from the data. What is marked SEEN is what
 # the data hold: bounds and domains taken from it are not private. They are there to compare."""
@@ -122,18 +127,34 @@ def draft_policy(schema: Schema, draft: Draft) -> str:
     a guess; one without such a column stays commented out, and so does not exist for analysts.
     """
     tables = sorted(schema.values(), key=_order)
-    text = _head(draft) + "\n".join(_table(table, draft) for table in tables)
+    draft = replace(draft, types=sum(len(t.columns) for t in tables) <= _MOST_TYPED)
+    text = _head(draft, schema) + "\n".join(_table(table, draft) for table in tables)
     return text + _links(schema, draft)
 
 
-def _head(draft: Draft) -> str:
+_STORED: Final = "They are those that are stored."
+_GUESSED: Final = """Those of {tables} were found
+# in its rows, as such data have none of their own: read them through, remove what no analyst should
+# see, and correct types. What is not listed does not exist; a value of another type is NULL."""
+_MOST_TYPED: Final = 4_000
+"""Columns whose types a draft writes: of more, those that are stored stand without it."""
+
+
+def _typed(draft: Draft, schema: Schema) -> str:
+    """Say where names and types are from."""
+    names = [printable(str(t.name), 60) for t in schema.values() if t.name.key in draft.guessed]
+    return _GUESSED.format(tables=", ".join(sorted(names))) if names else _STORED
+
+
+def _head(draft: Draft, schema: Schema) -> str:
     settings = {name: getattr(Parameters(), name) for name in _MEANINGS}
     settings |= {"epsilon": draft.epsilon, "delta": draft.delta}
     defaults = [_default(name, value) for name, value in settings.items()]
     accounts = (draft.accounts or _ACCOUNTS).items()
     delta = draft.delta or DELTA_SHARE * max(delta for _, (_, delta) in accounts)
     return _HEAD.format(
-        origin=_SEEN if draft.seen else _UNSEEN,
+        origin=_SEEN if draft.seen else _FOUND if draft.guessed else _UNSEEN,
+        typed=_typed(draft, schema),
         dataset=_quoted(draft.dataset if is_account_name(draft.dataset) else "my-dataset"),
         defaults="\n".join(defaults),
         epsilon=max(draft.epsilon, _MAXIMA["epsilon"]),
@@ -161,8 +182,7 @@ def _table(table: Table, draft: Draft) -> str:
     if table.name.key in draft.left_out:
         return f"  # {name} is left out: it does not exist for analysts.\n"
     if table.name.key in draft.public:
-        lines = "".join(f"      {line}\n" for line in _decided_lines(table, draft))
-        return f"  {name}:\n    public: true\n" + (f"    columns:\n{lines}" if lines else "")
+        return f"  {name}:\n    public: true\n{_columns(table, draft)}"
     view = "  # A view: list the tables below it instead, unless each row is one unit's.\n"
     head = view if table.is_view else ""
     unit, guess = draft.units.get(table.name.key), guess_unit(table) if draft.guesses else None
@@ -219,62 +239,78 @@ def _undecided(table: Table, draft: Draft) -> str:
         + (f"  # It could be one of: {likely}\n" if likely else "")
         + f"  # {name}:\n"
         "  #   privacy_unit: {name: WHO, column: COLUMN}\n"
-        "  #   columns:\n"
-        + "".join(f"  #     {line}\n" for line in _decided_lines(table, draft))
-        + "".join(f"  #     {line}\n" for line in _lines_by_type(table, draft))
-        + "".join(f"  #     {line}\n" for line in _open_lines(table, draft))
+        "  #   columns:\n" + "".join(f"  #     {line}\n" for line in _lines(table, draft))
     )
 
 
 def _columns(table: Table, draft: Draft) -> str:
-    lines = [
-        *_decided_lines(table, draft),
-        *_lines_by_type(table, draft),
-        *(f"# {line}" for line in _open_lines(table, draft)),
-    ]
-    return "    columns:\n" + "".join(f"      {line}\n" for line in lines)
+    lines = "".join(f"      {line}\n" for line in _lines(table, draft))
+    return f"    columns:\n{lines}" if lines else ""
 
 
-def _decided_lines(table: Table, draft: Draft) -> Iterator[str]:
+def _lines(table: Table, draft: Draft) -> Iterator[str]:
+    """Write each column with its type, what the owner says of it, and what to complete."""
+    guessed = table.name.key in draft.guessed
     for column in table.columns:
-        known = draft.columns.get((table.name.key, fold(column.name)))
-        if known is None:
-            continue
-        parts = []
-        if known.lower is not None:
-            parts += [f"lower: {known.lower}", f"upper: {known.upper}"]
-        if known.domain is not None:
-            parts.append(f"domain: [{', '.join(map(_scalar, known.domain))}]")
-        yield f"{_quoted(column.name)}: {{{', '.join(parts)}}}"
+        said = _said(table, column, draft)
+        type_ = _declared_type(column) if draft.types or guessed else None
+        note = "" if said else _to_complete(table, column, draft)
+        if said:
+            typed = [] if type_ is None else [f"type: {_flow(type_)}"]
+            yield f"{_quoted(column.name)}: {{{', '.join([*typed, *said])}}}"
+        elif type_ is not None:
+            yield f"{_quoted(column.name)}: {_block(type_)}{f'  # {note}' if note else ''}"
+        elif note:
+            yield f"# {_quoted(column.name)}: {note}"
 
 
-def _lines_by_type(table: Table, draft: Draft) -> Iterator[str]:
-    """Declare the keys of columns of truth values, which everybody knows."""
-    for column in table.columns:
-        if _is_truth(column) and (table.name.key, fold(column.name)) not in draft.columns:
-            yield f"{_quoted(column.name)}: {{domain: [false, true]}}"
+def _declared_type(column: Column) -> str | None:
+    """Return the type of a column as a policy declares it; None for one that it cannot name."""
+    found = read_type(column.type)
+    return None if found is None else str(found)
+
+
+def _flow(type_: str) -> str:
+    """Write a type inside of braces."""
+    return type_ if re.fullmatch(r"[A-Z_]+( [A-Z]+)*", type_) else _text(type_)
+
+
+def _block(type_: str) -> str:
+    """Write a type that stands for itself on a line."""
+    return type_ if re.fullmatch(r"[A-Z][A-Za-z_ (),\[\]0-9\"]*", type_) else _text(type_)
+
+
+def _said(table: Table, column: Column, draft: Draft) -> list[str]:
+    """Write what the owner says of a column, and what everybody knows of truth values."""
+    known = draft.columns.get((table.name.key, fold(column.name)))
+    if known is None:
+        return ["domain: [false, true]"] if _is_truth(column) else []
+    parts = []
+    if known.lower is not None:
+        parts += [f"lower: {known.lower}", f"upper: {known.upper}"]
+    if known.domain is not None:
+        parts.append(f"domain: [{', '.join(map(_scalar, known.domain))}]")
+    return parts
 
 
 def _is_truth(column: Column) -> bool:
     return base_type(column.type) == "BOOLEAN"
 
 
-def _open_lines(table: Table, draft: Draft) -> Iterator[str]:
-    """Write the columns that the owner has to complete, with what was seen in them."""
-    for column in table.columns:
-        key = (table.name.key, fold(column.name))
-        seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
-        listed = listed_values(table, column, draft)
-        if key in draft.columns or _is_truth(column):
-            continue
-        if column in numeric_columns(table, draft):
-            type_text = shown_type(column.type)
-            yield f"{_quoted(column.name)}: {{lower: LOWEST, upper: HIGHEST}}  # {type_text}{seen}"
-        elif listed is not None and not says_whose(column, table, draft):
-            values = ", ".join(map(_scalar, listed))
-            yield f"{_quoted(column.name)}: {{domain: [{values}]}}  # {_OF_ENUM}"
-        elif seen and not says_whose(column, table, draft):
-            yield f"{_quoted(column.name)}: {{domain: [VALUES]}}  # {seen.removeprefix('; ')}"
+def _to_complete(table: Table, column: Column, draft: Draft) -> str:
+    """Write what the owner has to complete of a column, with what was seen in it."""
+    key = (table.name.key, fold(column.name))
+    seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
+    listed = listed_values(table, column, draft)
+    typed = f"type: {_flow(_declared_type(column) or shown_type(column.type))}, "
+    if column in numeric_columns(table, draft):
+        return f"to sum it: {{{typed}lower: LOWEST, upper: HIGHEST}}{seen}"
+    if says_whose(column, table, draft):
+        return ""
+    if listed is not None:
+        values = ", ".join(map(_scalar, listed))
+        return f"as keys: {{{typed}domain: [{values}]}}, {_OF_ENUM}"
+    return f"as keys: {{{typed}domain: [VALUES]}}{seen}" if seen else ""
 
 
 def _links(schema: Schema, draft: Draft) -> str:

@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from dpsql.accounting.zcdp import Composition
+from dpsql.core.declared_types import TYPE_HINT, read_type
 from dpsql.core.names import RULE, is_account_name
 from dpsql.core.periods import Period, zone_named
 from dpsql.core.schema import fold
@@ -188,6 +189,15 @@ def _rows_per_unit(value: object) -> int:
     return value
 
 
+def _type(value: str) -> str:
+    found = read_type(value)
+    if found is None:
+        raise problem_with(
+            "is no type that a column can have", f"{TYPE_HINT} Put types with commas in quotes."
+        )
+    return str(found)
+
+
 def _bound(value: object) -> float | int:
     # Not a float of pydantic's, which would round integers before they are compared.
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -333,6 +343,7 @@ RowsPerUnit = Annotated[
     PlainValidator(_rows_per_unit),
     WithJsonSchema({"type": "integer", "minimum": COUNT_LIMITS[0], "maximum": COUNT_LIMITS[1]}),
 ]
+ColumnType = Annotated[str, AfterValidator(_type), Field(json_schema_extra={"minLength": 1})]
 Bound = Annotated[
     float | int | None,
     PlainValidator(_bound),

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
+from dpsql.core.declared_types import TYPE_HINT, is_declarable
 from dpsql.core.names import RULE, is_account_name, look_alikes
 from dpsql.core.periods import Period
-from dpsql.core.schema import fold
+from dpsql.core.schema import Column, fold
 from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.policy.limits import Limits
@@ -118,6 +119,8 @@ class TablePolicy:
     A name that is a text has no schema.
 
     ``columns`` is keyed by folded column name; columns without an entry can still be used.
+    ``declared`` are the columns whose types the owner has written, in order. A source that has no
+    types of its own, such as CSV, has these columns and no others; elsewhere types must be these.
     ``time`` says when a row happened, which materialized views need. ``rows_per_unit`` is the
     owner's word on how many rows a unit has at most, which is trusted as ``one_per_unit`` of a
     column is. ``defaults`` are checked privacy parameters of questions that read the table.
@@ -130,6 +133,7 @@ class TablePolicy:
     time: TimeColumn | None = None
     rows_per_unit: int | None = None
     defaults: Mapping[str, ParameterValue] = field(default_factory=dict)
+    declared: tuple[Column, ...] = ()
 
     def __init__(
         self,
@@ -140,10 +144,12 @@ class TablePolicy:
         time: TimeColumn | None = None,
         rows_per_unit: int | None = None,
         defaults: Mapping[str, ParameterValue] | None = None,
+        declared: tuple[Column, ...] = (),
     ) -> None:
         known: dict[str, object] = {"name": TableName.of(name), "privacy_unit": privacy_unit}
         known |= {"link": link, "columns": {} if columns is None else columns, "time": time}
         known |= {"rows_per_unit": rows_per_unit, "defaults": {} if defaults is None else defaults}
+        known |= {"declared": declared}
         for each, value in known.items():
             object.__setattr__(self, each, value)
 
@@ -254,6 +260,9 @@ class Policy:
         said = table.rows_per_unit is not None or table.defaults
         if table.public and (said or any(c.one_per_unit for c in table.columns.values())):
             yield PUBLIC_PROMISE
+        for column in table.declared:
+            if not is_declarable(column.type):
+                yield f"the column {_show(column.name)} has no type that is known", TYPE_HINT
         rows = table.rows_per_unit
         if rows is not None and (type(rows) is not int or not _within(rows, COUNT_LIMITS)):
             yield f"rows_per_unit {_show(rows)}", ROWS_HINT
@@ -299,6 +308,11 @@ class Policy:
     def names(self) -> tuple[TableName, ...]:
         """The names of the tables, in order."""
         return tuple(table.name for table in self.tables.values())
+
+    @property
+    def declared(self) -> Mapping[str, tuple[Column, ...]]:
+        """The columns of tables that the owner has declared, by the keys of the tables' names."""
+        return {key: table.declared for key, table in self.tables.items() if table.declared}
 
     def unit_of(self, table: TablePolicy) -> PrivacyUnit | None:
         """Return the unit a table protects, its own or its parents'; None if it is public."""

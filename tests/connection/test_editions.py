@@ -9,6 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 from support import listed_engine
 
@@ -131,7 +132,7 @@ def test_what_follows_from_a_release_is_as_old_as_that(place: Path) -> None:
 def test_data_in_memory_was_written_at_no_time(tmp_path: Path) -> None:
     policies(tmp_path)
     engine = dpsql.DuckDBEngine()
-    engine.register("visits", {"uid": [1, 2], "k": ["a", "b"], "m": [0, 1]})
+    engine.register("visits", pa.table({"uid": [1, 2], "k": ["a", "b"], "m": [0, 1]}))
     assert listed_engine(engine).written is None
     with dpsql.connect(engine, tmp_path / "policies.yaml", tmp_path / "b.db", "ana") as con:
         con.sql(SQL)

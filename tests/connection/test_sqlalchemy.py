@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pandas
 import polars
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 from present import present
@@ -152,8 +153,9 @@ def test_a_wrong_address_is_told_what_to_write(
 
 def test_an_engine_of_tables_in_memory_can_be_given(tmp_path: Path) -> None:
     tables = dpsql.DuckDBEngine()
-    tables.register("Visits", {"patient_id": [1, 2], "ward": ["eyes", "ears"], "cost": [1.0, 2.0]})
-    tables.register("wards", {"ward": ["eyes"]})
+    visits = {"patient_id": [1, 2], "ward": ["eyes", "ears"], "cost": [1.0, 2.0]}
+    tables.register("Visits", pa.table(visits))
+    tables.register("wards", pa.table({"ward": ["eyes"]}))
     (tmp_path / "policies.yaml").write_text(POLICIES, encoding="utf-8")
     engine = sa.create_engine(
         f"dpsql://?policies={tmp_path / 'policies.yaml'}&ledger={tmp_path / 'b.db'}&analyst=ana",
@@ -425,8 +427,8 @@ def test_every_name_survives_quoting(tmp_path: Path) -> None:
     words = [word for (word,) in present(found).fetchall()]
     words += ['a"b', "a b", "Ünï", "MiXed", "percent%", "colon:a", "?"]
     tables = dpsql.DuckDBEngine()
-    tables.register("Visits", {"patient_id": [1], "ward": ["eyes"], "cost": [1.0]})
-    tables.register("wards", {word: [0] for word in words})
+    tables.register("Visits", pa.table({"patient_id": [1], "ward": ["eyes"], "cost": [1.0]}))
+    tables.register("wards", pa.table({word: [0] for word in words}))
     (tmp_path / "policies.yaml").write_text(POLICIES, encoding="utf-8")
     engine = sa.create_engine(
         f"dpsql://?policies={tmp_path / 'policies.yaml'}&ledger={tmp_path / 'b.db'}&analyst=ana",

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,7 @@ def test_keys_are_read_of_the_groups_that_come_out_and_of_no_others(
     engine = DuckDBEngine()
     small = [f"small {i}" for i in range(1000)]
     keys = ["large"] * UNITS + ["larger"] * (2 * UNITS) + small
-    engine.register("t", {"unit": list(range(len(keys))), "k": keys})
+    engine.register("t", {"unit": np.arange(len(keys)), "k": np.array(keys)})
     exact, named = DuckDBScratch.exact, DuckDBScratch.keys
     read: list[object] = []
 
@@ -324,7 +325,10 @@ def test_csv_and_parquet_files_are_databases_of_one_table(tmp_path: Path, ledger
         for name in ("t.csv", "t.parquet"):
             plain.execute(f"COPY v TO '{tmp_path / name}'")
     for name in ("t.csv", "t.parquet"):
-        with dpsql.connect(tmp_path / name, policy("t"), ledger, "ana") as con:
+        declared = (Column("unit", "BIGINT"), Column("k", "BIGINT"))
+        table = TablePolicy("t", PrivacyUnit("unit", "unit"), declared=declared)
+        rules = replace(policy("t"), tables={"t": table})
+        with dpsql.connect(tmp_path / name, rules, ledger, "ana") as con:
             rows = con.sql("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k").fetchall()
         assert sorted(k for k, _ in rows) == [0, 1, 2]
 

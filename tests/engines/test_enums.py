@@ -9,7 +9,6 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.engines.duckdb import open_database
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -167,14 +166,6 @@ def test_check_says_that_enums_are_text(path: Path) -> None:
     assert said.level == "warning"
     assert "m, s, l, a, p, u, deep" in said.message
     assert "Rare" not in repr(found)
-    engine.close()
-
-
-def test_check_says_that_types_of_csv_files_are_guessed(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("unit,k\n1,2\n")
-    engine = open_database(tmp_path / "t.csv")
-    (said,) = check_policy(POLICY, engine.catalog().tables, engine.definition)
-    assert "guessed" in said.message
     engine.close()
 
 

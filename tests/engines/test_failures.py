@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from support import ANALYST, FILL, policy, world_file
@@ -342,7 +343,7 @@ def test_explain_says_the_limits_beforehand(opened: Opened) -> None:
 
 def test_a_limit_of_memory_below_what_the_data_take_is_refused(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
-    engine.register("t", {"unit": list(range(3_000_000))})
+    engine.register("t", {"unit": np.arange(3_000_000)})
     with pytest.raises(dpsql.InterfaceError) as caught:
         engine.open((), "1MB")
     assert caught.value.code == "memory_too_small"

@@ -12,7 +12,9 @@ import pytest
 from support import cursor_of
 
 import dpsql
-from dpsql.core.data_files import DataFiles, FileKind, data_files, only_file
+from dpsql.core.data_files import DataFiles, FileKind, as_read, data_files
+from dpsql.core.declared_types import declared_columns
+from dpsql.core.schema import Column
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.policy.conformance import check_policy
@@ -38,11 +40,16 @@ WRITTEN = {
 }
 
 
-def policy(table: str) -> dpsql.Policy:
+TYPES = {"uid": "BIGINT", "k": "VARCHAR", "n": "BIGINT", "part": "BIGINT"}
+
+
+def policy(table: str, types: dict[str, str] = TYPES) -> dpsql.Policy:
+    columns = ", ".join(f"{name}: {type_}" for name, type_ in types.items())
     return parse_policy(
         "version: 1\ndataset: d\ndefaults: {epsilon: 100, max_rows_contributed: 20}\n"
         "accounts: {ana: {epsilon: 1000, delta: 1e-3}}\n"
-        f"tables:\n  {table}: {{privacy_unit: {{name: person, column: uid}}}}\n"
+        f"tables:\n  {table!r}:\n    privacy_unit: {{name: person, column: uid}}\n"
+        f"    columns: {{{columns}}}\n"
     )
 
 
@@ -60,8 +67,10 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def asked(path: str | Path, table: str, ledger: Path) -> list[tuple[object, ...]]:
-    with dpsql.connect(path, policy(table), ledger / "budget.db", "ana") as con:
+def asked(
+    path: str | Path, table: str, ledger: Path, types: dict[str, str] = TYPES
+) -> list[tuple[object, ...]]:
+    with dpsql.connect(path, policy(table, types), ledger / "budget.db", "ana") as con:
         sql = f"SELECT k, count(*) FROM {table} GROUP BY k ORDER BY k"
         return [(k, round(int(n), -2)) for k, n in con.sql(sql, max_groups_contributed=3)]
 
@@ -104,8 +113,15 @@ def written(place: Path, first: str) -> None:
     (place.parent / "made").rename(place)
 
 
+def columns(types: dict[str, str]) -> tuple[Column, ...]:
+    declared = declared_columns(types)
+    assert declared is not None
+    return declared
+
+
 def keys_of(engine: DuckDBEngine, table: str) -> list[object]:
     """List the keys that a table has once its connection is locked."""
+    engine.declare({table: columns(TYPES)})
     with cursor_of(engine, table) as cursor:
         found = cursor.execute(f'SELECT DISTINCT k FROM "{table}" ORDER BY k').fetchall()
     engine.close()
@@ -140,9 +156,9 @@ def test_the_directory_that_a_pattern_begins_in_is_none(
     written(tmp_path / decoy / "events" / "e.parquet", "other")
     monkeypatch.chdir(tmp_path / name)
     engine = open_database("events/*.parquet")
-    directories = engine.definition(TableName("events")).directories
-    assert directories[-1] == f"{tmp_path / name / 'events'}/"
-    assert all(only_file(each) == directories[-1] for each in directories[:-1])
+    found = engine.definition(TableName("events"))
+    file = str(tmp_path / name / "events" / "e.parquet")
+    assert set(found.files) == {file, as_read(file)}
     assert keys_of(engine, "events") == ["b", "c", "own"]
 
 
@@ -162,6 +178,47 @@ def test_directories_named_by_values_are_columns(directory: Path) -> None:
         assert abs(half - ROWS // 2) < 100
 
 
+def test_a_directory_named_by_a_value_is_no_column_unless_declared(directory: Path) -> None:
+    types = {name: type_ for name, type_ in TYPES.items() if name != "part"}
+    with dpsql.connect(
+        directory / "events", policy("events", types), directory / "b.db", "ana"
+    ) as con:
+        assert con.sql("SELECT * FROM events LIMIT 0").columns == ["uid", "k", "n"]
+
+
+@pytest.mark.parametrize("value", ["x", "%ff", "%zz", "%00", "999999999999999999999", "", "1=2"])
+def test_no_name_of_a_directory_makes_a_table_unreadable_or_another(
+    directory: Path, value: str
+) -> None:
+    place = directory / "events" / f"part={value}"
+    place.mkdir()
+    shutil.copy(directory / "events" / "part=0" / "rows.parquet", place / "rows.parquet")
+    other = directory / "events" / "ann=1"
+    other.mkdir()
+    shutil.copy(directory / "events" / "part=0" / "rows.parquet", other / "rows.parquet")
+    engine = open_database(directory / "events")
+    engine.declare({"events": columns(TYPES)})
+    assert [(c.name, c.type) for c in engine.catalog().tables["events"].columns] == [*TYPES.items()]
+    rows = cursor_of(engine, "events").execute(
+        "SELECT part, count(*) FROM events GROUP BY part ORDER BY part"
+    )
+    half = ROWS // 2
+    assert rows.fetchall() == [(0, half), (1, half), (None, 2 * half)]
+    engine.close()
+
+
+def test_files_are_listed_once(directory: Path) -> None:
+    engine = open_database(f"{directory}/events/*/*.parquet")
+    cursor_of(engine, "events").execute("SELECT count(*) FROM events").fetchall()
+    for new in ("part=7", "part=8/more=1"):
+        place = directory / "events" / new
+        place.mkdir(parents=True)
+        shutil.copy(directory / "events" / "part=0" / "rows.parquet", place / "r.parquet")
+    rows = cursor_of(engine, "events").execute("SELECT count(*) FROM events").fetchall()
+    assert rows == [(ROWS,)]
+    engine.close()
+
+
 def test_a_directory_and_its_patterns_have_one_ledger(directory: Path) -> None:
     places = {beside(f"{directory}/{path}") for path in SEVERAL}
     assert places == {str(directory.resolve() / "events.budget.db")}
@@ -176,6 +233,7 @@ def test_several_files_have_names_of_their_own(directory: Path) -> None:
 
 def test_a_file_that_is_read_in_place_is_no_view_to_confirm(directory: Path) -> None:
     engine = open_database(directory / "events")
+    engine.declare(policy("events").declared)
     found = check_policy(policy("events"), engine.catalog().tables, engine.definition)
     assert found == []
     engine.close()
@@ -200,20 +258,24 @@ def test_files_are_opened_whatever_values_python_lacks(tmp_path: Path, value: st
     rows = f"SELECT i % 300 AS uid, ['a', 'b', 'c'][1 + i % 3] AS k, {value} AS v"
     with duckdb.connect() as writer:
         writer.execute(f"COPY ({rows} FROM range({ROWS}) r(i)) TO '{tmp_path / 'one.parquet'}'")
-    assert asked(tmp_path / "one.parquet", "one", tmp_path) == ALL
+    assert asked(tmp_path / "one.parquet", "one", tmp_path, {}) == ALL
 
 
 @pytest.mark.parametrize("path", ["events", "events/*/*.parquet", "events/part=0/rows.parquet"])
-def test_a_column_that_is_named_by_directories_too_is_remarked(directory: Path, path: str) -> None:
+def test_what_files_have_is_read_from_them_and_not_from_names_of_directories(
+    directory: Path, path: str
+) -> None:
     with duckdb.connect() as writer:
         for part in (0, 1):
             place = directory / "events" / f"part={part}" / "rows.parquet"
-            writer.execute(f"COPY ({TABLE}) TO '{place}'")
+            writer.execute(f"COPY (SELECT * REPLACE (7 AS part) FROM ({TABLE})) TO '{place}'")
     engine = open_database(f"{directory}/{path}")
-    table = "rows" if path.endswith("rows.parquet") else "events"
-    (finding,) = check_policy(policy(table), engine.catalog().tables, engine.definition)
-    assert finding.level == "warning"
-    assert finding.message.startswith("takes part from the names of its directories")
+    (table,) = engine.catalog().tables
+    engine.declare({table: columns(TYPES | {"part": "INTEGER"})})
+    assert check_policy(policy(table, {}), engine.catalog().tables, engine.definition) == []
+    assert cursor_of(engine, table).execute(f"SELECT DISTINCT part FROM {table}").fetchall() == [
+        (7,)
+    ]
     engine.close()
 
 
@@ -221,7 +283,7 @@ def test_files_of_different_columns_are_no_table(directory: Path) -> None:
     with duckdb.connect() as writer:
         writer.execute(f"COPY (SELECT 1 AS uid) TO '{directory}/events/part=1/other.parquet'")
     engine = open_database(directory / "events")
-    (finding,) = check_policy(policy("events"), engine.catalog().tables, engine.definition)
+    (finding,) = check_policy(policy("events", {}), engine.catalog().tables, engine.definition)
     assert finding.level == "error"
     assert "different columns or types" in finding.message
     engine.close()
@@ -232,7 +294,7 @@ def test_files_of_different_columns_are_no_table(directory: Path) -> None:
     [
         ("none.parquet", "file_missing", "none.parquet"),
         ("none.csv.gz", "file_missing", "none.csv.gz"),
-        ("none/*.parquet", "table_unreadable", "none"),
+        ("none/*.parquet", "file_missing", "none"),
         ("events/*.txt", "file_missing", "pattern that ends"),
         (".", "file_kinds", ".csv.gz"),
         ("empty", "file_missing", "no Parquet, CSV or JSON file"),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import duckdb
+import numpy as np
 import pytest
 
 from dpsql.engines.duckdb import DuckDBEngine
@@ -73,5 +74,5 @@ def test_loading_a_table_is_ended_at_once_and_the_engine_goes_on() -> None:
     with ctrl_c_after(0.3), pytest.raises(KeyboardInterrupt):
         engine._create("large", HOURS_OF_ROWS)
     assert time.monotonic() - began < 10
-    engine.register("small", {"k": [1, 2]})
+    engine.register("small", {"k": np.array([1, 2])})
     assert [*engine.catalog().tables] == ["small"]

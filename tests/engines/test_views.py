@@ -9,6 +9,8 @@ import pytest
 from support import cursor_of
 
 import dpsql
+from dpsql.core.schema import Column
+from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.policy.conformance import Finding, check_policy
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -315,3 +317,40 @@ def test_what_gives_null_where_it_fails_is_read(tmp_path: Path, no_noise: None) 
     )
     rows = answers(tmp_path, path, COUNT)
     assert rows[:3] == [(0, 20), (1, 20), (2, 20)]
+
+
+@pytest.mark.parametrize(
+    "select",
+    [
+        "SELECT * FROM '{place}/*/*.parquet'",
+        "SELECT uid, part FROM read_parquet('{place}/*/*.parquet', hive_partitioning => true)",
+        "SELECT v.* FROM read_parquet(['{place}/part=0/*.parquet', '{place}/part=x/*.parquet']) v",
+    ],
+)
+def test_a_view_of_files_has_those_of_its_opening_and_no_type_from_their_names(
+    tmp_path: Path, select: str
+) -> None:
+    place = tmp_path / "files"
+    with duckdb.connect(str(tmp_path / "d.duckdb")) as owner:
+        for part in ("part=0", "part=x"):
+            (place / part).mkdir(parents=True)
+            owner.execute(f"COPY (SELECT 1 AS uid FROM range(5)) TO '{place / part}/f.parquet'")
+        owner.execute(f"CREATE VIEW v AS {select.format(place=place)}")
+    engine = DuckDBEngine(tmp_path / "d.duckdb")
+    assert [c.name for c in engine.catalog().tables["v"].columns] == ["uid"]
+    (left,) = engine.catalog().tables["v"].left_out
+    assert left.name == "part"
+    assert "declares no type" in left.reason
+    engine.declare({"v": (Column("part", "BIGINT"),)})
+    assert [(c.name, c.type) for c in engine.catalog().tables["v"].columns] == [
+        ("uid", "INTEGER"),
+        ("part", "BIGINT"),
+    ]
+    (place / "part=1").mkdir()
+    (place / "part=0" / "g.parquet").write_bytes((place / "part=0" / "f.parquet").read_bytes())
+    (place / "part=1" / "f.parquet").write_bytes((place / "part=0" / "f.parquet").read_bytes())
+    found = cursor_of(engine, "v").execute(
+        "SELECT part, count(*) FROM v GROUP BY part ORDER BY part"
+    )
+    assert found.fetchall() == [(0, 5), (None, 5)]
+    engine.close()

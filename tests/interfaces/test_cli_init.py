@@ -183,7 +183,8 @@ def test_domains_are_asked_for_and_types_say_theirs(shop: Path) -> None:
     assert len(shown.stdout.splitlines()) == 1 + 3 * 2
     assert run("pets.duckdb", "--unit", "license_number=pet", "--force").exit_code == 0
     text = (shop / "policies.yaml").read_text()
-    assert '# kind: {domain: [cat, dog, "no, they: say"]}  # its ENUM\'s list: declare it' in text
+    keys = 'kind: VARCHAR  # as keys: {type: VARCHAR, domain: [cat, dog, "no, they: say"]}, '
+    assert f"{keys}its ENUM's list: declare it" in text
     assert {*load_policy("policies.yaml").tables["pets"].columns} == {"tagged"}
 
 
@@ -232,10 +233,9 @@ def test_no_row_is_read_unless_asked_for_and_then_it_is_marked(shop: Path) -> No
     assert "no row was read" not in text
     assert run("shop.duckdb", "--force", "--look", "--no-ask").exit_code == 0
     text = (shop / "policies.yaml").read_text()
-    assert (
-        "price: {lower: LOWEST, upper: HIGHEST}  # DOUBLE; SEEN, not private: 0.0 to 9422.5" in text
-    )
-    assert "discount: {lower: LOWEST, upper: HIGHEST}  # DOUBLE\n" in text
+    bounds = "DOUBLE  # to sum it: {type: DOUBLE, lower: LOWEST, upper: HIGHEST}"
+    assert f"price: {bounds}; SEEN, not private: 0.0 to 9422.5" in text
+    assert f"discount: {bounds}\n" in text
 
 
 def test_an_owner_at_a_terminal_confirms_looking(shop: Path) -> None:

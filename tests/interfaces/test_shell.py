@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from present import present
 from rich.cells import cell_len
@@ -367,8 +368,8 @@ CALLS = {
 @pytest.fixture(scope="module")
 def asker(tmp_path_factory: pytest.TempPathFactory) -> dpsql.Connection:
     engine = DuckDBEngine()
-    rows = {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]}
-    engine.register("visits", rows | {"at": __import__("numpy").array(["2024-01-01"] * 2, "M8[s]")})
+    rows = {"uid": np.array([1, 2]), "color": np.array(["a", "b"]), "cost": np.array([1.0, 2.0])}
+    engine.register("visits", rows | {"at": np.array(["2024-01-01"] * 2, "M8[s]")})
     rules = Policy(
         "world",
         accounts={"ana": AccountPolicy("ana", 3.0, 1e-6)},
@@ -716,7 +717,7 @@ LONG = 'SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM range(20_000_000_000) r(i)
 @pytest.mark.parametrize("way", ["exact", "scratch"])
 def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str) -> None:
     engine = DuckDBEngine()
-    engine.register("t", {"x": [1, 2]})
+    engine.register("t", {"x": np.array([1, 2])})
     run = listed_engine(engine).run()
     failed: list[str] = []
 

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from interrupts import interrupted_in
 from ledgers import PLAN, RHO
@@ -197,7 +198,7 @@ def test_a_connection_that_was_interrupted_at_random_moments_can_be_used_by_any_
     path: Path,
 ) -> None:
     engine = dpsql.DuckDBEngine()
-    engine.register("visits", {"uid": list(range(3000))})
+    engine.register("visits", {"uid": np.arange(3000)})
     policy = parse_policy(POLICY)
     chance, kept = random.Random(11), []
     with dpsql.connect(engine, policy, path, "ana") as connection:

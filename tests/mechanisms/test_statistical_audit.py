@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 from blocks import ROWS, UNITS, block, summed
+from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound, upper_bound
 
 import dpsql
@@ -367,13 +368,14 @@ QUERIES: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def visits(heavy: int) -> dict[str, list[object]]:
+def visits(heavy: int) -> dict[str, NDArray[Any]]:
     """120 people with three visits each, and ``heavy`` more with twenty visits everywhere."""
     rows = [(p, c, f"{c} {p % 2}", 5) for p in range(120) for c in ("bern", "oslo", "rome")]
     for person in range(1000, 1000 + heavy):
         rows += [(person, c, f"{c} 1", 10) for c in ("bern", "oslo", "rome") for _ in range(20)]
     names = ("person", "city", "street", "x")
-    return {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    columns = zip(*rows, strict=True)
+    return {name: np.array(column) for name, column in zip(names, columns, strict=True)}
 
 
 def answers(directory: Path, heavy: int, name: str, runs: int) -> list[Hashable]:

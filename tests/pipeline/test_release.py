@@ -209,9 +209,10 @@ def test_how_many_groups_stayed_unreleased_does_not_show_in_the_order_of_rows(
     for groups in (9_000, 10_000, 10_001, 12_000):
         keys = np.concatenate([np.repeat([2, 10, 33], 400), np.arange(1000, 1000 + groups - 3)])
         engine = dpsql.DuckDBEngine()
-        data = {"u": np.arange(len(keys)), "k": keys, "s": [f"{k:x}" for k in keys.tolist()]}
+        data = {"u": np.arange(len(keys)), "k": keys, "s": np.array([f"{k:x}" for k in keys])}
         engine.register("t", data)
-        engine.register("pub", {"k": [10, 2, 33, 1], "name": ["ten", "two", "more", "one"]})
+        public = {"k": [10, 2, 33, 1], "name": ["ten", "two", "more", "one"]}
+        engine.register("pub", public, types={"k": "BIGINT", "name": "VARCHAR"})
         policy = Policy(
             "world",
             tables={

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -121,7 +122,7 @@ def test_a_ledger_that_the_policies_file_names_is_in_that_files_directory(clinic
         said
     ]
     engine = dpsql.DuckDBEngine()
-    engine.register("visits", {"uid": list(range(2000))})
+    engine.register("visits", {"uid": np.arange(2000)})
     assert created_by(lambda: dpsql.connect(engine, policies, analyst="ana")) == []
     assert queries(clinic / "kept.db") == 1  # the second one was the same question
 
@@ -161,7 +162,7 @@ def test_a_warning_that_is_an_error_leaves_nothing_open(clinic: Path) -> None:
 
 def test_without_any_place_nothing_is_opened(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = dpsql.DuckDBEngine()
-    engine.register("visits", {"uid": [1]})
+    engine.register("visits", {"uid": np.array([1])})
     monkeypatch.setattr(engine, "lock", lambda tables: pytest.fail("it was opened"))
     policy = load_policy(clinic / "policies.yaml")
     with pytest.raises(dpsql.InterfaceError) as refusal:

@@ -71,6 +71,7 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
             "nine": np.array([f"x{i}" for i in range(9)])[units % 9],
             "x": (units % 11).astype(float),
         },
+        types={"key": "VARCHAR", "level": "BIGINT", "day": "DATE", "word": "VARCHAR"},
     )
     ledger = tmp_path_factory.mktemp("ledger") / "budget.db"
     with dpsql.connect(engine, POLICY, ledger, "ana") as opened:

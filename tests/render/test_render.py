@@ -51,6 +51,7 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
             "year": 2000 + units % 3,
             "x": random.uniform(0, 10, len(units)),
         },
+        types={"key": "VARCHAR"},
     )
     policy = Policy(
         "world",
@@ -331,7 +332,7 @@ def test_errors_are_printed_without_control_characters() -> None:
 
 def test_a_result_of_basic_composition_shows_what_it_paid_and_no_rho(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
-    engine.register("t", {"uid": list(range(100)), "key": ["a"] * 100})
+    engine.register("t", {"uid": np.arange(100), "key": np.array(["a"] * 100)})
     policy = Policy(
         "world",
         accounts={"ana": AccountPolicy("ana", 1.0, 1e-4, Composition.BASIC)},

@@ -16,10 +16,14 @@ from dpsql.interfaces.cli.failures import FAILED
 from dpsql.interfaces.cli.printing import show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.table import Table
 
+    from dpsql.core.schema import Schema
     from dpsql.engines.opening import DatabasePlace
     from dpsql.policy.conformance import Finding
+    from dpsql.policy.model import Policy
 
 
 @click.command(
@@ -43,9 +47,10 @@ def check_command(
 ) -> None:
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
-    Names and types are compared, and rows are read where the policies say how many of them a unit
-    has, or that it has one value in a column, and in the columns that links lead to, which have to
-    be unique. Warnings ask the owner to look; errors make some query impossible or wrong.
+    Names and types are compared, and shown as every analyst sees them. Rows are read where the
+    policies say how many of them a unit has, or that it has one value in a column, and in the
+    columns that links lead to, which have to be unique. Warnings ask the owner to look; errors make
+    some query impossible or wrong.
     """
     from dpsql.engines.opening import open_engine, place_name
     from dpsql.pipeline.promises import broken_promises, repeats
@@ -57,6 +62,7 @@ def check_command(
         _survey_engine()
     policy = load_policy(policies)
     with closing(open_engine(database)) as found:
+        found.declare(policy.declared)
         tables = found.catalog().tables
         findings = check_policy(policy, tables, found.definition)
         if not any(finding.level == "error" for finding in findings):
@@ -73,10 +79,25 @@ def check_command(
         show(_findings_table(findings))
     else:
         click.echo("The policies fit the database.")
+    if format_ != "json":
+        for line in _seen_by_analysts(policy, tables):
+            click.echo(line)
     shown = without_password(place) if is_url(place) else place
     click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)
     if any(finding.level == "error" for finding in findings):
         ctx.exit(FAILED)
+
+
+def _seen_by_analysts(policy: Policy, tables: Schema) -> Iterator[str]:
+    """Write the names and types that are shown to everybody who may ask something."""
+    from dpsql.core.formatting import printable
+
+    found = [table for key in policy.tables if (table := tables.get(key)) is not None]
+    if found:
+        yield "Every analyst sees these names and types:"
+    for table in found:
+        columns = ", ".join(f"{printable(c.name)} {printable(c.type)}" for c in table.columns)
+        yield f"  {printable(str(table.name))}: {columns or 'cannot be read'}"
 
 
 def _accounts(place: str) -> tuple[tuple[str, ...], dict[str, str]]:

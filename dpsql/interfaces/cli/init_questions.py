@@ -13,6 +13,7 @@ import click
 
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.opening import DatabasePlace, open_engine
 from dpsql.engines.profile import look, look_at_units, values_of_types
 from dpsql.errors import Error
@@ -48,7 +49,10 @@ def with_schema(draft: Draft, database: DatabasePlace) -> tuple[Draft, Schema]:
     Raises ``InterfaceError``.
     """
     with closing(open_engine(database)) as found:
-        return replace(draft, listed=values_of_types(found)), found.catalog().tables
+        guessed = found.proposed() if isinstance(found, DuckDBEngine) else {}
+        found.declare(guessed)
+        listed = values_of_types(found)
+        return replace(draft, listed=listed, guessed=frozenset(guessed)), found.catalog().tables
 
 
 def looked(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool) -> Draft:

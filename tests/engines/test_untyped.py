@@ -1,0 +1,369 @@
+"""No name and no type follows from a value: data without types are read as they are declared."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import cursor_of
+
+import dpsql
+from dpsql.core.declared_types import KNOWN_TYPES, declared_columns, read_type, same_type
+from dpsql.core.schema import Column
+from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.engines.python_values import text_of
+from dpsql.policy.conformance import check_policy
+from dpsql.policy.load import parse_policy
+
+TYPES = {"uid": "BIGINT", "ward": "VARCHAR", "cost": "DOUBLE", "day": "DATE"}
+GOOD = 3000
+HEAD = "version: 1\ndataset: d\naccounts: {ana: {epsilon: 100, delta: 1e-3}}\ntables:\n"
+
+
+def columns(types: Mapping[str, str] = TYPES) -> tuple[Column, ...]:
+    found = declared_columns(types)
+    assert found is not None
+    return found
+
+
+def policy(types: Mapping[str, str] = TYPES, table: str = "t") -> dpsql.Policy:
+    lines = "".join(f"      {name}: {type_}\n" for name, type_ in types.items())
+    return parse_policy(f"{HEAD}  {table}:\n    privacy_unit: uid\n    columns:\n{lines}")
+
+
+def read(path: Path, types: Mapping[str, str] = TYPES) -> list[tuple[Any, ...]]:
+    """Read the rows of a table of files once it is locked, as generated SQL would."""
+    engine = open_database(path)
+    (table,) = engine.catalog().tables
+    engine.declare({table: columns(types)})
+    assert [(c.name, c.type) for c in engine.catalog().tables[table].columns] == [*types.items()]
+    try:
+        return cursor_of(engine, table).execute(f'SELECT * FROM "{table}"').fetchall()
+    finally:
+        engine.close()
+
+
+# -- types that can be declared -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("int", "INTEGER"),
+        ("timestamptz", "TIMESTAMP WITH TIME ZONE"),
+        ("numeric(5)", "DECIMAL(5,0)"),
+        ("Decimal", "DECIMAL(18,3)"),
+        ("text[ ][3]", "VARCHAR[][3]"),
+        ('struct(a int, "b" map(text, date))', 'STRUCT("a" INTEGER, "b" MAP(VARCHAR, DATE))'),
+    ],
+)
+def test_a_type_has_one_spelling(text: str, means: str) -> None:
+    assert str(read_type(text)) == means
+    assert same_type(text, means)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "foo", "DECIMAL(39,1)", "DECIMAL(5,6)", "INTEGER[", "ENUM('a')", "BIT[]"),
+        *("STRUCT()", "STRUCT(a INT, A INT)", "MAP(INT)", "INT) ; --", "VARCHAR(5)"),
+    ],
+)
+def test_what_is_no_type_is_refused(text: str) -> None:
+    assert read_type(text) is None
+    with pytest.raises(dpsql.PolicyError, match="no type that a column can have"):
+        parse_policy(f"{HEAD}  t: {{privacy_unit: uid, columns: {{x: {{type: {text!r}}}}}}}\n")
+
+
+def test_declared_types_are_the_engines_own() -> None:
+    engine = DuckDBEngine()
+    declared = [*KNOWN_TYPES, "DECIMAL(38,5)", "VARCHAR[]", 'STRUCT("a" DATE)']
+    names = {f"c{i}": type_ for i, type_ in enumerate(declared)}
+    engine.register("t", {name: ["x", None] for name in names}, types=names)
+    assert all(
+        same_type(column.type, names[column.name])
+        for column in engine.catalog().tables["t"].columns
+    )
+    engine.close()
+
+
+# -- one unit's row changes no name, no type and no other row -------------------------------------
+
+CSV_LINES = {
+    "another type": b"x,y,z,w",
+    "ragged": b"7",
+    "too long": b"7" + b",8" * 1000,
+    "of invalid UTF-8": b"\xff\xc3\x28,a,1,2024-01-01",
+    "with NUL": b"\x00,\x00,\x00,\x00",
+    "with a quote": b'7,a"b"c,"d"e,f',
+    "with line ends": b'7,"a\n\n\nb",1,2024-01-01',
+    "with a mark of byte order": b"\xef\xbb\xbf7,a,1,2024-01-01",
+    "long": b"7," + b"y" * 40_000_000 + b",1,2024-01-01",
+    "long in quotes": b'7,"' + b"y" * 40_000_000 + b'",1,2024-01-01',
+    "empty": b"",
+    "like the header": b"uid,ward,cost,day",
+    "beyond its type": b"9999999999999999999999,a,1e999,9999999-01-01",
+}
+JSON_LINES = {
+    "with a key of its own": b'{"uid":7,"ann_has_hiv":1}',
+    "nested": b'{"uid":7,"ward":{"ann":[1]},"cost":{"x":{}},"day":[[]]}',
+    "another type": b'{"uid":"x","ward":5,"cost":true,"day":7}',
+    "broken": b'{"uid":7,"ward":',
+    "no object": b'[1,2,"x"]',
+    "of invalid UTF-8": b'{"uid":7,"ward":"\xff"}',
+    "with a lone surrogate": b'{"uid":7,"ward":"\\ud800"}',
+    "with NUL": b'{"uid":7,"ward":"\\u0000"}',
+    "with a raw NUL": b'\x00{"uid":7}',
+    "deep": b'{"uid":7,"ward":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    "deep and broken": b'{"uid":7,"ward":' + b"[" * 100_000,
+    "long": b'{"uid":7,"ward":"' + b"y" * 40_000_000 + b'"}',
+    "with a key twice": b'{"uid":7,"uid":"x","UID":8}',
+    "two objects": b'{"uid":7}{"uid":8}',
+    "empty": b"",
+    "huge": b'{"uid":1e999,"cost":1e999}',
+}
+
+
+def good(number: int) -> tuple[int, str, float, datetime.date]:
+    return number, f"ward {number % 5}", number / 2, datetime.date(2024, 1, 1 + number % 28)
+
+
+@pytest.mark.parametrize("line", CSV_LINES)
+@pytest.mark.parametrize("place", ["first", "middle"])
+def test_a_line_of_csv_changes_no_other_row(tmp_path: Path, line: str, place: str) -> None:
+    rows = [",".join(map(str, good(i))).encode() for i in range(GOOD)]
+    rows.insert(0 if place == "first" else GOOD // 2, CSV_LINES[line])
+    (tmp_path / "t.csv").write_bytes(b"\n".join([b"uid,ward,cost,day", *rows]) + b"\n")
+    found = read(tmp_path / "t.csv")
+    left = [*found]
+    for number in range(GOOD):
+        left.remove(good(number))
+    assert len(left) <= 3  # of one line
+
+
+@pytest.mark.parametrize("line", JSON_LINES)
+@pytest.mark.parametrize("place", ["first", "middle"])
+def test_a_line_of_json_changes_no_other_row(tmp_path: Path, line: str, place: str) -> None:
+    rows = [
+        json.dumps(dict(zip(TYPES, good(i), strict=True)), default=str).encode()
+        for i in range(GOOD)
+    ]
+    rows.insert(0 if place == "first" else GOOD // 2, JSON_LINES[line])
+    (tmp_path / "t.jsonl").write_bytes(b"\n".join(rows) + b"\n")
+    left = read(tmp_path / "t.jsonl")
+    for number in range(GOOD):
+        left.remove(good(number))
+    assert len(left) <= 1
+
+
+def test_an_array_of_objects_is_read_like_lines(tmp_path: Path) -> None:
+    rows = [dict(zip(TYPES, good(i), strict=True)) for i in range(20)]
+    rows += [{"uid": "x", "ward": {"ann": 1}}, {}, 7, {"uid": 7, "cost": "1.5"}]  # type: ignore[list-item]
+    (tmp_path / "t.json").write_text(json.dumps(rows, default=str))
+    expected = [good(i) for i in range(20)]
+    none = (None, None, None, None)
+    expected += [(None, '{"ann":1}', None, None), none, none, (7, None, 1.5, None)]  # type: ignore[list-item]
+    assert read(tmp_path / "t.json") == expected
+    (tmp_path / "t.json").write_text(json.dumps(rows, default=str)[:-5])  # broken as a whole
+    assert read(tmp_path / "t.json") == []
+
+
+@pytest.mark.parametrize(
+    ("header", "delimiter"),
+    [
+        *(("uid,ward,cost,day", ","), ("day;WARD;uid;cost", ";"), ("x|cost|uid|ward|day", "|")),
+        *(('"uid"\t"ward"\tcost\tday', "\t"), ("\ufeffuid,cost,ward,day", ",")),
+    ],
+)
+def test_columns_of_csv_are_found_by_the_names_in_its_header(
+    tmp_path: Path, header: str, delimiter: str
+) -> None:
+    names = [name.strip('"\ufeff').lower() for name in header.split(delimiter)]
+    given = {"uid": "1", "ward": "a", "cost": "2.5", "day": "2024-05-06", "x": "secret"}
+    line = delimiter.join(given[name] for name in names)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(f"{header}\r\n{line}\r\n".encode()))
+    assert read(tmp_path / "t.csv.gz") == [(1, "a", 2.5, datetime.date(2024, 5, 6))]
+
+
+def test_files_of_other_headers_are_one_table(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    for number, header in enumerate(("uid,ward", "cost;uid", "none,of,them")):
+        (place / f"day=2024-01-0{1 + number}").mkdir(parents=True)
+        values = {"uid": "1", "ward": "a", "cost": "2.5"}
+        split = ";" if ";" in header else ","
+        line = split.join(values.get(name, "7") for name in header.split(split))
+        (place / f"day=2024-01-0{1 + number}" / "f.csv").write_text(f"{header}\n{line}\n")
+    assert sorted(read(place), key=str) == [
+        (1, "a", None, datetime.date(2024, 1, 1)),
+        (1, None, 2.5, datetime.date(2024, 1, 2)),
+    ]
+
+
+def test_an_empty_file_has_no_rows(tmp_path: Path) -> None:
+    for name in ("t.csv", "t.json", "t.jsonl"):
+        (tmp_path / name).write_bytes(b"")
+        assert read(tmp_path / name) == []
+
+
+# -- what is not declared -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t.json"])
+def test_files_of_which_nothing_is_declared_are_refused_with_the_commands(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).write_text("uid,ward\n1,a\n" if name == "t.csv" else '{"uid":1}\n')
+    bare = parse_policy(f"{HEAD}  t: {{privacy_unit: uid}}\n")
+    with pytest.raises(dpsql.PolicyError, match="no names and types of its own") as refused:
+        dpsql.connect(tmp_path / name, bare, tmp_path / "b.db", "ana")
+    assert "dpsql init FILE --output policies.yaml" in str(refused.value.hint)
+    assert "dpsql check --database FILE" in str(refused.value.hint)
+
+
+def test_analysts_see_the_declared_columns_and_no_others(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"uid":1,"ann_has_hiv":1,"ward":{"ann":1}}\n')
+    types = {"uid": "BIGINT", "ward": "VARCHAR"}
+    with dpsql.connect(tmp_path / "t.jsonl", policy(types), tmp_path / "b.db", "ana") as con:
+        assert [row[:2] for row in con.sql("DESCRIBE t")] == [*types.items()]
+        with pytest.raises(dpsql.Error) as refused:
+            con.sql("SELECT count(ann_has_hiv) FROM t")
+        assert refused.value.code == "unknown_column"
+
+
+def test_bounds_of_a_column_without_a_type_are_told(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("uid,cost\n1,2\n")
+    rules = parse_policy(
+        f"{HEAD}  t: {{privacy_unit: uid, columns: {{uid: INT, cost: {{lower: 0, upper: 1}}}}}}\n"
+    )
+    engine = open_database(tmp_path / "t.csv")
+    engine.declare(rules.declared)
+    (finding,) = check_policy(rules, engine.catalog().tables, engine.definition)
+    assert (finding.level, finding.subject) == ("error", "t.cost")
+    assert "type: DOUBLE" in finding.hint
+    engine.close()
+
+
+def test_a_declared_type_must_be_the_stored_one() -> None:
+    engine = DuckDBEngine()
+    engine.register("t", {"uid": np.array([1]), "cost": np.array([1.0]), "more": np.array([1])})
+    rules = policy({"uid": "int8", "cost": "FLOAT", "none": "DATE"})
+    engine.declare(rules.declared)
+    found = {f.subject: f for f in check_policy(rules, engine.catalog().tables, engine.definition)}
+    assert {s: f.level for s, f in found.items()} == {
+        "t.cost": "error",
+        "t.none": "error",
+        "t": "warning",
+    }
+    assert found["t.cost"].message == "is declared as FLOAT, but is DOUBLE"
+    assert "does not declare: more" in found["t"].message
+    engine.close()
+
+
+# -- data of Python's -----------------------------------------------------------------------------
+
+
+def frames(values: list[object]) -> Iterator[object]:
+    """Hold values in each way that Python has for them without a type."""
+    uid = np.arange(len(values))
+    yield {"uid": [*range(len(values))], "v": values}
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    yield {"uid": uid, "v": array}
+    pandas = pytest.importorskip("pandas")
+    yield pandas.DataFrame({"uid": uid, "v": pandas.Series(values, dtype=object)})
+    polars = pytest.importorskip("polars")
+    yield polars.DataFrame({"uid": uid, "v": polars.Series(values, dtype=polars.Object)})
+
+
+VALUES = [
+    [1, 2, None],
+    [1, 2, "x"],
+    [Decimal("1.5"), None],
+    [Decimal("123456.25"), None],
+    [datetime.date(2024, 1, 1), 5],
+    [10**30, 1.5, float("nan"), float("inf")],
+    [True, "true", b"\x00"],
+    ["\ud800", "ok", object()],
+    [[1, 2], {"a": 1}, ([[]],)],
+    [Decimal("NaN"), Decimal("1e5000"), 10**10_000],
+    [uuid.UUID(int=1), datetime.timedelta(1), datetime.time(1), np.int64(3)],
+    [],
+]
+
+
+@pytest.mark.parametrize("type_", ["BIGINT", "VARCHAR", "DATE", "DECIMAL(9,2)", "BIGINT[]"])
+@pytest.mark.parametrize("values", VALUES, ids=range(len(VALUES)))
+def test_objects_have_the_type_that_is_declared_whatever_they_are(
+    values: list[object], type_: str
+) -> None:
+    for frame in frames(values):
+        engine = DuckDBEngine()
+        engine.register("t", frame, types={"uid": "BIGINT", "v": type_})
+        assert [c.type for c in engine.catalog().tables["t"].columns] == ["BIGINT", type_]
+        ((rows,),) = cursor_of(engine, "t").execute("SELECT count(*) FROM t").fetchall()
+        assert rows == len(values)
+        engine.close()
+
+
+def test_objects_without_a_type_do_not_exist() -> None:
+    engine = DuckDBEngine()
+    pandas = pytest.importorskip("pandas")
+    engine.register("t", pandas.DataFrame({"uid": [1, 2], "v": [Decimal(1), None]}))
+    assert [c.name for c in engine.catalog().tables["t"].columns] == ["uid"]
+    engine.register("u", {"uid": [1, 2]})
+    unreadable = engine.catalog().tables["u"].unreadable
+    assert unreadable is not None
+    assert "types={'cost': 'DOUBLE'}" in unreadable.hint
+    engine.close()
+
+
+def test_the_policy_declares_types_of_objects_too(tmp_path: Path) -> None:
+    engine = DuckDBEngine()
+    engine.register("t", {"uid": [1, 2, "x"], "ward": ["a", None, 7], "cost": [Decimal(1), 2, ""]})
+    types = {"uid": "BIGINT", "ward": "VARCHAR", "cost": "DOUBLE"}
+    with dpsql.connect(engine, policy(types), tmp_path / "b.db", "ana") as con:
+        assert [row[:2] for row in con.sql("DESCRIBE t")] == [*types.items()]
+    with pytest.raises(dpsql.InterfaceError, match="other types") as refused:
+        dpsql.connect(engine, policy(types | {"cost": "BIGINT"}), tmp_path / "b.db", "ana")
+    assert refused.value.code == "engine_in_use"
+    engine.close()
+
+
+def test_columns_that_have_types_keep_them() -> None:
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    day = np.array(["2024-01-01"], "M8[D]")
+    typed = {"a": np.array([1], "int16"), "b": np.array(["x"]), "c": day}
+    empty = {name: values[:0] for name, values in typed.items()}
+    for data in (typed, empty, arrow.table(typed), pandas.DataFrame({"a": typed["a"]})):
+        engine = DuckDBEngine()
+        engine.register("t", data)
+        found = [c.type for c in engine.catalog().tables["t"].columns]
+        assert found == ["SMALLINT", "VARCHAR", "DATE"][: len(found)]
+        engine.close()
+
+
+@pytest.mark.parametrize("types", [{"uid": "foo"}, {"none": "BIGINT"}])
+def test_types_of_no_column_and_no_types_are_refused(types: dict[str, str]) -> None:
+    engine = DuckDBEngine()
+    with pytest.raises(dpsql.ParameterError):
+        engine.register("t", {"uid": [1]}, types=types)
+    engine.close()
+
+
+def test_no_value_of_pythons_raises() -> None:
+    class Odd:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    deep: list[object] = []
+    deep.append(deep)
+    for value in (Odd(), deep, {Odd(): Odd()}, [Odd()], "\udc00", 1 << 100_000, complex(1), {1, 2}):
+        assert text_of(value) is None or isinstance(text_of(value), str)
