@@ -121,13 +121,13 @@ class Published:
     query: str = ""
 
 
-Views: TypeAlias = dict[str, ParquetView | Remark | None]
+ListedViews: TypeAlias = dict[str, ParquetView | Remark | None]
 """What each view of the owner's reads, by its key: files that are listed once."""
 
 
 def publish(
     connection: duckdb.DuckDBPyConnection,
-    views: Views | None,
+    views: ListedViews | None,
     declared: Mapping[str, tuple[Column, ...]],
 ) -> tuple[Published, ...]:
     """Make a view of ours for each table and view of the owner's; returns what there is.
@@ -191,7 +191,7 @@ def _published(
     connection: duckdb.DuckDBPyConnection,
     name: TableName,
     is_view: bool,
-    views: Views | None,
+    views: ListedViews | None,
     declared: Sequence[Column],
 ) -> Published:
     if _is_reserved(name.table) or _is_reserved(name.schema):

@@ -37,7 +37,15 @@ from dpsql.core.declared_types import TYPE_HINT, declared_columns
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
 from dpsql.core.schema import Column, Remark, Schema, Table, fold
 from dpsql.core.table_name import TableName
-from dpsql.engines.attached import Published, Views, attached, forget, ours, publish, publish_in
+from dpsql.engines.attached import (
+    ListedViews,
+    Published,
+    attached,
+    forget,
+    ours,
+    publish,
+    publish_in,
+)
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
@@ -118,7 +126,7 @@ class DuckDBEngine:
         self._untyped: dict[str, _Untyped] = {}  # tables without types of their own
         self._declared: dict[str, tuple[Column, ...]] = {}  # what is declared of tables
         self._in_place: dict[str, DataFiles] = {}  # tables that are files, read where they are
-        self._views: Views = {}  # what views read, listed once
+        self._views: ListedViews = {}  # what views read, listed once
         self._pinned: dict[str, Pinned] = {}  # tables of lakes, of one snapshot each
         self._reaches = False  # files of the network
         if secrets:

@@ -120,13 +120,13 @@ def _of_polars(data: Any) -> PythonValues:
 def _texts(values: object) -> NDArray[Any]:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         values = [values]
-    texts = [text_of(value) for value in values]
+    texts = [value_text(value) for value in values]
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array
 
 
-def text_of(value: object) -> str | None:
+def value_text(value: object) -> str | None:
     """Write a Python value as a text that the engine reads; None for what is no value.
 
     No value makes it fail, so that no row makes a table unreadable.
@@ -178,7 +178,7 @@ def _moment(value: object) -> str | None:
 
 def _nested(value: object) -> str | None:
     try:
-        text = json.dumps(value, default=text_of, skipkeys=True, ensure_ascii=False)
+        text = json.dumps(value, default=value_text, skipkeys=True, ensure_ascii=False)
     except (ValueError, RecursionError, TypeError):
         return None
     return text if _is_text(text) else None

@@ -162,7 +162,7 @@ def _value(column: Column, texts: dict[str, str], keys: Sequence[str]) -> str:
     return f"CAST(NULL AS {column.type})"
 
 
-def first_line(connection: duckdb.DuckDBPyConnection, path: str) -> str | None:
+def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | None:
     """Read the first line of a file, whatever bytes are in it; None if it is empty or too long."""
     row = connection.execute(
         f"SELECT {quote(_LINE)} FROM read_csv({_listed([path])}, {_NO_DIALECT}, {_LIMITS}, "
@@ -205,7 +205,7 @@ def _widest_header(connection: duckdb.DuckDBPyConnection, path: str) -> Header:
 
 def _headers(connection: duckdb.DuckDBPyConnection, path: str) -> list[Header]:
     """Read the first line of a CSV file with each delimiter that it may have."""
-    line = first_line(connection, path) or ""
+    line = line_at_start(connection, path) or ""
     tab = re.search(r"\.tsv(\.\w+)?$", path.lower()) is not None
     return [
         Header(each, tuple(name.strip() for name in _split(line, each)))
@@ -291,5 +291,5 @@ def _is_array(connection: duckdb.DuckDBPyConnection, path: str) -> bool:
     """Tell whether a file is one array of objects: it begins with its bracket."""
     if not path.lower().endswith(".json"):
         return False
-    line = first_line(connection, path)
+    line = line_at_start(connection, path)
     return line is None or line.lstrip().startswith("[")

@@ -19,7 +19,7 @@ import dpsql
 from dpsql.core.declared_types import KNOWN_TYPES, declared_columns, read_type, same_type
 from dpsql.core.schema import Column
 from dpsql.engines.duckdb import DuckDBEngine, open_database
-from dpsql.engines.python_values import text_of
+from dpsql.engines.python_values import value_text
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.load import parse_policy
 
@@ -366,4 +366,4 @@ def test_no_value_of_pythons_raises() -> None:
     deep: list[object] = []
     deep.append(deep)
     for value in (Odd(), deep, {Odd(): Odd()}, [Odd()], "\udc00", 1 << 100_000, complex(1), {1, 2}):
-        assert text_of(value) is None or isinstance(text_of(value), str)
+        assert value_text(value) is None or isinstance(value_text(value), str)
