@@ -29,7 +29,7 @@ from dpsql.ledger.records import (
     StreamRecord,
     Window,
 )
-from dpsql.ledger.releases import MAX_RELEASE, MAX_STEP_RELEASE
+from dpsql.ledger.releases import MAX_RELEASE
 from dpsql.ledger.schema import LOOK_MECHANISM
 from dpsql.ledger.store import Ledger
 from dpsql.ledger.verify import Verification
@@ -38,7 +38,6 @@ from dpsql.ledger.windows import Renewal
 __all__ = [
     "LOOK_MECHANISM",
     "MAX_RELEASE",
-    "MAX_STEP_RELEASE",
     "Account",
     "Cause",
     "Charge",

@@ -19,6 +19,7 @@ from dpsql.ledger.chain import Kind, microseconds
 from dpsql.ledger.journal import Journal
 from dpsql.ledger.names import key_by_name, line_by_name
 from dpsql.ledger.records import check_json, check_limit, check_new_path, check_path
+from dpsql.ledger.releases import drop_parts
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.windows import Renewal
 
@@ -180,6 +181,7 @@ def _forget(journal: Journal, path: str, until: int | None) -> int:
     for (entry,) in found:
         journal.note(Kind.FORGET, path, entry=entry)
         sql.execute("DELETE FROM releases WHERE entry = ?", (entry,))
+        drop_parts(sql, entry)
     if found:
         journal.finish()
     return len(found)

@@ -285,13 +285,20 @@ class StreamProgress:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A stored release: the bytes given when the entry was settled, and what they cost then."""
+    """A stored release: the bytes given when the entry was settled, and what they cost then.
+
+    ``payload`` is the first part of them, of at most ``MAX_RELEASE`` bytes, and all unless there
+    are ``further`` parts: :meth:`Ledger.release_parts` reads them one by one. ``digest`` is what
+    the chain has of them all.
+    """
 
     entry: int
     account: str
     settled: str
     charged: Amount
     payload: bytes = field(repr=False)
+    further: int = 0
+    digest: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Stored releases: answers kept with their entries, so that the same question again is free.
 
 The chain holds the SHA-256 of an answer, not the answer: its owner may delete it, and the chain
-stays whole. What a step of a stream has released is kept in parts, of which the chain holds one
-SHA-256: that of the SHA-256 of each, in order.
+stays whole. What is larger than ``MAX_RELEASE``, and what a step of a stream has released, is kept
+in parts, of which the chain holds one SHA-256: that of the SHA-256 of each, in order.
 """
 
 from __future__ import annotations
@@ -22,27 +22,29 @@ from dpsql.ledger.records import Stored
 from dpsql.ledger.schema import ROWS_START
 
 MAX_RELEASE = 8 * 2**20
-"""The largest answer that is kept, and the largest part of what a step releases, in bytes."""
-MAX_STEP_RELEASE = 256 * 2**20
-"""The most that is kept of one step of a stream, in bytes."""
+"""The largest part in which an answer, or what a step releases, is kept, in bytes."""
 MAX_ALIKE_BYTES = 4 * MAX_RELEASE
 """The most that is read at once of answers to questions that are alike, in bytes."""
-MAX_PARTS = 1024
-"""How many parts the release of one step may have."""
-
 Packed: TypeAlias = tuple[int, int, bytes]
 """A release as it is stored: its size in bytes, 1 if it is compressed, and what is stored."""
 
-_LATEST = """
-SELECT releases.entry, releases.account, at, rho, epsilon, delta, gaussian, digest, size, packed,
-    payload
+_COUNT = "(SELECT count(*) FROM release_parts AS more WHERE more.entry = releases.entry)"
+
+_LATEST = f"""
+SELECT releases.entry, releases.account, at, rho, epsilon, delta, gaussian, digest, {_COUNT}, size,
+    packed, payload
 FROM releases JOIN events ON events.entry = releases.entry
 WHERE releases.query = ? AND (releases.account = ? OR substr(releases.account, 1, ?) = ?)
 ORDER BY releases.entry DESC LIMIT 1
 """
 
-_ALIKE = """
-SELECT entry, size FROM releases
+_SIZE = """
+size + coalesce((SELECT sum(more.size) FROM release_parts AS more
+    WHERE more.entry = releases.entry), 0) AS size
+"""
+
+_ALIKE = f"""
+SELECT entry, {_SIZE} FROM releases
 WHERE query >= ? AND query < ? AND substr(query, 1, ?) = ?
     AND (account = ? OR substr(account, 1, ?) = ?)
 ORDER BY entry DESC LIMIT ?
@@ -50,16 +52,16 @@ ORDER BY entry DESC LIMIT ?
 
 _ON_ROWS = f"""
 SELECT entry, size FROM (
-    SELECT entry, size FROM releases WHERE substr(query, {ROWS_START}) = ? AND account = ?
+    SELECT entry, {_SIZE} FROM releases WHERE substr(query, {ROWS_START}) = ? AND account = ?
     UNION ALL
-    SELECT entry, size FROM releases
+    SELECT entry, {_SIZE} FROM releases
     WHERE substr(query, {ROWS_START}) = ? AND account > ? AND account < ?
 ) AS found ORDER BY entry DESC LIMIT ?
 """
 
-_OF_ENTRY = """
-SELECT releases.entry, releases.account, at, rho, epsilon, delta, gaussian, digest, size, packed,
-    payload
+_OF_ENTRY = f"""
+SELECT releases.entry, releases.account, at, rho, epsilon, delta, gaussian, digest, {_COUNT}, size,
+    packed, payload
 FROM releases JOIN events ON events.entry = releases.entry WHERE releases.entry = ?
 """
 
@@ -70,17 +72,40 @@ def digest_of(payload: bytes) -> bytes:
 
 
 def check_release(payload: bytes) -> None:
-    """Refuse what is not bytes or too large to keep (:class:`ParameterError`)."""
+    """Refuse what is not bytes, or no part to keep (:class:`ParameterError`)."""
     if not isinstance(payload, bytes):
         raise ParameterError(
             f"a release to store must be bytes, not {type(payload).__name__}", code="bad_parameter"
         )
     if len(payload) > MAX_RELEASE:
         raise ParameterError(
-            f"a release of more than {MAX_RELEASE} bytes is not stored",
+            f"a part of a release has at most {MAX_RELEASE} bytes",
             code="release_too_large",
-            hint="settle without storing it",
+            hint="divide it into more parts",
         )
+
+
+def in_parts(release: bytes | Iterable[bytes]) -> Iterator[bytes]:
+    """Divide an answer, or the pieces that it comes in, into parts that can be kept.
+
+    At least one; all but the last have ``MAX_RELEASE`` bytes, so pieces may be of any size. Raises
+    :class:`ParameterError` for what is not bytes.
+    """
+    held, found = bytearray(), False
+    for piece in (release,) if isinstance(release, bytes) else release:
+        if not isinstance(piece, bytes):
+            raise ParameterError(
+                f"a release to store must be bytes, not {type(piece).__name__}",
+                code="bad_parameter",
+            )
+        for start in range(0, len(piece), MAX_RELEASE):
+            held += memoryview(piece)[start : start + MAX_RELEASE]
+            while len(held) >= MAX_RELEASE:
+                yield bytes(held[:MAX_RELEASE])
+                del held[:MAX_RELEASE]
+                found = True
+    if held or not found:
+        yield bytes(held)
 
 
 def store(sql: Backend, entry: int, account: str, query: str, payload: bytes) -> None:
@@ -90,6 +115,62 @@ def store(sql: Backend, entry: int, account: str, query: str, payload: bytes) ->
         "VALUES (?, ?, ?, ?, ?, ?)",
         (entry, account, query, *pack(payload)),
     )
+
+
+def store_part(sql: Backend, entry: int, part: int, packed: Packed) -> None:
+    """Keep a further part of the answer of an entry that is not settled yet; the first is 0."""
+    sql.execute(
+        "INSERT INTO release_parts (entry, part, size, packed, payload) VALUES (?, ?, ?, ?, ?)",
+        (entry, part, *packed),
+    )
+
+
+def drop_parts(sql: Backend, entry: int) -> None:
+    """Delete the further parts of an answer, if there are any."""
+    if sql.execute("SELECT 1 FROM release_parts WHERE entry = ? LIMIT 1", (entry,)):
+        sql.execute("DELETE FROM release_parts WHERE entry = ?", (entry,))
+
+
+def require_parts(sql: Backend, entry: int, count: int) -> None:
+    """Require that so many further parts are kept. Raises :class:`LedgerError`."""
+    ((found,),) = sql.execute("SELECT count(*) FROM release_parts WHERE entry = ?", (entry,))
+    if found != count:
+        raise LedgerError(
+            "the parts of the release were deleted while it was stored",
+            code="ledger_failed",
+            hint="settle again with the whole release",
+        )
+
+
+def further_part(sql: Backend, entry: int, part: int) -> bytes:
+    """Read a part of an answer after the first. Raises :class:`LedgerError` if it is none."""
+    rows = sql.execute(
+        "SELECT size, packed, payload FROM release_parts WHERE entry = ? AND part = ?",
+        (entry, part),
+    )
+    payload = unpack(*rows[0]) if rows else None
+    if payload is None:
+        raise altered()
+    return payload
+
+
+class PartsDigest:
+    """What the chain keeps of an answer: the SHA-256 of one part, or that of those of several."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._only = b""
+        self._all = hashlib.sha256()
+
+    def add(self, payload: bytes) -> None:
+        """Take the next part."""
+        self._only, self.count = digest_of(payload), self.count + 1
+        self._all.update(self._only)
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of all parts so far."""
+        return self._only if self.count == 1 else self._all.digest()
 
 
 def pack(payload: bytes) -> Packed:
@@ -108,12 +189,6 @@ def check_parts(parts: Sequence[bytes]) -> None:
         )
     for part in parts:
         check_release(part)
-    if len(parts) > MAX_PARTS or sum(map(len, parts)) > MAX_STEP_RELEASE:
-        raise ParameterError(
-            f"a release of more than {MAX_STEP_RELEASE} bytes or {MAX_PARTS} parts is not stored",
-            code="release_too_large",
-            hint="publish fewer groups",
-        )
 
 
 def digest_of_parts(parts: Iterable[bytes]) -> bytes:
@@ -150,11 +225,11 @@ def kept_parts(sql: Backend, stream: int, step: int, digest: bytes) -> Iterator[
         )[0]
         payload = unpack(*row) if number == index else None
         if payload is None:
-            raise _altered()
+            raise altered()
         found.update(digest_of(payload))
         yield payload
     if found.digest() != digest:
-        raise _altered()
+        raise altered()
 
 
 def forget_parts(sql: Backend, stream: int) -> None:
@@ -206,13 +281,17 @@ def _read_in_order(sql: Backend, sizes: Sequence[LedgerRow]) -> tuple[Stored, ..
 
 
 def _sound(sql: Backend, row: LedgerRow) -> Stored:
-    """Unpack the answer in a row. Raises :class:`LedgerError` if it is not what was stored."""
-    entry, payer, at, rho, epsilon, delta, gaussian, digest, *kept = row
+    """Unpack the answer in a row. Raises :class:`LedgerError` if it is not what was stored.
+
+    Of an answer in several parts the first is looked at alone: all of it is compared as it is read.
+    """
+    entry, payer, at, rho, epsilon, delta, gaussian, digest, further, *kept = row
     payload = unpack(*kept)
-    if payload is None or digest_of(payload) != digest:
-        raise _altered()
+    if payload is None or (not further and digest_of(payload) != digest):
+        raise altered()
     name = full_names(sql, [payer])[payer]
-    return Stored(entry, name, iso(at), Amount(rho, epsilon, delta, gaussian), payload)
+    amount = Amount(rho, epsilon, delta, gaussian)
+    return Stored(entry, name, iso(at), amount, payload, further, digest)
 
 
 def unpack(size: int, packed: int, payload: bytes) -> bytes | None:
@@ -227,7 +306,7 @@ def unpack(size: int, packed: int, payload: bytes) -> bytes | None:
     return answer if unpacker.eof and len(answer) == size else None
 
 
-def _altered() -> LedgerError:
+def altered() -> LedgerError:
     return LedgerError(
         "the stored release is not what was stored",
         code="ledger_corrupt",

@@ -136,6 +136,7 @@ class Replay:
         self._named: dict[str, str] = {}  # whose a name is, or was, by the account's first one
         self._called: dict[str, str] = {}  # the present name of an account that was renamed
         self._open: dict[int, Event] = {}
+        self._failed: set[int] = set()
         self._price: Units = (0, 0, 0, 0)  # of the stream that the present event creates
         self._paid: Event | None = None  # what was charged, where the last event was its settling
         self._touched: list[AccountState | WindowState] = []
@@ -214,6 +215,11 @@ class Replay:
             raise BrokenError("it upgrades a ledger that needs no upgrade")
         if self._streams_count and former < STREAMS_COUNT_SINCE:
             self._carry()
+
+    @property
+    def unsettled(self) -> set[int]:
+        """The charges that have not ended, or have failed: parts of an answer may lie there."""
+        return set(self._open) | self._failed
 
     @property
     def _streams_count(self) -> bool:
@@ -410,6 +416,7 @@ class Replay:
         asked = self._open.pop(event.entry or 0, None)
         if asked is None or event.account not in line_of(asked.account):
             raise BrokenError("it fails what was not reserved, or had ended before")
+        self._failed.add(asked.seq)
 
     def _failure(self, event: Event, detail: dict[str, Any]) -> None:
         if event.stream is None:

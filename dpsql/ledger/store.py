@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -55,15 +55,21 @@ from dpsql.ledger.records import (
     planned_steps,
 )
 from dpsql.ledger.releases import (
+    Packed,
+    PartsDigest,
     alike,
+    altered,
     check_parts,
-    check_release,
-    digest_of,
     digest_of_parts,
+    drop_parts,
+    further_part,
+    in_parts,
     latest,
     on_rows,
     pack,
+    require_parts,
     store,
+    store_part,
     store_parts,
 )
 from dpsql.ledger.schema import SUSPENDING
@@ -185,32 +191,63 @@ class Ledger:
 
         return self._link.write(reserved)
 
-    def settle(self, charge: Charge, amount: Amount, release: bytes | None = None) -> None:
+    def settle(
+        self, charge: Charge, amount: Amount, release: bytes | Iterable[bytes] | None = None
+    ) -> None:
         """Replace a reservation by the actual cost, durably. Call it before showing any row.
 
         Its rho and epsilon are at most what was reserved and functions of the released output only;
         its delta equals what was reserved, because delta is never refunded. ``release`` is the
-        answer, to be kept with the entry (at most ``MAX_RELEASE`` bytes): :meth:`stored` finds it.
+        answer, to be kept with the entry: :meth:`stored` finds it. It may have any size, and come
+        in pieces: these are written as they come, in transactions of their own, so that no more of
+        it is held than ``MAX_RELEASE`` bytes and a piece. They are an answer once it is settled.
 
         Raises :class:`LedgerError`, changing nothing, for more than was reserved, another delta, an
         entry that is unknown, already settled or failed, and an account that was suspended
         meanwhile: it gets no further answer, not even to what it had begun to ask.
-        :class:`ParameterError` for a malformed charge or a release that is too large.
+        :class:`ParameterError` for a malformed charge or release.
         """
         check_units("entry", charge.entry)
-        if release is not None:
-            check_release(release)
+        digest = PartsDigest()
+        first = None if release is None else self._staged(charge, amount, release, digest)
 
         def settled(sql: Backend) -> None:
             query = _require_settleable(sql, charge, amount)
             journal = Journal(sql, self._who)
-            digest = None if release is None else digest_of(release)
-            settle(journal, charge, amount, digest)
-            if release is not None:
-                store(sql, charge.entry, charge.account, query, release)
+            settle(journal, charge, amount, None if first is None else digest.digest)
+            if first is not None:
+                require_parts(sql, charge.entry, digest.count - 1)
+                store(sql, charge.entry, charge.account, query, first)
+            else:
+                drop_parts(sql, charge.entry)
             journal.finish()
 
         self._link.write(settled)
+
+    def _staged(
+        self,
+        charge: Charge,
+        amount: Amount,
+        release: bytes | Iterable[bytes],
+        digest: PartsDigest,
+    ) -> bytes:
+        """Write all parts of an answer but the first, which is returned; nobody reads them yet."""
+        first = b""
+        for number, part in enumerate(in_parts(release)):
+            digest.add(part)
+            if not number:
+                first = part
+                continue
+            packed = pack(part)
+
+            def staged(sql: Backend, number: int = number, packed: Packed = packed) -> None:
+                _require_settleable(sql, charge, amount)
+                if number == 1:
+                    drop_parts(sql, charge.entry)  # of an attempt that was interrupted
+                store_part(sql, charge.entry, number, packed)
+
+            self._link.write(staged)
+        return first
 
     def fail(self, charge: Charge, account: str, cause: str) -> None:
         """Record durably that the engine failed on private rows, and suspend ``account``.
@@ -254,6 +291,23 @@ class Ledger:
         check_path(account)
         check_name("query's fingerprint", query)
         return self._link.read(lambda sql: latest(sql, key_by_name(sql, account), query))
+
+    def release_parts(self, stored: Stored) -> Iterator[bytes]:
+        """Read all parts of a stored answer, one at a time; free.
+
+        Raises :class:`LedgerError` (``ledger_corrupt``), after the last part at the latest, if it
+        is not what was stored, or was deleted meanwhile.
+        """
+        digest = PartsDigest()
+        for number in range(1 + stored.further):
+            part = stored.payload
+            if number:
+                read = partial(_further_part, entry=stored.entry, part=number)
+                part = self._link.read(read)
+            digest.add(part)
+            yield part
+        if digest.digest != stored.digest:
+            raise altered()
 
     def stored_alike(self, account: str, start: str, most: int) -> tuple[Stored, ...]:
         """List the kept answers to questions whose fingerprint starts so, the oldest first; free.
@@ -368,9 +422,8 @@ class Ledger:
     def publish_step(self, ticket: StepTicket, payloads: Sequence[bytes]) -> None:
         """Keep what a step has released, durably. Call it before showing any row.
 
-        ``payloads`` are its parts, each of at most ``MAX_RELEASE`` bytes and together of at most
-        ``MAX_STEP_RELEASE``; none for a step in which nothing came out. :meth:`step_releases` gives
-        them back.
+        ``payloads`` are its parts, each of at most ``MAX_RELEASE`` bytes; none for a step in which
+        nothing came out. :meth:`step_releases` gives them back.
 
         Raises :class:`LedgerError`, changing nothing, for a step that was published or failed, or
         after which another one was published (``ledger_step_ended``), a stream that was dropped
@@ -629,6 +682,10 @@ def _next_release(
     sql: Backend, account: str, stream: str, after: int
 ) -> tuple[int, tuple[bytes, ...]] | None:
     return next_release(sql, key_by_name(sql, account), stream, after)
+
+
+def _further_part(sql: Backend, entry: int, part: int) -> bytes:
+    return further_part(sql, entry, part)
 
 
 def _payer(sql: Backend, account: str, payer: str, what: str) -> str:

@@ -10,7 +10,7 @@ from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import FIELDS, NOTHING, Event, hash_of
 from dpsql.ledger.records import Head
-from dpsql.ledger.releases import digest_of, kept_parts, unpack
+from dpsql.ledger.releases import PartsDigest, further_part, kept_parts, unpack
 from dpsql.ledger.replay import BrokenError, Replay
 from dpsql.ledger.schema import SCHEMA_VERSION
 
@@ -124,14 +124,37 @@ def _releases_are_broken(sql: Backend, replay: Replay) -> str | None:
     kept = {entry for (entry,) in sql.execute("SELECT entry FROM releases")}
     if kept != set(replay.releases):
         return "a stored release is missing, or was not stored by settling"
-    for entry, expected in replay.releases.items():
-        account, query, *packed = sql.execute(
+    rows = sql.execute("SELECT entry, count(*) FROM release_parts GROUP BY entry")
+    further: dict[int, int] = dict(map(tuple, rows))
+    if not further.keys() <= kept | replay.unsettled:
+        return "a part of a stored release was not stored by settling"
+    for entry, (account, query, expected) in replay.releases.items():
+        *whose, size, packed, kept_payload = sql.execute(
             "SELECT account, query, size, packed, payload FROM releases WHERE entry = ?", (entry,)
         )[0]
-        payload = unpack(*packed)
-        if payload is None or (account, query, digest_of(payload)) != expected:
+        if whose != [account, query] or not _is_stored(
+            sql, entry, unpack(size, packed, kept_payload), further.get(entry, 0), expected
+        ):
             return f"the stored release of entry {entry} is not what was stored"
     return None
+
+
+def _is_stored(
+    sql: Backend, entry: int, first: bytes | None, further: int, expected: bytes
+) -> bool:
+    """Tell whether the parts of a release are those of which the chain has the digest."""
+    if first is None:
+        return False
+    digest = PartsDigest()
+    digest.add(first)
+    try:
+        for part in range(1, further + 1):
+            digest.add(further_part(sql, entry, part))
+    except LedgerError as error:
+        if error.code != "ledger_corrupt":
+            raise
+        return False
+    return digest.digest == expected
 
 
 def _steps_are_broken(sql: Backend, replay: Replay) -> str | None:

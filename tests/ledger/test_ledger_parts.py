@@ -1,0 +1,193 @@
+"""Paid means kept, whatever its size: large answers are kept in parts, and read as they were."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ledgers import RHO, raw
+
+from dpsql.accounting.zcdp import Amount
+from dpsql.errors import LedgerError, ParameterError
+from dpsql.ledger import MAX_RELEASE, Charge, Ledger, releases
+
+ACCOUNT = "sales/ana"
+PAID = Amount(rho=5, delta=1)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Parts of a thousand bytes."""
+    monkeypatch.setattr(releases, "MAX_RELEASE", 1000)
+    return 1000
+
+
+def charge(ledger: Ledger, query: str = "q") -> Charge:
+    return ledger.reserve(ACCOUNT, PAID, query=query, plan="{}", limits=[RHO.account(ACCOUNT)])
+
+
+def kept(ledger: Ledger, query: str = "q") -> bytes:
+    stored = ledger.stored(ACCOUNT, query)
+    assert stored is not None
+    return b"".join(ledger.release_parts(stored))
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 2000, 5500])
+@pytest.mark.parametrize("piece", [1, 300, 1000, 10_000])
+def test_an_answer_of_any_size_in_any_pieces_is_kept(
+    ledger: Ledger, small: int, size: int, piece: int
+) -> None:
+    answer = os.urandom(size)
+    pieces = [answer[start : start + piece] for start in range(0, size, piece)]
+    ledger.settle(charge(ledger), PAID, iter(pieces))
+    assert kept(ledger) == answer
+    stored = ledger.stored(ACCOUNT, "q")
+    assert stored is not None
+    assert stored.further == max(0, -(-size // small) - 1)
+    assert ledger.verify().sound
+    (same,) = ledger.stored_alike(ACCOUNT, "q", 5)
+    assert (same.further, same.digest) == (stored.further, stored.digest)
+
+
+def test_nothing_is_kept_of_what_was_not_finished(ledger: Ledger, small: int) -> None:
+    asked = charge(ledger)
+
+    def breaking() -> Iterator[bytes]:
+        yield bytes(2500)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ledger.settle(asked, PAID, breaking())
+    assert ledger.stored(ACCOUNT, "q") is None
+    assert ledger.spent(ACCOUNT).unsettled == 1
+    assert ledger.verify().sound
+    ledger.settle(asked, PAID, [b"x" * 1500])
+    assert kept(ledger) == b"x" * 1500
+    assert ledger.verify().sound
+
+
+def test_parts_of_what_is_settled_without_an_answer_or_fails_are_no_damage(
+    ledger: Ledger, small: int
+) -> None:
+    def breaking() -> Iterator[bytes]:
+        yield bytes(2500)
+        raise KeyboardInterrupt
+
+    for query in ("q", "p"):
+        asked = charge(ledger, query)
+        with pytest.raises(KeyboardInterrupt):
+            ledger.settle(asked, PAID, breaking())
+        if query == "q":
+            ledger.settle(asked, PAID)
+        else:
+            ledger.fail(asked, ACCOUNT, "engine")
+        assert ledger.verify().sound
+
+
+def test_what_was_paid_for_cannot_be_settled_twice(ledger: Ledger, small: int) -> None:
+    asked = charge(ledger)
+    ledger.settle(asked, PAID, b"x" * 1500)
+    for other in (b"y" * 1500, b"y"):
+        with pytest.raises(LedgerError) as refusal:
+            ledger.settle(asked, PAID, other)
+        assert refusal.value.code == "ledger_settled_twice"
+    assert kept(ledger) == b"x" * 1500
+    with pytest.raises(ParameterError):
+        ledger.settle(charge(ledger), PAID, [b"x", "y"])  # type: ignore[list-item]
+
+
+def test_forgetting_deletes_all_parts(ledger: Ledger, small: int) -> None:
+    ledger.settle(charge(ledger), PAID, b"x" * 5500)
+    stored = ledger.stored(ACCOUNT, "q")
+    assert stored is not None
+    assert ledger.owner("olga").forget(ACCOUNT) == 1
+    assert ledger.stored(ACCOUNT, "q") is None
+    with pytest.raises(LedgerError) as refusal:
+        list(ledger.release_parts(stored))
+    assert refusal.value.code == "ledger_corrupt"
+    assert ledger.verify().sound
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE release_parts SET payload = zeroblob(1000), packed = 0 WHERE part = 1",
+        "DELETE FROM release_parts WHERE part = 2",
+        "DELETE FROM release_parts",
+        "UPDATE release_parts SET part = 9 - part",
+        "INSERT INTO release_parts SELECT entry, 3, size, packed, payload FROM release_parts "
+        "WHERE part = 2",
+    ],
+)
+def test_parts_that_were_changed_are_noticed(tmp_path: Path, small: int, edit: str) -> None:
+    path = tmp_path / "budget.ledger"
+    with Ledger.open(path) as ledger:
+        ledger.settle(charge(ledger), PAID, os.urandom(2500))
+        with raw(path) as connection:
+            connection.execute("DROP TRIGGER release_parts_no_update")
+            connection.execute("DROP TRIGGER release_is_whole_when_settled")
+            connection.execute(edit)
+            connection.commit()
+        assert not ledger.verify().sound
+        with pytest.raises(LedgerError) as refusal:
+            kept(ledger)
+        assert refusal.value.code == "ledger_corrupt"
+
+
+def test_the_database_itself_keeps_parts_as_they_are(tmp_path: Path, small: int) -> None:
+    path = tmp_path / "budget.ledger"
+    with Ledger.open(path) as ledger:
+        ledger.settle(charge(ledger), PAID, bytes(2500))
+    with raw(path) as connection:
+        for edit in (
+            "UPDATE release_parts SET size = 1",
+            "INSERT INTO release_parts SELECT entry, 7, size, packed, payload FROM release_parts",
+            "INSERT OR REPLACE INTO release_parts SELECT * FROM release_parts",
+        ):
+            with pytest.raises(connection.IntegrityError):
+                connection.execute(edit)
+
+
+_LARGE = """
+import os, resource, sys
+from dpsql.accounting.zcdp import Amount
+from dpsql.ledger import Account, Ledger
+size, path = int(sys.argv[1]), sys.argv[2]
+paid, account = Amount(rho=5, delta=1), Account("sales/ana", Amount(rho=10**6, delta=10**6))
+def pieces():
+    block = os.urandom(2**20)
+    for _ in range(size // len(block)):
+        yield block
+with Ledger.open(path) as ledger:
+    charge = ledger.reserve("sales/ana", paid, query="q", plan="{}", limits=[account])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    ledger.settle(charge, paid, pieces())
+    read = sum(map(len, ledger.release_parts(ledger.stored("sales/ana", "q"))))
+    assert read == size, read
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def _grown(size: int, path: Path) -> int:
+    """Tell by how many MiB a process grows that keeps and reads so large an answer."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LARGE, str(size), str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(done.stdout)
+
+
+def test_memory_does_not_grow_with_the_answer(tmp_path: Path) -> None:
+    assert MAX_RELEASE == 8 * 2**20
+    assert _grown(2**27, tmp_path / "budget.ledger") < 100
+
+
+@pytest.mark.slow
+def test_a_gigabyte_is_kept_in_little_memory(tmp_path: Path) -> None:
+    assert _grown(2**30, tmp_path / "budget.ledger") < 200
