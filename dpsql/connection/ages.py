@@ -7,7 +7,7 @@ say nothing of rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -52,6 +52,10 @@ class KeptReleases:
         """Return the latest release of just this question; None if there is none, or too old."""
         kept = self._ledger().stored(self._analyst, fingerprint)
         return kept if kept is not None and limit.keeps(kept.settled) else None
+
+    def pieces(self, stored: Stored) -> Iterator[bytes]:
+        """Read a release, a piece at a time."""
+        return self._ledger().release_parts(stored)
 
     def alike(self, start: str, most: int, limit: AgeLimit) -> tuple[Stored, ...]:
         """List the releases of one statistic, the oldest first."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
 from dpsql.core.schema import Column
 from dpsql.engines.base import Engine, Run
-from dpsql.errors import BudgetExceeded, EngineError, InterfaceError
+from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
@@ -56,6 +56,11 @@ _logger = logging.getLogger(__name__)
 
 _FOLLOWS = "The answer follows from what was released: with answer_from = released it costs nothing"
 
+_NOT_KEPT = (
+    "The release was paid for, and could not be kept: its keys have no exact text. Asked again, it "
+    "is paid for again"
+)
+
 _Looks = Mapping[str, ReleasedLook]  # by fingerprint
 
 
@@ -63,11 +68,12 @@ _Looks = Mapping[str, ReleasedLook]  # by fingerprint
 class _Release:
     """The released blocks of a question, and as what the ledger keeps them if it does.
 
-    ``looks`` are those that were released with them.
+    ``pieces`` are those bytes, None where keys have no exact text. ``looks`` are those that were
+    released with them.
     """
 
     blocks: tuple[ReleasedBlock, ...]
-    payload: bytes | None
+    pieces: Iterable[bytes] | None
     looks: _Looks
 
 
@@ -173,10 +179,16 @@ class Answerer:
             error = self._failed(charges.all, found)
             _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
             raise error
-        cost = self._settle(prepared, charges, found)
+        cost, kept = self._settle(prepared, charges, found)
         looks = {**known, **found.looks}
         shown = self._combined(prepared, found, together)
-        return self._answered(prepared, self._present(*shown, cost, looks), began)
+        try:
+            result = self._present(*shown, cost, looks)
+        except DataError as error:
+            if error.code == "tail_failed" and not kept:
+                error.hint = _NOT_KEPT
+            raise
+        return self._answered(prepared, result, began)
 
     def explain(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
@@ -336,9 +348,9 @@ class Answerer:
         self, prepared: Prepared, release: _Release, together: Together | None
     ) -> tuple[Prepared, tuple[ReleasedBlock, ...]]:
         """Put a new release together with earlier ones; show it alone where that cannot be done."""
-        if together is None or release.payload is None:
+        if together is None or release.pieces is None:
             return prepared, release.blocks
-        drawn = decode_release(self.tails.keys, prepared.blocks, release.payload)
+        drawn = decode_release(self.tails.keys, prepared.blocks, release.pieces)
         found = None if drawn is None else self.releases.combined(together.with_new(drawn))
         return (prepared, release.blocks) if found is None else (together.prepared, found)
 
@@ -429,8 +441,8 @@ class Answerer:
                             looks |= self._drawn_looks(exact.looks, left)
                 left = [one for one in charges.looks if one[0].fingerprint not in looks]
                 looks |= self._released_looks(run, left)
-                payload = encode_release(self.tails.keys, released, alone=alone)
-                return _Release(tuple(released), payload, looks)
+                pieces = encode_release(self.tails.keys, released, alone=alone)
+                return _Release(tuple(released), pieces, looks)
         except Exception as error:
             if error is self._stopped:
                 raise
@@ -482,14 +494,25 @@ class Answerer:
             loss += look.look.noise.loss
         return loss
 
-    def _settle(self, prepared: Prepared, charges: _Charges, release: _Release) -> Cost:
-        """Commit the actual charge, which depends on the released rows alone, and keep them."""
+    def _settle(
+        self, prepared: Prepared, charges: _Charges, release: _Release
+    ) -> tuple[Cost, bool]:
+        """Commit the actual charge, which depends on the released rows alone, and keep them.
+
+        Tells whether they could be kept.
+        """
         ledger, paid = self.paying_ledger(), prepared.plan.reserved
         loss = sum((each.rows.loss for each in release.blocks), ZERO)
-        settled = charges.question.lowered_to(Amount.charge(loss))
-        ledger.settle(charges.question, settled, release.payload)
+        settled, kept = charges.question.lowered_to(Amount.charge(loss)), release.pieces is not None
+        try:
+            ledger.settle(charges.question, settled, release.pieces)
+        except EngineError as error:  # keys of a large release could not be spelled
+            if error.code == "interrupted":
+                raise
+            ledger.settle(charges.question, settled)
+            kept = False
         looks = self._settle_looks(charges.looks, release.looks)
-        return Cost(paid + looks, loss + looks, prepared.plan.conversion_delta)
+        return Cost(paid + looks, loss + looks, prepared.plan.conversion_delta), kept
 
     def present_stored(
         self,

@@ -64,7 +64,7 @@ class FinerReleases:
         kept = self._kept.on_rows(rows, MAX_FINER, limit)
         found: list[ReleasedBlock] = []
         for each in reversed(kept):
-            finer = decode_finer(each.payload)
+            finer = decode_finer(self._kept.pieces(each))
             answer = None if finer is None else added_up(block, finer, each.settled)
             if finer is None or answer is None:
                 continue

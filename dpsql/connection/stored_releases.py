@@ -110,7 +110,7 @@ class StoredReleases:
 
     def _read(self, prepared: Prepared, kept: Stored) -> StoredRelease | None:
         """Unpack a release; None if it is of another format, or of other blocks."""
-        blocks = decode_release(self._keys, prepared.blocks, kept.payload)
+        blocks = decode_release(self._keys, prepared.blocks, self._kept.pieces(kept))
         return None if blocks is None else StoredRelease(kept.entry, kept.settled, blocks)
 
 

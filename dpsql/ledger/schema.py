@@ -330,6 +330,14 @@ _RULES_OF_10 = (
         "the entry was settled or has failed",
         "events WHERE entry = NEW.entry",
     ),
+    _Rule(
+        "parts_are_deleted_with_their_release",
+        "release_parts",
+        "DELETE",
+        "1 = 1",
+        "a part of a release is kept until that is deleted",
+        "releases WHERE entry = OLD.entry",
+    ),
 )
 _KEYS = {
     "events": (

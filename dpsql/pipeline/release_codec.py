@@ -3,13 +3,16 @@
 The bytes are JSON: the keys of the groups that came out, the values that were drawn for them, and
 the law of the noise in them, by which releases under other parameters can be put together.
 What follows from those and the plan (intervals, noise columns, the tail) is computed again.
+
+A release of many rows is a document on each line: the first says what there is, the others have
+some thousand rows each. So neither writing nor reading takes more than a few of them at a time.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -22,7 +25,6 @@ from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
-from dpsql.ledger import MAX_RELEASE
 from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
 from dpsql.pipeline.damaged_release import corrupt_release, require_sound
 from dpsql.pipeline.finer import FinerRelease, checked_description, described
@@ -38,12 +40,15 @@ from dpsql.pipeline.released import (
 )
 
 _VERSION: Final = 3
+_LARGE_VERSION: Final = 4  # on lines
+_WHOLE: Final = 32_768  # rows of a release that is one document
+_LINE: Final = 8192  # rows of a line
 _LOOK_VERSION: Final = 1
 STALE_PRICE: Final = 0.25
 """The part of a look's present price below which an older release of it is asked for anew."""
 _LOOK_PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
-_LEAST_BYTES = 2  # that a row takes in JSON
 _PARTS: Final = frozenset({"types", "positions", "dtypes", "keys", "values", "noise"})
+_LINE_PARTS: Final = frozenset({"block", "positions", "keys", "values"})
 _DTYPES: Final = frozenset(
     {np.dtype(kind).str for kind in ("?", "b", "B", "h", "H", "i", "I", "q", "Q", "d", "O")}
 )
@@ -54,37 +59,136 @@ _MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers stil
 
 def encode_release(
     spelling: KeySpelling, released: Sequence[ReleasedBlock], *, alone: bool = False
-) -> bytes | None:
-    """Pack a release into bytes, or None where it is too large or keys have no exact text.
+) -> Iterable[bytes] | None:
+    """Pack a release into pieces of bytes, or return None where keys have no exact text.
 
-    ``alone`` notes that it was asked for afresh, to stand alone.
+    They can be gone through again and again. ``alone`` notes that it was asked for afresh, to stand
+    alone. Going through the pieces of a large release may raise ``EngineError``.
     """
-    if sum(each.rows.count for each in released) * _LEAST_BYTES > MAX_RELEASE:
-        return None
+    if sum(each.rows.count for each in released) > _WHOLE:
+        large = _LargeRelease(spelling, tuple(released), alone)
+        return large if large.exact else None
     blocks = []
     for each in released:
         packed = _packed_block(spelling, each.block, each.rows)
         if packed is None:
             return None
-        noise = release_noise(each.block.plan, each.rows.count, alone=alone)
-        blocks.append(packed | {"noise": None if noise is None else packed_noise(noise)})
+        blocks.append(packed | {"noise": _noise_of(each, alone)})
     sums = described([each.block.plan for each in released])
-    document = {"release": _VERSION, "blocks": blocks, "sums": sums}
-    payload = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    encoded = payload.encode()
-    return encoded if len(encoded) <= MAX_RELEASE else None
+    return (_json({"release": _VERSION, "blocks": blocks, "sums": sums}),)
+
+
+class _LargeRelease:
+    """A release of many rows, as lines."""
+
+    def __init__(
+        self, spelling: KeySpelling, released: tuple[ReleasedBlock, ...], alone: bool
+    ) -> None:
+        self._spelling = spelling
+        self._released = released
+        self._alone = alone
+
+    @property
+    def exact(self) -> bool:
+        """True if all keys have exact texts."""
+        return all(
+            rows.keys is None
+            or isinstance(rows.keys, dict)
+            or self._spelling.exact(each.block.keys, rows.keys, rows.row_ids)
+            for each in self._released
+            for rows in (each.rows,)
+        )
+
+    def __iter__(self) -> Iterator[bytes]:
+        blocks = [
+            {
+                "types": [column.type for column in each.block.keys],
+                "dtypes": _dtypes(each),
+                "values": {name: each.rows.values[name].dtype.str for name in _drawn_of(each)},
+                "noise": _noise_of(each, self._alone),
+            }
+            for each in self._released
+        ]
+        sums = described([each.block.plan for each in self._released])
+        yield _json({"release": _LARGE_VERSION, "blocks": blocks, "sums": sums}) + b"\n"
+        for number, each in enumerate(self._released):
+            for places, keys in self._in_order(each):
+                line = {
+                    "block": number,
+                    "positions": _row_ids(each, places),
+                    "keys": keys,
+                    "values": {
+                        name: each.rows.values[name][places].tolist() for name in _drawn_of(each)
+                    },
+                }
+                yield _json(line) + b"\n"
+
+    def _in_order(self, each: ReleasedBlock) -> Iterator[tuple[NDArray[np.int64], list[list[Any]]]]:
+        """Go through a block's rows, some at a time, in an order that keys alone decide."""
+        rows, columns = each.rows, each.block.keys
+        if rows.keys is not None and not isinstance(rows.keys, dict):
+            yield from self._spelling.texts_in_order(columns, rows.keys, rows.row_ids, _LINE)
+            return
+        if each.block.plan.declared:
+            order, arrays = np.argsort(rows.row_ids, kind="stable"), []
+        else:
+            assert rows.keys is not None, "groups without declared keys have some"
+            arrays = [rows.keys[column.name] for column in columns]
+            order = np.lexsort([rank for array in reversed(arrays) for rank in _ranks(array)])
+        for start in range(0, rows.count, _LINE):
+            places = order[start : start + _LINE].astype(np.int64)
+            yield places, [array[places].tolist() for array in arrays]
+
+
+def _ranks(array: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the ranks of a column's values, and which of them are missing: to sort by."""
+    missing = np.ma.getmaskarray(array)
+    filled = np.ma.getdata(array)
+    if filled.dtype.hasobject:
+        missing = missing | np.array([value is None for value in filled], dtype=bool)
+        filled = np.where(missing, "", filled)
+    else:
+        filled = np.where(missing, filled.dtype.type(0), filled)
+    return np.unique(filled, return_inverse=True)[1].astype(np.int64), missing
+
+
+def _row_ids(each: ReleasedBlock, places: NDArray[np.int64]) -> list[int] | None:
+    """Return positions in the declared domain; row numbers of the exact rows stay behind."""
+    found: list[int] = each.rows.row_ids[places].tolist()
+    return found if each.block.plan.declared else None
+
+
+def _dtypes(each: ReleasedBlock) -> list[str] | None:
+    keys = each.rows.keys
+    if not isinstance(keys, dict):
+        return None
+    return [keys[column.name].dtype.str for column in each.block.keys]
+
+
+def _drawn_of(each: ReleasedBlock) -> list[str]:
+    return _drawn(each.block.plan, each.rows)
+
+
+def _noise_of(each: ReleasedBlock, alone: bool) -> dict[str, Any] | None:
+    noise = release_noise(each.block.plan, each.rows.count, alone=alone)
+    return None if noise is None else packed_noise(noise)
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode()
 
 
 def decode_release(
-    spelling: KeySpelling, blocks: Sequence[PreparedBlock], payload: bytes
+    spelling: KeySpelling, blocks: Sequence[PreparedBlock], pieces: Iterable[bytes]
 ) -> tuple[ReleasedBlock, ...] | None:
     """Unpack a release, at no cost; None if it is not one of these blocks.
 
     Raises ``LedgerError`` (``ledger_corrupt``) for what no release was packed as. Whoever can write
     to the ledger's file can put anything there, and none of it is quoted.
     """
-    document = _document(payload)
-    if document["release"] != _VERSION:
+    document = _document(pieces)
+    if document is None:
         return None
     packed = _list(document.get("blocks"))
     for part in packed:
@@ -103,13 +207,13 @@ def decode_release(
         )
 
 
-def decode_finer(payload: bytes) -> FinerRelease | None:
+def decode_finer(pieces: Iterable[bytes]) -> FinerRelease | None:
     """Unpack a release whose groups can be added up; None if it is none, or of another format.
 
     Raises ``LedgerError`` (``ledger_corrupt``) as :func:`decode_release` does.
     """
-    document = _document(payload)
-    if document["release"] != _VERSION or document.get("sums") is None:
+    document = _document(pieces)
+    if document is None or document.get("sums") is None:
         return None
     sums, packed = checked_description(document["sums"]), _list(document.get("blocks"))
     require_sound(len(packed) == 1 and isinstance(packed[0], dict) and packed[0].keys() == _PARTS)
@@ -124,8 +228,7 @@ def decode_finer(payload: bytes) -> FinerRelease | None:
     values = {}
     for _, name in measures:
         column = known.get(name)
-        require_sound(isinstance(column, dict) and column.keys() == {"dtype", "values"})
-        values[name] = _unpacked(_NUMBERS, **column)
+        values[name] = _column(_NUMBERS, column)
         require_sound(type(values[name]) is np.ndarray and len(values[name]) == count)
     columns = {digest: (name, index) for index, (digest, name) in enumerate(measures)}
     keys = tuple(sums["keys"])
@@ -189,10 +292,100 @@ def _json_object(payload: object) -> dict[str, Any]:
     return found
 
 
-def _document(payload: object) -> dict[str, Any]:
-    found = _json_object(payload)
+def _document(pieces: Iterable[bytes]) -> dict[str, Any] | None:
+    """Read a release: columns are lists, or arrays where it was on lines; None for other formats.
+
+    Raises ``LedgerError`` (``ledger_corrupt``) for what is no release.
+    """
+    require_sound(not isinstance(pieces, bytes | str))
+    lines = _lines(pieces)
+    found = _json_object(next(lines, b""))
     require_sound(type(found.get("release")) is int)
-    return found
+    if found["release"] == _LARGE_VERSION:
+        return _joined(found, lines)
+    require_sound(next(lines, None) is None or found["release"] != _VERSION)
+    return found if found["release"] == _VERSION else None
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Divide pieces of bytes into lines; what follows the last line's end is one, if not empty."""
+    held: list[bytes] = []
+    for piece in pieces:
+        require_sound(isinstance(piece, bytes))
+        *ended, rest = piece.split(b"\n")
+        for part in ended:
+            yield b"".join((*held, part))
+            held = []
+        held.append(rest)
+    last = b"".join(held)
+    if last:
+        yield last
+
+
+def _joined(first: dict[str, Any], lines: Iterable[bytes]) -> dict[str, Any]:
+    """Make of a release on lines the document that it would be, with arrays as columns."""
+    blocks = _list(first.get("blocks"))
+    for block in blocks:
+        require_sound(isinstance(block, dict))
+        require_sound(block.keys() == {"types", "dtypes", "values", "noise"})
+        require_sound(isinstance(block["values"], dict))
+    columns = [_Columns(block) for block in blocks]
+    for line in lines:
+        found = _json_object(line)
+        require_sound(found.keys() == _LINE_PARTS and type(found["block"]) is int)
+        require_sound(0 <= found["block"] < len(columns))
+        columns[found["block"]].add(found)
+    joined = [
+        {"types": block["types"], "dtypes": block["dtypes"], "noise": block["noise"]}
+        | each.joined()
+        for block, each in zip(blocks, columns, strict=True)
+    ]
+    return {"release": _VERSION, "blocks": joined, "sums": first.get("sums")}
+
+
+class _Columns:
+    """The columns of a block that is on lines, as far as they are read."""
+
+    def __init__(self, block: dict[str, Any]) -> None:
+        self._dtypes = None if block["dtypes"] is None else _list(block["dtypes"])
+        self._names: dict[str, Any] = block["values"]
+        self._positions: list[int] | None = None
+        self._keys: list[list[Any]] | None = None
+        self._values: dict[str, list[NDArray[Any]]] = {name: [] for name in self._names}
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Take the rows of a line."""
+        keys, values = [_list(column) for column in _list(line["keys"])], line["values"]
+        require_sound(isinstance(values, dict) and values.keys() == self._names.keys())
+        if self._keys is None:
+            self._keys = [[] for _ in keys]
+            self._positions = None if line["positions"] is None else []
+        require_sound(len(keys) == len(self._keys))
+        require_sound((line["positions"] is None) == (self._positions is None))
+        if self._positions is not None:
+            self._positions += _list(line["positions"])
+        known = self._dtypes
+        require_sound(known is None or len(known) == len(keys))
+        for index, column in enumerate(keys):
+            # Numbers as arrays, which are many times smaller.
+            if known is None:
+                self._keys[index] += column
+            else:
+                self._keys[index].append(_unpacked(_KEYS, known[index], column))
+        for name, dtype in self._names.items():
+            self._values[name].append(_unpacked(_NUMBERS, dtype, values[name]))
+
+    def joined(self) -> dict[str, Any]:
+        """Return positions, keys and values as a document has them."""
+        keys: list[Any] = self._keys or []
+        if self._dtypes is not None:
+            keys = [_concatenated(column) for column in keys]
+        values = {
+            name: {"dtype": self._names[name], "values": np.concatenate(found)}
+            for name, found in self._values.items()
+            if found
+        }
+        return {"positions": self._positions, "keys": keys, "values": values}
 
 
 def _no_constant(name: str) -> None:
@@ -244,7 +437,7 @@ def _unpacked_rows(
         keys: KeyArrays | ArrowStream | None = None
     else:
         require_sound(packed["positions"] is None)
-        lists = [_list(found) for found in _list(packed["keys"])]
+        lists = [_listed(found) for found in _list(packed["keys"])]
         require_sound(0 < len(lists) == len(columns))
         positions = list(range(1, len(lists[0]) + 1))
         require_sound(all(len(found) == len(positions) for found in lists))
@@ -256,6 +449,16 @@ def _unpacked_rows(
         values=with_noise_columns(plan, values),
         loss=ZERO,
     )
+
+
+def _concatenated(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Put arrays of shape (rows,) end to end; the result is masked if one of them is."""
+    joined = np.concatenate([np.ma.getdata(array) for array in arrays])
+    if not any(map(np.ma.isMaskedArray, arrays)):
+        return joined
+    mask = np.concatenate([np.ma.getmaskarray(array) for array in arrays])
+    masked: NDArray[Any] = np.ma.array(joined, mask=mask)
+    return masked
 
 
 def _positions(plan: BlockPlan, found: object) -> list[int]:
@@ -271,9 +474,7 @@ def _unpacked_values(plan: BlockPlan, found: object) -> dict[str, NumericArray]:
     """Read the values of each column that was drawn, and of no others, in the plan's order."""
     require_sound(isinstance(found, dict) and list(found) == drawn_columns(plan.block))
     columns: dict[str, Any] = found  # type: ignore[assignment]
-    for packed in columns.values():
-        require_sound(isinstance(packed, dict) and packed.keys() == {"dtype", "values"})
-    drawn = {name: _unpacked(_NUMBERS, **packed) for name, packed in columns.items()}
+    drawn = {name: _column(_NUMBERS, packed) for name, packed in columns.items()}
     require_sound(all(type(column) is np.ndarray for column in drawn.values()))  # none is masked
     return drawn
 
@@ -282,7 +483,7 @@ def unpacked_keys(
     spelling: KeySpelling,
     columns: Sequence[Column],
     dtypes: object,
-    lists: list[list[Any]],
+    lists: list[Any],
     positions: list[int],
 ) -> KeyArrays | ArrowStream:
     """Return keys from lists of :func:`key_lists`; raise ``LedgerError`` for what is no such."""
@@ -296,7 +497,24 @@ def unpacked_keys(
     known = _list(dtypes)
     require_sound(len(known) == len(columns))
     found = zip(columns, known, lists, strict=True)
-    return {column.name: _unpacked(_KEYS, dtype, values) for column, dtype, values in found}
+    return {
+        column.name: _column(_KEYS, {"dtype": dtype, "values": values})
+        for column, dtype, values in found
+    }
+
+
+def _listed(column: object) -> Any:
+    """Return a column of keys that is a list, or an array that was read from lines."""
+    return column if isinstance(column, np.ndarray) else _list(column)
+
+
+def _column(kinds: str, packed: object) -> NDArray[Any]:
+    """Read a column: of a document, or one that was read from lines, and so is right."""
+    require_sound(isinstance(packed, dict) and packed.keys() == {"dtype", "values"})
+    found: dict[str, Any] = packed  # type: ignore[assignment]
+    if isinstance(found["values"], np.ndarray):
+        return found["values"]
+    return _unpacked(kinds, **found)
 
 
 def _drawn(plan: BlockPlan, rows: ReleasedRows) -> list[str]:

@@ -128,8 +128,12 @@ def test_parts_that_were_changed_are_noticed(tmp_path: Path, small: int, edit: s
     with Ledger.open(path) as ledger:
         ledger.settle(charge(ledger), PAID, os.urandom(2500))
         with raw(path) as connection:
-            connection.execute("DROP TRIGGER release_parts_no_update")
-            connection.execute("DROP TRIGGER release_is_whole_when_settled")
+            for rule in (
+                "release_parts_no_update",
+                "release_is_whole_when_settled",
+                "parts_are_deleted_with_their_release",
+            ):
+                connection.execute(f"DROP TRIGGER {rule}")
             connection.execute(edit)
             connection.commit()
         assert not ledger.verify().sound
@@ -145,6 +149,7 @@ def test_the_database_itself_keeps_parts_as_they_are(tmp_path: Path, small: int)
     with raw(path) as connection:
         for edit in (
             "UPDATE release_parts SET size = 1",
+            "DELETE FROM release_parts",
             "INSERT INTO release_parts SELECT entry, 7, size, packed, payload FROM release_parts",
             "INSERT OR REPLACE INTO release_parts SELECT * FROM release_parts",
         ):

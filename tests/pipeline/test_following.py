@@ -434,11 +434,11 @@ def test_a_damaged_release_is_an_error_and_quotes_nothing(
         connection._statements.question(FINE, Arguments())
     )
     (kept,) = ledger.stored_on_rows("sales/ana", prepared.fingerprint[64:], 5)
-    assert decode_finer(kept.payload) is not None
+    assert decode_finer([kept.payload]) is not None
     document = json.loads(kept.payload)
     break_it(document)
     with pytest.raises(LedgerError) as broken:
-        decode_finer(json.dumps(document).encode())
+        decode_finer([json.dumps(document).encode()])
     assert broken.value.code == "ledger_corrupt"
 
 

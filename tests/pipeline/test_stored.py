@@ -258,7 +258,8 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
             keys = {columns[0].name: masked}
         drawn = {value: np.array([10, 20, 30])[order]}
         rows = ReleasedRows(np.array(ids), keys, drawn, ZERO)
-        return encode_release(connection._answerer.tails.keys, [ReleasedBlock(block, rows)])
+        pieces = encode_release(connection._answerer.tails.keys, [ReleasedBlock(block, rows)])
+        return None if pieces is None else b"".join(pieces)
 
     first = packed([1, 2, 3], [0, 1, 2])
     assert first is not None
@@ -267,13 +268,78 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
     assert packed([7, 905, 4711], [2, 0, 1]) == first
 
 
-def test_an_answer_too_large_to_store_is_paid_for_again(
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is a large release: written on lines of three rows, in parts of 100 bytes."""
+    monkeypatch.setattr("dpsql.pipeline.release_codec._WHOLE", 0)
+    monkeypatch.setattr("dpsql.pipeline.release_codec._LINE", 3)
+    monkeypatch.setattr("dpsql.ledger.releases.MAX_RELEASE", 100)
+
+
+LARGE = [
+    *QUESTIONS,
+    "SELECT s, count(*) AS n FROM visits GROUP BY s",
+    "SELECT d, s, count(*) AS n FROM visits GROUP BY d, s",
+    "SELECT k, s, count(*) AS n FROM visits GROUP BY k, s",
+]
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize("few", [10_000, 0], ids=["few", "many"])
+@pytest.mark.parametrize("asked", LARGE)
+def test_an_answer_of_any_size_is_kept_and_given_again(
+    asked: str, few: int, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpsql.pipeline.tail._FEW_ROWS", few)
+    first, again = connection.sql(asked, epsilon=20.0), connection.sql(asked, epsilon=20.0)
+    assert (first.cost.stored, again.cost.stored) == (False, True)
+    assert sorted(map(str, again.fetchall())) == sorted(map(str, first.fetchall()))
+    mine, theirs = again.intervals(0.9), first.intervals(0.9)
+    for name in theirs:
+        assert sorted(mine[name].low) == sorted(theirs[name].low)
+
+
+@pytest.mark.usefixtures("large")
+def test_large_answers_are_put_together_and_added_up_like_others(
+    connection: dpsql.Connection,
+) -> None:
+    asked = "SELECT c, count(*) AS n FROM visits GROUP BY c"
+    first = connection.sql(asked, epsilon=1.0)
+    second = connection.sql(asked, epsilon=2.0)
+    assert second.fetchall() != first.fetchall()
+    total = connection.sql("SELECT count(*) AS n FROM visits", answer_from="released")
+    assert total.cost.settled_epsilon == 0.0
+
+
+@pytest.mark.usefixtures("large")
+def test_a_tail_that_fails_says_whether_its_release_is_kept(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.pipeline.release_codec.MAX_RELEASE", 40)
-    assert [connection.sql(ASKED).cost.stored for _ in range(2)] == [False, False]
-    monkeypatch.setattr("dpsql.pipeline.release_codec.MAX_RELEASE", 4000)
-    assert [connection.sql(ASKED).cost.stored for _ in range(2)] == [False, True]
+    failing = f"SELECT CAST(k AS VARCHAR)::DATE FROM ({ASKED})"
+    with pytest.raises(dpsql.DataError) as caught:
+        connection.sql(failing)
+    assert "is kept" in str(caught.value.hint)
+    assert connection.sql(ASKED).cost.stored
+    monkeypatch.setattr("dpsql.connection.answering.encode_release", lambda *_, **__: None)
+    with pytest.raises(dpsql.DataError) as caught:
+        connection.sql(failing, fresh=True)
+    assert "could not be kept" in str(caught.value.hint)
+
+
+def test_a_large_release_that_cannot_be_spelled_is_paid_for_and_not_kept(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Breaking:
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"x"
+            raise dpsql.EngineError("it failed", code="engine_failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsql.connection.answering.encode_release", lambda *_, **__: Breaking())
+        first = connection.sql(ASKED)
+    assert first.cost.settled_epsilon > 0
+    assert connection.budget().unsettled == 0
+    assert not connection.sql(ASKED).cost.stored
 
 
 def test_answers_the_owner_has_deleted_are_paid_for_again(tmp_path: Path) -> None:

@@ -151,8 +151,8 @@ def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
         write(content)
     except InterfaceError as error:
         error.hint = (
-            "The answer was paid for and is kept in the ledger unless it is very large: ask again "
-            "with another --output, which costs nothing then."
+            "The answer was paid for and is kept in the ledger unless its keys have no exact text: "
+            "ask again with another --output, which costs nothing then."
         )
         raise
 
