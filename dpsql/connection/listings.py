@@ -22,7 +22,7 @@ from dpsql.policy.parameters import (
     parameter_text,
     suggestion,
 )
-from dpsql.policy.resolve import resolve
+from dpsql.policy.resolve import defaults_of, resolve
 from dpsql.sql.blocks.catalog import MAIN_SCHEMA, tables_of_policy
 
 if TYPE_CHECKING:
@@ -157,16 +157,19 @@ def table_listing(policy: Policy) -> Listing:
         policy.tables.values(), key=lambda table: (not table.name.in_main, table.name.key)
     )
     rows: list[tuple[object, ...]] = [
-        (str(t.name), _access(t), policy.unit_name(t), t.rows_per_unit, _defaults(t))
+        (str(t.name), _access(t), policy.unit_name(t), t.rows_per_unit, _defaults(policy, t))
         for t in listed
     ]
     return Listing(TABLE_COLUMNS, rows)
 
 
-def _defaults(table: TablePolicy) -> str | None:
+def _defaults(policy: Policy, table: TablePolicy) -> str | None:
     """Write the parameters that questions over a table have, unless they say otherwise."""
-    values = ((name, parameter_text(name, value)) for name, value in table.defaults.items())
-    return ", ".join(f"{name} = {text}" for name, text in values) or None
+    values = (
+        f"{each.parameter} = {parameter_text(each.parameter, each.value)}"
+        for each in defaults_of(policy, table)
+    )
+    return ", ".join(values) or None
 
 
 def all_table_listing(policy: Policy, schema: Schema, catalog: str) -> Listing:

@@ -78,7 +78,8 @@ class ViewDefinition:
 
     ``window`` is the number of steps that a value covers, None for all since the start.
     ``buffers`` are the decays and weights of a BLT factorisation: an optimiser may find others
-    another time, and the noise of a view must stay what it was. ``mechanism`` is the one that was
+    another time, and the noise of a view must stay what it was. ``parameters`` are all that were in
+    force when it was paid for, wherever they were given. ``mechanism`` is the one that was
     asked for by name, None where the query decides, and ``choices`` belongs to it.
     """
 
@@ -139,7 +140,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             steps,
             stream["window"],
             Factoring(stream["factoring"]),
-            Parameters(**given),
+            Parameters(**given, given=frozenset(PARAMETER_NAMES)),
             None if buffers is None else (tuple(buffers[0]), tuple(buffers[1])),
             None if mechanism is None else ContinualMechanism(mechanism),
             _read_choices(stream.get("choices") or {}),

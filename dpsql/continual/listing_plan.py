@@ -270,7 +270,7 @@ class _Listing:
         short_lived: bool,
     ) -> None:
         self.definition, self.block, self.kind = definition, block, kind
-        self.budget = view_budget(definition, account)
+        self.budget = view_budget(block, account)
         asked = definition.choices.unit_steps
         self.one_step = short_lived if asked is None else asked is UnitSteps.FIRST
         self.steps = definition.steps.count

@@ -39,6 +39,7 @@ from dpsql.mechanisms.selection import Selected, Usual
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.policy.model import AccountPolicy
+from dpsql.policy.parameters import AnswerFrom
 from dpsql.sql.blocks.time_bounds import no_view
 
 _BUFFERS: Final = 4
@@ -211,7 +212,7 @@ class ViewPlan:
         )
 
 
-def view_budget(definition: ViewDefinition, account: AccountPolicy) -> QueryBudget:
+def view_budget(block: Block, account: AccountPolicy) -> QueryBudget:
     """Return the (epsilon, delta) that a view may spend, by the rules of the account that pays."""
     if account.composition is Composition.GDP:
         raise no_view(
@@ -219,7 +220,7 @@ def view_budget(definition: ViewDefinition, account: AccountPolicy) -> QueryBudg
             "Create it from an account of another composition.",
         )
     share = account.delta_for_conversion
-    return QueryBudget.of(definition.parameters, account.composition, delta_for_conversion=share)
+    return QueryBudget.of(block.parameters, account.composition, delta_for_conversion=share)
 
 
 def plan_view(definition: ViewDefinition, block: Block, account: AccountPolicy) -> ViewPlan:
@@ -237,7 +238,7 @@ def plan_view(definition: ViewDefinition, block: Block, account: AccountPolicy) 
     needs_units = deciding if known else deciding or not counted
     measures = tuple(map(fine_measure, with_units(block) if needs_units else block.measures))
     score = min(range(len(measures)), key=lambda i: _rank(measures[i], units=needs_units))
-    budget = view_budget(definition, account)
+    budget = view_budget(block, account)
     split = budget.whole() if known else budget.halved()
     rows = block.parameters.max_rows_contributed
     factorisation = factorisation_of(definition)
@@ -305,6 +306,16 @@ def refuse_no_running_answer(block: Block) -> None:
         raise no_view(
             "the error of a view grows from step to step, so max_error has no one epsilon",
             "Give epsilon; EXPLAIN CREATE MATERIALIZED VIEW tells the error of each step.",
+        )
+    if block.mechanism is not None:
+        raise no_view(
+            "OPTIONS name a mechanism that answers once",
+            "Leave it out; the view's option `continual` names a mechanism of many steps.",
+        )
+    if block.fresh or block.parameters.answer_from is AnswerFrom.RELEASED:
+        raise no_view(
+            "a view is made of rows, at each of its steps anew",
+            "Leave out fresh, and answer_from = released.",
         )
     if not block.aggregates:
         raise no_view("a view counts or sums", "Add an aggregate such as COUNT(*).")

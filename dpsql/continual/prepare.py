@@ -17,13 +17,15 @@ from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import StateShape
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
-from dpsql.core.table_name import NameRules, TableName
+from dpsql.core.table_name import NameRules
 from dpsql.engines.base import Engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner.groups import with_usual_groups
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
+from dpsql.policy.parameters import PARAMETER_NAMES
+from dpsql.policy.resolve import again
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
 from dpsql.sql.blocks.validate import validate
@@ -102,26 +104,28 @@ class ViewPreparer:
     def __init__(self, engine: Engine, policy: Policy) -> None:
         self._engine = engine
         self._policy = policy
-        # A view goes on over all editions, and with the parameters that it was created with.
-        tables = {key: replace(t, defaults={}) for key, t in policy.tables.items()}
-        self._lasting = replace(policy, edition="", tables=tables)
+        self._lasting = replace(policy, edition="")  # a view goes on over all of them
         self._dialect: Dialect = dialect_named(engine.dialect)
         self._twins: Dialect = TWIN
 
-    def table_of(self, text: str) -> tuple[TableName, TimeColumn]:
-        """Return the one private table that a view's query reads, and its time column.
+    def time_of(self, text: str) -> TimeColumn:
+        """Return the time column of the one private table that a view's query reads.
 
         Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
         """
         with understood():
             _, table = timed_table(parsed(text, self._rules()), self._policy)
         assert table.time is not None
-        return table.name, table.time
+        return table.time
 
     def prepare(self, definition: ViewDefinition, account: AccountPolicy) -> PreparedView:
         """Plan a view for the account that pays for it.
 
-        Raises what a query is refused with, and ``QueryRefused`` (``no_view``).
+        Its parameters are resolved by this policy, as those of a query are: what was given beside
+        the definition, then OPTIONS in its text. All of them are part of the plan's definition,
+        as asked for: there they are checked again, by the policy of the day, and never replaced.
+        Raises what a query is refused with, ``ParameterError`` for what the policy does not allow,
+        and ``QueryRefused`` (``no_view``).
         """
         if self._dialect is not self._twins:
             raise no_view(
@@ -132,6 +136,9 @@ class ViewPreparer:
         (block,) = query.blocks
         tail = query.plain
         assert tail is not None
+        _refuse_age(block, definition)
+        settled = replace(block.parameters, given=frozenset(PARAMETER_NAMES))
+        definition = replace(definition, parameters=settled)
         short_lived = self._short_lived(definition)
         plan = plan_continual(definition, block, account, short_lived=short_lived)
         self._examine(block, definition.text)
@@ -188,7 +195,7 @@ class ViewPreparer:
                 text,
                 self._lasting,
                 self._engine.schema,
-                definition.parameters,
+                again(self._lasting, definition.parameters),
                 self._engine.bind,
                 self._dialect,
                 partial(with_usual_groups, why=_ALL_STEPS),
@@ -233,6 +240,15 @@ class ViewPreparer:
             examined = self._engine.examine(rows, computed)
             if examined.objection is not None:
                 raise can_fail(block, examined.objection, text)
+
+
+def _refuse_age(block: Block, definition: ViewDefinition) -> None:
+    """Refuse OPTIONS that say how old the answers of a view may be."""
+    if "max_age" in block.parameters.given - definition.parameters.given:
+        raise no_view(
+            "a view has no max_age: its rows say of which step they are",
+            "Leave it out. REFRESH publishes the steps that have closed since.",
+        )
 
 
 def _over(view: PreparedView, block: Block) -> ViewPlan | ListingPlan:

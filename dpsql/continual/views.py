@@ -52,7 +52,7 @@ from dpsql.pipeline.rooms import Stay
 from dpsql.pipeline.set_union import Percent
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
-from dpsql.policy.resolve import over_tables, resolve
+from dpsql.policy.resolve import resolve
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 
 _logger = logging.getLogger(__name__)
@@ -183,10 +183,9 @@ class Views:
                 code="name_taken",
                 hint="Choose another name for the view.",
             )
-        table, time = self._preparer.table_of(text)
+        time = self._preparer.time_of(text)
         steps = ViewSteps(found.period, found.start, found.count, time.zone)
         parameters = resolve(self._policy, *given, Overrides.of(privacy))
-        _, parameters, _ = over_tables(self._policy, parameters, (table,))
         buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
         definition = ViewDefinition(
             name,
@@ -231,10 +230,12 @@ class Views:
         """Publish every step that has closed and is not used yet, in order.
 
         ``until``: only the steps that end by then, a wall time in the view's zone. Raises
-        ``InterfaceError`` (``no_step_closed``) if there is none, ``EngineError`` and
+        ``InterfaceError`` (``no_step_closed``) if there is none, ``QueryRefused``
+        (``view_not_allowed``, ``view_changed``) where the policy ends the view, ``EngineError`` and
         ``LedgerError``; what was published before stays.
         """
         view = self._own(name)
+        self._refuse_others()
         prepared = self._planned(view)
         steps, first = view.definition.steps, view.record.begun + 1
         last = steps.closed(_now())
@@ -466,12 +467,12 @@ class Views:
         return release.groups
 
     def _refuse_others(self) -> None:
-        """Refuse accounts that may not create views."""
+        """Refuse accounts that may not have views of their own, or no longer."""
         allowed = self._policy.views.create
         account = self._payer.analyst.rpartition("/")[2]
         if allowed is not None and account not in allowed:
             raise QueryRefused(
-                f"the account {account} may not create materialized views",
+                f"the account {account} may not create or refresh materialized views",
                 code="view_not_allowed",
                 hint="The owner says who may: `views: {create: […]}` in the policies file.",
             )
@@ -491,14 +492,15 @@ class Views:
     def _planned(self, view: View) -> PreparedView:
         """Return the plan of a view, which must still be the one it was created with.
 
-        Raises ``QueryRefused`` (``view_changed``) where the policy or a table is another now.
+        Its parameters must be allowed by the policy of today, too. Raises ``QueryRefused``
+        (``view_changed``) where the policy or a table is another now.
         """
         stream = view.record.stream
         if stream not in self._prepared:
             account = self._account(view.record.account)
             try:
                 found = self._preparer.prepare(view.definition, account)
-            except QueryRefused as refusal:  # it could be created then, and cannot now
+            except (QueryRefused, ParameterError) as refusal:  # it could be created once
                 raise _changed(view, f"Now it is refused: {refusal.reason}. ") from refusal
             if found.fingerprint != view.fingerprint:
                 raise _changed(view, "")

@@ -44,7 +44,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "no_view": "The query has no running answer: it cannot be a materialized view.",
         "view_beside_rows": "A materialized view is joined with private rows, which lie elsewhere.",
         "view_changed": "The policy or the tables are not those that a view was created under.",
-        "view_not_allowed": "The account may not create materialized views.",
+        "view_not_allowed": "The account may not create or refresh materialized views.",
         "aggregate_not_supported": "An aggregate without a private version, or in a form without "
         "one.",
         "bad_bounds": "Contribution bounds that are not two numbers in order, or are given twice.",

@@ -8,7 +8,7 @@ from typing import Any
 
 from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
-from dpsql.policy.model import Policy
+from dpsql.policy.model import Policy, TablePolicy
 from dpsql.policy.parameters import (
     NOT_GIVEN,
     PARAMETER_NAMES,
@@ -72,7 +72,8 @@ def over_tables(
 
     The defaults of tables stand in for the policy's where nobody has asked for anything: those of
     the only table that has one, or the largest or the least of several, as the parameter says. The
-    returned policy has them as its own. Raises ParameterError (``parameter_out_of_range``) where
+    returned policy has them as its own; a minimum reaches the tables that are linked to its table
+    (:func:`defaults_of`). Raises ParameterError (``parameter_out_of_range``) where
     less than a table's ``min_units_per_group`` was asked for.
     """
     found = tuple(_table_defaults(policy, tables))
@@ -82,19 +83,53 @@ def over_tables(
     if "epsilon" in values:
         values["max_error"] = None
     over = replace(policy, defaults=replace(policy.defaults, **values))
+    left = tuple(each for each in found if not each.replaced(parameters))
+    return over, again(over, parameters), left
+
+
+def again(policy: Policy, parameters: Parameters) -> Parameters:
+    """Resolve what somebody asked for by another policy: all else is as this one has it.
+
+    Raises ParameterError as :func:`resolve` does, for what this policy does not allow.
+    """
     asked = {name: getattr(parameters, name) for name in parameters.given}
     if parameters.max_error is not None:
         asked.pop("epsilon", None)
-    resolved = resolve(over, Overrides.of(asked))
-    left = tuple(each for each in found if not each.replaced(parameters))
-    return over, replace(resolved, given=parameters.given), left
+    return replace(resolve(policy, Overrides.of(asked)), given=parameters.given)
+
+
+def defaults_of(policy: Policy, table: TablePolicy) -> Iterator[TableDefault]:
+    """Yield the defaults that questions over a table have: its own, and minima of linked tables.
+
+    A row that reaches its unit through other tables is about the units of these: a group of fewer
+    than their minimum is as small here as there. Of several minima the largest holds.
+    """
+    for name, value in table.defaults.items():
+        if not PARAMETERS[name].least:
+            yield TableDefault(name, value, table.name)
+    for name in TABLE_PARAMETERS:
+        if PARAMETERS[name].least:
+            said = [t for t in _upwards(policy, table) if name in t.defaults]
+            least = (TableDefault(name, each.defaults[name], each.name) for each in said)
+            yield from ([max(least, key=_size)] if said else ())
+
+
+def _upwards(policy: Policy, table: TablePolicy) -> Iterator[TablePolicy]:
+    """Yield a table and those that it reaches its unit through."""
+    seen: set[str] = set()
+    found: TablePolicy | None = table
+    while found is not None and found.name.key not in seen:
+        seen.add(found.name.key)
+        yield found
+        found = None if found.link is None else policy.table(found.link.parent)
 
 
 def _table_defaults(policy: Policy, tables: Sequence[TableName]) -> Iterator[TableDefault]:
     """Yield the defaults of these tables, one of each parameter that has any."""
     read = [table for name in tables if (table := policy.table(name)) is not None]
+    known = [default for table in read for default in defaults_of(policy, table)]
     for name in TABLE_PARAMETERS:
-        said = [TableDefault(name, t.defaults[name], t.name) for t in read if name in t.defaults]
+        said = [default for default in known if default.parameter == name]
         if said:
             largest = PARAMETERS[name].several is Several.LARGEST
             yield (max if largest else min)(said, key=_size)

@@ -12,14 +12,16 @@ from click.testing import CliRunner
 from support import listed_engine
 
 from dpsql.core.periods import Period
+from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import open_database
-from dpsql.errors import PolicyError
+from dpsql.errors import ParameterError, PolicyError
 from dpsql.interfaces.cli import cli
 from dpsql.pipeline.promises import broken_promises
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AutomaticGroups, Combining
+from dpsql.policy.resolve import over_tables
 
 HEAD = "version: 1\ndataset: d\n"
 UNIT = "privacy_unit: {name: u, column: uid}"
@@ -245,3 +247,44 @@ def test_a_draft_proposes_what_the_data_keep_where_its_owner_looks(tmp_path: Pat
     assert customers.rows_per_unit is None  # a comment, until its owner confirms it
     confirmed = parse_policy(text.replace("# rows_per_unit", "rows_per_unit"), "draft")
     assert confirmed.tables["customers"].rows_per_unit == 1
+
+
+LINKED = f"""
+tables:
+  t: {{{UNIT}, defaults: {{min_units_per_group: 50, epsilon: 0.25}}}}
+  visits: {{}}
+  notes: {{defaults: {{min_units_per_group: 60}}}}
+  lines: {{}}
+links:
+  - visits.t_id -> t.id
+  - notes.visit -> visits.id
+  - lines.note -> notes.id
+"""
+
+
+@pytest.mark.parametrize(
+    ("read", "least", "of"),
+    [
+        (("t",), 50, "t"),
+        (("visits",), 50, "t"),
+        (("notes",), 60, "notes"),
+        (("lines",), 60, "notes"),
+        (("lines", "t"), 60, "notes"),
+    ],
+)
+def test_a_minimum_holds_for_the_tables_that_are_linked_to_its_table(
+    read: tuple[str, ...], least: int, of: str
+) -> None:
+    """Their rows are about the same units; what else a table says is of its own rows."""
+    policy = parse_policy(f"{HEAD}{LINKED}", "p.yaml")
+    tables = [TableName.of(name) for name in read]
+    _, found, told = over_tables(policy, policy.defaults, tables)
+    assert found.min_units_per_group == least
+    assert [str(each.table) for each in told if each.parameter == "min_units_per_group"] == [of]
+    assert found.epsilon == (0.25 if "t" in read else policy.defaults.epsilon)
+    less = replace(
+        policy.defaults, min_units_per_group=49, given=frozenset({"min_units_per_group"})
+    )
+    with pytest.raises(ParameterError) as caught:
+        over_tables(policy, less, tables)
+    assert caught.value.code == "parameter_out_of_range"
