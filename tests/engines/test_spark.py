@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+import sqlglot
 from spark_sessions import require
 
 pytestmark = [
@@ -34,12 +37,13 @@ from support import planned  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
+from dpsql.core.schema import Column, Table  # noqa: E402
 from dpsql.engines.spark import SparkScratch  # noqa: E402
 from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
-from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
+from dpsql.sql.dialects.spark import SPARK, SparkDialect  # noqa: E402
 
 POLICY = """
 version: 1
@@ -439,3 +443,22 @@ def test_a_hash_that_favours_keys_is_caught(world: SparkWorld) -> None:
     suite = EngineSuite()
     assert suite.fairness(world, Unsalted(), 7) < 1e-9
     assert suite.fairness(world, world.dialect, 7) > 1e-9
+
+
+# -- patterns --------------------------------------------------------------------------------------
+
+
+def test_no_text_makes_a_pattern_slow(world: SparkWorld) -> None:
+    """As Spark's own LIKE, the second would take some hundred million years."""
+    table = Table("t", (Column("s", "VARCHAR"),))
+    texts = ["a" * 20_000, "ab" * 3000, "a\nb", "", "b", "xaxbx"]
+    frame = world.session.createDataFrame([(text,) for text in texts], "s string")
+    for pattern in ("%a%b%", "%a%a%a%a%a%a%b", "%_%a%", "a%%b", "%%b%%x"):
+        written = SPARK.expression(
+            sqlglot.parse_one(f"s LIKE '{pattern}'", dialect="duckdb"), table
+        )
+        began = time.monotonic()
+        found = [row[0] for row in frame.selectExpr(written).collect()]
+        assert time.monotonic() - began < 30
+        expected = duckdb.sql(f"SELECT unnest($1) LIKE '{pattern}'", params=[texts]).fetchall()
+        assert found == [value for (value,) in expected]

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from dpsql.sql.dialects.spark_patterns import searched_pattern
 from dpsql.sql.dialects.spark_values import (
     NUMBERS,
     SPARK_INTEGERS,
@@ -390,8 +391,12 @@ def _like(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     escape = next((character for character in _ESCAPES if character not in given), None)
     if escape is None:
         raise refused_in_spark("this pattern of LIKE is not available")
-    word = "NOT LIKE" if node.args.get("negate") else "LIKE"
-    matched = f"({text.sql} {word} {pattern.sql} ESCAPE {spark_literal(escape)})"
+    word = "NOT " if node.args.get("negate") else ""
+    searched = searched_pattern(given)
+    if searched is not None:
+        matched = f"({word}{text.sql} RLIKE {spark_literal(searched)})"
+    else:
+        matched = f"({text.sql} {word}LIKE {pattern.sql} ESCAPE {spark_literal(escape)})"
     return Call("like", (text, "pattern"), SparkValue(matched, "BOOLEAN", text.fails))
 
 
