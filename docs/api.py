@@ -15,7 +15,7 @@ from typing import Any
 
 import dpsql
 from dpsql import errors
-from dpsql.engines.base import Engine
+from dpsql.engines.base import Database
 
 PAGE = Path(__file__).with_suffix(".md")
 WIDTH = 100  # of a signature that stays on one line
@@ -58,7 +58,7 @@ MADE_BY_DPSQL = ("Connection", "Result", "Cursor", "Ledger", "Owner")
 """Classes whose constructor is not for callers."""
 ENGINES = ("DuckDBEngine", "PostgreSQLEngine", "SparkEngine")
 """Classes of which only what is not of the protocol is for callers."""
-INTERNAL = {"refuse_closed", "ends"}
+INTERNAL = {"refuse_closed", "ends", "schema"}
 """Methods that one part of dpsql offers another."""
 
 INTRODUCTION = """\
@@ -104,9 +104,9 @@ def page() -> str:
 def members(cls: type) -> Iterator[tuple[str, Any]]:
     """Public methods and properties of a class, inherited ones too.
 
-    Of an engine, those that its owner calls: what :class:`Engine` asks for is for dpsql itself.
+    Of an engine, those that its owner calls: what :class:`Database` asks for is for dpsql itself.
     """
-    protocol = set(dir(Engine)) - {"schema", "close"} if cls.__name__ in ENGINES else set()
+    protocol = set(dir(Database)) - {"catalog", "close"} if cls.__name__ in ENGINES else set()
     seen: dict[str, Any] = {}
     for base in cls.__mro__:
         if base.__module__.startswith("dpsql"):
@@ -210,7 +210,7 @@ def _code(declaration: str) -> list[str]:
 
 def text(value: Any) -> str:
     """A docstring as Markdown: paragraphs on lines of their own, names in code."""
-    found = inspect.getdoc(value) or inspect.getdoc(getattr(Engine, value.__name__, None))
+    found = inspect.getdoc(value) or inspect.getdoc(getattr(Database, value.__name__, None))
     assert found, f"{value} has no docstring"
     plain = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", found.replace("``", "`"))
     # Indented parts are code, kept line by line.

@@ -257,15 +257,13 @@ def test_numbers_of_units_add_up_only_where_a_unit_is_in_one_group(
 
 
 def test_a_twin_that_adds_up_numbers_of_units_is_caught(
-    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+    opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one would that took a count of units for one of rows: 601 of them have 3000 rows."""
     units = "count(DISTINCT v) AS n"
-    of = rules(unit="v")
-    place = connection._answerer.paying_ledger()
     fine = f"SELECT region, month, {units} FROM t GROUP BY region, month"
     monkeypatch.setattr("dpsql.pipeline.coarser._adds", lambda *given: True)
-    with dpsql.connect(connection._answerer.engine, of, place, "ana") as twin:
+    with opened(rules(unit="v")) as twin:
         twin.sql(fine, epsilon=900.0)
         ((found,),) = twin.sql(f"SELECT {units} FROM t", answer_from="released").fetchall()
         ((true,),) = twin.sql(f"SELECT {units} FROM t", epsilon=900.0).fetchall()

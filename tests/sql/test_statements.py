@@ -17,7 +17,7 @@ from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 import dpsql
 from dpsql.accounting.zcdp import ZERO
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBRun, DuckDBScratch
+from dpsql.engines.duckdb import DuckDBRun, DuckDBScratch, OpenDuckDB
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
@@ -553,7 +553,7 @@ def test_no_statement_of_ours_reaches_an_engine(
 ) -> None:
     sent: list[str] = []
     for owner, name in (
-        (DuckDBEngine, "bind"),
+        (OpenDuckDB, "bind"),
         (DuckDBRun, "exact"),
         (DuckDBScratch, "store"),
         (DuckDBScratch, "exact"),
