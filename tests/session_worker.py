@@ -14,7 +14,7 @@ from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
 from dpsql.connection.answering import Answerer
-from dpsql.engines.duckdb import DuckDBRun, DuckDBScratch
+from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.tail import TailRunner
@@ -23,7 +23,7 @@ from dpsql.results.result import Cost, Result
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (Ledger, "stored", "lookup"),
     (Ledger, "reserve", "reserve"),
-    (DuckDBRun, "exact", "engine"),
+    (DuckDBReader, "exact", "engine"),
     (DuckDBScratch, "store", "stage"),
     (DuckDBScratch, "exact", "stage read"),
     (DuckDBScratch, "keys", "keys"),

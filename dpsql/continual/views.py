@@ -36,7 +36,7 @@ from dpsql.continual.state import ViewState
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Table, fold
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import ArrowStream, Engine, Run, Scratch
+from dpsql.engines.base import ArrowStream, Engine, PrivateReader, Reads, Run, Scratch
 from dpsql.errors import (
     EngineError,
     InterfaceError,
@@ -45,6 +45,7 @@ from dpsql.errors import (
     QueryRefused,
     UnknownName,
 )
+from dpsql.ir.relations import scanned
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
@@ -133,12 +134,16 @@ class _Reading:
     def rows(self, step: int) -> ArrowStream:
         """Read what units have contributed by a step's end, of all pairs that it may change."""
         if len(self.steps) == 1:
-            return self._run.pairs(self._preparer.contributions(self._view, step))
+            return self._over().pairs(self._preparer.contributions(self._view, step))
         if self._scratch is None or self._sql is None:
             self._sql = self._preparer.stepped(self._view, self.steps[0], self.steps[-1])
-            self._scratch = self._run.scratch()
+            self._scratch = self._over().scratch()
             self._scratch.store(self._sql.table, self._sql.rows)
         return self._scratch.pairs(self._sql.by_step[self.steps.index(step)])
+
+    def _over(self) -> PrivateReader:
+        """Return where the rows of the view are read, of the tables that it is over."""
+        return self._run.over(Reads(scanned(self._view.plan.block.source.rows)))
 
 
 class Views:

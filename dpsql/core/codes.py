@@ -243,6 +243,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
     InternalError: {
         "not_tried": "There are no made-up rows to try a query on. What is not tried is refused, "
         "however often it is asked; nothing was spent.",
+        "statement_unrecognised": "The engine's own plan of the generated SQL is none that "
+        "dpsql sends.",
         "not_locked": "The engine does not take the settings that keep it away from files and "
         "networks.",
         "rows_out_of_order": "Rows of a set union that are not sorted by unit and item, each once.",

@@ -63,6 +63,19 @@ class Definition:
     remarks: tuple[Remark, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What the statements of one reading of private rows read.
+
+    ``tables`` are those that the relations of the question scan, each as often as they do: a
+    statement scans all of them, or none. ``salt`` is the number that its statements are salted
+    with, of as many digits as any other salt.
+    """
+
+    tables: tuple[TableName, ...]
+    salt: int | None = None
+
+
 class Scratch(Protocol):
     """Where one query keeps intermediate private rows as tables, until it is left.
 
@@ -113,7 +126,22 @@ class PrivateReader(Protocol):
         """Make scratch space for a query that reads private rows in several steps."""
 
 
-class Run(PrivateReader, Protocol):
+class PrivateSource(Protocol):
+    """What lets private rows be read, once it is said of which tables."""
+
+    @property
+    def dialect(self) -> str:
+        """The name of the dialect that generated SQL is to be written in."""
+
+    def over(self, reads: Reads) -> PrivateReader:
+        """Return where statements run that read these tables, and no others.
+
+        Each is read by the engine's own plan of it before it is sent. What the plan may not hold is
+        never sent: it raises ``EngineError``.
+        """
+
+
+class Run(PrivateSource, Protocol):
     """The statements of one query, of which none goes on when its time is over.
 
     Runs of one engine do not know of each other: interrupting one leaves all others alone.
@@ -177,10 +205,11 @@ class Engine(Protocol):
         Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
-    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
-        """Have each generated statement of ``read`` planned, where rows are elsewhere; reads none.
+    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
+        """Have each generated statement of ``read`` planned and its plan read; reads no rows.
 
-        Raises ``QueryRefused`` (``does_not_bind``) for one that the engine does not take.
+        Raises ``QueryRefused`` (``does_not_bind``) for one that the engine does not take, and
+        ``InternalError`` for one whose plan is none of dpsql's.
         """
 
     def run(self, seconds: float | None = None) -> Run:

@@ -46,8 +46,9 @@ from dpsql.engines.attached import (
     publish,
     publish_in,
 )
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
 from dpsql.engines.deadline import Deadline
+from dpsql.engines.duckdb_reading import GivenValues, LastReading, Sheet
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.interruptible import interruptibly
 from dpsql.engines.lakes import (
@@ -60,6 +61,7 @@ from dpsql.engines.lakes import (
 from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.python_values import PythonValues, python_values
+from dpsql.engines.rehearsal import Rehearsal, unrecognised
 from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
@@ -493,6 +495,7 @@ class OpenDuckDB:
         self._places = places
         self._edition = edition
         self._twin: Twin | None = None
+        self._last_reading: LastReading | None = None
         self._twin_lock = threading.Lock()
 
     @property
@@ -523,8 +526,23 @@ class OpenDuckDB:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
-    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
-        """Do nothing: what was bound on the twin is bound here."""
+    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
+        """Read each statement that would be sent. Nothing is."""
+        try:
+            read(_Rehearsed(self.last_reading))
+            return
+        except EngineError:
+            pass
+        raise unrecognised()
+
+    @property
+    def last_reading(self) -> LastReading:
+        """What reads statements before they are sent."""
+        twin = self._empty_twin()
+        with self._twin_lock:
+            if self._last_reading is None:
+                self._last_reading = LastReading(twin.cursor)
+            return self._last_reading
 
     def _empty_twin(self) -> Twin:
         with self._twin_lock:
@@ -533,7 +551,7 @@ class OpenDuckDB:
             return self._twin
 
     def run(self, seconds: float | None = None) -> DuckDBRun:
-        return DuckDBRun(self._cursor, seconds)
+        return DuckDBRun(self._cursor, self.last_reading, seconds)
 
     def reads(self, table: Table, rows: int) -> bool:
         """Tell whether a table can be read, so many rows of it."""
@@ -565,9 +583,13 @@ class DuckDBRun:
     """
 
     def __init__(
-        self, cursor: Callable[[], duckdb.DuckDBPyConnection], seconds: float | None
+        self,
+        cursor: Callable[[], duckdb.DuckDBPyConnection],
+        reading: LastReading,
+        seconds: float | None,
     ) -> None:
         self._new_cursor = cursor
+        self._reading = reading
         self._cursors: list[duckdb.DuckDBPyConnection] = []
         stop = partial(_interrupt_all, self._cursors)
         self._deadline = None if seconds is None else Deadline(seconds, stop)
@@ -589,18 +611,12 @@ class DuckDBRun:
     def dialect(self) -> str:
         return _DIALECT
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._cursor(), sql, keys, measures)
-
-    def pairs(self, sql: str) -> ArrowStream:
-        return _pairs(self._cursor(), sql)
-
-    def scratch(self) -> DuckDBScratch:
-        return DuckDBScratch(self._cursor())
+    def over(self, reads: Reads) -> DuckDBReader:
+        return DuckDBReader(self._cursor, self._reading.over(reads))
 
     def stream(self, table: Table) -> ArrowStream:
-        sql = f"SELECT * FROM {quote_table(table.name)}"
-        return MaterializedStream(discreetly(lambda: self._cursor().sql(sql).materialize()))
+        name = table.name
+        return self.over(Reads((name,))).pairs(f"SELECT * FROM {quote_table(name)}")
 
     def interrupt(self) -> None:
         _interrupt_all(self._cursors)
@@ -659,11 +675,66 @@ def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:
             cursor.interrupt()
 
 
+class DuckDBReader:
+    """Where the statements of one reading run, each on a cursor of its own."""
+
+    def __init__(self, cursor: Callable[[], duckdb.DuckDBPyConnection], sheet: Sheet) -> None:
+        self._cursor = cursor
+        self._sheet = sheet
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(_Door(self._cursor(), self._sheet), sql, keys, measures)
+
+    def pairs(self, sql: str) -> ArrowStream:
+        return _pairs(_Door(self._cursor(), self._sheet), sql)
+
+    def scratch(self) -> DuckDBScratch:
+        return DuckDBScratch(_Door(self._cursor(), self._sheet))
+
+
+class _Door:
+    """The one place where statements over private rows are sent: none that has not been read.
+
+    What fails on rows raises DuckDB's errors.
+    """
+
+    def __init__(self, cursor: duckdb.DuckDBPyConnection, sheet: Sheet) -> None:
+        self._cursor = cursor
+        self._sheet = sheet
+
+    def executed(self, sql: str, given: GivenValues = ()) -> dict[str, NDArray[Any]]:
+        """Run a statement, whose columns are arrays."""
+        self._sheet.read(sql, given)
+        return self._cursor.execute(sql, list(given)).fetchnumpy()
+
+    def materialized(self, sql: str, given: GivenValues = ()) -> duckdb.DuckDBPyRelation:
+        """Run a statement, whose rows stay in the engine."""
+        self._sheet.read(sql, given)
+        return self._cursor.sql(sql, params=list(given) or None).materialize()
+
+    def store(self, name: str, sql: str, given: GivenValues) -> int:
+        """Run a statement, whose rows become a table; returns how many there are."""
+        self._sheet.read(sql, given)
+        made = self._cursor.execute(f"CREATE TEMP TABLE {quote(name)} AS {sql}", list(given))
+        (rows,) = made.fetchall()
+        self._sheet.stored(name, sql, given)
+        return int(rows[0])
+
+    def drop(self, name: str) -> None:
+        """Drop a table that was stored."""
+        self._cursor.execute(f"DROP TABLE {quote(name)}")
+        self._sheet.dropped(name)
+
+
 class DuckDBScratch:
     """Temporary tables of one cursor: in memory, or in a private directory where it is short."""
 
-    def __init__(self, cursor: duckdb.DuckDBPyConnection) -> None:
-        self._cursor = cursor
+    def __init__(self, door: _Door) -> None:
+        self._door = door
         self._tables: set[str] = set()
 
     def __enter__(self) -> DuckDBScratch:
@@ -672,31 +743,60 @@ class DuckDBScratch:
     def __exit__(self, *_: object) -> None:
         # Streams of keys that have been read hold on to the cursor, and need none of its tables.
         for table in self._tables:
-            with contextlib.suppress(duckdb.Error):
-                self._cursor.execute(f"DROP TABLE {quote(table)}")
+            with contextlib.suppress(duckdb.Error, EngineError):
+                self._door.drop(table)
 
     def store(self, name: str, sql: str, *parameters: list[int]) -> int:
-        statement = f"CREATE TEMP TABLE {quote(name)} AS {sql}"
-        (rows,) = discreetly(lambda: self._cursor.execute(statement, parameters).fetchall())
+        rows = discreetly(lambda: self._door.store(name, sql, parameters))
         self._tables.add(name)
-        return int(rows[0])
+        return rows
 
     def drop(self, name: str) -> None:
-        discreetly(lambda: self._cursor.execute(f"DROP TABLE {quote(name)}"))
+        discreetly(lambda: self._door.drop(name))
         self._tables.remove(name)
 
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._cursor, sql, keys, measures)
+        return _exact(self._door, sql, keys, measures)
 
     def pairs(self, sql: str) -> ArrowStream:
-        return _pairs(self._cursor, sql)
+        return _pairs(self._door, sql)
 
     def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        found = discreetly(lambda: self._cursor.execute(sql, parameters).fetchnumpy())
+        found = discreetly(lambda: self._door.executed(sql, parameters))
         return [_integers(column) for column in found.values()]
 
     def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return _exact(self._cursor, sql, keys, (), [row_ids.tolist()])
+        return _exact(self._door, sql, keys, (), [row_ids.tolist()])
+
+
+class _Rehearsed(Rehearsal):
+    """Statements that are read and not sent; what would be stored is an empty table of the twin."""
+
+    def __init__(self, reading: LastReading) -> None:
+        super().__init__()
+        self._reading = reading
+        self._sheet: Sheet = reading.over(Reads(()))
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    def over(self, reads: Reads) -> _Rehearsed:
+        self._sheet = self._reading.over(reads)
+        return self
+
+    def planned(self, sql: str, parameters: GivenValues) -> int:
+        return self._sheet.read(sql, parameters)
+
+    def sent(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
+        return sql
+
+    def make(self, name: str, sql: str, parameters: Sequence[list[int]]) -> None:
+        self._sheet.read(sql, parameters)
+        self._sheet.stored(name, sql, parameters)
+
+    def forget(self, name: str) -> None:
+        self._sheet.dropped(name)
 
 
 def raise_if_interrupted(error: Exception) -> None:
@@ -725,23 +825,22 @@ def _code(error: Exception) -> str:
     return "engine_failed"
 
 
-def _pairs(cursor: duckdb.DuckDBPyConnection, sql: str) -> ArrowStream:
-    return discreetly(lambda: MaterializedStream(cursor.sql(sql).materialize()))
+def _pairs(door: _Door, sql: str) -> ArrowStream:
+    return discreetly(lambda: MaterializedStream(door.materialized(sql)))
 
 
 def _exact(
-    cursor: duckdb.DuckDBPyConnection,
+    door: _Door,
     sql: str,
     keys: Sequence[Column],
     measures: Sequence[str],
-    parameters: list[list[int]] | None = None,
+    parameters: GivenValues = (),
 ) -> ExactRows:
     def run() -> ExactRows:
         if numpy_safe(keys):
             names = [key.name for key in keys]
-            return _from_numpy(cursor.execute(sql, parameters).fetchnumpy(), names, measures)
-        rows = cursor.sql(sql, params=parameters).materialize()
-        return _from_arrow(rows, keys, measures)
+            return _from_numpy(door.executed(sql, parameters), names, measures)
+        return _from_arrow(door.materialized(sql, parameters), keys, measures)
 
     return discreetly(run)
 

@@ -26,7 +26,7 @@ from dpsql.core.quoting import ROW_ID, literal, quote
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import as_type, exact_rows, integers
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.postgresql_catalog import (
@@ -134,7 +134,7 @@ class OpenPostgreSQL:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
-    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
+    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Plan each statement on the server, for none of its rows.
 
         What is stored on the way are empty temporary tables of a transaction that is rolled back.
@@ -406,15 +406,8 @@ class PostgreSQLRun:
             return self._sessions.take(self._seconds)
         raise EngineError()  # the price may be reserved by now: it is the engine that fails
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self.session, sql, keys, measures)
-
-    def pairs(self, sql: str) -> ArrowStream:
-        found: ArrowStream = self.session.rows(sql)
-        return found
-
-    def scratch(self) -> PostgreSQLScratch:
-        return PostgreSQLScratch(self.session)
+    def over(self, reads: Reads) -> PostgreSQLReader:
+        return PostgreSQLReader(lambda: self.session)
 
     def stream(self, table: Table) -> ArrowStream:
         if self._schema.get(table.name.key) != table:
@@ -428,6 +421,27 @@ class PostgreSQLRun:
 
     def interrupt(self) -> None:
         _cancel(self._open)
+
+
+class PostgreSQLReader:
+    """Where the statements of one reading run: the transaction of its run."""
+
+    def __init__(self, session: Callable[[], _Session]) -> None:
+        self._session = session
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
+    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self._session(), sql, keys, measures)
+
+    def pairs(self, sql: str) -> ArrowStream:
+        found: ArrowStream = self._session().rows(sql)
+        return found
+
+    def scratch(self) -> PostgreSQLScratch:
+        return PostgreSQLScratch(self._session())
 
 
 class _Open:
@@ -498,6 +512,9 @@ class _PlannedOnServer(Rehearsal):
     @property
     def dialect(self) -> str:
         return _DIALECT
+
+    def over(self, reads: Reads) -> _PlannedOnServer:
+        return self
 
     def planned(self, sql: str, parameters: Sequence[int | list[int]]) -> int:
         return len(self._session.rows(_of_no_rows(sql), parameters).columns)

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays
-from dpsql.errors import EngineError
+from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Reads
+from dpsql.errors import EngineError, InternalError
 
 _STORED: Final = 1
 """Rows that a table is said to have: where there are none, nothing would be asked of them."""
@@ -54,6 +54,10 @@ class Rehearsal(ABC):
     @abstractmethod
     def forget(self, name: str) -> None:
         """Drop a table that was made."""
+
+    @abstractmethod
+    def over(self, reads: Reads) -> Rehearsal:
+        """Return where the statements over these tables are planned."""
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -101,6 +105,15 @@ class Rehearsal(ABC):
         """Drop a table."""
         self.forget(name)
         self._tables.remove(name)
+
+
+def unrecognised() -> InternalError:
+    """Build the error for what becomes a statement that the last reading keeps from being sent."""
+    return InternalError(
+        "the query becomes a statement whose plan in the engine is not one of dpsql's",
+        code="statement_unrecognised",
+        hint="Nothing was read or spent. It is an error of dpsql's: please report the query.",
+    )
 
 
 def _missing(keys: Sequence[Column], rows: int) -> KeyArrays:

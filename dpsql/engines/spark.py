@@ -22,7 +22,7 @@ from dpsql.core.catalog import Catalog
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import exact_rows, integers
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateReader
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.rehearsal import Rehearsal
@@ -155,10 +155,10 @@ class OpenSpark:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
-    def rehearse(self, read: Callable[[PrivateReader], None]) -> None:
+    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Have Spark analyse each statement over views of the tables, without reading them."""
         try:
-            with self.run() as run, run.scratch() as place:
+            with self.run() as run, run.over(Reads(())).scratch() as place:
                 read(_Analysed(place))
             return
         except EngineError:
@@ -236,6 +236,31 @@ class SparkRun:
     def interrupt(self) -> None:
         self._stop()
 
+    def over(self, reads: Reads) -> SparkReader:
+        return SparkReader(self._place)
+
+    def stream(self, table: Table) -> ArrowStream:
+        columns = ", ".join(spark_quote(column.name) for column in table.columns)
+        with self._place() as place:
+            return place.pairs(f"SELECT {columns} FROM {spark_quote(view_of(table.name))}")
+
+    def _place(self) -> SparkScratch:
+        """Make a session with its settings, and no views yet."""
+        session = quietly(lambda: session_beside(self._parent))
+        self._sessions.append(session)
+        return SparkScratch(session, self._tables, self._snapshot, self._stop)
+
+
+class SparkReader:
+    """Where the statements of one reading run, each in a session of its own."""
+
+    def __init__(self, place: Callable[[], SparkScratch]) -> None:
+        self._place = place
+
+    @property
+    def dialect(self) -> str:
+        return _DIALECT
+
     def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         with self._place() as place:
             return place.exact(sql, keys, measures)
@@ -244,19 +269,8 @@ class SparkRun:
         with self._place() as place:
             return place.pairs(sql)
 
-    def stream(self, table: Table) -> ArrowStream:
-        columns = ", ".join(spark_quote(column.name) for column in table.columns)
-        with self._place() as place:
-            return place.pairs(f"SELECT {columns} FROM {spark_quote(view_of(table.name))}")
-
     def scratch(self) -> SparkScratch:
         return self._place()
-
-    def _place(self) -> SparkScratch:
-        """Make a session with its settings, and no views yet."""
-        session = quietly(lambda: session_beside(self._parent))
-        self._sessions.append(session)
-        return SparkScratch(session, self._tables, self._snapshot, self._stop)
 
 
 class _Stop:
@@ -438,6 +452,9 @@ class _Analysed(Rehearsal):
     @property
     def dialect(self) -> str:
         return _DIALECT
+
+    def over(self, reads: Reads) -> _Analysed:
+        return self
 
     def planned(self, sql: str, parameters: Sequence[int | list[int]]) -> int:
         return self._place.analyse(sql, parameters)

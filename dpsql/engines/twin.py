@@ -141,6 +141,10 @@ class Twin:
             raise _not_tried() from None
         self._empty = []
 
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """Open another connection to the same tables, for one who stores others beside them."""
+        return self._connection.cursor()
+
     def close(self) -> None:
         """Close the database."""
         self._connection.close()

@@ -12,6 +12,7 @@ from enum import Enum
 
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column
+from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import Additive, IndependentNoise
@@ -384,11 +385,15 @@ class BlockPlan:
 
 @dataclass(frozen=True, slots=True)
 class PreparedLook:
-    """A look ready to be run: its generated SQL, and the fingerprint by which it is known."""
+    """A look ready to be run: its generated SQL, and the fingerprint by which it is known.
+
+    ``tables`` are those that its statement scans, each as often as it does.
+    """
 
     look: LeftOutLook
     statement: str
     fingerprint: str
+    tables: tuple[TableName, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ are written as the schema writes them; an empty one is not known yet.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,6 +18,7 @@ from enum import Enum
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
+from dpsql.core.table_name import TableName
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -292,6 +294,20 @@ def bottom_up(rows: RowSet, known: Container[int] = ()) -> Iterator[RowSet]:
             seen.add(id(node))
             waiting.append((node, True))
             waiting += [(source, False) for source in reversed(node.sources)]
+
+
+def scanned(rows: RowSet) -> tuple[TableName, ...]:
+    """List the tables that a relation scans, each as often as it is written there.
+
+    A part that two relations share is written for each of them.
+    """
+    counts: dict[int, Counter[TableName]] = {}
+    for node in bottom_up(rows):
+        found = Counter((node.table.name,) if isinstance(node, Scan) else ())
+        for source in node.sources:
+            found.update(counts[id(source)])
+        counts[id(node)] = found
+    return tuple(counts[id(rows)].elements())
 
 
 def _types(rows: RowSet) -> dict[str, str]:

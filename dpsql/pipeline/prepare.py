@@ -43,7 +43,7 @@ from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
-from dpsql.sql.rewrite.left_out import left_out_sql
+from dpsql.sql.rewrite.left_out import left_out_sql, tables_read
 from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse, place_blamed, understood
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
@@ -425,7 +425,8 @@ class Preparer:
 
     def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
-        return PreparedLook(look, statement, look_fingerprint(plan, look))
+        tables = tables_read(plan, look)
+        return PreparedLook(look, statement, look_fingerprint(plan, look), tables)
 
     def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
         """Return the released keys' types, once nothing computed of private rows can fail.

@@ -14,8 +14,9 @@ from sqlglot import exp
 from dpsql.core.quoting import ROW_ID, quote_table
 from dpsql.core.schema import fold
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Engine
+from dpsql.engines.base import Engine, Reads
 from dpsql.errors import EngineError
+from dpsql.ir.relations import scanned
 from dpsql.policy.conformance import Finding
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.dialects.base import Dialect
@@ -48,6 +49,7 @@ def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bo
         policy,
         f"SELECT 1 AS one FROM {source} WHERE {name} IS NOT NULL "
         f"GROUP BY {name} HAVING count(*) > 1",
+        (table,),
     )
     if found is None:
         raise EngineError()
@@ -65,7 +67,7 @@ def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Fi
         most = table.rows_per_unit
         what = f"a {unit} has at most {most} row{'s' * (most > 1)} here by the policy"
         hint = "Raise or remove rows_per_unit, or mend the data."
-        found = _count(engine, policy, _too_many(rows, most, dialect))
+        found = _count(engine, policy, _too_many(rows, most, dialect), scanned(rows.rows))
         yield from _finding(str(table.name), what, f"have more: of these {most} count", hint, found)
     for name in columns:
         column = next((f for f in rows.fields if fold(f.name) == name), None)
@@ -73,7 +75,7 @@ def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Fi
             continue  # reported as a column that does not exist
         what = f"a {unit} has one value of it by the policy"
         hint = "Remove one_per_unit, or mend the data; NULL beside a value counts as another one."
-        found = _count(engine, policy, _several(rows, column.column, dialect))
+        found = _count(engine, policy, _several(rows, column.column, dialect), scanned(rows.rows))
         subject = f"{table.name}.{column.name}"
         yield from _finding(subject, what, "have several: of these one counts", hint, found)
 
@@ -119,8 +121,8 @@ def _source(rows: Relation, dialect: Dialect) -> tuple[str, str]:
     return f"{from_clause(rows.rows, dialect)} WHERE {unit} IS NOT NULL", unit
 
 
-def _count(engine: Engine, policy: Policy, units: str) -> int | None:
-    """Count the rows of generated SQL; None if the engine fails, or has no time for it."""
+def _count(engine: Engine, policy: Policy, units: str, tables: tuple[TableName, ...]) -> int | None:
+    """Count the rows of generated SQL over tables; None if the engine fails, or takes too long."""
     dialect = dialect_named(engine.dialect)
     sql = (
         f"SELECT 1 AS {dialect.quote(ROW_ID)}, count(*) AS {dialect.quote(_FOUND)} "
@@ -128,6 +130,7 @@ def _count(engine: Engine, policy: Policy, units: str) -> int | None:
     )
     try:
         with engine.run(policy.limits.seconds) as run:
-            return int(run.exact(sql, (), [_FOUND]).measures[_FOUND][0])
+            found = run.over(Reads(tables)).exact(sql, (), [_FOUND])
+            return int(found.measures[_FOUND][0])
     except EngineError:
         return None

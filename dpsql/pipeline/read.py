@@ -16,9 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
+from dpsql.engines.base import (
+    ArrowStream,
+    ExactRows,
+    KeyArrays,
+    PrivateReader,
+    PrivateSource,
+    Reads,
+    Scratch,
+)
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.ir.relations import scanned
 from dpsql.mechanisms.quantiles import Histograms
 from dpsql.pipeline.cascade import read_cascade
 from dpsql.pipeline.exact import (
@@ -46,7 +55,7 @@ from dpsql.sql.rewrite.set_union import set_union_sql
 
 @contextmanager
 def read_exact(
-    rows: PrivateReader,
+    source: PrivateSource,
     block: PreparedBlock,
     progress: Percent,
     looks: Sequence[PreparedLook] = (),
@@ -55,29 +64,30 @@ def read_exact(
 
     With them some of its looks, where these share its rows: of others there may be none.
     """
-    plan, dialect = block.plan, dialect_named(rows.dialect)
+    plan, dialect, salt = block.plan, dialect_named(source.dialect), _salt()
+    rows = source.over(Reads(scanned(plan.block.source.rows), salt))
     if looks:
         with rows.scratch() as scratch:
-            yield _shared(block, looks, scratch, dialect)
+            yield _shared(block, looks, scratch, dialect, salt)
         return
     bounded = plan.declared or plan.selection.top_rows_needed is not None
     if bounded and not plan.quantiles:
-        yield ExactBlock(_exact_rows(rows, plan, _salted(plan, dialect), block.keys))
+        yield ExactBlock(_exact_rows(rows, plan, _salted(plan, dialect, salt), block.keys))
         return
     with rows.scratch() as scratch:
         if plan.cascade is not None:
-            steps = rewrite_cascade(plan, plan.block.source.table, _salt(), dialect)
+            steps = rewrite_cascade(plan, plan.block.source.table, salt, dialect)
             yield read_cascade(steps, scratch, _keys_of(block.keys, scratch, dialect), progress)
         elif plan.selection.needs_pairs:
-            union = set_union_sql(plan, plan.block.source.table, _salt(), dialect)
+            union = set_union_sql(plan, plan.block.source.table, salt, dialect)
             yield read_set_union(plan, union, scratch, block.keys, progress)
         else:
-            yield _stored(block, scratch, dialect)
+            yield _stored(block, scratch, dialect, salt)
 
 
-def read_look(rows: PrivateReader, look: PreparedLook) -> ExactLook:
+def read_look(source: PrivateSource, look: PreparedLook) -> ExactLook:
     """Read what bounding keeps and leaves out."""
-    return _exact_look(rows, look, look.statement)
+    return _exact_look(source.over(Reads(look.tables)), look, look.statement)
 
 
 def _exact_look(rows: PrivateReader | Scratch, look: PreparedLook, statement: str) -> ExactLook:
@@ -87,12 +97,16 @@ def _exact_look(rows: PrivateReader | Scratch, look: PreparedLook, statement: st
 
 
 def _shared(
-    block: PreparedBlock, looks: Sequence[PreparedLook], scratch: Scratch, dialect: Dialect
+    block: PreparedBlock,
+    looks: Sequence[PreparedLook],
+    scratch: Scratch,
+    dialect: Dialect,
+    salt: int,
 ) -> ExactBlock:
     """Read the exact rows of a block, and looks at them, over rows that are stored once."""
     plan = block.plan
     asked = [look.look for look in looks]
-    sql = shared_sql(plan, asked, plan.block.source.table, _salt(), dialect)
+    sql = shared_sql(plan, asked, plan.block.source.table, salt, dialect)
     for name, statement in sql.stored:
         scratch.store(name, statement)
     told = {
@@ -107,15 +121,15 @@ def _shared(
     return replace(_groups_stored(block, scratch, dialect), looks=told)
 
 
-def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect) -> ExactBlock:
+def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect, salt: int) -> ExactBlock:
     """Read the exact rows of a block whose groups are stored first, to be asked for more."""
     plan, histograms = block.plan, None
     if plan.quantiles:
-        steps = rewrite_quantiles(plan, plan.block.source.table, _salt(), dialect)
+        steps = rewrite_quantiles(plan, plan.block.source.table, salt, dialect)
         scratch.store(GROUPS, steps.groups)
         histograms = _histograms(steps, scratch)
     else:
-        scratch.store(GROUPS, _salted(plan, dialect))
+        scratch.store(GROUPS, _salted(plan, dialect, salt))
     if plan.declared:
         stored = f"SELECT * FROM {dialect.quote(GROUPS)}"
         return ExactBlock(_exact_rows(scratch, plan, stored, block.keys), histograms)
@@ -170,11 +184,14 @@ def _measure_columns(plan: BlockPlan) -> list[str]:
     return [plan.block.measure_column(i) for i in range(len(plan.measures))]
 
 
-def _salted(plan: BlockPlan, dialect: Dialect) -> str:
+def _salted(plan: BlockPlan, dialect: Dialect, salt: int) -> str:
     """Write the statement of a block, under a salt of this read alone."""
-    return rewrite(plan, plan.block.source.table, _salt(), dialect)
+    return rewrite(plan, plan.block.source.table, salt, dialect)
 
 
 def _salt() -> int:
-    """Draw a salt that no other read has: neither of the same question, nor the one shown."""
-    return secrets.randbits(62)
+    """Draw a salt that no other read has: neither of the same question, nor the one shown.
+
+    All have as many digits and one type, so that no plan depends on which it is.
+    """
+    return 2**61 + secrets.randbits(61)

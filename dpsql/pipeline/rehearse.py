@@ -1,6 +1,6 @@
 """Rehearses blocks before they are paid for: every statement of every step is planned.
 
-The code that reads a block runs, with a reader that reads nothing, and is asked for all that a
+The code that reads a block runs, with a source that reads nothing, and is asked for all that a
 release could ask back for. So no statement is met by a server for the first time when its price is
 reserved.
 """
@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.engines.base import Engine, PrivateReader
+from dpsql.engines.base import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
 from dpsql.pipeline.read import read_exact, read_look
@@ -34,19 +34,19 @@ def rehearse(engine: Engine, block: PreparedBlock) -> None:
 
 def rehearse_look(engine: Engine, look: PreparedLook) -> None:
     """Have the engine plan a look taken by itself, as :func:`rehearse` does."""
-    engine.rehearse(lambda reader: _discard(read_look(reader, look)))
+    engine.rehearse(lambda source: _discard(read_look(source, look)))
 
 
-def _read_all(block: PreparedBlock, reader: PrivateReader) -> None:
-    _read(block, reader, ())
+def _read_all(block: PreparedBlock, source: PrivateSource) -> None:
+    _read(block, source, ())
     if block.looks and block.plan.shares_rows:
-        _read(block, reader, block.looks)
+        _read(block, source, block.looks)
     for look in block.looks:
-        read_look(reader, look)
+        read_look(source, look)
 
 
-def _read(block: PreparedBlock, reader: PrivateReader, looks: Sequence[PreparedLook]) -> None:
-    with read_exact(reader, block, _discard, looks) as exact:
+def _read(block: PreparedBlock, source: PrivateSource, looks: Sequence[PreparedLook]) -> None:
+    with read_exact(source, block, _discard, looks) as exact:
         match exact:
             case ExactBlock():
                 _ask_block(block, exact)

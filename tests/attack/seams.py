@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from unread import unread
 
 import dpsql
 from dpsql.connection.statements import Arguments
@@ -69,13 +70,13 @@ def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: A
     named = () if plan.declared else keys
     if plan.declared:
         measures = [*(k.name for k in keys), *measures]
-    connection._answerer.engine.run().exact(statement, named, measures)
+    unread(connection._answerer.engine.run()).exact(statement, named, measures)
 
 
 def _all_steps(connection: dpsql.Connection, plan: BlockPlan) -> None:
     """Take every step of a cascade, as if each other group had been named."""
     sql = rewrite_cascade(plan, plan.block.source.table, SALT, DUCKDB)
-    with connection._answerer.engine.run() as run, run.scratch() as scratch:
+    with connection._answerer.engine.run() as run, unread(run).scratch() as scratch:
         stage = read_cascade(sql, scratch, lambda ids: {}, lambda _: None)
         stage.rows.unit_sizes(None)
         found = stage.rows.unnamed_weights(np.zeros(0, np.int64), 2)

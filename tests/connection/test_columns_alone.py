@@ -12,7 +12,7 @@ import pytest
 from support import connect
 
 import dpsql
-from dpsql.engines.duckdb import DuckDBRun
+from dpsql.engines.duckdb import DuckDBReader, DuckDBRun
 from dpsql.ledger import Ledger
 
 GROUPED = "SELECT k, count(*) AS n, avg(x) AS mean, sum(n) AS total FROM visits GROUP BY k"
@@ -56,8 +56,8 @@ def touched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, watched)
 
-    for name in ("scratch", "stream"):
-        watch(DuckDBRun, name)
+    watch(DuckDBReader, "scratch")
+    watch(DuckDBRun, "stream")
     watch(Ledger, "reserve")
     return seen
 

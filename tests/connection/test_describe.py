@@ -12,7 +12,7 @@ import pytest
 from support import connect, policy, world_file
 
 import dpsql
-from dpsql.engines.duckdb import DuckDBRun
+from dpsql.engines.duckdb import DuckDBReader
 
 PRIVATE = [
     "SELECT count(*) FROM visits",
@@ -67,13 +67,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
 
     def watch(name: str) -> None:
-        real = getattr(DuckDBRun, name)
+        real = getattr(DuckDBReader, name)
 
         def watched(*arguments: Any, **named: Any) -> Any:
             seen.append(name)
             return real(*arguments, **named)
 
-        monkeypatch.setattr(DuckDBRun, name, watched)
+        monkeypatch.setattr(DuckDBReader, name, watched)
 
     watch("exact")
     watch("scratch")

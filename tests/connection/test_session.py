@@ -14,12 +14,13 @@ import duckdb
 import pytest
 from present import present
 from support import ANALYST, FILL, connect, policy, world_file
+from unread import unread
 
 import dpsql
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.connection.connection import Connection
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBRun, DuckDBScratch, OpenDuckDB
+from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch, OpenDuckDB
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
 from dpsql.pipeline.tail import TailRunner
@@ -183,7 +184,7 @@ def test_the_engines_message_never_reaches_the_caller(connection: dpsql.Connecti
     engine = connection._answerer.engine
     assert isinstance(engine, OpenDuckDB)
     with pytest.raises(dpsql.EngineError) as caught:
-        engine.run().exact('SELECT 1 AS "r", error(s) AS "m" FROM visits', (), ["r", "m"])
+        unread(engine.run()).exact('SELECT 1 AS "r", error(s) AS "m" FROM visits', (), ["r", "m"])
     assert "s1" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -437,7 +438,7 @@ def test_every_read_draws_a_salt_that_is_not_shown(
     question: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    reads: tuple[tuple[type, str], ...] = ((DuckDBRun, "exact"), (DuckDBScratch, "store"))
+    reads: tuple[tuple[type, str], ...] = ((DuckDBReader, "exact"), (DuckDBScratch, "store"))
     for kind, method in reads:
         original = getattr(kind, method)
 

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 from secrets_in_objects import reached_texts
+from unread import unread
 
 import dpsql
 from dpsql.connection.connection import Connection
@@ -270,9 +271,9 @@ def test_generated_sql_cannot_name_an_unlisted_table(connection: Connection) -> 
     for name in ("salaries", "raw_plays", "mart.pay", "main.salaries", "memory.main.salaries"):
         sql = f'SELECT 1 AS "__dpsql_rid", count(*) AS "m" FROM {name}'
         with pytest.raises(dpsql.EngineError), engine.run() as run:
-            run.exact(sql, (), ["m"])
+            unread(run).exact(sql, (), ["m"])
         with pytest.raises(dpsql.QueryRefused):
             engine.bind(sql)
     with engine.run() as run:
         sql = 'SELECT 1 AS "__dpsql_rid", count(*) AS "m" FROM plays'
-        assert run.exact(sql, (), ["m"]).measures["m"].tolist() == [4800]
+        assert unread(run).exact(sql, (), ["m"]).measures["m"].tolist() == [4800]

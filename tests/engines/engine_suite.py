@@ -35,6 +35,7 @@ from hypothesis import given, settings
 from random_examples import examples_of, many_examples_of
 from scipy import stats
 from support import Planned, planned, policy
+from unread import unread
 from worlds import DuckDBWorld, small_tables
 
 from dpsql.errors import EngineError, QueryRefused
@@ -401,21 +402,21 @@ class EngineSuite:
         table = world.dialect.table(engine.schema["r"])
         count = f"SELECT 1 AS __dpsql_rid, count(*) AS m FROM {table}"
         with engine.run(60) as run:
-            before = run.exact(count, (), ["m"]).measures["m"].tolist()
+            before = unread(run).exact(count, (), ["m"]).measures["m"].tolist()
             world.write("r", rows[0])
-            with run.scratch() as scratch:
+            with unread(run).scratch() as scratch:
                 assert scratch.store("__dpsql_t", f"SELECT * FROM {table}") == 10
                 stored = scratch.integers("SELECT count(*) AS m FROM __dpsql_t")
-            after = run.exact(count, (), ["m"]).measures["m"].tolist()
+            after = unread(run).exact(count, (), ["m"]).measures["m"].tolist()
         assert before == after == stored[0].tolist() == [10]
         with engine.run(60) as run:
-            assert run.exact(count, (), ["m"]).measures["m"].tolist() == [11]
+            assert unread(run).exact(count, (), ["m"]).measures["m"].tolist() == [11]
 
     def test_scratch_tables_are_gone_when_it_is_left(self, world: EngineWorld) -> None:
         engine = world.engine(one_table([]))
         numbers = world.dialect.numbers(5, "v", "n")
         for _ in range(2):
-            with engine.run(60) as run, run.scratch() as scratch:
+            with engine.run(60) as run, unread(run).scratch() as scratch:
                 assert scratch.store("__dpsql_t", f"SELECT n FROM {numbers}") == 5
                 assert scratch.store("__dpsql_u", "SELECT n FROM __dpsql_t WHERE n > 3") == 2
                 few = world.dialect.among_given("n", few=True)
@@ -439,20 +440,21 @@ class EngineSuite:
     def test_errors_say_nothing_of_a_value(self, world: EngineWorld) -> None:
         engine = world.engine(one_table([]))
         with engine.run(60) as run, pytest.raises(EngineError) as failed:
-            run.exact(world.failing, (), ["m"])
+            unread(run).exact(world.failing, (), ["m"])
         assert str(failed.value).startswith(EngineError.FIXED_REASON)
         error: BaseException | None = failed.value
         while error is not None:
             assert "quoted-value" not in str(error) + repr(error.args)
             error = error.__cause__ or error.__context__
         with engine.run(60) as run:  # the engine goes on
-            assert run.exact("SELECT 1 AS __dpsql_rid, 2 AS m", (), ["m"]).measures["m"] == [2]
+            answer = unread(run).exact("SELECT 1 AS __dpsql_rid, 2 AS m", (), ["m"])
+            assert answer.measures["m"] == [2]
 
     def test_a_run_is_over_when_its_time_is(self, world: EngineWorld) -> None:
         engine = world.engine(one_table([]))
         start = time.monotonic()
         with engine.run(0.5) as run, pytest.raises(EngineError):
-            run.exact(world.endless, (), ["m"])
+            unread(run).exact(world.endless, (), ["m"])
         assert run.expired
         assert time.monotonic() - start < 20
 
@@ -471,13 +473,13 @@ class EngineSuite:
             thread.start()
             try:
                 with pytest.raises(EngineError) as stopped:
-                    run.exact(world.endless, (), ["m"])
+                    unread(run).exact(world.endless, (), ["m"])
             finally:
                 over.set()
                 thread.join()
             assert stopped.value.code == "interrupted"
             assert not run.expired
-            found = other.exact("SELECT 1 AS __dpsql_rid, 2 AS m", (), ["m"])
+            found = unread(other).exact("SELECT 1 AS __dpsql_rid, 2 AS m", (), ["m"])
             assert found.measures["m"].tolist() == [2]
 
     def test_keys_of_every_type_arrive_as_they_are(

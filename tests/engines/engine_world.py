@@ -20,8 +20,9 @@ from support import SALT, Planned, binding
 
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Schema, Table, schema_of
-from dpsql.engines.base import ArrowStream, Engine, ExactRows, KeyArrays, PrivateReader
+from dpsql.engines.base import ArrowStream, Engine, ExactRows, KeyArrays, Reads, Run
 from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.ir.relations import scanned
 from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
 from dpsql.pipeline.read import read_exact
 from dpsql.sql.dialects.base import Dialect
@@ -158,16 +159,15 @@ def groups_of(exact: ExactRows, block: PreparedBlock) -> Groups:
     return found
 
 
-def statement_groups(
-    run: PrivateReader, block: PreparedBlock, dialect: Dialect, salt: int = SALT
-) -> Groups:
+def statement_groups(run: Run, block: PreparedBlock, dialect: Dialect, salt: int = SALT) -> Groups:
     """The groups of a block, read by the statement that a dialect writes."""
     plan = block.plan
+    rows = run.over(Reads(scanned(plan.block.source.rows)))
     sql = rewrite(plan, plan.block.source.table, salt, dialect)
     measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
     if plan.declared:
-        return groups_of(run.exact(sql, (), [*(k.name for k in block.keys), *measures]), block)
-    return groups_of(run.exact(sql, block.keys, measures), block)
+        return groups_of(rows.exact(sql, (), [*(k.name for k in block.keys), *measures]), block)
+    return groups_of(rows.exact(sql, block.keys, measures), block)
 
 
 @dataclass

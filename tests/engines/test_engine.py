@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support import cursor_of, listed_engine
+from unread import unread
 
 import dpsql
 import dpsql.engines.duckdb as engine_module
@@ -177,7 +178,7 @@ def test_row_numbers_follow_the_total_order_of_top_k(tied: DuckDBEngine, key_typ
         f"(SELECT k::{key_type} AS k, count(DISTINCT unit) AS n FROM t GROUP BY k "
         "ORDER BY n DESC, k LIMIT 1001)"
     )
-    rows = listed_engine(tied).run().exact(sql, (Column("k", key_type),), ["n", "copy"])
+    rows = unread(listed_engine(tied).run()).exact(sql, (Column("k", key_type),), ["n", "copy"])
     keys = rows.measures["copy"]
     assert rows.row_ids.tolist() == list(range(1, 1002))
     assert rows.measures["n"].tolist() == [4] * 750 + [3] * 251
@@ -202,12 +203,12 @@ def locked(tmp_path: Path) -> Iterator[OpenDuckDB]:
 
 
 def tables_of(scratch: DuckDBScratch) -> int:
-    found = scratch._cursor.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary")
+    found = scratch._door._cursor.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary")
     return int(found.fetchall()[0][0])
 
 
 def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: OpenDuckDB) -> None:
-    with locked.run().scratch() as one, locked.run().scratch() as two:
+    with unread(locked.run()).scratch() as one, unread(locked.run()).scratch() as two:
         assert one.store("x", "SELECT * FROM t WHERE k < 10") == 10
         assert two.store("x", "SELECT * FROM t WHERE k < 20") == 20
         assert one.store("y", "SELECT v + 1 AS w FROM x ORDER BY v DESC") == 10
@@ -219,12 +220,12 @@ def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: OpenDuckDB) ->
             one.integers("SELECT v FROM x")
         assert (tables_of(one), tables_of(two)) == (1, 1)
     assert (tables_of(one), tables_of(two)) == (0, 0)
-    with locked.run().scratch() as three, pytest.raises(dpsql.EngineError):
+    with unread(locked.run()).scratch() as three, pytest.raises(dpsql.EngineError):
         three.integers("SELECT w FROM y")
 
 
 def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: OpenDuckDB) -> None:
-    scratch = locked.run().scratch()
+    scratch = unread(locked.run()).scratch()
 
     def interrupted() -> None:
         with scratch:
@@ -240,7 +241,7 @@ def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: OpenDuckDB) -> 
 def test_keys_read_from_a_stage_outlive_it(locked: OpenDuckDB, key_type: str) -> None:
     sql = 'SELECT "__dpsql_rid", k FROM x WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]))'
     stored = f'SELECT k + 1 AS "__dpsql_rid", (-k)::{key_type} AS k FROM t'
-    with locked.run().scratch() as scratch:
+    with unread(locked.run()).scratch() as scratch:
         scratch.store("x", stored)
         found = scratch.keys(sql, [Column("k", key_type)], np.array([900, 2, 7]))
     assert found.row_ids.tolist() == [2, 7, 900]
@@ -265,7 +266,7 @@ def test_keys_read_from_a_stage_outlive_it(locked: OpenDuckDB, key_type: str) ->
 def test_an_error_on_a_stage_quotes_no_row(
     locked: OpenDuckDB, step: Callable[[Scratch], object]
 ) -> None:
-    with locked.run().scratch() as scratch, pytest.raises(dpsql.EngineError) as caught:
+    with unread(locked.run()).scratch() as scratch, pytest.raises(dpsql.EngineError) as caught:
         step(scratch)
     assert "4711" not in repr(caught.value)
     assert caught.value.__context__ is None
@@ -565,7 +566,7 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
     engine = open_database(path)
     engine._connection.execute("SET memory_limit = '80MB'; SET threads = 1")
     assert not list((tmp_path / "temporary").iterdir()), "made when it may be needed"
-    with listed_engine(engine, "t").run().scratch() as scratch:
+    with unread(listed_engine(engine, "t").run()).scratch() as scratch:
         assert scratch.store("x", "SELECT a, b FROM t ORDER BY b") == 300000
         (private,) = (tmp_path / "temporary").iterdir()
         assert private.stat().st_mode & 0o777 == 0o700

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import duckdb
 import pytest
 from support import cursor_of, listed_engine
+from unread import unread
 
 import dpsql
 from dpsql.core.data_files import (
@@ -286,7 +287,7 @@ def test_a_lake_is_read_as_it_was_when_it_was_opened(lake: Lake, tmp_path: Path)
 
 def test_steps_of_one_run_see_one_snapshot(lake: Lake) -> None:
     engine = open_database(lake.place)
-    with listed_engine(engine, "visits").run() as run, run.scratch() as scratch:
+    with listed_engine(engine, "visits").run() as run, unread(run).scratch() as scratch:
         assert scratch.store("__dpsql_a", "SELECT uid FROM visits") == FIRST
         lake.add(FIRST, FIRST + ADDED)
         lake.remove(7)

@@ -14,6 +14,7 @@ from engine_world import EngineWorld, Row
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
 from sqlglot import exp
+from unread import unread
 from worlds import DuckDBWorld
 
 from dpsql.core.schema import Table
@@ -137,7 +138,7 @@ def quotients(world: PostgreSQLWorld, dialect: Dialect) -> list[int]:
 def measured(world: PostgreSQLWorld, sql: str) -> list[int]:
     """A column of integers."""
     with world.engine({}).run() as run:
-        found: list[int] = run.exact(sql, (), ["m"]).measures["m"].tolist()
+        found: list[int] = unread(run).exact(sql, (), ["m"]).measures["m"].tolist()
         return found
 
 

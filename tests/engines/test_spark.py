@@ -14,6 +14,7 @@ import duckdb
 import pytest
 import sqlglot
 from spark_sessions import require
+from unread import unread
 
 pytestmark = [
     pytest.mark.spark,
@@ -176,7 +177,7 @@ def test_settings_of_the_owners_session_stay_and_are_not_inherited(world: SparkW
     try:
         engine = world.engine({"visits": VISITS})
         with engine.run() as run:
-            place = run.scratch()
+            place = unread(run).scratch()
             assert {
                 name: place._session.conf.get(name) for name in SPARK_SETTINGS
             } == SPARK_SETTINGS
@@ -193,7 +194,7 @@ def test_a_name_is_never_the_path_of_a_file(world: SparkWorld, tmp_path: Path) -
     statement = f"SELECT * FROM parquet.`{secret}`"
     assert world.session.newSession().sql(statement).count() == 1
     with engine.run() as run, pytest.raises(EngineError):
-        run.pairs(statement)
+        unread(run).pairs(statement)
 
 
 def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) -> None:
@@ -205,10 +206,10 @@ def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) ->
         both = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
         twice = f"SELECT monotonically_increasing_id() AS n, * FROM ({both})"
         with engine.run() as run:
-            with run.scratch()._reading(twice, ()) as frame:
+            with unread(run).scratch()._reading(twice, ()) as frame:
                 plan = frame._jdf.queryExecution().optimizedPlan().toString()
                 assert plan.count("parquet") == files, plan
-            with run.scratch()._reading(f"SELECT `u` FROM {view}", ()) as frame:
+            with unread(run).scratch()._reading(f"SELECT `u` FROM {view}", ()) as frame:
                 assert "parquet" in frame._jdf.queryExecution().optimizedPlan().toString()
 
 
@@ -283,7 +284,7 @@ def test_stored_rows_are_given_back(world: SparkWorld) -> None:
     engine = world.engine({"visits": VISITS})
     stored = world.session.sparkContext._jsc.sc().getRDDStorageInfo
     before = len(stored())
-    with engine.run() as run, run.scratch() as scratch:
+    with engine.run() as run, unread(run).scratch() as scratch:
         view = spark_quote(view_of(engine.schema["visits"].name))
         assert scratch.store("__dpsql_t", f"SELECT * FROM {view}") == 600
         assert len(stored()) == before + 1
@@ -302,7 +303,7 @@ def test_pyspark_logs_nothing_of_a_failed_question(world: SparkWorld) -> None:
         logger.addHandler(handler)
     try:
         with engine.run() as run, pytest.raises(dpsql.EngineError):
-            run.exact(world.failing, (), ["m"])
+            unread(run).exact(world.failing, (), ["m"])
         assert written.getvalue() == ""
         with pytest.raises(Exception, match="quoted"):
             world.session.sql("SELECT CAST(concat('quoted', rand()) AS INT)").collect()
@@ -321,7 +322,7 @@ def test_texts_of_questions_are_texts(world: SparkWorld) -> None:
     engine = world.engine({"visits": VISITS})
     listed = ", ".join(f"{dialect.literal(text)} AS c{n}" for n, text in enumerate(texts))
     with engine.run() as run:
-        found = run.pairs(f"SELECT {listed}")
+        found = unread(run).pairs(f"SELECT {listed}")
     assert tuple(found.to_pylist()[0].values()) == texts  # type: ignore[attr-defined]
 
 
@@ -414,7 +415,7 @@ def test_the_hash_tells_where_a_null_stands(world: SparkWorld) -> None:
     one, other = (dialect.salted_hash(7, columns) for columns in (["NULL", "'a'"], ["'a'", "NULL"]))
     broken, twin = "xxhash64(7L, NULL, 'a')", "xxhash64(7L, 'a', NULL)"
     sql = f"SELECT CAST({one} = {other} AS INT) AS x, CAST({broken} = {twin} AS INT) AS y"
-    with engine.run() as run, run.scratch() as scratch:
+    with engine.run() as run, unread(run).scratch() as scratch:
         assert [column.tolist() for column in scratch.integers(sql)] == [[0], [1]]
 
 

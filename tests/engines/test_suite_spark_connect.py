@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from spark_sessions import can_connect, require, served
+from unread import unread
 
 pytestmark = [
     pytest.mark.spark,
@@ -114,7 +115,7 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
         engine = database.open(["r"])
         view = spark_quote(view_of(engine.schema["r"].name))
         twice = f"SELECT count(*) AS n FROM (WITH w AS (SELECT `u` FROM {view}) {both})"
-        with engine.run() as run, run.scratch()._reading(twice, ()) as frame:
+        with engine.run() as run, unread(run).scratch()._reading(twice, ()) as frame:
             world.session.sql("TRUNCATE TABLE r")
             try:
                 found = frame.collect()[0]["n"]

@@ -16,6 +16,7 @@ from present import present
 from rich.cells import cell_len
 from support import listed_engine
 from test_docs_pages import script
+from unread import unread
 
 import dpsql
 from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
@@ -724,9 +725,9 @@ def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str
     def work() -> None:
         try:
             if way == "exact":
-                run.exact(LONG, (), ["n"])
+                unread(run).exact(LONG, (), ["n"])
             else:
-                with run.scratch() as scratch:
+                with unread(run).scratch() as scratch:
                     scratch.store("x", LONG)
         except EngineError as error:
             failed.append(error.code)
@@ -739,7 +740,7 @@ def test_a_run_is_interrupted_from_another_thread_and_can_be_used_again(way: str
         run.interrupt()
     thread.join(1)
     assert failed == ["interrupted"]
-    rows = run.exact('SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM t', (), ["n"])
+    rows = unread(run).exact('SELECT count(*) AS n, 1 AS "__dpsql_rid" FROM t', (), ["n"])
     assert rows.measures["n"].tolist() == [2]
     run.interrupt()  # nothing is running: nothing happens
 

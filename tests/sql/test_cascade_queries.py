@@ -23,12 +23,13 @@ from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound
 from random_examples import examples_of, many_examples_of
 from support import SALT, Planned, planned, plays_policy
+from unread import NoSheet, unread
 
 import dpsql
 from dpsql.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.schema import Column, Schema, Table, schema_of
-from dpsql.engines.duckdb import DuckDBScratch
+from dpsql.engines.duckdb import DuckDBScratch, _Door
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
@@ -119,7 +120,7 @@ def staged(plan: BlockPlan, rows: Sequence[Row], change: Change = same) -> Itera
 
 class _Changed(DuckDBScratch):
     def __init__(self, connection: duckdb.DuckDBPyConnection, change: Change) -> None:
-        super().__init__(connection)
+        super().__init__(_Door(connection, NoSheet()))
         self._change = change
 
     def store(self, name: str, sql: str, *parameters: list[int]) -> int:
@@ -646,7 +647,7 @@ def test_an_answer_says_that_rows_left_out_are_not_told(connection: dpsql.Connec
 def test_nothing_is_left_of_the_stage(connection: dpsql.Connection) -> None:
     connection.sql("SELECT a, count(*) FROM r GROUP BY a", fresh=True)
     engine = connection._answerer.engine
-    with engine.run() as run, run.scratch() as scratch:
+    with engine.run() as run, unread(run).scratch() as scratch:
         (tables,) = scratch.integers("SELECT count(*) FROM duckdb_tables() WHERE temporary")
     assert tables.tolist() == [0]
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound, upper_bound
 from random_examples import examples_of, many_examples_of
 from support import SALT, Planned, listed_engine, planned
+from unread import unread
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
@@ -265,7 +266,7 @@ def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     """The weights that the release step would add noise to, in order of row id."""
     plan = found.plans[0]
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
-    with listed_engine(engine).run().scratch() as scratch:
+    with unread(listed_engine(engine).run()).scratch() as scratch:
         statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
         return read_set_union(plan, statements, scratch, columns).weights
 

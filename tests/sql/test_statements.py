@@ -17,7 +17,7 @@ from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 import dpsql
 from dpsql.accounting.zcdp import ZERO
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBRun, DuckDBScratch, OpenDuckDB
+from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch, OpenDuckDB
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
@@ -554,7 +554,7 @@ def test_no_statement_of_ours_reaches_an_engine(
     sent: list[str] = []
     for owner, name in (
         (OpenDuckDB, "bind"),
-        (DuckDBRun, "exact"),
+        (DuckDBReader, "exact"),
         (DuckDBScratch, "store"),
         (DuckDBScratch, "exact"),
     ):

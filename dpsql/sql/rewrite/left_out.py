@@ -19,8 +19,10 @@ from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
+from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook
+from dpsql.ir.relations import scanned
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
@@ -60,6 +62,15 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
     pairs = dialect.derived(shared.pairs())
     units = dialect.derived(shared.units(pairs)) if shared.by_unit else None
     return shared.look(shared.looked[0], pairs, units)
+
+
+def tables_read(plan: BlockPlan, look: LeftOutLook) -> tuple[TableName, ...]:
+    """List the tables that ``left_out_sql`` scans, each as often as it does.
+
+    Where a unit keeps all of its groups, it adds up twice: within bounds, and what is beyond.
+    """
+    keeps_all = plan.bounding is None or not plan.block.keys
+    return scanned(plan.block.source.rows) * (2 if keeps_all and not look.clamped else 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,431 @@
+"""The last reading: nothing is sent to rows whose plan is not what dpsql sends."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from attacks import ANSWERS, ATTACKS
+from support import FILL, connect, listed_engine
+
+import dpsql
+from dpsql.core.table_name import TableName
+from dpsql.engines import duckdb as door
+from dpsql.engines.base import Reads
+from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
+from dpsql.engines.duckdb_forms import CONDITIONS, EXPRESSIONS, OPERATORS, Form
+from dpsql.engines.duckdb_plan import FORMS, Forms, UnknownPart, read_by_forms
+from dpsql.engines.duckdb_reading import LastReading
+from dpsql.engines.plans import Plan, nodes, plan_of
+from dpsql.engines.survey import _forms as surveyed
+from dpsql.errors import EngineError
+
+VISITS = Reads((TableName("visits"),))
+SENT = "SELECT row_number() OVER () AS __dpsql_rid, k, count(*) AS m FROM visits GROUP BY k"
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[OpenDuckDB]:
+    path = tmp_path / "data.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        writer.execute("CREATE TABLE visits AS SELECT range AS uid, range % 3 AS k FROM range(60)")
+        writer.execute("CREATE TABLE secret AS SELECT range AS uid, 'p' AS k FROM range(9)")
+        writer.execute("CREATE VIEW seen AS SELECT v.* FROM visits v JOIN secret USING (uid)")
+        writer.execute("CREATE MACRO counted(x) AS 7")
+        writer.execute("CREATE MACRO count(x) AS 7")
+        writer.execute("CREATE SCHEMA s")
+        writer.execute("CREATE TABLE s.visits AS SELECT 1 AS uid, 'a' AS k")
+    engine = DuckDBEngine(path)
+    opened = listed_engine(engine)
+    assert isinstance(opened, OpenDuckDB)
+    yield opened
+    engine.close()
+
+
+def sent(engine: OpenDuckDB, sql: str, reads: Reads = VISITS) -> None:
+    """Send a statement, as questions are."""
+    with engine.run() as run:
+        run.over(reads).pairs(sql)
+
+
+def test_what_dpsql_sends_is_sent(engine: OpenDuckDB) -> None:
+    sent(engine, SENT)
+    sent(engine, "SELECT uid FROM seen", Reads((TableName("seen"),)))
+
+
+PLANTED = {
+    "a second scan": f"{SENT} HAVING count(*) > (SELECT min(uid) FROM visits)",
+    "a second scan beside": "SELECT a.k FROM visits a JOIN visits b USING (uid)",
+    "a union with itself": "SELECT uid FROM visits UNION ALL SELECT uid FROM visits",
+    "a foreign table": "SELECT k FROM secret",
+    "a foreign table beside": "SELECT v.k FROM visits v JOIN secret s USING (uid)",
+    "a table of that name elsewhere": "SELECT k FROM s.visits",
+    "a view for its table": "SELECT k FROM seen",
+    "the owner's catalog": "SELECT k FROM __dpsql_data.main.visits",
+    "the owner's catalog beside": "SELECT 1 FROM visits, __dpsql_data.main.secret",
+    "a macro of the owner's": "SELECT __dpsql_data.main.counted(k) FROM visits",
+    "a table function": "SELECT * FROM visits, duckdb_tables()",
+    "a table function alone": "SELECT * FROM duckdb_settings()",
+    "a file": "SELECT * FROM read_text('/etc/passwd')",
+    "lateral numbers": "SELECT n FROM visits, range(k) AS r(n)",
+    "numbers of rows": "SELECT n FROM visits, range((SELECT max(uid) FROM visits)) AS r(n)",
+    "chance": "SELECT random() FROM visits",
+    "an error": "SELECT error(k::VARCHAR) FROM visits",
+    "the clock": "SELECT now() FROM visits",
+    "a setting": "SELECT current_setting('threads') FROM visits",
+    "a list of all rows": "SELECT list(k ORDER BY uid) FROM visits",
+    "an aggregate of no noise": "SELECT quantile_cont(k, 0.5) FROM visits",
+    "a lambda": "SELECT list_transform([k], lambda x: x + 1) FROM visits",
+    "a sample": "SELECT * FROM visits USING SAMPLE 50%",
+    "a limit by rows": "SELECT * FROM visits LIMIT (SELECT max(k) FROM visits)",
+    "a limit in percent": "SELECT * FROM visits LIMIT 10%",
+    "an offset": "SELECT * FROM visits LIMIT 1 OFFSET 3",
+    "a correlated subquery": "SELECT (SELECT min(v.k)) FROM visits v",
+    "the row before": "SELECT lag(k) OVER (ORDER BY uid) FROM visits",
+    "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) FROM visits",
+    "several groupings": "SELECT k FROM visits GROUP BY GROUPING SETS ((k), ())",
+    "one row of each": "SELECT DISTINCT ON (k) uid FROM visits",
+    "a filter in an aggregate": "SELECT count(*) FILTER (k > 1) FROM visits",
+    "a full join": "SELECT 1 FROM visits a FULL JOIN (SELECT 1 AS uid) b USING (uid)",
+    "rows by their position": "SELECT 1 FROM visits POSITIONAL JOIN (SELECT 1) b",
+    "a cast to another type": "SELECT CAST([k] AS INTEGER[]) FROM visits",
+    "recursion": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) "
+    "SELECT n FROM r",
+    "rows of its own": "VALUES (1)",
+    "another statement": "CREATE TABLE x AS SELECT 1",
+    "two statements": f"{SENT}; {SENT}",
+    "no statement": "SELECT FROM WHERE",
+}
+
+
+@pytest.mark.parametrize("sql", PLANTED.values(), ids=PLANTED)
+def test_what_dpsql_does_not_send_is_not_sent(sql: str, engine: OpenDuckDB) -> None:
+    with pytest.raises(EngineError) as caught:
+        sent(engine, sql)
+    assert caught.value.reason == EngineError.FIXED_REASON
+    assert caught.value.__context__ is None
+    with engine.run() as run, run.over(VISITS).scratch() as scratch:
+        scratch.store("__dpsql_stage", "SELECT uid, k FROM visits")
+        for way in (scratch.pairs, scratch.integers, lambda text: scratch.store("x", text)):
+            with pytest.raises(EngineError):
+                way(sql)
+        with pytest.raises(EngineError):
+            scratch.exact(sql, (), ["m"])
+
+
+def test_a_table_is_known_by_its_schema(engine: OpenDuckDB) -> None:
+    there = Reads((TableName("visits", "s"),))
+    sent(engine, "SELECT k FROM s.visits", there)
+    with pytest.raises(EngineError):
+        sent(engine, SENT, there)
+
+
+def test_tables_are_scanned_as_often_as_predicted(engine: OpenDuckDB) -> None:
+    twice = Reads((TableName("visits"),) * 2)
+    sent(engine, PLANTED["a second scan beside"], twice)
+    with pytest.raises(EngineError):
+        sent(engine, SENT, twice)
+
+
+def test_stored_tables_are_those_of_the_same_question(engine: OpenDuckDB) -> None:
+    with engine.run() as run, run.over(VISITS).scratch() as one:
+        one.store("__dpsql_stage", "SELECT uid, k FROM visits")
+        one.pairs("SELECT a.k FROM __dpsql_stage a JOIN __dpsql_stage b USING (uid)")
+        with engine.run() as other, pytest.raises(EngineError):
+            other.over(VISITS).pairs("SELECT k FROM __dpsql_stage")
+        one.drop("__dpsql_stage")
+        with pytest.raises(EngineError):
+            one.pairs("SELECT k FROM __dpsql_stage")
+    with engine.run() as run, run.over(VISITS).scratch() as one:  # all of which is known
+        one.store("__dpsql_stage", "SELECT uid, k FROM visits")
+        one.store("__dpsql_next", "SELECT k FROM __dpsql_stage")
+        one.drop("__dpsql_stage")
+        (found,) = one.integers("SELECT count(*) FROM __dpsql_next")
+        assert found.tolist() == [60]
+
+
+def test_a_stored_table_that_is_called_like_a_listed_one_is_none(engine: OpenDuckDB) -> None:
+    with engine.run() as run, run.over(VISITS).scratch() as one:
+        one.store("visits", "SELECT uid, k FROM visits WHERE k = 1")
+        (found,) = one.integers("SELECT count(*) FROM visits")
+        assert found.tolist() == [20]
+
+
+# -- what is remembered ---------------------------------------------------------------------------
+
+
+def test_a_statement_is_bound_once_whatever_its_salt(
+    engine: OpenDuckDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound: list[str] = []
+    real = LastReading._plan
+
+    def noted(self: LastReading, connection: Any, sql: str) -> Any:
+        bound.append(sql)
+        return real(self, connection, sql)
+
+    monkeypatch.setattr(LastReading, "_plan", noted)
+    salted = "SELECT hash(hash({}, uid)) AS h FROM visits"
+    for salt in (2**61, 2**61 + 5, 2**62 - 1):
+        sent(engine, salted.format(salt), Reads(VISITS.tables, salt))
+    assert len(bound) == 1
+    with pytest.raises(EngineError):
+        sent(engine, "SELECT hash(random()) AS h FROM visits", Reads(VISITS.tables, 2**61))
+    before = engine.last_reading.count
+    sent(engine, SENT)
+    sent(engine, SENT)
+    assert engine.last_reading.count == before + 2
+    # What is known over some tables is not known over others.
+    with pytest.raises(EngineError):
+        sent(engine, SENT, Reads((TableName("secret"),)))
+
+
+# -- the lists ------------------------------------------------------------------------------------
+
+
+QUESTIONS = [attack.sql for attack in ATTACKS if attack.outcome == ANSWERS]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
+    """What answered questions send, and each function that they may call, with its plan."""
+    found: dict[str, Plan] = {}
+    real = LastReading._plan
+
+    def noted(self: LastReading, connection: Any, sql: str) -> Any:
+        plan = plan_of(connection, sql)
+        if plan is not None:
+            found[sql] = plan
+        return real(self, connection, sql)
+
+    with pytest.MonkeyPatch.context() as patch, connect(tmp_path_factory.mktemp("c"), *FILL) as con:
+        patch.setattr(LastReading, "_plan", noted)
+        for question in QUESTIONS:
+            con.explain(question)
+        for question in MORE:
+            con.explain(question, **MORE[question])
+    with duckdb.connect() as connection:
+        for form in surveyed():
+            types = form.types or ("INTEGER",)
+            columns = ", ".join(f"a{place} {type_}" for place, type_ in enumerate(types))
+            connection.execute(f"CREATE OR REPLACE TABLE edges ({columns})")
+            sql = f"SELECT {form.sql(f'a{i}' for i in range(len(types)))} FROM edges"
+            plan = plan_of(connection, sql)
+            if plan is not None:
+                found.setdefault(f"{sql} {columns}", plan)
+    return dict(_telling({sql: plan for sql, plan in found.items() if reads(plan, FORMS)}))
+
+
+def is_cast(node: dict[str, Any]) -> bool:
+    return node.get("type") == "OPERATOR_CAST"
+
+
+def _telling(plans: dict[str, Plan]) -> Iterator[tuple[str, Plan]]:
+    """The plans that hold something which those before did not."""
+    seen: set[tuple[object, ...]] = set()
+    for sql, plan in plans.items():
+        held = {
+            (
+                str(node.get("type"))[:40],
+                key,
+                value if isinstance(value, str | bool) else str(value)[-40:],
+            )
+            for node in nodes(plan.root)
+            if "type" in node or "path" in node or "comparison" in node
+            for key, value in node.items()
+            if isinstance(value, str | bool | type(None)) or key == "path"
+            if key not in ("alias", "table", "value", "identifier", "ctename", "names")
+        }
+        held |= {
+            ("type", "id", str(node["return_type"]["id"]))
+            for node in nodes(plan.root)
+            if is_cast(node)
+        }
+        if not held <= seen:
+            seen |= held
+            yield sql, plan
+
+
+MORE: dict[str, dict[str, Any]] = {
+    "SELECT count(*) FROM visits v RIGHT JOIN visits w ON v.uid = w.uid AND v.k = w.k": {},
+    **{
+        f"SELECT count(*) FROM visits v {side} JOIN visits w "
+        "ON v.uid = w.uid AND (v.k = 1 OR w.n > v.n)": {}
+        for side in ("LEFT", "RIGHT")
+    },
+    **{
+        f"SELECT count(*) FROM visits v JOIN visits w ON v.uid = w.uid AND v.k {sign} w.k": {}
+        for sign in ("<", "<=", ">", ">=", "<>", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
+    },
+    "SELECT s, count(DISTINCT uid) AS n FROM visits GROUP BY s ORDER BY n DESC LIMIT 3": {},
+    "SELECT k, count(*) FROM visits GROUP BY k": {"contribution_bounding": "weight"},
+    "SELECT s, sum(n) FROM visits GROUP BY s": {"left_out_share": 0.1},
+    "SELECT sum(n) FROM visits": {"left_out_share": 0.1, "max_rows_contributed": 2},
+    "SELECT median(n) FROM visits": {},
+    "SELECT c, median(n) FROM visits GROUP BY c": {},
+    "SELECT c, flag, count(*) FROM visits WHERE (k > 1 AND n > 2) OR s = 'x' GROUP BY c, flag": {},
+    "SELECT c FROM visits GROUP BY c": {},
+    "SELECT count(*) FROM visits": {"left_out_share": 0.1, "max_rows_contributed": 2},
+    "SELECT count(*) FROM (SELECT uid, sum(x) AS t FROM visits GROUP BY uid) WHERE t > 1": {},
+    "SELECT CAST(s AS DATE), count(*) FROM visits GROUP BY 1": {},
+    "SELECT count(*) FROM visits v JOIN visits w ON v.uid = w.uid "
+    "WHERE v.k NOT IN (SELECT k FROM shops)": {},
+    "SELECT count(*) FROM visits v WHERE v.k NOT IN (SELECT k FROM shops WHERE k IS NOT NULL)": {},
+    "SELECT count(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k)": {},
+    "SELECT count(*) FROM visits v WHERE EXISTS "
+    "(SELECT 1 FROM shops s WHERE s.k = v.k OR s.size > v.n)": {},
+    "SELECT count(*) FROM (SELECT uid, k FROM visits UNION SELECT uid, n FROM visits)": {},
+    "SELECT count(*) FROM (SELECT uid, k FROM visits UNION ALL SELECT uid, n FROM visits)": {},
+    "SELECT count(*) FROM (SELECT uid, k FROM visits EXCEPT ALL SELECT uid, n FROM visits)": {},
+    "SELECT count(*) FROM (SELECT uid, k FROM visits INTERSECT SELECT uid, n FROM visits)": {},
+    "SELECT count(*) FROM (SELECT uid, k FROM visits INTERSECT ALL SELECT uid, n FROM visits)": {},
+    "SELECT count(*) FROM (SELECT uid, min(n) AS m FROM visits GROUP BY uid) WHERE m > 1": {},
+    "SELECT count(*) FROM visits WHERE k > 1 AND n > 2": {},
+    "SELECT c, count(*), median(n) FROM visits GROUP BY c": {},
+    "SELECT k, count(DISTINCT n) FROM visits GROUP BY k": {},
+}
+
+
+def refuses(corpus: dict[str, Plan], forms: Forms) -> bool:
+    """Whether something is refused by these lists that is read by the whole ones."""
+    return not all(reads(plan, forms) for plan in corpus.values())
+
+
+def reads(plan: Plan, forms: Forms) -> bool:
+    try:
+        read_by_forms(plan.root, forms)
+    except UnknownPart:
+        return False
+    return True
+
+
+def shorter(form: Form) -> Iterator[tuple[str, Form]]:
+    """The form without one value that may stand somewhere in it, for each of them."""
+    match form:
+        case frozenset():
+            yield from ((str(one), form - {one}) for one in form)
+        case dict():
+            for name, part in form.items():
+                for what, less in shorter(part):
+                    yield f"{name} {what}", {**form, name: less}
+        case list():
+            yield from ((what, [less]) for what, less in shorter(form[0]))
+        case tuple():
+            for place, part in enumerate(form):
+                for what, less in shorter(part):
+                    yield what, (*form[:place], less, *form[place + 1 :])
+
+
+def entries() -> Iterator[tuple[str, Forms]]:
+    """Every entry of the lists, with the lists without it."""
+    for name, several in OPERATORS.items():
+        less = {key: value for key, value in OPERATORS.items() if key != name}
+        yield name, replace(FORMS, operators=less)
+        for place, one in enumerate(several):
+            for what, without in shorter(dict(one)):
+                those: Any = (*several[:place], without, *several[place + 1 :])
+                yield f"{name} {place} {what}", replace(FORMS, operators={**OPERATORS, name: those})
+    for name, one in EXPRESSIONS.items():
+        rest = {key: value for key, value in EXPRESSIONS.items() if key != name}
+        yield name, replace(FORMS, expressions=rest)
+        for what, without in shorter(dict(one)):
+            assert isinstance(without, dict)
+            yield f"{name} {what}", replace(FORMS, expressions={**EXPRESSIONS, name: without})
+    for name in CONDITIONS:
+        rest = {key: value for key, value in CONDITIONS.items() if key != name}
+        yield f"condition {name}", replace(FORMS, conditions=rest)
+    for name in FORMS.functions:
+        yield f"function {name}", replace(FORMS, functions=FORMS.functions - {name})
+    for name in FORMS.aggregates:
+        yield f"aggregate {name}", replace(FORMS, aggregates=FORMS.aggregates - {name})
+    for name in FORMS.types:
+        yield f"type {name}", replace(FORMS, types=FORMS.types - {name})
+
+
+@pytest.mark.slow
+def test_without_any_entry_of_the_lists_something_is_refused(corpus: dict[str, Plan]) -> None:
+    idle = [name for name, forms in entries() if not refuses(corpus, forms)]
+    assert idle == []
+
+
+# -- the door -------------------------------------------------------------------------------------
+
+
+def test_there_is_one_door_to_rows_and_it_reads_first() -> None:
+    """No statement is sent by what runs or stores, except through the door."""
+    module = ast.parse(inspect.getsource(door))
+    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    for name in ("DuckDBRun", "DuckDBReader", "DuckDBScratch", "_Rehearsed"):
+        assert list(sending(classes[name])) == [], name
+    for node in module.body:
+        if isinstance(node, ast.FunctionDef) and node.name in ("_exact", "_pairs"):
+            assert list(sending(node)) == [], node.name
+    methods = {n.name: n for n in classes["_Door"].body if isinstance(n, ast.FunctionDef)}
+    sent = {name: list(sending(method)) for name, method in methods.items()}
+    assert {name for name, found in sent.items() if found} == {
+        *("executed", "materialized", "store", "drop")
+    }
+    for name in ("executed", "materialized", "store"):
+        text = ast.unparse(methods[name].body[1])  # after the docstring
+        assert text == "self._sheet.read(sql, given)", name
+
+
+SENDING = frozenset({"execute", "executemany", "sql", "query", "from_query"})
+
+
+def sending(tree: ast.AST) -> Iterator[str]:
+    """The calls of DuckDB that run SQL."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in (
+            "execute",
+            "sql",
+            "query",
+            "from_query",
+        ):
+            yield node.attr
+
+
+def test_a_question_is_read_before_it_is_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(tmp_path, *FILL) as connection:
+        engine = connection._answerer.engine
+        assert isinstance(engine, OpenDuckDB)
+        asked = "SELECT k, count(*) FROM visits WHERE n > {} GROUP BY k"
+        connection.sql(asked.format(1))
+        count = engine.last_reading.count
+        connection.sql(asked.format(2))
+        assert engine.last_reading.count > count
+        spent = connection.budget()
+        forms = replace(FORMS, functions=FORMS.functions - {"hash"})
+        monkeypatch.setattr(engine.last_reading, "_forms", forms)
+        with pytest.raises(dpsql.InternalError) as refused:
+            connection.sql(asked.format(3))
+        assert refused.value.code == "statement_unrecognised"
+        assert connection.budget() == spent
+        # What is found out when it is sent was paid for, and stays so.
+        real = OpenDuckDB.rehearse
+        monkeypatch.setattr(OpenDuckDB, "rehearse", lambda self, read: None)
+        with pytest.raises(dpsql.EngineError) as failed:
+            connection.sql(asked.format(4))
+        assert failed.value.code == "engine_failed"
+        assert connection.budget() != spent
+        monkeypatch.setattr(OpenDuckDB, "rehearse", real)
+
+
+def test_a_net_that_cannot_be_set_up_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect(tmp_path, *FILL) as connection:
+        monkeypatch.setattr("dpsql.engines.duckdb_reading.plan_of", lambda *_: None)
+        spent = connection.budget()
+        with pytest.raises(dpsql.InternalError) as refused:
+            connection.sql("SELECT k, count(*) FROM visits GROUP BY k")
+        assert refused.value.code == "statement_unrecognised"
+        assert connection.budget() == spent
