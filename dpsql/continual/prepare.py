@@ -166,10 +166,10 @@ class ViewPreparer:
     def stepped(self, view: PreparedView, first: int, last: int) -> SteppedSQL:
         """Write the SQL that computes several steps' contributions, and reads private rows once."""
         (block,) = self._query(view.plan.definition, last, first).blocks
-        *keys, number = block.keys
-        plan = _over(view, replace(block, keys=tuple(keys))).at(last)
+        assert block.step_number is not None
+        plan = _over(view, block).at(last)
         table, count = block.source.table, last - first + 1
-        return stepped_contributions(plan, table, number.expression, count, self._dialect)
+        return stepped_contributions(plan, table, block.step_number, count, self._dialect)
 
     def _contributions(self, plan: BlockPlan) -> str:
         return unit_contributions(plan, plan.block.source.table, self._dialect)
@@ -177,7 +177,7 @@ class ViewPreparer:
     def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
         """Make the query over the rows up to the end of a step.
 
-        With ``first``, its last key says in which step from that one on a row counts first.
+        With ``first``, it says of a row in which step from that one on it counts first.
         """
         text = definition.text
         with understood():

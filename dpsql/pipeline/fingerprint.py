@@ -30,7 +30,7 @@ from dpsql.sql.syntax.text import put
 _LEFT_OUT: dict[type, frozenset[str]] = {
     Block: frozenset(
         {"name", "table", "mechanism", "noise_columns", "fresh", "combines", "counted"}
-        | {"groups_chosen", "most_rows", "most_groups", "table_defaults"}
+        | {"groups_chosen", "most_rows", "most_groups", "table_defaults", "step_number"}
     ),
     Parameters: frozenset(spec.name for spec in PARAMETERS.values() if spec.in_plan),
     BlockPlan: frozenset({"candidates", "combined", "looks", "added"}),

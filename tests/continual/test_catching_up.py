@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -261,3 +262,32 @@ def test_units_of_periods_count_once_in_each(
             for number in range(1, steps + 1)
         ]
     assert [values for each in counted for values in each.values()] == expected
+
+
+def internal_number(steps: int) -> str:
+    """The expression by which steps that are read together are told apart, as an analyst's own."""
+    ends = [FIRST + timedelta(hours=18 * each) for each in range(1, steps)]
+    whens = " ".join(
+        f"WHEN p.played_at < CAST('{end:%Y-%m-%d %H:%M:%S}' AS TIMESTAMP) THEN {place}"
+        for place, end in enumerate(ends)
+    )
+    return f"CASE {whens} ELSE {len(ends)} END"
+
+
+@pytest.mark.parametrize("keys", ["{}, p.artist", "p.artist, {}", "{}"])
+def test_a_key_that_is_written_like_the_number_of_a_step_is_a_key(
+    keys: str,
+    tmp_path: Path,
+    set_time: Callable[[datetime], None],
+    counted: list[dict[GroupTexts, tuple[int, ...]]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(views_module, "_AT_ONCE", 4)
+    given, items = policy(), keys.format(internal_number(4))
+    given = replace(given, defaults=replace(given.defaults, max_groups_contributed=40))
+    select = f"SELECT {items}, COUNT(*) AS n FROM plays p GROUP BY {items}"
+    made(tmp_path / "x", given, select, "18 hours", 4, "TIMESTAMP")
+    set_time(FIRST + timedelta(hours=18 * 4))
+    refreshed(tmp_path / "x", given)
+    numbers = [{group[0 if keys.startswith("{") else 1] for group in step} for step in counted]
+    assert numbers == [{"0"}, {"0", "1"}, {"0", "1", "2"}, {"0", "1", "2", "3"}]

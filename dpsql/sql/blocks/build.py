@@ -20,6 +20,7 @@ from dpsql.ir.query import Block, Key, Source, TopK
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
+from dpsql.sql.blocks.time_bounds import STEP_NUMBER
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
@@ -83,6 +84,8 @@ class _BlockBuilder:
         self.unit_column = relation.unit
         self.aggregates = Aggregates(relation, self.asked, self.text)
         self.keys: list[Key] = []
+        # Apart from the SELECT from here on: it is no clause of it.
+        self.step_number: exp.Expr | None = select.args.pop(STEP_NUMBER, None)
 
     def build(self) -> Block:
         self._check_clauses()
@@ -114,6 +117,7 @@ class _BlockBuilder:
             most_rows=rows if rows < self.options.parameters.max_rows_contributed else None,
             most_groups=most,
             table_defaults=self._table_defaults(),
+            step_number=self.step_number,
         )
 
     def _with_most_groups(self, parameters: Parameters) -> tuple[Parameters, int | None]:
@@ -184,6 +188,8 @@ class _BlockBuilder:
         where = self.select.args.get("where")
         if where is not None:
             aliases.resolve(where, aliased=False)
+        if self.step_number is not None:
+            aliases.resolve(self.step_number, aliased=False)
         for clause in ("group", "having", "qualify", "windows"):
             value = self.select.args.get(clause)
             for node in value if isinstance(value, list) else [value]:

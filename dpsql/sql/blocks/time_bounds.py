@@ -14,7 +14,11 @@ from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.lineage.table_names import name_of
 
 ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
-_NUMBER: Final = "step"  # what number_steps calls its column: no column of a view has this name
+STEP_NUMBER: Final = "dpsql_step_number"
+"""The part of a SELECT that says of a row in which of several steps it counts first.
+
+No statement has it, and it is no column of the SELECT: nothing that is written can be taken for it.
+"""
 
 
 def no_view(reason: str, hint: str) -> QueryRefused:
@@ -76,19 +80,15 @@ def number_steps(
     zone: str,
     ends: Sequence[datetime],
 ) -> None:
-    """Group the rows of a SELECT by a further key: how many of some wall times have passed.
+    """Say of the rows of a SELECT how many of some wall times have passed, beside all it selects.
 
-    ``ends`` ascend. It is the last item of the SELECT.
+    ``ends`` ascend.
     """
     name = exp.column(column, table=qualifier, quoted=True)
     number = exp.Case(default=exp.Literal.number(len(ends)))
     for passed, end in enumerate(ends):
         number = number.when(name.copy() < _literal(end, type_, zone), str(passed))
-    assert isinstance(tree, exp.Select)
-    group = tree.args.get("group")
-    tree.select(exp.alias_(number, _NUMBER), copy=False)
-    if group is None or not group.args.get("all"):
-        tree.group_by(number.copy(), copy=False)
+    tree.set(STEP_NUMBER, number)
 
 
 def _literal(wall: datetime, type_: str, zone: str) -> exp.Expr:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
@@ -77,6 +77,10 @@ def per_unit(
     return _PerUnit(names, operators, select, source, keys).relation()
 
 
+_Name: TypeAlias = tuple[UnitFunction | None, str]
+"""What is computed of a group, each once: a function and the argument's text, None for a key."""
+
+
 @dataclass
 class _PerUnit:
     names: Names
@@ -84,8 +88,7 @@ class _PerUnit:
     select: exp.Select
     source: Relation
     keys: list[exp.Expr]
-    # What is computed of a group, each once, by its text in the analyst's language.
-    made: dict[str, tuple[Field, Computed | UnitValue]] = field(default_factory=dict)
+    made: dict[_Name, tuple[Field, Computed | UnitValue]] = field(default_factory=dict)
 
     def relation(self) -> Relation:
         self._check()
@@ -93,7 +96,7 @@ class _PerUnit:
             check_row_expression(key, self.names.text)
             refuse_unlike(key, self.source.type_of, self.names.text)
             known = self._key_field(key)
-            self._column(to_sql(key), known, Computed(known.column, key))
+            self._column((None, to_sql(key)), known, Computed(known.column, key))
         items = [self._item(item) for item in self.select.expressions]
         having = self.select.args.get("having")
         condition = None if having is None else exp.Where(this=self._over_groups(having.this))
@@ -113,9 +116,9 @@ class _PerUnit:
                 group if unusual or not extra else self.select.args[min(extra)],
             )
 
-    def _column(self, text: str, known: Field, made: Computed | UnitValue) -> exp.Column:
-        """Return the groups' column that holds a value: the first made of this text."""
-        found, _ = self.made.setdefault(text, (known, made))
+    def _column(self, name: _Name, known: Field, made: Computed | UnitValue) -> exp.Column:
+        """Return the groups' column that holds a value: the first made of this name."""
+        found, _ = self.made.setdefault(name, (known, made))
         return generated_column(found.column)
 
     def _groups(self) -> Relation:
@@ -168,8 +171,8 @@ class _PerUnit:
 
     def _replace(self, node: exp.Expr) -> None:
         if any(node == key for key in self.keys):
-            text = to_sql(node)
-            put(node, self._column(text, *self.made[text]))
+            key_name = None, to_sql(node)
+            put(node, self._column(key_name, *self.made[key_name]))
         elif is_aggregate(node):
             put(node, self._column(*self._aggregate(node)))
         elif isinstance(node, exp.Column):
@@ -182,8 +185,8 @@ class _PerUnit:
             for child in list(node.iter_expressions()):
                 self._replace(child)
 
-    def _aggregate(self, node: exp.Expr) -> tuple[str, Field, UnitValue]:
-        """Read an aggregate: its text, what is known of its value, and how it is computed."""
+    def _aggregate(self, node: exp.Expr) -> tuple[_Name, Field, UnitValue]:
+        """Read an aggregate: its name, what is known of its value, and how it is computed."""
         call = self._call(node)
         function = call.function
         name = self.names.new_column()
@@ -203,14 +206,14 @@ class _PerUnit:
 
     def _named(
         self, known: Field, function: UnitFunction, argument: exp.Expr | None
-    ) -> tuple[str, Field, UnitValue]:
+    ) -> tuple[_Name, Field, UnitValue]:
         """Build an aggregate of which all is known; its argument is checked."""
         if argument is None:
-            return function.value, known, UnitValue(known.column, function, None)
+            return (function, ""), known, UnitValue(known.column, function, None)
         check_row_expression(argument, self.names.text)
         refuse_unlike(argument, self.source.type_of, self.names.text)
-        text = f"{function.value} {to_sql(argument)}"
-        return text, known, UnitValue(known.column, function, argument.copy())
+        made = function, to_sql(argument)
+        return made, known, UnitValue(known.column, function, argument.copy())
 
     def _call(self, node: exp.Expr) -> AggregateCall:
         """Read an aggregate that is available per unit."""
