@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -59,6 +59,19 @@ def read_by_forms(plan: PlanNode, forms: Forms) -> ReadPlan:
     return ReadPlan(_Walk(forms).tables_of(plan), _columns(plan))
 
 
+def fits(node: PlanNode, several: Sequence[Mapping[str, Form]]) -> bool:
+    """Tell whether an object of a plan, which has a type, has the fields of one of these forms."""
+    return any(_fits(node, form) for form in several)
+
+
+def _fits(node: PlanNode, form: Mapping[str, Form]) -> bool:
+    try:
+        _Walk(FORMS).look_through(node, {**form, "type": PlanPart.ANYTHING})
+    except UnknownPart:
+        return False
+    return True
+
+
 def _columns(plan: PlanNode) -> int:
     """Count the columns of a plan's rows: of the projection that its first rows come from."""
     while plan["type"] != "LOGICAL_PROJECTION":
@@ -76,10 +89,14 @@ class _Walk:
         self._tables: Counter[_Path] = Counter()
 
     def tables_of(self, plan: PlanNode) -> Counter[_Path]:
-        self._todo.append((plan, PlanPart.OPERATOR))
+        self.look_through(plan, PlanPart.OPERATOR)
+        return self._tables
+
+    def look_through(self, found: Any, form: Form) -> None:
+        """Look at an object and all that is in it. Raises ``UnknownPart``."""
+        self._todo.append((found, form))
         while self._todo:
             self._look(*self._todo.pop())
-        return self._tables
 
     def _look(self, found: Any, form: Form) -> None:
         if isinstance(form, PlanPart):

@@ -39,10 +39,11 @@ _FORMS: Final = frozenset({"BOUND_CASE", "BOUND_CONJUNCTION"})
 _OPERATORS: Final = frozenset(
     {"OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_NOT", "OPERATOR_COALESCE", "COMPARE_IN"}
 )
-# Aggregates of one unit's rows. Sums are of types in which 2**40 rows do not overflow.
-_AGGREGATES: Final = frozenset(
-    {"count", "count_star", "min", "max", "sum(BIGINT)", "sum(DECIMAL)", "sum_no_overflow(BIGINT)"}
-)
+# Aggregates of rows, each of one argument at most: max(x, n) fails where n is no count.
+_AGGREGATES: Final = frozenset({"count", "count_star", "min", "max"})
+# Of types in which the sum of 2**40 rows does not overflow.
+_SUMS: Final = frozenset({"sum(BIGINT)", "sum_no_overflow(BIGINT)"})
+_WIDEST_SUMMED: Final = 25  # digits of a DECIMAL: sums have 38
 _BUILT_IN: Final = ["system", "main"]
 
 _Node = dict[str, Any]
@@ -81,9 +82,7 @@ class Evidence:
         if kind in _FORMS or (kind == "BOUND_OPERATOR" and node["type"] in _OPERATORS):
             return None
         if kind == "BOUND_AGGREGATE":
-            name = call_of(node)
-            known = name in _AGGREGATES or name.partition("(")[0] in _AGGREGATES
-            return None if known else name
+            return None if _is_total_aggregate(node) else call_of(node)
         if kind != "BOUND_FUNCTION":
             return str(node["type"]).lower()
         name = call_of(node)
@@ -138,6 +137,19 @@ def read_table(text: str) -> Evidence:
 def _packaged(version: str) -> str | None:
     found = files("dpsql.engines").joinpath("surveys", file_name(version))
     return found.read_text(encoding="utf-8") if found.is_file() else None
+
+
+def _is_total_aggregate(node: _Node) -> bool:
+    """Tell whether an aggregate cannot fail, whatever rows there are."""
+    path, children = node["qname"]["path"], node["children"]
+    if path[:-1] != _BUILT_IN or len(children) > 1:
+        return False
+    if path[-1] in _AGGREGATES or call_of(node) in _SUMS:
+        return True
+    summed = _found_type(children[0]) if path[-1] == "sum" and children else None
+    if summed is None or summed["id"] != "DECIMAL":
+        return False
+    return bool(summed["type_info"]["width"] <= _WIDEST_SUMMED)
 
 
 def _changes_nothing(node: _Node) -> bool:

@@ -23,22 +23,16 @@ from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Remark, fold
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
+from dpsql.engines.duckdb_plan import fits
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.plans import Plan, PlanNode, has_collation, nodes, plan_of
 from dpsql.engines.types import has_enum
 from dpsql.engines.untyped import directory_keys
+from dpsql.engines.view_forms import FRAMES, VIEW_OPERATORS
 
 DATA: Final = f"{INTERNAL_PREFIX}data"
 """The catalog of the owner's data."""
 
-_ROW_BY_ROW: Final = frozenset(
-    f"LOGICAL_{name}"
-    for name in (
-        *("PROJECTION", "FILTER", "GET", "UNION", "ORDER_BY", "UNNEST", "EXPRESSION_GET"),
-        *("DUMMY_SCAN", "EMPTY_RESULT", "COLUMN_DATA_GET", "MATERIALIZED_CTE", "CTE_REF"),
-        *("COMPARISON_JOIN", "ANY_JOIN", "CROSS_PRODUCT", "DELIM_JOIN", "DELIM_GET"),
-    )
-)
 _OVER_SEVERAL: Final = {
     "LOGICAL_AGGREGATE_AND_GROUP_BY": "aggregates rows, or asks whether others exist",
     "LOGICAL_DISTINCT": "makes equal rows one",
@@ -158,10 +152,47 @@ def _operator(node: PlanNode) -> Remark | None:
         return None
     if kind == "LOGICAL_SAMPLE":
         return Remark("takes a sample: its rows are others each time", _TABLES_BELOW)
-    if kind not in _ROW_BY_ROW and kind not in _OVER_SEVERAL:
+    if kind not in VIEW_OPERATORS:
         what = kind.removeprefix("LOGICAL_").lower().replace("_", " ")
         return Remark(f"is made with {what}, which dpsql does not know", _TABLES_BELOW)
-    return _scan(node) if kind == "LOGICAL_GET" else None
+    return (_scan(node) if kind == "LOGICAL_GET" else None) or _form(node)
+
+
+def _form(node: PlanNode) -> Remark | None:
+    """Find what is wrong with the fields of an operator that there may be."""
+    kind = node["type"]
+    if kind == "LOGICAL_WINDOW" and any(
+        each.get(frame) is not None for each in node["expressions"] for frame in FRAMES
+    ):
+        return _FRAME
+    if fits(node, VIEW_OPERATORS[kind]):
+        return None
+    if node.get("join_type") == "SINGLE":
+        return _LOOKUP
+    if kind == "LOGICAL_LIMIT":
+        return _COMPUTED_LIMIT
+    if kind == "LOGICAL_GET" and _path(node)[-1] in _COUNTING:
+        return _COUNTED
+    what = kind.removeprefix("LOGICAL_").lower().replace("_", " ")
+    return Remark(f"is made with {what} in a way that dpsql does not know", _TABLES_BELOW)
+
+
+_LOOKUP = Remark(
+    "looks one value up for each row by a subquery, which fails where it finds two",
+    "Join the other table instead, with LEFT JOIN, grouped by what it is looked up by.",
+)
+_COMPUTED_LIMIT = Remark(
+    "keeps a number of rows that is computed, which fails where it is none",
+    "Write LIMIT and OFFSET with constants.",
+)
+_COUNTED = Remark(
+    "makes as many rows as values of rows say, which can fail on a row",
+    "Call range and generate_series with constants, and join what they give.",
+)
+_FRAME = Remark(
+    "computes where a window begins or ends, which can fail on a row",
+    "Leave the frame of the window out, or store its rows as a table.",
+)
 
 
 def _scan(node: PlanNode) -> Remark | None:

@@ -11,6 +11,8 @@ from support import cursor_of
 import dpsql
 from dpsql.core.schema import Column
 from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.plans import nodes, plan_of
+from dpsql.engines.view_forms import VIEW_OPERATORS
 from dpsql.policy.conformance import Finding, check_policy
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -22,6 +24,7 @@ TABLES = """
     CREATE TABLE c (unit INTEGER, k INTEGER, s VARCHAR COLLATE NOCASE);
     CREATE TABLE gone AS SELECT 1 AS unit, 1 AS k;
     CREATE TABLE __dpsql_groups AS SELECT 1 AS unit, 1 AS k;
+    CREATE TABLE wide (unit INTEGER, k INTEGER, d DECIMAL(38, 0), e DECIMAL(25, 2), l INTEGER[]);
     CREATE SEQUENCE numbers;
     CREATE MACRO twice(x) AS upper(x);
     CREATE MACRO inverse(x) AS CAST(x::VARCHAR AS INTEGER);
@@ -91,6 +94,16 @@ READ = {
     "one row of each": "SELECT unit, k FROM t QUALIFY row_number() OVER (PARTITION BY unit) = 1",
     "a hash": "SELECT unit, k, hash(s, {'a': d}) AS h FROM t",
     "numbers": "SELECT t.unit, t.k FROM t JOIN range(3) r(i) ON k = i",
+    "a lookup by a join": "SELECT t.unit, t.k, o.p FROM t LEFT JOIN "
+    "(SELECT unit, max(p) AS p FROM other GROUP BY unit) o USING (unit)",
+    "the greatest of others": "SELECT unit, k, (SELECT max(p) FROM other o WHERE o.unit = t.unit) "
+    "AS p FROM t",
+    "those with others": "SELECT * FROM t WHERE NOT EXISTS "
+    "(SELECT 1 FROM other o WHERE o.unit = -t.unit::DOUBLE - 1)",
+    "constant limits": "SELECT * FROM t ORDER BY unit LIMIT 60 OFFSET 0",
+    "a limit in percent": "SELECT * FROM t LIMIT 100%",
+    "sums that fit": "SELECT unit, k, (SELECT sum(e) FROM wide) AS e FROM t",
+    "steps": "SELECT t.unit, t.k FROM t JOIN generate_series(0, 2, 1) r(i) ON k = i",
 }
 
 
@@ -101,6 +114,41 @@ def test_views_of_tables_are_read(query: str, tmp_path: Path, no_noise: None) ->
 
 
 REFUSED = {
+    "a lookup": (
+        "SELECT unit, (SELECT p FROM other o WHERE o.unit = t.unit) AS k FROM t",
+        "finds two",
+    ),
+    "a lookup of the first": (
+        "SELECT unit, (SELECT p FROM other o WHERE o.unit = t.unit LIMIT 1) AS k FROM t",
+        "finds two",
+    ),
+    "numbers up to a value": ("SELECT unit, i AS k FROM t, range(k) r(i)", "as many rows"),
+    "numbers in steps of a value": (
+        "SELECT unit, i AS k FROM t, generate_series(0, 9, k) r(i)",
+        "as many rows",
+    ),
+    "numbers up to the greatest": (
+        "SELECT t.unit, i AS k FROM t, range((SELECT max(k) FROM t)) r(i)",
+        "as many rows",
+    ),
+    "wide sums": ("SELECT unit, sum(d) AS k FROM wide GROUP BY unit", "sum(DECIMAL)"),
+    "wide sums of a window": ("SELECT unit, sum(d) OVER () AS k FROM wide", "can fail"),
+    "a computed limit": ("SELECT * FROM t LIMIT (SELECT min(k) FROM t)", "number of rows"),
+    "a computed offset": ("SELECT * FROM t OFFSET (SELECT min(k) FROM t)", "number of rows"),
+    "some of the greatest": (
+        "SELECT unit, max(k, unit) AS k FROM t GROUP BY unit",
+        "max(BIGINT, BIGINT)",
+    ),
+    "a frame by values": (
+        "SELECT unit, row_number() OVER (ORDER BY d ROWS BETWEEN k PRECEDING AND CURRENT ROW) "
+        "AS k FROM t",
+        "begins or ends",
+    ),
+    "a frame by distance": (
+        "SELECT unit, rank() OVER (ORDER BY k RANGE BETWEEN 9223372036854775807 PRECEDING AND "
+        "CURRENT ROW) AS k FROM t",
+        "begins or ends",
+    ),
     "a dropped table": ("SELECT * FROM gone", "cannot be read"),
     "a sequence": ("SELECT unit, nextval('numbers') AS k FROM t", "cannot be read"),
     "what can fail": ("SELECT unit, CAST(s AS INTEGER) AS k FROM t", "can fail on a row"),
@@ -354,3 +402,36 @@ def test_a_view_of_files_has_those_of_its_opening_and_no_type_from_their_names(
     )
     assert found.fetchall() == [(0, 5), (None, 5)]
     engine.close()
+
+
+# -- the list of operators ------------------------------------------------------------------------
+
+
+MADE_OF = (
+    *READ.values(),
+    "SELECT * FROM t WHERE k IN (SELECT k FROM t WHERE false)",
+    "SELECT unit, (SELECT count(*) FROM other o WHERE o.unit = t.unit) AS n FROM t",
+    "SELECT t.unit FROM t CROSS JOIN (VALUES (1), (2)) v(a)",
+    "SELECT t.unit FROM t POSITIONAL JOIN other",
+    "SELECT t.unit FROM t ASOF JOIN other o ON t.unit >= o.unit",
+    "SELECT t.unit FROM t FULL JOIN other o ON t.unit = o.unit",
+    "SELECT t.unit FROM t JOIN other o ON t.unit = o.unit OR t.k > o.unit",
+    "SELECT unit, unnest(l) AS k FROM wide",
+    "SELECT unit FROM t EXCEPT SELECT unit FROM other",
+    "SELECT unit FROM t INTERSECT SELECT unit FROM other",
+    "SELECT 1 AS unit",
+    "SELECT * FROM t WHERE unit = ANY (SELECT unit FROM other o WHERE o.unit = t.k)",
+)
+
+
+def test_without_any_operator_of_the_list_a_view_is_refused(tmp_path: Path) -> None:
+    with duckdb.connect(str(viewed(tmp_path, READ["columns"]))) as connection:
+        plans = [plan_of(connection, query) for query in MADE_OF]
+    found = {
+        node["type"]
+        for plan in plans
+        if plan is not None
+        for node in nodes(plan.root)
+        if str(node.get("type")).startswith("LOGICAL_")
+    }
+    assert VIEW_OPERATORS.keys() - found <= {"LOGICAL_EMPTY_RESULT"}
