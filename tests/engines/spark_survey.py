@@ -16,6 +16,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from edge_decimals import DECIMALS, decimals
 
 from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Table
@@ -24,6 +25,7 @@ from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.spark import SPARK
 from dpsql.sql.dialects.spark_expressions import Translator
 from dpsql.sql.dialects.spark_values import SparkValue
+from dpsql.sql.dialects.verdicts import verdict_type
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
 
@@ -34,7 +36,7 @@ NOTES = {
     "cast(VARCHAR, INTEGER)": "numbers such as 1_000, 0x1F and 0b1 are NULL",
     "cast(VARCHAR, BIGINT)": "numbers such as 1_000, 0x1F and 0b1 are NULL",
     "cast(VARCHAR, DOUBLE)": "numbers such as 1_000 are NULL",
-    "cast(VARCHAR, DECIMAL)": "numbers such as 1_000 are NULL",
+    **{f"cast(VARCHAR, DECIMAL({n}))": "numbers such as 1_000 are NULL" for n in (4, 9, 18, 38)},
     "cast(VARCHAR, DATE)": "texts other than 2024-02-29 are NULL",
     "cast(VARCHAR, TIMESTAMP)": "texts other than 2024-02-29 and 2024-02-29 23:59:59.5 are NULL",
     "+(DATE, INTEGER)": "dates out of the years 1 to 9999 are NULL",
@@ -43,7 +45,13 @@ NOTES = {
 """Differences that were looked at, are the same on every row that has them, and are documented."""
 
 TYPES = ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL(10,2)", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")
-MORE_TYPES = ("DECIMAL(38,0)", "DECIMAL(18,6)")
+WIDTHS = tuple(f"DECIMAL({width},{scale})" for width, scale in DECIMALS)
+PAIRED = (
+    *("DECIMAL(1,0)", "DECIMAL(4,4)", "DECIMAL(5,2)", "DECIMAL(9,0)", "DECIMAL(9,9)"),
+    *("DECIMAL(10,2)", "DECIMAL(18,0)", "DECIMAL(18,18)"),
+    *("DECIMAL(19,4)", "DECIMAL(38,0)", "DECIMAL(38,10)", "DECIMAL(38,38)"),
+)
+"""Decimals that are put beside each other, and beside other numbers."""
 NUMERIC = TYPES[:4]
 EDGES: dict[str, Sequence[str]] = {
     "INTEGER": ("-2147483648", "-7", "-1", "0", "1", "2", "7", "46341", "2147483647"),
@@ -56,20 +64,10 @@ EDGES: dict[str, Sequence[str]] = {
         *("0.49999999999999994", "2.675", "1e308", "-1e308", "1.7976931348623157e308", "5e-324"),
         *("9007199254740992", "9007199254740993", "9223372036854775807", "-9223372036854775808"),
         *("2147483647.5", "-2147483648.5", "4503599627370495.5", "1e-300", "0.1", "1e16"),
+        *("0.00005", "9.95", "999.95", "99999.5", "1e9", "1e24", "-1e31", "1.5e32", "1.3e37"),
+        *("9.9999e37", "1e38", "-1e38"),
     ),
-    "DECIMAL(10,2)": (
-        "-99999999.99",
-        "-2.50",
-        "-0.01",
-        "0.00",
-        "0.50",
-        "1.00",
-        "2.49",
-        "2.50",
-        "99999999.99",
-    ),
-    "DECIMAL(38,0)": ("-99999999999999999999999999999999999999", "0", "1", "9007199254740993"),
-    "DECIMAL(18,6)": ("-999999999999.999999", "0.500000", "2.675000", "0.000001"),
+    **{f"DECIMAL({w},{s})": decimals(w, s) for w, s in (*DECIMALS, (10, 2))},
     "VARCHAR": (
         *(
             "",
@@ -301,6 +299,7 @@ _CAST_TO = (
     "BIGINT",
     "DOUBLE",
     "DECIMAL(10,2)",
+    *WIDTHS,
     "VARCHAR",
     "BOOLEAN",
     "DATE",
@@ -345,19 +344,25 @@ class Recorder(Translator):
         self.calls: list[str] = []
 
     def known(self, operation: str, *operands: SparkValue | str) -> None:
-        kinds = (each if isinstance(each, str) else each.kind for each in operands)
+        kinds = (verdict_type(x if isinstance(x, str) else x.type) for x in operands)
         self.calls.append(f"{operation}({', '.join(kinds)})")
 
 
 def worlds(*, pairs: bool) -> Iterator[tuple[tuple[str, ...], list[str]]]:
     """The types of columns and the expressions over them; of two columns where ``pairs``."""
-    for type_ in (*TYPES, *MORE_TYPES):
+    for type_ in (*TYPES, *WIDTHS):
         kind = "moments" if type_ in ("DATE", "TIMESTAMP") else "numbers"
         texts = _OF_ONE.get(type_, _OF_ONE[kind])
         casts = [f"CAST(a AS {target})" for target in _CAST_TO]
         yield (type_,), [*texts, *casts]
-    for types in product(TYPES, TYPES) if pairs else ():
+    for types in paired() if pairs else ():
         yield types, list(_OF_TWO)
+
+
+def paired() -> dict[tuple[str, ...], None]:
+    """The types of two columns that are computed with."""
+    numbers = [*(each for each in NUMERIC if not each.startswith("DECIMAL")), *PAIRED]
+    return dict.fromkeys((*product(TYPES, TYPES), *product(numbers, numbers)))
 
 
 def cases_of(types: Sequence[str], texts: Sequence[str]) -> list[Case]:
@@ -407,9 +412,16 @@ def verdicts(session: Any, *, pairs: bool = True) -> dict[str, str]:
 def _worst(call: str, found: Sequence[str]) -> str:
     differs = [verdict for verdict in found if verdict.startswith("differs")]
     if differs:
+        letters = call in ("lower(VARCHAR)", "upper(VARCHAR)")
         sure = not any(verdict.startswith("differs: raises") for verdict in differs)
-        return f"same but {NOTES[call]}" if call in NOTES and sure else differs[0]
+        return _noted(call) if letters and sure else differs[0]
+    if call in NOTES and _noted(call) in found:
+        return _noted(call)
     return CLOSE if CLOSE in found else SAME
+
+
+def _noted(call: str) -> str:
+    return f"same but {NOTES[call]}"
 
 
 def compared(session: Any, types: Sequence[str], cases: Sequence[Case]) -> list[str | None]:
@@ -470,13 +482,18 @@ def _verdict(
         except Exception as error:  # noqa: BLE001 - whatever it raises
             return f"differs: raises {_condition(error)}"
         column = found.column(1)
-    close = False
+    close = noted = False
     for one, other, counts in zip(_plain(column), _plain(expected), inside, strict=True):
         if not counts or _equal(one, other):
+            continue
+        if one is None and NOTES.get(case.call, "").endswith("NULL"):
+            noted = True
             continue
         if not _close(one, other):
             return f"differs: {case.text} is {_short(one)}, not {_short(other)}"
         close = True
+    if noted:
+        return _noted(case.call)
     return CLOSE if close else SAME
 
 

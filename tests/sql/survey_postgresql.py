@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import decimal
 import itertools
 import json
 import math
@@ -19,6 +18,7 @@ from typing import Any, Final
 import duckdb
 import psycopg
 import sqlglot
+from edge_decimals import DECIMALS, decimals
 
 from dpsql.core.schema import Column, Table
 from dpsql.errors import QueryRefused
@@ -29,7 +29,6 @@ from dpsql.sql.dialects.postgresql_types import sql_type
 from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, Verdicts
 from dpsql.sql.expressions.totality import total
 
-decimal.getcontext().prec = 100
 PLACE: Final = Path(dialects.__path__[0]) / "surveys" / "postgresql.json"
 _DOUBLES: tuple[str, ...] = (
     "NaN",
@@ -95,28 +94,6 @@ _TEXTS += (
     "1e",
     "abcabc",
 )
-DECIMALS: Final = (
-    *((1, 0), (1, 1), (4, 0), (4, 1), (4, 4)),
-    *((5, 2), (9, 0), (9, 9)),
-    *((10, 5), (12, 2), (18, 0), (18, 3), (18, 18)),
-    *((19, 4), (38, 0), (38, 10), (38, 38)),
-)
-"""Widths and scales at the ends of what is stored alike, and some between."""
-
-
-def decimals(width: int, scale: int) -> tuple[str, ...]:
-    """Edge values of a decimal: its ends, the least step, halves, what doubles just hold."""
-    ends = [Decimal(10) ** (width - scale) - Decimal(10) ** -scale, Decimal(10) ** -scale]
-    ends += map(Decimal, ("0", "0.5", "2.5", "1.55", "1", "7", "9007199254740993"))
-    ends += map(Decimal, ("0.49", "9223372036854775808", "1234567890123456789012345678.0123456789"))
-    found: dict[str, None] = {}
-    for end in (sign * each for each in ends for sign in (1, -1)):
-        fits = abs(end) < Decimal(10) ** (width - scale)
-        if fits and end == end.quantize(Decimal(10) ** -scale):
-            found[f"{end:f}"] = None
-    return tuple(found)
-
-
 EDGES: Final[dict[str, Sequence[str]]] = {
     "BOOLEAN": ("true", "false"),
     "SMALLINT": ("-32768", "-1", "0", "1", "2", "7", "32767"),

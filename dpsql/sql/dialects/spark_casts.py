@@ -14,6 +14,8 @@ from typing import Final, TypeAlias
 from dpsql.core.schema import base_type
 from dpsql.sql.dialects.spark_values import (
     SparkValue,
+    decimal_of,
+    double,
     in_calendar,
     refused_in_spark,
     spark_literal,
@@ -27,6 +29,7 @@ _Cast: TypeAlias = Callable[[str, str], str]
 _NUMBER: Final = r"[+-]?([0-9]{1,400}[.]?[0-9]{0,400}|[.][0-9]{1,400})([eE][+-]?[0-9]{1,3})?"
 _DATE: Final = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME: Final = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
+_BITS: Final = 18  # digits that 64 bits hold
 _ROOMY: Final = "DECIMAL(38,18)"  # room for 64 bits, and to see which way they are rounded
 
 
@@ -36,9 +39,41 @@ def cast_of(value: SparkValue, type_: str) -> str:
     if value.kind == "NULL" or (value.kind == base_type(type_) != "DECIMAL"):
         return f"CAST({value.sql} AS {target})" if value.kind == "NULL" else value.sql
     found = _CASTS.get((value.kind, base_type(type_)))
+    if value.kind == "VARCHAR" and _is_fraction(type_):
+        found = None  # DuckDB reads 0.5 as one, and no 5e-1
     if found is None:
         raise refused_in_spark(f"values of type {value.type} cannot be cast to {type_}")
+    if value.kind == "DOUBLE" and base_type(type_) == "DECIMAL" and decimal_of(type_)[0] <= _BITS:
+        return _double_to_decimal(value.sql, *decimal_of(type_))
+    if _is_fraction(value.type) and type_ == "VARCHAR":
+        return _fraction_to_text(value.sql)
     return found(value.sql, target)
+
+
+def _double_to_decimal(sql: str, digits: int, scale: int) -> str:
+    """Round to a multiple of the least step, as DuckDB does: a plain cast reads Spark's own text.
+
+    The number of steps fits 64 bits.
+    """
+    steps = f"try_cast(round({sql} * {double(10.0**scale)}) AS BIGINT)"
+    exact = f"CAST({steps} AS DECIMAL(19,0))"
+    if scale:
+        exact = f"{exact} * CAST('1e-{scale}' AS DECIMAL({scale},{scale}))"
+    inside = f"abs({sql}) < {double(10.0 ** (digits - scale))}"
+    return f"CASE WHEN {inside} THEN try_cast({exact} AS DECIMAL({digits},{scale})) END"
+
+
+def _is_fraction(type_: str) -> bool:
+    """Tell whether a type is that of decimals without a digit before the point."""
+    return base_type(type_) == "DECIMAL" and len(set(decimal_of(type_))) == 1
+
+
+def _fraction_to_text(sql: str) -> str:
+    """Write .5, as DuckDB does, for what Spark writes as 0.5."""
+    text = f"CAST({sql} AS STRING)"
+    positive = f"substring({text}, 2)"
+    negative = f"concat('-', substring({text}, 3))"
+    return f"CASE WHEN CAST({sql} AS DOUBLE) < 0D THEN {negative} ELSE {positive} END"
 
 
 def is_known(kind: str, target: str) -> bool:

@@ -29,6 +29,7 @@ from dpsql.sql.dialects.spark_values import (
     spark_literal,
     widened,
 )
+from dpsql.sql.dialects.verdicts import verdict_type
 from dpsql.sql.syntax.arguments import Arguments, Rules, reads, when_branches, word_of
 from dpsql.sql.syntax.row_nodes import is_row_node
 
@@ -97,7 +98,7 @@ class Translator:
         """Refuse an operation unless it is known to compute what DuckDB does."""
         if self._verdicts is None:
             return
-        kinds = (each if isinstance(each, str) else each.kind for each in operands)
+        kinds = (verdict_type(x if isinstance(x, str) else x.type) for x in operands)
         call = f"{operation}({', '.join(kinds)})"
         verdict = self._verdicts.get(call)
         if verdict is None or verdict.startswith("differs"):
@@ -246,7 +247,7 @@ def alike_in_spark(at: Translator, values: list[SparkValue]) -> tuple[str, list[
     type_ = common(values)
     for value in values:
         if value.type not in (type_, SPARK_NULL):
-            at.known("cast", value, base_type(type_))
+            at.known("cast", value, type_)
     return type_, [value if value.kind == SPARK_NULL else widened(value, type_) for value in values]
 
 
@@ -258,7 +259,7 @@ def _cast(at: Translator, node: exp.Expr) -> SparkValue:
     if value.type == type_:
         return value
     if value.kind != SPARK_NULL:
-        at.known("cast", value, base_type(type_))
+        at.known("cast", value, type_)
     return SparkValue(cast_of(value, type_), type_, fails=True)
 
 

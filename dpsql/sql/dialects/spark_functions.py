@@ -16,6 +16,7 @@ from sqlglot import exp
 from dpsql.sql.dialects.spark_patterns import searched_pattern
 from dpsql.sql.dialects.spark_values import (
     NUMBERS,
+    SPARK_DIGITS,
     SPARK_INTEGERS,
     SparkValue,
     common,
@@ -30,6 +31,7 @@ from dpsql.sql.dialects.spark_values import (
 
 _MOST_DECIMALS: Final = 15
 _SHORT: Final = 18  # digits of a decimal that 64 bits hold
+_KEPT_PLACES: Final = 6  # that Spark never rounds away
 _MOST_DAYS: Final = 4_000_000  # beyond all days from the year 1 to 9999
 _ESCAPES: Final = "\x07\x06\x05\x04\x03\x02\x01"
 
@@ -117,7 +119,9 @@ def _of_decimals(sign: str, values: list[SparkValue]) -> Call:
         places = max(scale, other)
         width = max(digits - scale, others - other) + places + 1
     exact = decimal_type(width, places)
-    short = sign == "*" and max(digits, others) <= _SHORT < width
+    if sign == "*" and width == SPARK_DIGITS and places > _KEPT_PLACES:
+        decimal_type(width + 1, places)  # which Spark would round to, and lose a place
+    short = sign == "*" and max(digits, others) <= _SHORT < width and places < _SHORT
     type_ = decimal_type(_SHORT if short else width, places)
     one, two = (widened(v, decimal_type(*decimal_of(v.type))).sql for v in values)
     computed = f"CAST(({one} {sign} {two}) AS {spark_spelling(exact)})"
@@ -235,7 +239,8 @@ def _rounding(name: str, double: Callable[[str], str]) -> _Make:
 
 
 def _truncated(sql: str) -> str:
-    return f"CASE WHEN {sql} < 0 THEN ceil({sql}) ELSE floor({sql}) END"
+    # Beside an integer, a decimal of many places is rounded: -1e-38 is not below 0.
+    return f"CASE WHEN CAST({sql} AS DOUBLE) < 0D THEN ceil({sql}) ELSE floor({sql}) END"
 
 
 def _to_places(name: str, values: list[SparkValue]) -> Call:
