@@ -205,6 +205,15 @@ class Engine(Protocol):
         Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
+    def try_out(
+        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+    ) -> None:
+        """Compute generated expressions over rows of constants, where rows are elsewhere.
+
+        ``write`` makes a statement of some of them. Raises ``QueryRefused`` (``fails``) for what
+        the engine does not compute on all of these rows.
+        """
+
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Have each generated statement of ``read`` planned and its plan read; reads no rows.
 

@@ -526,6 +526,11 @@ class OpenDuckDB:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
+    def try_out(
+        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+    ) -> None:
+        """Do nothing: what is sent was examined by the twin, which is this engine."""
+
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Read each statement that would be sent. Nothing is."""
         try:

@@ -163,3 +163,26 @@ def _turned(values: Sequence[str], start: int, size: int) -> Iterator[str]:
 def _struct(members: Sequence[tuple[str, Sequence[str]]], row: int) -> str:
     fields = (f"{literal(name)}: {values[row % len(values)]}" for name, values in members)
     return f"{{{', '.join(fields)}}}"
+
+
+_LONGEST: Final = 500  # characters of a constant in a statement
+_POWERS: Final = (*range(-12, 40, 3), 100, 300)
+
+
+def trial_edges(type_: str) -> tuple[str, ...]:
+    """Return texts of edge values that any engine may read as constants of a type.
+
+    One that an engine has no such value for is its own business. Doubles are of all sizes, so that
+    one of them is where a product with a constant leaves what an operation can hold.
+    """
+    kind = type_.partition("(")[0]
+    found = list(_decimals(type_.replace(" ", "")) if kind == "DECIMAL" else EDGES.get(type_, ()))
+    if kind in ("DOUBLE", "FLOAT"):
+        found += [f"{sign}{digits}e{power}" for power in _POWERS for sign, digits in _SIZES]
+    if kind in ("DATE", "TIMESTAMP"):
+        found += _CALENDAR
+    return tuple(edge for edge in found if not edge.startswith(_SQL) and len(edge) <= _LONGEST)
+
+
+_SIZES: Final = (("", "1.5"), ("-", "9.5"))
+_CALENDAR: Final = ("0001-01-01", "9999-12-31", "2000-02-29", "2021-01-03", "1969-12-31 23:59:59")

@@ -38,6 +38,7 @@ from dpsql.engines.postgresql_catalog import (
 )
 from dpsql.engines.postgresql_reading import rows_of, sent
 from dpsql.engines.rehearsal import Rehearsal
+from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
 
@@ -107,6 +108,7 @@ class OpenPostgreSQL:
         self._schema = schema
         self._lock = threading.Lock()
         self._twin: Twin | None = None
+        self._trials = Trials(self._computed)
 
     @property
     def dialect(self) -> str:
@@ -134,6 +136,23 @@ class OpenPostgreSQL:
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
+    def try_out(
+        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+    ) -> None:
+        self._trials.hold(rows, expressions, write)
+
+    def _computed(self, sql: str) -> None:
+        """Run a statement over constants. Raises ``EngineError``, or that nobody answers."""
+        with self._sessions.one(TRIAL_SECONDS) as session:
+            try:
+                session.rows(sql)
+                return
+            except EngineError as error:
+                code = error.code
+                alive = session.rolled_back()
+        # Raised outside the handler, so that its context quotes nothing.
+        raise EngineError(code=code) if alive else _silent()
+
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Plan each statement on the server, for none of its rows.
 
@@ -146,11 +165,7 @@ class OpenPostgreSQL:
             except EngineError:
                 alive = session.rolled_back()
         if not alive:
-            raise InterfaceError(
-                "the PostgreSQL server does not answer",
-                code="server_unreachable",
-                hint="Check that it runs. Nothing was spent.",
-            )
+            raise _silent()
         raise QueryRefused(
             "the query does not fit its tables: the server does not take what it becomes there",
             code="does_not_bind",
@@ -173,6 +188,14 @@ class OpenPostgreSQL:
             if self._twin is not None:
                 self._twin.close()
                 self._twin = None
+
+
+def _silent() -> InterfaceError:
+    return InterfaceError(
+        "the PostgreSQL server does not answer",
+        code="server_unreachable",
+        hint="Check that it runs. Nothing was spent.",
+    )
 
 
 class _Sessions:
@@ -215,9 +238,9 @@ class _Sessions:
             session.close()
 
     @contextlib.contextmanager
-    def one(self) -> Any:
-        """Lend a session for questions about the server."""
-        session = self.take()
+    def one(self, seconds: float | None = None) -> Any:
+        """Lend a session for questions about the server, of so many seconds each."""
+        session = self.take(seconds)
         sound = False
         try:
             yield session

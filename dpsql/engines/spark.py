@@ -30,6 +30,7 @@ from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
+from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, ParameterError, QueryRefused
 
@@ -138,6 +139,7 @@ class OpenSpark:
         self._schema = schema
         self._snapshot: Snapshot = snapshot
         self._twin: Twin | None = None
+        self._trials = Trials(self._computed)
         self._lock = threading.Lock()
 
     @property
@@ -154,6 +156,15 @@ class OpenSpark:
 
     def examine(self, source: str, expressions: Sequence[str]) -> Examined:
         return self._empty_twin().examine(source, expressions)
+
+    def try_out(
+        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+    ) -> None:
+        self._trials.hold(rows, expressions, write)
+
+    def _computed(self, sql: str) -> None:
+        with self.run(TRIAL_SECONDS) as run:
+            run.compute(sql)
 
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Have Spark analyse each statement over views of the tables, without reading them."""
@@ -243,6 +254,12 @@ class SparkRun:
         columns = ", ".join(spark_quote(column.name) for column in table.columns)
         with self._place() as place:
             return place.pairs(f"SELECT {columns} FROM {spark_quote(view_of(table.name))}")
+
+    def compute(self, sql: str) -> None:
+        """Compute a generated statement over constants. Raises ``EngineError``."""
+        session = quietly(lambda: session_beside(self._parent))
+        self._sessions.append(session)
+        quietly(lambda: session.sql(sql).toArrow(), self._stop)
 
     def _place(self) -> SparkScratch:
         """Make a session with its settings, and no views yet."""

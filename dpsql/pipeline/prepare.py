@@ -36,9 +36,15 @@ from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Combining, Parameters
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.catalog import place_catalog
-from dpsql.sql.blocks.examined import can_fail, examined_expressions
+from dpsql.sql.blocks.examined import (
+    can_fail,
+    examined_expressions,
+    rows_to_try,
+    tried_expressions,
+)
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
+from dpsql.sql.dialects.edge_rows import on_edge_rows, trial_statement
 from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
@@ -436,6 +442,8 @@ class Preparer:
         block = plan.block
         computed = examined_expressions(block, self._twins)
         types = self._examined(block, computed, text) if computed else ()
+        if computed and self._dialect is not self._twins:
+            self._try_out(block)
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
             types[place] if column is None else column.type for place, column in enumerate(known)
@@ -444,6 +452,16 @@ class Preparer:
             found = [c.type for c in self._engine.bind(self._twins_statement(plan, statement))[1:]]
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
+
+    def _try_out(self, block: Block) -> None:
+        """Have the server compute the texts that it will be sent, over rows of edge values."""
+        dialect = on_edge_rows(self._dialect)
+        rows = from_clause(rows_to_try(block), dialect)
+        self._engine.try_out(
+            rows,
+            tried_expressions(block, self._dialect),
+            partial(trial_statement, rows, dialect=dialect),
+        )
 
     def _examined(
         self, block: Block, expressions: Sequence[str], text: str

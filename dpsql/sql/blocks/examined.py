@@ -6,12 +6,16 @@ every part is examined for itself as well.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 
 from sqlglot import exp
 
+from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
+from dpsql.ir.relations import RowSet, Scan
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
@@ -53,6 +57,37 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[str]:
             )
         parts[text] = None
     return [*found, *list(parts)[len(dict.fromkeys(found)) :]] or ["1"]
+
+
+def tried_expressions(block: Block, dialect: Dialect) -> list[str]:
+    """Write all that a block computes of single rows in the SQL of the engine that will compute it.
+
+    Parts come for themselves as well, unless the engine has no text for them alone, as for an
+    interval. Raises ``QueryRefused`` for what the engine cannot compute.
+    """
+    table = block.source.table
+    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
+    found = {total_sql(node, table, dialect): None for node in _computed(block)}
+    if block.condition is not None:
+        found[total_condition_sql(block.condition, table, dialect)] = None
+    for part in (part for node in whole for part in _parts(node)):
+        with contextlib.suppress(QueryRefused):
+            found[total_sql(part, table, dialect)] = None
+    return list(found) or [dialect.cast("NULL", "BIGINT")]
+
+
+def rows_to_try(block: Block) -> RowSet:
+    """Return the rows that a block's expressions are tried over: of a table the columns they read.
+
+    The fewer columns, the shorter is a statement with constants for each of them.
+    """
+    rows = block.source.rows
+    if not isinstance(rows, Scan):
+        return rows
+    whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
+    read = {fold(c.name) for node in whole for c in node.find_all(exp.Column)}
+    columns = tuple(c for c in rows.table.columns if fold(c.name) in read)
+    return Scan(replace(rows.table, columns=columns or rows.table.columns[:1]))
 
 
 def can_fail(block: Block, call: str, text: str) -> QueryRefused:

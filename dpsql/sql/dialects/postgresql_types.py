@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
 from typing import Final
 from uuid import UUID
 
@@ -157,7 +157,7 @@ def _integer(value: object, type_: str) -> str | None:
     number = _exact(value)
     if number is None:
         return None
-    whole = int(number.quantize(Decimal(1), "ROUND_HALF_UP"))
+    whole = int(_rounded(number, 0))
     low, high = ends(type_)
     return str(whole) if low <= whole <= high else None
 
@@ -165,9 +165,15 @@ def _integer(value: object, type_: str) -> str | None:
 def _exact(value: object) -> Decimal | None:
     try:
         number = Decimal(str(value).strip())
-        return number if number.is_finite() and abs(number.adjusted()) < 30 else None
+        return number if number.is_finite() and abs(number.adjusted()) < 2 * MOST_DIGITS else None
     except InvalidOperation:
         return None
+
+
+def _rounded(number: Decimal, places: int) -> Decimal:
+    digits = len(number.as_tuple().digits) + 4 * MOST_DIGITS
+    exact = Context(prec=digits, rounding=ROUND_HALF_UP)
+    return exact.quantize(number, Decimal(1).scaleb(-places, exact))
 
 
 def _decimal(value: object, type_: str) -> str | None:
@@ -175,8 +181,8 @@ def _decimal(value: object, type_: str) -> str | None:
     if number is None:
         return None
     width, scale = width_and_scale(type_)
-    rounded = number.quantize(Decimal(1).scaleb(-scale), "ROUND_HALF_UP")
-    return f"{rounded:f}" if abs(rounded) < 10 ** (width - scale) else None
+    rounded = _rounded(number, scale)
+    return f"{rounded:f}" if rounded.copy_abs() < 10 ** (width - scale) else None
 
 
 def _double(value: object, type_: str) -> str | None:
