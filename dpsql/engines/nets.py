@@ -9,4 +9,4 @@ from collections import Counter
 from typing import Final
 
 TRIED: Final[Counter[str]] = Counter()
-"""Times by the name of the net: ``trial``, ``trial on the server``, ``rehearsal``, ``definitions``."""
+"""Times by the name of the net: ``trial``, ``trial on the server``, ``rehearsal``, and others."""
