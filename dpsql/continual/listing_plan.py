@@ -237,15 +237,32 @@ def plan_continual(
 ) -> ViewPlan | ListingPlan:
     """Plan a view by the mechanism it names, or by the one its query asks for.
 
-    ``short_lived`` says that units are of periods that do not outlast a step. A top-k of unknown
+    ``short_lived`` says that no unit has rows of several steps. A top-k of unknown
     keys without a bound on a unit's groups is chosen on a schedule; all else that names no
     mechanism is counted in full. Raises ``QueryRefused`` (``no_view``) for a query that has no
     running answer, ``ParameterError`` for parameters out of range.
     """
     kind = _kind(definition, block)
+    if not (short_lived or definition.choices.unit_steps is UnitSteps.FIRST):
+        _refuse_window(definition)
     if kind not in _LISTINGS:
         return plan_view(definition, block, account)
     return _Listing(definition, block, account, kind, short_lived=short_lived).plan()
+
+
+def _refuse_window(definition: ViewDefinition) -> None:
+    """Refuse a sliding window over units of many steps.
+
+    A unit counts once per group, and its rows up to a bound, over all steps: whoever comes back is
+    new to no window. Counting it again in each would cost as many steps as it comes back in.
+    """
+    window = definition.window
+    if window is not None and window < definition.steps.count:
+        raise no_view(
+            "a window counts a unit where it is new, and misses those who come back",
+            "Count over all steps, or units that live in one: privacy_unit.per no longer than a "
+            "step, by the column of `time`, or rows_per_unit: 1.",
+        )
 
 
 def _kind(definition: ViewDefinition, block: Block) -> ContinualMechanism | None:

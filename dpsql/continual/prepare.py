@@ -154,10 +154,16 @@ class ViewPreparer:
         return self._contributions(_over(view, block).at(step))
 
     def _short_lived(self, definition: ViewDefinition) -> bool:
-        """Tell whether units are of periods that all lie within one step each."""
+        """Tell whether no unit has rows of several steps, by what the owner declares.
+
+        Units are of periods that all lie within one step each, or have one row. What depends on it
+        is kept by the state, whether it is true or not.
+        """
         with understood():
             _, table = timed_table(parsed(definition.text, self._rules()), self._policy)
         unit, time = table.privacy_unit, table.time
+        if table.rows_per_unit == 1:
+            return True
         if unit is None or unit.per is None or time is None:
             return False
         same = fold(unit.per.column) == fold(time.column)

@@ -61,7 +61,7 @@ def draw_step(
         totals = _dense(plan.block, totals)
     noises = noise.at(step, totals.keys, totals.count)
     noisy = [exact + drawn for exact, drawn in zip(totals.values, noises, strict=True)]
-    shown = plan.histogram.shown(step, totals.values[plan.score], noisy[plan.score])
+    shown = plan.histogram.shown(step, totals.since_start[plan.score], noisy[plan.score])
     chosen = _chosen(plan, totals.keys, noisy, shown, frozenset(listed))
     kept = [values[chosen].astype(np.float64) for values in noisy]
     with np.errstate(all="ignore"):
@@ -94,7 +94,7 @@ def _dense(block: Block, totals: Totals) -> Totals:
         whole[places] = values
     positions = np.unravel_index(np.arange(size), sizes) if sizes else ()
     keys: list[list[str | None]] = [list(map(str, (row + 1).tolist())) for row in positions]
-    return Totals(size, keys, dense)
+    return Totals(size, keys, dense, dense)  # all of them exist
 
 
 def _texts(keys: Sequence[Sequence[str | None]], place: int) -> GroupTexts:

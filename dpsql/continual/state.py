@@ -17,7 +17,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -89,12 +89,14 @@ class Totals:
     """The exact values of a step, which never leave its publication.
 
     ``keys`` are the groups' keys as texts, by column; ``values`` each measure's, int64 of shape
-    (``count``,). Groups come in the order in which they were first counted, which is private.
+    (``count``,), and ``since_start`` those of all steps so far, the same unless values are of some
+    steps alone. Groups come in the order in which they were first counted, which is private.
     """
 
     count: int
     keys: list[list[str | None]]
     values: list[NDArray[np.int64]]
+    since_start: list[NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,13 +253,17 @@ class ViewState:
 
     def totals(self, step: int) -> Totals:
         """Return the exact values of a step, once its rows are absorbed."""
-        window = self._shape.window
-        return self._summed(_COUNTED if window is None else _between(step - window + 1, step))
+        window, whole = self._shape.window, self._summed(_COUNTED)
+        if window is None:
+            return whole
+        part = self._summed(_between(step - window + 1, step))
+        return replace(part, since_start=whole.values)
 
     def added(self, first: int, last: int) -> Totals:
         """Sum up what the steps from ``first`` to ``last`` added, of a state that keeps it.
 
-        What a step added never changes once a later one was absorbed.
+        ``since_start`` is of these steps, too. What a step added never changes once a later one was
+        absorbed.
         """
         return self._summed(_between(first, last))
 
@@ -272,7 +278,7 @@ class ViewState:
             whole = np.zeros(count, dtype=np.int64)
             whole[places] = np.ma.filled(found[each.name], 0)
             values.append(whole)
-        return Totals(count, [list(texts) for texts in self._texts], values)
+        return Totals(count, [list(texts) for texts in self._texts], values, values)
 
     def _read_texts(self) -> int:
         """Read the keys of groups that came since they were read last; how many groups there are.

@@ -69,7 +69,7 @@ KINDS = {
     "schedule": Kind(""),
     "schedule, declared": Kind(", continual = 'scheduled_top_k'", declared=True),
     "schedule, one step": Kind(f", schedule = '2 days'{FIRST}"),
-    "schedule, window": Kind(", window = '3 days', schedule = '1, 2, 3, 5, 9'"),
+    "schedule, window": Kind(f", window = '3 days', schedule = '1, 2, 3, 5, 9'{FIRST}"),
     "schedule, tree": Kind(", continual = 'tree'"),
     "sparse": Kind(", continual = 'sparse_gumb', switches = 4", declared=True),
     "cells, top": Kind(f", continual = 'meta_algo'{FIRST}"),

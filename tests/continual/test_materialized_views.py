@@ -23,6 +23,7 @@ from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
 from dpsql.continual.publication import GroupTexts
 from dpsql.continual.state import Totals, ViewState
+from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
 from dpsql.ledger import Ledger
 from dpsql.mechanisms.continual.keyed import StepKey
@@ -34,6 +35,7 @@ from dpsql.policy.model import (
     PrivacyUnit,
     TablePolicy,
     TimeColumn,
+    UnitPeriod,
     ViewsPolicy,
 )
 from dpsql.policy.parameters import Parameters
@@ -61,6 +63,13 @@ def policy(**others: Any) -> Policy:
     )
     tables = {"plays": table, "genres": TablePolicy("genres", None)}
     return Policy("d", parameters, accounts=accounts, tables=tables, **others)
+
+
+def with_plays(**said: Any) -> Policy:
+    """The policy with something else said of its table."""
+    found = policy()
+    table = replace(found.tables["plays"], **said)
+    return replace(found, tables={**found.tables, "plays": table})
 
 
 @pytest.fixture
@@ -187,16 +196,53 @@ def test_declared_keys_are_all_there_from_the_first_step(
     assert counts["a0"] > 30 > abs(counts["zz"])
 
 
-def test_a_window_slides(connection: Connection, clock: Callable[[int], None]) -> None:
+def test_a_window_slides_over_units_of_one_step(place: Path, clock: Callable[[int], None]) -> None:
+    """Of units of a day: as many count at the end as at the beginning."""
     options = WITH.replace("epsilon", "window = '2 days', epsilon")
     sql = "SELECT artist, COUNT(*) AS n FROM plays GROUP BY artist"
-    connection.sql(f"CREATE MATERIALIZED VIEW v {options} AS {sql}")
-    clock(11)
-    connection.sql(REFRESH)
-    totals = dict(rows(connection, "SELECT step, sum(n) FROM v GROUP BY ALL"))
-    # Units have used up their two rows a group, and three groups, long before the last days.
-    assert totals[2] > 500
-    assert totals.get(10, 0) < totals[2] / 4
+    days = UnitPeriod("played_at", Period.read("1 day", "every"))
+    given = with_plays(privacy_unit=PrivacyUnit("user", "user_id", days))
+    ledger = str(place / "l.db")
+    with closing(dpsql.connect(place / "x.duckdb", given, ledger, "ana")) as opened:
+        opened.sql(f"CREATE MATERIALIZED VIEW v {options} AS {sql}")
+        clock(11)
+        opened.sql(REFRESH)
+        found = rows(opened, "SELECT step, sum(n) FROM v GROUP BY step ORDER BY step")
+    for step, n in found[1:]:
+        assert step > 1
+        assert n == pytest.approx(960, abs=200)
+    assert len(found) == 10
+
+
+def test_a_window_over_units_that_come_back_is_refused(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    options = WITH.replace("epsilon", "window = '2 days', epsilon")
+    half = UnitPeriod("played_at", Period.read("12 hours", "every"))
+    longer = UnitPeriod("played_at", Period.read("2 days", "every"))
+    whole = options.replace("2 days", "12 days")
+    count = "SELECT COUNT(*) AS n FROM plays"
+    total = "SELECT artist, SUM(score) AS s FROM plays GROUP BY artist"
+    for table, select, given, allowed in [
+        (with_plays(), COUNTED, options, False),
+        (with_plays(), count, options, False),
+        (with_plays(), total, options, False),
+        (with_plays(privacy_unit=PrivacyUnit("user", "user_id", longer)), count, options, False),
+        (with_plays(privacy_unit=PrivacyUnit("user", "user_id", half)), count, options, True),
+        (with_plays(rows_per_unit=1), total, options, True),
+        (with_plays(rows_per_unit=2), total, options, False),
+        (with_plays(), COUNTED, whole, True),  # all steps since the start
+    ]:
+        ledger = str(place / "l.db")
+        with closing(dpsql.connect(place / "x.duckdb", table, ledger, "ana")) as opened:
+            statement = f"EXPLAIN CREATE MATERIALIZED VIEW v {given} AS {select}"
+            if allowed:
+                assert opened.sql(statement).fetchall()
+                continue
+            with pytest.raises(dpsql.QueryRefused) as caught:
+                opened.sql(statement)
+            assert caught.value.code == "no_view"
+            assert "window" in str(caught.value)
 
 
 @pytest.mark.slow

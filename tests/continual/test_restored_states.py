@@ -40,7 +40,6 @@ COUNTS = "SELECT artist, COUNT(DISTINCT user_id) AS users, COUNT(*) AS n FROM pl
 PLAIN = {
     "counts": Kind("", cap=3, select=COUNTS),
     "declared": Kind("", cap=3, declared=True, select=COUNTS),
-    "window": Kind(", window = '3 days'", cap=3, declared=True, select=COUNTS),
     "tree": Kind(", continual = 'tree'", cap=3, declared=True, select=COUNTS),
     "honaker": Kind(", continual = 'honaker'", cap=3, declared=True, select=COUNTS),
 }

@@ -170,22 +170,37 @@ def rounded_quantiles_sf(
 class ContinualHistogram:
     """A running histogram: which groups are shown at each step, with which noisy counts.
 
-    With declared keys, ``floor`` is None: every group of the domain is shown. Otherwise a group is
-    shown at a step iff its exact count is above ``floor`` (minimum units - 1) and its noisy count
-    above the step's threshold. Counts of later steps include those of earlier ones or slide along;
-    a unit raises a group by at most the noise's ``sensitivity`` at any step.
+    With declared keys, ``floor`` is None: every group of the domain is shown. Otherwise a group
+    *exists* from the step on at which its exact count since the stream's start is above ``floor``
+    (minimum units - 1), and is shown at a step iff it exists and its noisy count is above the
+    step's threshold. That count never falls, and a unit raises it by at most the noise's
+    ``sensitivity``. What is shown is this count, or a sum over a sliding window, which is never
+    larger.
 
     Guarantee: delta-approximate rho-zCDP for the whole stream, rho that of the noise, with
     P[noise_t > q_t] <= delta'/T, delta' = 1 - (1 - delta)**(1/groups) and thresholds
-    floor + sensitivity + q_t. After Rivera Cardoso & Rogers 2022, Theorem 6 (UnkBase), for any
-    factorisation. Proof: give both neighbours noise at all steps for all groups. Each of at most
-    ``groups`` groups is above the floor in one of them only, at a set S of steps where its count
-    is at most floor + sensitivity. That it is above no threshold on S has probability at least
-    1 - delta' on either side, for all groups 1 - delta, and is a convex set of the noise's values,
-    the same on both sides; conditioned on it the Renyi divergence of two Gaussians of one
-    covariance is no larger than before. Outside of S both follow one rule. It takes noise of the
-    law that it would have had from the first step on, which is why it comes from a key. Checked by
-    ``tests/mechanisms/continual/test_continual_streams.py``.
+    floor + sensitivity + q_t; also if later increments, and which groups a unit adds to, depend on
+    earlier answers. After Rivera Cardoso & Rogers 2022, Theorem 6 (UnkBase), for any factorisation.
+
+    Proof, by coupling: beside what runs on the larger of two neighbours there is another, M, which
+    shows a group only if it exists in the smaller one; both have the same noise, for all groups
+    from the first step on. (1) M and what runs on the smaller one follow one rule (existence in the
+    smaller one) over C x + z, whose x differ by what one unit adds, so that one is rho-zCDP beside
+    the other, in both directions, for adaptive increments as well: C is lower triangular. (2) The
+    other and M differ only if a group of the unit, one of at most ``groups``, is shown while it
+    exists in the larger neighbour alone. As the counts since the start never fall, that group has
+    existed in the smaller one at no earlier step: M has shown nothing of its noise so far, which is
+    fresh, given all of M's answers, at every step until it exists in both. Its count is then at
+    most floor + sensitivity, also over a window, so it is shown at none of these steps but with
+    probability delta'; noise of different groups is independent, so none is but with probability
+    delta, in whatever order an adversary chooses them. So all events are as probable as under M, to
+    delta, and such steps add up over mechanisms as conditioning does: deltas and rhos by
+    themselves. (Were existence judged by the window, a group could be shown, leave it, and be
+    brought back by one unit while part of its noise is known: a break.)
+
+    It takes noise of the law that it would have had from the first step on, which is why it comes
+    from keys. Checked by ``tests/mechanisms/continual/test_continual_streams.py`` and, for streams
+    that react to answers, ``test_continual_windows.py``.
     """
 
     noise: ContinualNoise
@@ -220,24 +235,34 @@ class ContinualHistogram:
         return None if self.floor is None else _thresholds(self)
 
     def release(
-        self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], keys: Sequence[StepKey]
+        self,
+        step: int,
+        exact: NDArray[np.int64],
+        groups: Sequence[bytes],
+        keys: Sequence[StepKey],
+        since_start: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Compute the noisy counts of a step and which groups are shown, both of shape (groups,).
 
-        ``groups`` are encoded keys. Counts that are not shown must not be released. Arguments and
-        errors are those of :meth:`ContinualNoise.add`.
+        ``groups`` are encoded keys, ``since_start`` the exact counts of all steps so far, which are
+        ``exact`` unless that is of a window. Counts that are not shown must not be released.
+        Arguments and errors are those of :meth:`ContinualNoise.add`.
         """
         noisy = self.noise.add(step, exact, groups, keys)
-        return noisy, self.shown(step, exact, noisy)
+        return noisy, self.shown(step, since_start, noisy)
 
     def shown(
-        self, step: int, exact: NDArray[np.int64], noisy: NDArray[np.int64]
+        self, step: int, since_start: NDArray[np.int64], noisy: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Tell which groups are shown at a step, by exact and noisy counts; shape (groups,)."""
+        """Tell which groups are shown at a step, of shape (groups,).
+
+        ``since_start`` are their exact counts of all steps so far, never of a window.
+        """
         thresholds = self.thresholds()
         if thresholds is None or self.floor is None:
             return np.ones(len(noisy), dtype=np.bool_)
-        shown: NDArray[np.bool_] = (exact > self.floor) & (noisy > thresholds[step - 1])
+        exists = since_start > self.floor
+        shown: NDArray[np.bool_] = exists & (noisy > thresholds[step - 1])
         return shown
 
     def std(self, step: int) -> float:
