@@ -81,16 +81,41 @@ def interval_of(
     return Interval(found.low, found.high)
 
 
+def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: float) -> float:
+    """Return the confidence at which a measure's interval allows for LIMIT's choice by its noise.
+
+    ORDER BY a noisy value LIMIT k chooses the largest of m values, and among groups that are alike
+    those whose noise is largest. Intervals that miss with probability risk*k/m for each of the m
+    miss for at most a share ``risk`` of the k that are shown, on average, whatever the values
+    (Benjamini & Yekutieli 2005, Theorem 1; ``docs/mechanisms/top-k.md``).
+
+    m is how many groups came out before LIMIT. A mechanism that keeps the k largest itself does not
+    say how many that were, but k_bar at most.
+    """
+    top_k = plan.block.top_k
+    if top_k is None or top_k.measure != index:
+        return confidence
+    among, shown = released, min(top_k.limit, released)
+    full, fetched = released >= top_k.limit, plan.selection.top_rows_needed
+    if full and plan.selection.leaves_out and fetched is not None:
+        among = fetched - 1
+    if among <= shown:
+        return confidence
+    return min(float(np.nextafter(1 - (1 - confidence) * shown / among, 1)), MOST_CONFIDENCE)
+
+
 def widest_margin(plan: BlockPlan, index: int, confidence: float) -> float:
     """Compute half the width of an aggregate's intervals, for the groups where it is largest.
 
     Of an aggregate of one measure, in the units of the answer. Where the noise depends on how many
     groups come out, these are 1 or the most there can be: noise that groups share is larger the
-    fewer they are.
+    fewer they are, and what LIMIT's choice may do to it the more they are.
     """
     aggregate = plan.block.aggregates[index]
     (measure,) = aggregate.measures
-    most = plan.max_released
+    most, fetched = plan.max_released, plan.selection.top_rows_needed
+    if plan.selection.score_noise is not None and fetched is not None:
+        most = fetched - 1
     released = (1,) if most is None else (1, most)
     return max(_margin(plan, n, aggregate, measure, confidence) for n in released)
 
@@ -136,7 +161,12 @@ def _combined_interval(
         each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
     for mask, mine in masks_in(masks):
         parts = [
-            PlausibleRange.around(column[mine], _combined_margin(plan, aggregate, m, mask, each))
+            PlausibleRange.around(
+                column[mine],
+                _combined_margin(
+                    plan, aggregate, m, mask, risked_confidence(plan, len(masks), m, each)
+                ),
+            )
             for column, m in zip(values, aggregate.measures, strict=True)
         ]
         found = estimate_range(aggregate, measures, parts) if len(parts) > 1 else parts[0]
@@ -197,6 +227,7 @@ def _margin(
     plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
 ) -> float:
     """Compute half the interval's width: the noise's margin, and what rounding can add."""
+    confidence = risked_confidence(plan, released, index, confidence)
     if plan.added is not None:
         return added_error(plan, plan.added, aggregate, index, confidence)
     margin = plan.noise_of(index).margin(confidence, plan.spread_groups(released))

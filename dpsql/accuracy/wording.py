@@ -205,7 +205,12 @@ def _before(part: Part) -> str:
     """Say what the true values are those of."""
     if not part.shown:
         return "after bounding, before the outer query"
-    return "after bounding, before rows were chosen" if _chosen(part) else "after bounding"
+    if not _chosen(part):
+        return "after bounding"
+    top_k = part.plan.block.top_k
+    if top_k is not None and part.rows == min(top_k.limit, part.released):
+        return "after bounding, LIMIT's choice allowed for"
+    return "after bounding, before rows were chosen"
 
 
 def _chosen(part: Part) -> bool:

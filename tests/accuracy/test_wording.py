@@ -83,8 +83,9 @@ def told(plan: BlockPlan, *, released: int = 9, rows: int = 9, confidence: float
 
 
 def margin(plan: BlockPlan) -> int:
-    """What the sentence says the noise is within."""
-    (found,) = re.findall(r"are within ± ([\d,.]+) of", told(plan))
+    """What the sentence says the noise is within, where LIMIT has left nothing out."""
+    fewer = told(plan, released=K - 1, rows=K - 1)
+    (found,) = re.findall(r"are within ± ([\d,.]+) of", fewer)
     return math.ceil(float(found.replace(",", "")))
 
 
@@ -335,9 +336,21 @@ def test_values_that_were_chosen_among_say_so(rows: int) -> None:
 
 
 def test_a_full_correlated_top_k_was_chosen_among() -> None:
-    plan = SCORED["correlated"]
-    assert "before rows were chosen" in told(plan, released=K, rows=K)
-    assert "before rows were chosen" not in told(plan, released=K - 1, rows=K - 1)
+    plan, allowed = SCORED["correlated"], "LIMIT's choice allowed for"
+    assert allowed in told(plan, released=K, rows=K)
+    assert allowed not in told(plan, released=K - 1, rows=K - 1)
+
+
+def test_a_choice_of_limit_is_allowed_for_and_another_is_not() -> None:
+    plan = SCORED["gaussian"]
+    sizes = []
+    for released in (K, 2 * K, 8 * K):
+        said = told(plan, released=released, rows=K)
+        assert ("LIMIT's choice allowed for" in said) == (released > K)
+        (found,) = re.findall(r"are within ± ([\d,.]+) of", said)
+        sizes.append(float(found))
+    assert sizes[0] < sizes[1] < sizes[2]
+    assert "before rows were chosen" in told(plan, released=2 * K, rows=K - 1)
 
 
 # -- averages, several columns, several blocks ------------------------------------------------
