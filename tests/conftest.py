@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator, Sequence
-from fractions import Fraction
+from collections.abc import Iterator
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
+from silence import silence
 
 from dpsql.core.codes import CODES
 from dpsql.errors import Error
 from dpsql.ledger import Ledger
-from dpsql.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.sampling.entropy import EntropySource
-from dpsql.mechanisms.sampling.noise import LatticeNoise
-from dpsql.mechanisms.set_union import SetUnion
 
 if TYPE_CHECKING:
     from postgres import Server
@@ -82,32 +74,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draws are zero and every group above the minimum is named, in the exact order.
-
-    Done by replacing internals for the length of a test: the product has no such switch.
-    """
-
-    def zeros(self: LatticeNoise, n: int, source: EntropySource) -> NDArray[np.int64]:
-        return np.zeros(n, dtype=np.int64)
-
-    def exact_order(
-        scores: Sequence[Fraction | int] | NDArray[np.int64],
-        epsilon: float,
-        offsets: NDArray[np.float64] | None,
-        limit: int,
-        source: EntropySource,
-    ) -> NDArray[np.intp]:
-        return np.argsort(-np.asarray(scores), kind="stable")[:limit]
-
-    monkeypatch.setattr(LatticeNoise, "sample", zeros)
-    monkeypatch.setattr(PositiveCounts, "threshold", property(lambda self: self.floor))
-    monkeypatch.setattr(SetUnion, "threshold", property(lambda self: 0))
-    monkeypatch.setattr(topk.GaussianTopK, "threshold", property(lambda self: 0))
-    monkeypatch.setattr(CorrelatedTopK, "half_steps", property(lambda self: 0))
-    for laplace in (topk_laplace.LaplaceTopK, topk_laplace.FixedThreshold):
-        monkeypatch.setattr(laplace, "threshold", property(lambda self: 0))
-    for module in (topk, known_topk, choose_k_bar):
-        monkeypatch.setattr(module, "gumbel_order", exact_order)
+    """Draws are zero and every group above the minimum is named, in the exact order."""
+    silence(monkeypatch)
 
 
 @pytest.fixture(scope="session")
