@@ -23,9 +23,17 @@ from .rows import MARKS, TARGET, Rows, Table, arrow_of, ordinary, other_rows, un
 class Objects(Reader):
     """Tables of one kind of object, made of the same rows."""
 
-    def __init__(self, name: str, make: Callable[[Table, Rows], Any], *, typed: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[Table, Rows], Any],
+        *,
+        typed: bool = False,
+        odd: bool = False,
+    ) -> None:
         super().__init__()
         self.name, self._make, self.typed = f"register {name}", make, typed
+        self._odd = odd  # whether it holds values of any type
 
     def write(self, place: Path, variant: int, unit: bool) -> None:
         (place / "rows.json").write_text(json.dumps([variant, unit]), "utf-8")
@@ -36,7 +44,7 @@ class Objects(Reader):
         mine = {**other_rows(variant), "t": unit_rows(variant)} if unit else {}
         for table in ordinary().values():
             given = mine.get(table.name, [])
-            if self.typed and unit and table.name == "t":
+            if self._odd and unit and table.name == "t":
                 given = [*given, *_odd_rows(variant)]
             engine.register(table.name, self._make(table, given))
         return engine
@@ -78,9 +86,9 @@ def _arrow(table: Table, mine: Rows) -> Any:
 
 
 OBJECTS: Final = (
-    Objects("dict", _columns, typed=True),
-    Objects("pandas objects", _object_frame, typed=True),
+    Objects("dict", _columns, typed=True, odd=True),
+    Objects("pandas objects", _object_frame, typed=True, odd=True),
     Objects("pandas", lambda table, mine: _arrow(table, mine).to_pandas(), typed=True),
-    Objects("polars", lambda table, mine: pl.from_arrow(_arrow(table, mine)), typed=False),
-    Objects("arrow", _arrow, typed=False),
+    Objects("polars", lambda table, mine: pl.from_arrow(_arrow(table, mine))),
+    Objects("arrow", _arrow),
 )
