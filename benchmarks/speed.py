@@ -37,6 +37,8 @@ import duckdb
 import numpy as np
 
 import dpsql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql import sql as template
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, OSEntropy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -384,7 +386,10 @@ def examination_ms(database: Path) -> float:
         numbers, opened = count(), engine.open(engine.catalog().tables)
 
         def examine() -> object:
-            return opened.examine('"few"', ['"item"', f'"user_id" > {next(numbers)}'])
+            return opened.examine(
+                quoted("few"),
+                [quoted("item"), template("{} > {}", quoted("user_id"), next(numbers))],
+            )
 
         examine()
         return 1000 * statistics.median(seconds(examine) for _ in range(201))

@@ -17,6 +17,7 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.sql import Sql, name
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.spark_evidence import spark_evidence
 from dpsql.engines.twin import Twin
@@ -99,8 +100,7 @@ def written(call: str, type_: str) -> tuple[str, str, str]:
     """Say of a call with operands of a type what DuckDB, PostgreSQL and Spark make of it."""
     try:
         tree = _validated(call, type_)
-        sql = total_sql(tree, _TABLE, DUCKDB)
-        objection = _twin().examine('"r"', [sql]).objection
+        objection = _twin().examine(name("r"), [total_sql(tree, _TABLE, DUCKDB)]).objection
     except dpsql.QueryRefused as refused:
         return (f"refused: {_reason(refused)}",) * 3
     if objection is not None:
@@ -111,9 +111,13 @@ def written(call: str, type_: str) -> tuple[str, str, str]:
 
 def _on_postgresql(tree: exp.Expr, plain: str) -> str:
     try:
-        return _verdict(total_sql(tree, _TABLE, POSTGRESQL), plain)
+        return _verdict(_text(total_sql(tree, _TABLE, POSTGRESQL)), plain)
     except dpsql.QueryRefused as refused:
         return f"refused: {_reason(refused)}"
+
+
+def _text(statement: Sql) -> str:
+    return statement.render(POSTGRESQL.renderer)
 
 
 def _on_spark(tree: exp.Expr, plain: str) -> str:

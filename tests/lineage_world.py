@@ -85,5 +85,8 @@ def planned_here(
     resolved = resolve(rules, Overrides.of(parameters))
     query = validate(parse(sql), sql, rules, SCHEMA, resolved, BIND, dialect, with_groups_decided)
     plan = plan_query(query)
-    statements = tuple(rewrite(b, b.block.source.table, SALT, dialect) for b in plan.blocks)
+    statements = tuple(
+        rewrite(b, b.block.source.table, SALT, dialect).render(dialect.renderer)
+        for b in plan.blocks
+    )
     return Planned(query, plan.blocks, statements)

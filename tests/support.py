@@ -17,6 +17,7 @@ from attacks import GRID, PLAYS, VIEWS
 import dpsql
 from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Column, Schema
+from dpsql.core.sql import Sql
 from dpsql.engines.base import Database, Engine
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.ir.plan import BlockPlan
@@ -165,7 +166,7 @@ def plays_policy(upper: float) -> Policy:
     )
 
 
-def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:
+def binding(schema: Schema) -> Callable[[Sql], tuple[Column, ...]]:
     """What an engine says of the columns of a query, from an empty copy of the schema."""
     twin = duckdb.connect(":memory:", config={"threads": "1"})
     for table in schema.values():
@@ -173,8 +174,8 @@ def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:
         twin.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table.name.schema)}")
         twin.execute(f"CREATE TABLE {quote_table(table.name)} ({columns})")
 
-    def bind(sql: str) -> tuple[Column, ...]:
-        found = twin.sql(sql)
+    def bind(statement: Sql) -> tuple[Column, ...]:
+        found = twin.sql(statement.render(DUCKDB.renderer))
         return tuple(Column(n, str(t)) for n, t in zip(found.columns, found.types, strict=True))
 
     return bind
@@ -214,7 +215,10 @@ def planned(
     decide = partial(with_groups_decided, mechanism=mechanism)
     query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect, decide)
     plan = plan_query(query, mechanism)
-    statements = (rewrite(b, b.block.source.table, salt, dialect) for b in plan.blocks)
+    statements = (
+        rewrite(b, b.block.source.table, salt, dialect).render(dialect.renderer)
+        for b in plan.blocks
+    )
     return Planned(query, plan.blocks, tuple(statements))
 
 

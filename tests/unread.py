@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from spelled import generated
+
+from dpsql.core.sql import Sql
 from dpsql.engines.base import Reads, Run
 from dpsql.engines.duckdb import DuckDBReader, DuckDBRun
 
@@ -11,19 +14,54 @@ from dpsql.engines.duckdb import DuckDBReader, DuckDBRun
 class NoSheet:
     """Reads nothing, and has no objection."""
 
-    def read(self, sql: str, given: Any = ()) -> int:
+    def read(self, statement: Sql, given: Any = ()) -> int:
         """Take any statement."""
         return 0
 
-    def stored(self, name: str, sql: str, given: Any = ()) -> None:
+    def stored(self, name: str, statement: Sql, given: Any = ()) -> None:
         """Forget it."""
 
     def dropped(self, name: str) -> None:
         """Forget it."""
 
 
+_STATEMENT: Final = {"exact": 0, "pairs": 0, "integers": 0, "keys": 0, "store": 1, "_reading": 0}
+"""Which argument of a method is a statement, by place."""
+
+
+class _InText:
+    """A reader or its scratch space, which takes statements as texts, too."""
+
+    def __init__(self, place: Any) -> None:
+        self._place = place
+
+    def __enter__(self) -> _InText:
+        self._place.__enter__()
+        return self
+
+    def __exit__(self, *given: Any) -> None:
+        self._place.__exit__(*given)
+
+    def scratch(self) -> _InText:
+        """The reader's scratch space."""
+        return _InText(self._place.scratch())
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._place, name)
+        if name not in _STATEMENT:
+            return found
+
+        def called(*arguments: Any, **named: Any) -> Any:
+            given = list(arguments)
+            at = _STATEMENT[name]
+            given[at] = generated(given[at]) if isinstance(given[at], str) else given[at]
+            return found(*given, **named)
+
+        return called
+
+
 def unread(run: Run) -> Any:
-    """What runs any statement in a run."""
+    """What runs any statement in a run, also one that is a text."""
     if isinstance(run, DuckDBRun):
-        return DuckDBReader(run._cursor, NoSheet())
-    return run.over(Reads(()))
+        return _InText(DuckDBReader(run._cursor, NoSheet()))
+    return _InText(run.over(Reads(())))

@@ -25,6 +25,7 @@ from dpsql.connection.ages import ANY_AGE, AgeLimit, KeptReleases
 from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
 from dpsql.core.schema import Column
+from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
@@ -285,9 +286,10 @@ class Answerer:
         written = literals(values)
         if not written:
             return {}
-        bound = self.engine.bind(f"SELECT {', '.join(written.values())}")
+        values_sql = join(", ", (Sql(Written(text)) for text in written.values()))
+        bound = self.engine.bind(sql("SELECT {}", values_sql))
         named = zip(written.items(), bound, strict=True)
-        return {name: None if sql == "NULL" else column.type for (name, sql), column in named}
+        return {name: None if text == "NULL" else column.type for (name, text), column in named}
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
         """Report what the account has spent and has left.

@@ -17,6 +17,7 @@ from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import StateShape
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
+from dpsql.core.sql import Sql
 from dpsql.core.table_name import NameRules
 from dpsql.engines.base import Engine
 from dpsql.ir.plan import BlockPlan
@@ -148,7 +149,7 @@ class ViewPreparer:
         shown = tuple(_columns(plan, keys, tail, len(query.supports)))
         return PreparedView(plan, unit.type, keys, shown, fingerprint([first]))
 
-    def contributions(self, view: PreparedView, step: int) -> str:
+    def contributions(self, view: PreparedView, step: int) -> Sql:
         """Write the SQL for what each unit has contributed to each group by the end of a step."""
         (block,) = self._query(view.plan.definition, step).blocks
         return self._contributions(_over(view, block).at(step))
@@ -177,7 +178,7 @@ class ViewPreparer:
         table, count = block.source.table, last - first + 1
         return stepped_contributions(plan, table, block.step_number, count, self._dialect)
 
-    def _contributions(self, plan: BlockPlan) -> str:
+    def _contributions(self, plan: BlockPlan) -> Sql:
         return unit_contributions(plan, plan.block.source.table, self._dialect)
 
     def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dpsql.core.sql import Name, Sql, sql
 from dpsql.core.table_name import TableName
 
 
@@ -30,6 +31,24 @@ def literal(value: object) -> str:
     "'it''s'"
     """
     return "'" + str(value).replace("'", "''") + "'"
+
+
+class Quoted:
+    """The renderer of engines that write names and literals as DuckDB does."""
+
+    def name(self, text: str) -> str:
+        """Write an identifier in quotes."""
+        return quote(text)
+
+    def text(self, value: str) -> str:
+        """Write a string literal."""
+        return literal(value)
+
+
+def table_sql(name: TableName) -> Sql:
+    """Make SQL of the name of a table, with its schema unless that is ``main``."""
+    own = Sql(Name(name.table))
+    return own if name.in_main else sql("{}.{}", Sql(Name(name.schema)), own)
 
 
 INTERNAL_PREFIX = "__dpsql_"

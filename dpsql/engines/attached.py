@@ -20,13 +20,17 @@ import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.formatting import printable
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote, quote_table
+from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote, table_sql
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql import sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.plans import Plan, plan_of
+from dpsql.engines.running import relation
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.engines.types import is_scalar, plain_type
 from dpsql.engines.untyped import as_declared
-from dpsql.engines.views import DATA, ParquetView, owned, parquet_view
+from dpsql.engines.views import DATA, ParquetView, owned, owned_sql, parquet_view
 from dpsql.errors import InterfaceError
 
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")
@@ -181,7 +185,8 @@ class _Source:
         """Write the column as our view selects it, by its position in the table."""
         column = quote(_place(position))
         if self.named and self.plain is not None:
-            return f"{as_declared(column, self.plain)} AS {quote(self.name)}"
+            declared = as_declared(quoted(_place(position)), self.plain).render(DUCKDB_TEXT)
+            return f"{declared} AS {quote(self.name)}"
         same = is_scalar(self.type) and str(self.type) == self.plain
         cast = column if same else f"CAST({column} AS {self.plain})"
         return f"{cast} AS {quote(self.name)}"
@@ -237,7 +242,7 @@ def _files_of(
     connection: duckdb.DuckDBPyConnection, name: TableName
 ) -> ParquetView | Remark | None:
     """List what a view reads whose plan cannot be looked into; None where it can."""
-    if plan_of(connection, f"SELECT * FROM {owned(name)}") is not None:
+    if plan_of(connection, sql("SELECT * FROM {}", owned_sql(name))) is not None:
         return None
     return parquet_view(connection, name)
 
@@ -284,9 +289,9 @@ def _view_query(
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: TableName) -> tuple[Column, ...]:
     """Return the columns of our view as the engine understands it."""
-    sql = f"SELECT * FROM {quote_table(name)}"
-    found = connection.sql(sql)
-    collated = _collated(plan_of(connection, sql), len(found.columns))
+    rows = sql("SELECT * FROM {}", table_sql(name))
+    found = relation(connection, rows)
+    collated = _collated(plan_of(connection, rows), len(found.columns))
     return tuple(
         Column(column, str(type_), doubtful)
         for column, type_, doubtful in zip(found.columns, found.types, collated, strict=True)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
 from dpsql.core.schema import Column, Remark, Schema, Table
+from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
 
 
@@ -87,22 +88,22 @@ class Scratch(Protocol):
     def __exit__(self, *_: object) -> None:
         """Drop what is left of the tables."""
 
-    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
+    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
         """Keep the rows of a generated query as a table; returns how many there are."""
 
     def drop(self, name: str) -> None:
         """Drop a table that is no longer needed."""
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over stored rows."""
 
-    def pairs(self, sql: str) -> ArrowStream:
+    def pairs(self, statement: Sql) -> ArrowStream:
         """Run a generated query over stored rows, whose rows go on to a place as private."""
 
-    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         """Read the columns of a generated query that returns integers and no NULL."""
 
-    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
         """Read the key columns of a generated query with one parameter, a list of row ids."""
 
 
@@ -113,10 +114,10 @@ class PrivateReader(Protocol):
     def dialect(self) -> str:
         """The name of the dialect that generated SQL is to be written in."""
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
-    def pairs(self, sql: str) -> ArrowStream:
+    def pairs(self, statement: Sql) -> ArrowStream:
         """Stream what a generated query reads, into a store that is as private as the rows.
 
         Raises ``EngineError`` with a fixed text.
@@ -193,20 +194,20 @@ class Engine(Protocol):
     def schema(self) -> Schema:
         """The tables that the policy lists."""
 
-    def bind(self, sql: str) -> tuple[Column, ...]:
+    def bind(self, statement: Sql) -> tuple[Column, ...]:
         """Find the columns a query would return, without reading any row.
 
         Raises ``QueryRefused`` with the reason where the query does not bind.
         """
 
-    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
         """Examine expressions over the rows of a FROM clause, without a row of the owner's.
 
         Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
         """
 
     def try_out(
-        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:
         """Compute generated expressions over rows of constants, where rows are elsewhere.
 

@@ -13,8 +13,12 @@ from typing import Any, Final, TypeAlias
 
 import duckdb
 
-from dpsql.core.quoting import literal, quote
+from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.plans import read_plan
+from dpsql.engines.running import execute, serialized_plan
+from dpsql.engines.spelling import DUCKDB_TEXT
 
 _Node: TypeAlias = dict[str, Any]
 
@@ -52,7 +56,7 @@ class FailingConstant:
 
 
 def failing_constant(
-    connection: duckdb.DuckDBPyConnection, sql: str, *, texts: bool = False
+    connection: duckdb.DuckDBPyConnection, statement: Sql, *, texts: bool = False
 ) -> FailingConstant | None:
     """Find the first part of a query that fails wherever it is computed, or None.
 
@@ -63,7 +67,7 @@ def failing_constant(
     but where a statement writes no cast, the engine chose it, to compare unlike things.
     """
     try:
-        plan = _plan(connection, sql)
+        plan = _plan(connection, statement)
         if plan is None:
             return None
         found = failing_part(connection, plan)
@@ -72,10 +76,8 @@ def failing_constant(
         return None
 
 
-def _plan(connection: duckdb.DuckDBPyConnection, sql: str) -> _Node | None:
-    (text,) = connection.execute(
-        "SELECT json_serialize_plan(?, optimize := false)", [sql]
-    ).fetchall()[0]
+def _plan(connection: duckdb.DuckDBPyConnection, statement: Sql) -> _Node | None:
+    (text,) = serialized_plan(connection, statement).fetchall()[0]
     plan = read_plan(text) if text else None  # BIGNUM is not written down
     return None if plan is None or plan["error"] else plan
 
@@ -103,7 +105,7 @@ def failing_part(connection: duckdb.DuckDBPyConnection, plan: _Node) -> FailingC
 class _Constant:
     """A part of a plan that depends on constants alone, as SQL."""
 
-    sql: str
+    sql: Sql
     literals: tuple[str, ...]
 
 
@@ -115,18 +117,19 @@ class _Cast:
     target: str
 
     @property
-    def sample(self) -> str:
+    def sample(self) -> Sql:
         """The cast of a value of the first type, if one is known."""
-        tried = ", ".join(f"TRY_CAST({literal(text)} AS {self.source})" for text in _SAMPLES)
-        return f"CAST(coalesce({tried}) AS {self.target})"
+        source = type_sql(self.source)
+        tried = [sql("TRY_CAST({} AS {})", literal(text), source) for text in _SAMPLES]
+        return sql("CAST(coalesce({}) AS {})", join(", ", tried), type_sql(self.target))
 
 
-def _failure(connection: duckdb.DuckDBPyConnection, expressions: Sequence[str]) -> str | None:
+def _failure(connection: duckdb.DuckDBPyConnection, expressions: Sequence[Sql]) -> str | None:
     # Python has no values for some constants that the engine can compute, and IS NULL is decided
     # by the optimizer without computing anything. A hash is a number, and needs the value.
-    computed = ", ".join(f"hash({expression})" for expression in expressions)
+    computed = join(", ", (sql("hash({})", expression) for expression in expressions))
     try:
-        connection.execute(f"SELECT {computed}").fetchall()
+        execute(connection, sql("SELECT {}", computed)).fetchall()
     except _FAILURES as error:
         line = str(error).strip().split("\n", 1)[0]
         return line.split(": ", 1)[-1]
@@ -217,7 +220,8 @@ def _written(node: _Node) -> _Constant | None:
         text = _value(node["value"])
         if text is None:
             return None
-        return _Constant(f"CAST({text} AS {type_text(node['value']['type'])})", (text,))
+        type_ = type_sql(type_text(node["value"]["type"]) or "")
+        return _Constant(sql("CAST({} AS {})", text, type_), (text.render(DUCKDB_TEXT),))
     children = node.get("children")
     if node["expression_class"] != "BOUND_FUNCTION" or not children:
         return None
@@ -230,17 +234,19 @@ def _written(node: _Node) -> _Constant | None:
     literals = tuple(text for part in written for text in part.literals)
     if node["type"] == "OPERATOR_CAST":
         target = type_text(node["return_type"])
-        cast = "CAST" if _is_cast(node) else "TRY_CAST"
-        sql = f"{cast}({written[0].sql} AS {target})"
-        return None if target is None else _Constant(sql, literals)
+        if target is None:
+            return None
+        cast = sql("CAST") if _is_cast(node) else sql("TRY_CAST")
+        made = sql("{}({} AS {})", cast, written[0].sql, type_sql(target))
+        return _Constant(made, literals)
     name = node["qname"]["path"][-1]
     if node["type"] != "BOUND_FUNCTION" or name == _MEANT_TO_FAIL:
         return None
-    arguments = ", ".join(part.sql for part in written)
-    return _Constant(f"{quote(name)}({arguments})", literals)
+    arguments = join(", ", (part.sql for part in written))
+    return _Constant(sql("{}({})", quoted(name), arguments), literals)
 
 
-def _value(value: _Node) -> str | None:
+def _value(value: _Node) -> Sql | None:
     """Write a constant as SQL, of the types that can be written in a statement."""
     id_, info = value["type"]["id"], value["type"]["type_info"]
     if value["is_null"]:
@@ -248,17 +254,23 @@ def _value(value: _Node) -> str | None:
     if id_ == "VARCHAR" and info is None:
         return literal(value["value"])
     if id_ in _INTEGERS and isinstance(value["value"], int):
-        return str(value["value"])
+        return digits(value["value"])
     if id_ == "DOUBLE" and isinstance(value["value"], int | float):
-        return repr(value["value"])
+        return digits(value["value"])
     if id_ == "BOOLEAN":
-        return str(value["value"]).upper()
+        return sql("TRUE") if value["value"] else sql("FALSE")
     if id_ == "DECIMAL" and isinstance(value["value"], int):
-        digits = f"{abs(value['value']):0{info['scale'] + 1}d}"
-        point = len(digits) - info["scale"]
-        sign = "-" if value["value"] < 0 else ""
-        return f"{sign}{digits[:point]}.{digits[point:]}" if info["scale"] else sign + digits
+        return _decimal(value["value"], info["scale"])
     return None
+
+
+def _decimal(units: int, scale: int) -> Sql:
+    """Write a decimal, given in units of its last digit, with a point before so many digits."""
+    if not scale:
+        return digits(units)
+    text = f"{abs(units):0{scale + 1}d}"
+    size = sql("{}.{}", bare_word(text[:-scale]), bare_word(text[-scale:]))
+    return sql("-{}", size) if units < 0 else size
 
 
 def type_text(type_: _Node | None) -> str | None:

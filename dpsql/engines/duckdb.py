@@ -34,8 +34,10 @@ from dpsql.core.data_files import (
     last_written,
 )
 from dpsql.core.declared_types import TYPE_HINT, declared_columns
-from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, literal, quote, quote_table
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, table_sql
 from dpsql.core.schema import Column, Remark, Schema, Table, fold
+from dpsql.core.sql import EMPTY_SQL, Sql, literal, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.attached import (
     ListedViews,
@@ -62,6 +64,7 @@ from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.python_values import PythonValues, python_values
 from dpsql.engines.rehearsal import Rehearsal, unrecognised
+from dpsql.engines.running import execute, relation, selected
 from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
@@ -160,7 +163,7 @@ class DuckDBEngine:
             raise ParameterError(what, code="bad_parameter")
         self._refuse_in_use()
         if declared or not values.untyped:
-            query = values.query(_FRAME, declared) or f"SELECT * FROM {_FRAME}"
+            query = values.query(_FRAME, declared) or sql("SELECT * FROM {}", quoted(_FRAME))
             self._create(name, query, values.data)
             return
         self._refuse_taken(name)
@@ -238,20 +241,22 @@ class DuckDBEngine:
     def _create(
         self,
         name: str,
-        query: str,
+        query: Sql,
         data: object = None,
         what: Literal["TABLE", "VIEW"] = "TABLE",
         files: DataFiles | None = None,
-        how: Literal["", "OR REPLACE "] = "",
+        replaces: bool = False,
     ) -> None:
         self._refuse_in_use()
         refusal = None
         try:
             if data is not None:
                 self._connection.register(_FRAME, data)
-            made = f"CREATE {how}{what} {DATA}.main.{quote(name)} AS {query}"
+            kind = sql("TABLE") if what == "TABLE" else sql("VIEW")
+            whole = sql("{}.main.{} AS {}", quoted(DATA), quoted(name), query)
+            made = sql("CREATE {}{} {}", sql("OR REPLACE ") if replaces else EMPTY_SQL, kind, whole)
             connection = self._connection
-            interruptibly(lambda: connection.execute(made), connection.interrupt)
+            interruptibly(lambda: execute(connection, made), connection.interrupt)
         except duckdb.Error as error:
             refusal = _not_loaded(name, files, error)
         finally:
@@ -300,13 +305,13 @@ class DuckDBEngine:
             except duckdb.Error as error:
                 refusal = _not_loaded(table.name, table.data.files, error)
             else:
-                self._create(table.name, query, None, "VIEW", table.data.files, "OR REPLACE ")
+                self._create(table.name, query, None, "VIEW", table.data.files, replaces=True)
                 self._declared[key] = declared
                 return
             raise refusal
-        query = table.data.query(_FRAME, declared) or ""
-        if query:
-            self._create(table.name, query, table.data.data, how="OR REPLACE ")
+        found = table.data.query(_FRAME, declared)
+        if found is not None:
+            self._create(table.name, found, table.data.data, replaces=True)
             self._declared[key] = declared
 
     def _with_directories(self, key: str, declared: tuple[Column, ...]) -> None:
@@ -317,7 +322,7 @@ class DuckDBEngine:
         if given:
             name = stored.name.table
             query = parquet_query(files.paths, given)
-            self._create(name, query, None, "VIEW", files, "OR REPLACE ")
+            self._create(name, query, None, "VIEW", files, replaces=True)
         self._declared[key] = declared
 
     def _load(self, key: str) -> None:
@@ -325,16 +330,17 @@ class DuckDBEngine:
         table = self._untyped.get(key)
         if table is None or not isinstance(table.data, UntypedFiles) or key not in self._declared:
             return
-        loaded, name = f"{DATA}.main.{quote(_LOADED)}", quote(table.name)
+        place, name = sql("{}.main", quoted(DATA)), quoted(table.name)
+        loaded = sql("{}.{}", place, quoted(_LOADED))
         steps = (
-            f"CREATE TABLE {loaded} AS SELECT * FROM {DATA}.main.{name}",
-            f"DROP VIEW {DATA}.main.{name}",
-            f"ALTER TABLE {loaded} RENAME TO {name}",
+            sql("CREATE TABLE {} AS SELECT * FROM {}.{}", loaded, place, name),
+            sql("DROP VIEW {}.{}", place, name),
+            sql("ALTER TABLE {} RENAME TO {}", loaded, name),
         )
         connection = self._connection
         try:
             for step in steps:
-                interruptibly(partial(connection.execute, step), connection.interrupt)
+                interruptibly(partial(execute, connection, step), connection.interrupt)
         except duckdb.Error as error:
             refusal = _not_loaded(table.name, table.data.files, error)
         else:
@@ -412,7 +418,7 @@ class DuckDBEngine:
     def _cut(self, schema: Schema) -> OpenDuckDB:
         """Make what a connection holds: views of these tables, and of no others."""
         place = f"{INTERNAL_PREFIX}listed_{next(_NUMBERS)}"
-        self._connection.execute(f"ATTACH ':memory:' AS {quote(place)}")
+        execute(self._connection, sql("ATTACH ':memory:' AS {}", quoted(place)))
         for key, table in schema.items():
             try:
                 publish_in(self._connection, place, self._all()[key])
@@ -438,7 +444,7 @@ class DuckDBEngine:
 
     def _limit_memory(self, memory: str) -> None:
         try:
-            self._connection.execute(f"SET GLOBAL memory_limit = {literal(memory)}")
+            execute(self._connection, sql("SET GLOBAL memory_limit = {}", literal(memory)))
         except duckdb.Error:
             raise InterfaceError(
                 f"the database alone takes more memory than the limit of {memory}",
@@ -520,14 +526,14 @@ class OpenDuckDB:
     def edition(self) -> str | None:
         return self._edition
 
-    def bind(self, sql: str) -> tuple[Column, ...]:
-        return self._empty_twin().bind(sql)
+    def bind(self, statement: Sql) -> tuple[Column, ...]:
+        return self._empty_twin().bind(statement)
 
-    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
     def try_out(
-        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:
         """Do nothing: what is sent was examined by the twin, which is this engine."""
 
@@ -562,9 +568,8 @@ class OpenDuckDB:
         """Tell whether a table can be read, so many rows of it."""
         try:
             # As it is: Python may lack what a value of some type takes there.
-            self._cursor().sql(
-                f"SELECT * FROM {quote_table(table.name)} LIMIT {rows}"
-            ).materialize()
+            some = sql("SELECT * FROM {} LIMIT {}", table_sql(table.name), rows)
+            relation(self._cursor(), some).materialize()
         except duckdb.Error:
             return False
         return True
@@ -572,7 +577,7 @@ class OpenDuckDB:
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         self._spill.make()
         cursor = self._connection.cursor()
-        cursor.execute(f"USE {quote(self._place)}")
+        execute(cursor, sql("USE {}", quoted(self._place)))
         return cursor
 
     def close(self) -> None:
@@ -620,8 +625,8 @@ class DuckDBRun:
         return DuckDBReader(self._cursor, self._reading.over(reads))
 
     def stream(self, table: Table) -> ArrowStream:
-        name = table.name
-        return self.over(Reads((name,))).pairs(f"SELECT * FROM {quote_table(name)}")
+        rows = sql("SELECT * FROM {}", table_sql(table.name))
+        return self.over(Reads((table.name,))).pairs(rows)
 
     def interrupt(self) -> None:
         _interrupt_all(self._cursors)
@@ -691,11 +696,11 @@ class DuckDBReader:
     def dialect(self) -> str:
         return _DIALECT
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(_Door(self._cursor(), self._sheet), sql, keys, measures)
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(_Door(self._cursor(), self._sheet), statement, keys, measures)
 
-    def pairs(self, sql: str) -> ArrowStream:
-        return _pairs(_Door(self._cursor(), self._sheet), sql)
+    def pairs(self, statement: Sql) -> ArrowStream:
+        return _pairs(_Door(self._cursor(), self._sheet), statement)
 
     def scratch(self) -> DuckDBScratch:
         return DuckDBScratch(_Door(self._cursor(), self._sheet))
@@ -711,27 +716,27 @@ class _Door:
         self._cursor = cursor
         self._sheet = sheet
 
-    def executed(self, sql: str, given: GivenValues = ()) -> dict[str, NDArray[Any]]:
+    def executed(self, statement: Sql, given: GivenValues = ()) -> dict[str, NDArray[Any]]:
         """Run a statement, whose columns are arrays."""
-        self._sheet.read(sql, given)
-        return self._cursor.execute(sql, list(given)).fetchnumpy()
+        self._sheet.read(statement, given)
+        return execute(self._cursor, statement, list(given)).fetchnumpy()
 
-    def materialized(self, sql: str, given: GivenValues = ()) -> duckdb.DuckDBPyRelation:
+    def materialized(self, statement: Sql, given: GivenValues = ()) -> duckdb.DuckDBPyRelation:
         """Run a statement, whose rows stay in the engine."""
-        self._sheet.read(sql, given)
-        return self._cursor.sql(sql, params=list(given) or None).materialize()
+        self._sheet.read(statement, given)
+        return relation(self._cursor, statement, list(given) or None).materialize()
 
-    def store(self, name: str, sql: str, given: GivenValues) -> int:
+    def store(self, name: str, statement: Sql, given: GivenValues) -> int:
         """Run a statement, whose rows become a table; returns how many there are."""
-        self._sheet.read(sql, given)
-        made = self._cursor.execute(f"CREATE TEMP TABLE {quote(name)} AS {sql}", list(given))
-        (rows,) = made.fetchall()
-        self._sheet.stored(name, sql, given)
+        self._sheet.read(statement, given)
+        made = sql("CREATE TEMP TABLE {} AS {}", quoted(name), statement)
+        (rows,) = execute(self._cursor, made, list(given)).fetchall()
+        self._sheet.stored(name, statement, given)
         return int(rows[0])
 
     def drop(self, name: str) -> None:
         """Drop a table that was stored."""
-        self._cursor.execute(f"DROP TABLE {quote(name)}")
+        execute(self._cursor, sql("DROP TABLE {}", quoted(name)))
         self._sheet.dropped(name)
 
 
@@ -751,8 +756,8 @@ class DuckDBScratch:
             with contextlib.suppress(duckdb.Error, EngineError):
                 self._door.drop(table)
 
-    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
-        rows = discreetly(lambda: self._door.store(name, sql, parameters))
+    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
+        rows = discreetly(lambda: self._door.store(name, statement, parameters))
         self._tables.add(name)
         return rows
 
@@ -760,18 +765,18 @@ class DuckDBScratch:
         discreetly(lambda: self._door.drop(name))
         self._tables.remove(name)
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._door, sql, keys, measures)
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self._door, statement, keys, measures)
 
-    def pairs(self, sql: str) -> ArrowStream:
-        return _pairs(self._door, sql)
+    def pairs(self, statement: Sql) -> ArrowStream:
+        return _pairs(self._door, statement)
 
-    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        found = discreetly(lambda: self._door.executed(sql, parameters))
+    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+        found = discreetly(lambda: self._door.executed(statement, parameters))
         return [_integers(column) for column in found.values()]
 
-    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return _exact(self._door, sql, keys, (), [row_ids.tolist()])
+    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        return _exact(self._door, statement, keys, (), [row_ids.tolist()])
 
 
 class _Rehearsed(Rehearsal):
@@ -790,15 +795,15 @@ class _Rehearsed(Rehearsal):
         self._sheet = self._reading.over(reads)
         return self
 
-    def planned(self, sql: str, parameters: GivenValues) -> int:
-        return self._sheet.read(sql, parameters)
+    def planned(self, statement: Sql, parameters: GivenValues) -> int:
+        return self._sheet.read(statement, parameters)
 
-    def sent(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
-        return sql
+    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
+        return statement
 
-    def make(self, name: str, sql: str, parameters: Sequence[list[int]]) -> None:
-        self._sheet.read(sql, parameters)
-        self._sheet.stored(name, sql, parameters)
+    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
+        self._sheet.read(statement, parameters)
+        self._sheet.stored(name, statement, parameters)
 
     def forget(self, name: str) -> None:
         self._sheet.dropped(name)
@@ -830,13 +835,13 @@ def _code(error: Exception) -> str:
     return "engine_failed"
 
 
-def _pairs(door: _Door, sql: str) -> ArrowStream:
-    return discreetly(lambda: MaterializedStream(door.materialized(sql)))
+def _pairs(door: _Door, statement: Sql) -> ArrowStream:
+    return discreetly(lambda: MaterializedStream(door.materialized(statement)))
 
 
 def _exact(
     door: _Door,
-    sql: str,
+    statement: Sql,
     keys: Sequence[Column],
     measures: Sequence[str],
     parameters: GivenValues = (),
@@ -844,8 +849,8 @@ def _exact(
     def run() -> ExactRows:
         if numpy_safe(keys):
             names = [key.name for key in keys]
-            return _from_numpy(door.executed(sql, parameters), names, measures)
-        return _from_arrow(door.materialized(sql, parameters), keys, measures)
+            return _from_numpy(door.executed(statement, parameters), names, measures)
+        return _from_arrow(door.materialized(statement, parameters), keys, measures)
 
     return discreetly(run)
 
@@ -888,9 +893,11 @@ def _from_numpy(
 def _from_arrow(
     rows: duckdb.DuckDBPyRelation, keys: Sequence[Column], measures: Sequence[str]
 ) -> ExactRows:
-    numbers = rows.select(*map(quote, [ROW_ID, *measures])).fetchnumpy()
-    spelled = [f"{one_spelling(quote(k.name), k.type)} AS {quote(k.name)}" for k in keys]
-    stream = MaterializedStream(rows.select(", ".join([quote(ROW_ID), *spelled])))
+    numbers = selected(rows, map(quoted, [ROW_ID, *measures])).fetchnumpy()
+    names = [quoted(ROW_ID), *(quoted(key.name) for key in keys)]
+    spelled = [one_spelling(quoted(key.name), key.type) for key in keys]
+    shown = [sql("{} AS {}", *each) for each in zip(spelled, names[1:], strict=True)]
+    stream = MaterializedStream(selected(rows, [names[0], *shown]))
     return replace(_from_numpy(numbers, (), measures), keys=stream)
 
 

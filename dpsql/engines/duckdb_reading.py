@@ -17,10 +17,13 @@ from typing import Final, Protocol, TypeAlias
 
 import duckdb
 
-from dpsql.core.quoting import quote
+from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import name as quoted
 from dpsql.engines.base import Reads
 from dpsql.engines.duckdb_plan import FORMS, Forms, ReadPlan, UnknownPart, read_by_forms
 from dpsql.engines.plans import plan_of
+from dpsql.engines.running import execute
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.errors import EngineError
 
 GivenValues: TypeAlias = Sequence[int | list[int]]
@@ -32,10 +35,10 @@ _REMEMBERED: Final = 1000  # statements, by their text without the salt
 class Sheet(Protocol):
     """What stands before the door of one reading: whatever is sent has been read by it."""
 
-    def read(self, sql: str, given: GivenValues = ()) -> int:
+    def read(self, statement: Sql, given: GivenValues = ()) -> int:
         """Read a statement; returns its columns. Raises ``EngineError`` for what it may not be."""
 
-    def stored(self, name: str, sql: str, given: GivenValues = ()) -> None:
+    def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         """Take note that a statement which was read has been stored as a table."""
 
     def dropped(self, name: str) -> None:
@@ -82,17 +85,20 @@ class LastReading:
             return found
 
     def read(
-        self, connection: duckdb.DuckDBPyConnection, sql: str, tables: Counter[tuple[str, ...]]
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        statement: Sql,
+        tables: Counter[tuple[str, ...]],
     ) -> int:
         """Read a statement that may scan these tables; returns its columns."""
-        found = self._plan(connection, sql)
+        found = self._plan(connection, statement)
         scanned = Counter({path: n for path, n in found.tables.items() if path[:2] != _STORED})
         if scanned and scanned != tables:
             raise EngineError()
         return found.columns
 
-    def _plan(self, connection: duckdb.DuckDBPyConnection, sql: str) -> ReadPlan:
-        plan = plan_of(connection, sql)
+    def _plan(self, connection: duckdb.DuckDBPyConnection, statement: Sql) -> ReadPlan:
+        plan = plan_of(connection, statement)
         if plan is not None:
             try:
                 return read_by_forms(plan.root, self._forms)
@@ -118,32 +124,34 @@ class _DuckDBSheet:
         self._tables = Counter[tuple[str, ...]](names)
         self._over: Hashable = frozenset(self._tables.items())
         self._stored: dict[str, Hashable] = {}  # what each stored table was made of
-        self._behind: list[tuple[str, GivenValues]] = []  # what the twin has not done yet
+        self._behind: list[tuple[Sql, GivenValues]] = []  # what the twin has not done yet
         self._connection: duckdb.DuckDBPyConnection | None = None
 
-    def read(self, sql: str, given: GivenValues = ()) -> int:
-        key = self._key(sql)
+    def read(self, statement: Sql, given: GivenValues = ()) -> int:
+        key = self._key(statement)
         columns = self._reading.known(key)
         if columns is None:
-            columns = self._reading.read(self._twin(), sql, self._tables)
+            columns = self._reading.read(self._twin(), statement, self._tables)
             self._reading.remember(key, columns)
         return columns
 
-    def stored(self, name: str, sql: str, given: GivenValues = ()) -> None:
-        self._stored[name] = self._key(sql)
-        self._behind.append((f"CREATE TEMP TABLE {quote(name)} AS {sql} WITH NO DATA", given))
+    def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
+        self._stored[name] = self._key(statement)
+        made = sql("CREATE TEMP TABLE {} AS {} WITH NO DATA", quoted(name), statement)
+        self._behind.append((made, given))
 
     def dropped(self, name: str) -> None:
         del self._stored[name]
-        self._behind.append((f"DROP TABLE temp.main.{quote(name)}", ()))
+        self._behind.append((sql("DROP TABLE temp.main.{}", quoted(name)), ()))
 
-    def _key(self, sql: str) -> Hashable:
+    def _key(self, statement: Sql) -> Hashable:
         """Return what is equal for two statements with one plan.
 
         A salt is digits, always as many: where it stands in a text, digits stand in the other.
         """
-        text = sql if self._salt is None else tuple(sql.split(str(self._salt)))
-        return self._over, frozenset(self._stored.items()), text
+        text = statement.render(DUCKDB_TEXT)
+        unsalted = text if self._salt is None else tuple(text.split(str(self._salt)))
+        return self._over, frozenset(self._stored.items()), unsalted
 
     def _twin(self) -> duckdb.DuckDBPyConnection:
         """Return the connection to the twin, with empty tables of all that is stored.
@@ -154,8 +162,8 @@ class _DuckDBSheet:
             self._connection = self._reading.opened()
         failed = False
         try:
-            for sql, given in self._behind:
-                self._connection.execute(sql, list(given))
+            for statement, given in self._behind:
+                execute(self._connection, statement, list(given))
         except duckdb.Error:
             failed = True
         if failed:

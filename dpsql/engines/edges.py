@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from duckdb.sqltypes import DuckDBPyType
 
-from dpsql.core.quoting import literal, quote
+from dpsql.core.sql import Sql, digits, join, literal, name, sql
+from dpsql.core.sql_types import type_sql
 from dpsql.errors import InternalError
 
-_SQL = "SQL "  # marks values that no text can be cast to
+_NULL: Final = sql("NULL")
+Edge: TypeAlias = "str | Sql"
+"""A value of a type: the text that is cast to it, or SQL where none can be."""
 _SIGNED = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 _TEXTS = (
     *("", " ", "a", "ä", "ß", "\u0130", "e\u0301", "\U0001f600", "\x00", "%", "_", "\\", "a%\\"),
@@ -39,7 +42,7 @@ def _decimals(kind: str) -> list[str]:
     return [f"-{most}", "-0.5" if scale else "-1", "0", most]
 
 
-def _edges() -> dict[str, tuple[str, ...]]:
+def _edges() -> dict[str, tuple[Edge, ...]]:
     """List the extremes of each type, as texts that are cast to it."""
     huge = ["9223372036854775808", "1.7014118346046923e38", "3.4e38", "127.5", "2147483647.5"]
     floats = ["nan", "inf", "-inf", "-0.0", "0", "0.5", "-1.5", "2.5"]
@@ -47,7 +50,7 @@ def _edges() -> dict[str, tuple[str, ...]]:
     dates += ["2024-02-29", "0001-01-01 (BC)", "1582-10-10"]
     moments = ["infinity", "-infinity", "1970-01-01", "2024-02-29 23:59:59.999999"]
     micro = ["290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806"]
-    found: dict[str, Sequence[str]] = {kind: _integers(kind) for kind in _SIGNED}
+    found: dict[str, Sequence[Edge]] = {kind: _integers(kind) for kind in _SIGNED}
     found |= {f"U{kind}": _integers(f"U{kind}") for kind in _SIGNED}
     found |= {kind: _decimals(kind) for kind in DECIMALS}
     found |= {
@@ -64,7 +67,7 @@ def _edges() -> dict[str, tuple[str, ...]]:
         "TIME": ["00:00:00", "12:34:56.789", "23:59:59.999999", "24:00:00"],
         "TIME_NS": ["00:00:00", "23:59:59.999999999", "24:00:00"],
         "TIME WITH TIME ZONE": ["00:00:00+15:59:59", "24:00:00-15:59:59", "12:00:00+00"],
-        "TIMESTAMP": [*moments, *micro, f"{_SQL}make_timestamp({2**63 - 2})"],
+        "TIMESTAMP": [*moments, *micro, sql("make_timestamp({})", 2**63 - 2)],
         "TIMESTAMP WITH TIME ZONE": [*moments, *micro],
         "TIMESTAMP_S": [*moments[:3], "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54"],
         "TIMESTAMP_MS": [*moments[:3], "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775"],
@@ -72,17 +75,23 @@ def _edges() -> dict[str, tuple[str, ...]]:
         "INTERVAL": [
             *("0 days", "1 month", "-1 day", "178956970 years", "-178956970 years"),
             *("2147483647 days", "-2147483648 days", "30 days", "720 hours", "1 microsecond"),
-            *(f"{_SQL}to_microseconds({2**63 - 1})", f"{_SQL}to_microseconds({1 - 2**63})"),
-            f"{_SQL}to_years(178956970) + to_days(2147483647) + to_microseconds({2**63 - 1})",
-            f"{_SQL}to_years(-178956970) + to_days(-2147483647) + to_microseconds({1 - 2**63})",
+            *(sql("to_microseconds({})", digits(end)) for end in (2**63 - 1, 1 - 2**63)),
+            sql(
+                "to_years(178956970) + to_days(2147483647) + to_microseconds({})",
+                digits(2**63 - 1),
+            ),
+            sql(
+                "to_years(-178956970) + to_days(-2147483647) + to_microseconds({})",
+                digits(1 - 2**63),
+            ),
         ],
         "INTEGER[]": ["[]", "[NULL]", "[1, 2147483647]"],
         "VARCHAR[]": ["[]", "[NULL]", "[a, '']"],
         "INTEGER[2]": ["[1, NULL]", "[2147483647, -1]"],
         "STRUCT(a INTEGER)": ["{'a': NULL}", "{'a': 1}"],
         "UNION(a INTEGER, b VARCHAR)": [
-            f"{_SQL}union_value(a := 1)::UNION(a INTEGER, b VARCHAR)",
-            f"{_SQL}union_value(b := '')::UNION(a INTEGER, b VARCHAR)",
+            sql("union_value(a := 1)::UNION(a INTEGER, b VARCHAR)"),
+            sql("union_value(b := '')::UNION(a INTEGER, b VARCHAR)"),
         ],
         "MAP(VARCHAR, INTEGER)": ["{}", "{a=1}", "{a=NULL}"],
     }
@@ -99,15 +108,15 @@ SCALARS: Final = tuple(
 """The types of ``EDGES`` that are not nested."""
 
 
-def edge_sql(edge: str, type_: str) -> str:
+def edge_sql(edge: Edge, type_: str) -> Sql:
     """Write an edge value as SQL of its type."""
-    if edge.startswith(_SQL):
-        return f"({edge.removeprefix(_SQL)})"
-    return f"CAST({literal(edge)} AS {type_})"
+    if isinstance(edge, Sql):
+        return sql("({})", edge)
+    return sql("CAST({} AS {})", literal(edge), type_sql(type_))
 
 
 @cache
-def edge_values(type_: str) -> tuple[str, ...]:
+def edge_values(type_: str) -> tuple[Sql, ...]:
     """Return the edge values of any type that a column can have, each as SQL of that type.
 
     Those of nested types are made of their parts'. Raises ``InternalError`` for a type of which no
@@ -120,49 +129,57 @@ def edge_values(type_: str) -> tuple[str, ...]:
     return values
 
 
-def _scalars(type_: DuckDBPyType) -> tuple[str, ...]:
+def _scalars(type_: DuckDBPyType) -> tuple[Sql, ...]:
     text = str(type_)
     edges = _decimals(text) if type_.id == "decimal" else EDGES.get(text, ())
     return tuple(edge_sql(edge, text) for edge in edges)
 
 
-def _nested(type_: DuckDBPyType) -> tuple[str, ...]:
+def _nested(type_: DuckDBPyType) -> tuple[Sql, ...]:
     parts: list[tuple[str, Any]] = list(type_.children)
     known = dict(parts)
     match type_.id:
         case "list":
             child = edge_values(str(known["child"]))
-            made = ["[]", "[NULL]", f"[{', '.join(child)}, NULL]", *(f"[{each}]" for each in child)]
+            made = [_list(()), _list([_NULL]), _list([*child, _NULL]), *(_list([c]) for c in child)]
         case "array":
-            child = (*edge_values(str(known["child"])), "NULL")
+            child = (*edge_values(str(known["child"])), _NULL)
             size = int(known["size"])
             starts = range(0, max(1, len(child)), min(size, len(child)))
-            made = [f"[{', '.join(_turned(child, start, size))}]" for start in starts]
+            made = [_list(_turned(child, start, size)) for start in starts]
         case "map":
             keys, values = (edge_values(str(known[part])) for part in ("key", "value"))
             pairs = [(key, values[place % len(values)]) for place, key in enumerate(keys)]
-            made = ["MAP {}", *(f"MAP {{{key}: {value}}}" for key, value in pairs)]
-            made += [f"MAP {{{keys[0]}: {value}}}" for value in (*values, "NULL")]
+            pairs += [(keys[0], value) for value in (*values, _NULL)]
+            made = [sql("MAP {{}}"), *(sql("MAP {{{}: {}}}", *pair) for pair in pairs)]
         case "struct":
-            members = [(name, (*edge_values(str(member)), "NULL")) for name, member in parts]
+            members = [(each, (*edge_values(str(member)), _NULL)) for each, member in parts]
             rows = range(max(len(values) for _, values in members))
             made = [_struct(members, row) for row in rows]
         case _:  # a union, whose first part is its tag
             made = [
-                f"union_value({quote(name)} := {value})"
-                for name, member in parts[1:]
-                for value in (*edge_values(str(member)), f"CAST(NULL AS {member})")
+                sql("union_value({} := {})", name(each), value)
+                for each, member in parts[1:]
+                for value in (*edge_values(str(member)), _null_of(str(member)))
             ]
-    return tuple(f"CAST({each} AS {type_})" for each in made)
+    return tuple(sql("CAST({} AS {})", each, type_sql(str(type_))) for each in made)
 
 
-def _turned(values: Sequence[str], start: int, size: int) -> Iterator[str]:
+def _list(values: Iterable[Sql]) -> Sql:
+    return sql("[{}]", join(", ", values))
+
+
+def _null_of(type_: str) -> Sql:
+    return sql("CAST(NULL AS {})", type_sql(type_))
+
+
+def _turned(values: Sequence[Sql], start: int, size: int) -> Iterator[Sql]:
     return (values[(start + place) % len(values)] for place in range(size))
 
 
-def _struct(members: Sequence[tuple[str, Sequence[str]]], row: int) -> str:
-    fields = (f"{literal(name)}: {values[row % len(values)]}" for name, values in members)
-    return f"{{{', '.join(fields)}}}"
+def _struct(members: Sequence[tuple[str, Sequence[Sql]]], row: int) -> Sql:
+    fields = (sql("{}: {}", literal(each), values[row % len(values)]) for each, values in members)
+    return sql("{{{}}}", join(", ", fields))
 
 
 _LONGEST: Final = 500  # characters of a constant in a statement
@@ -176,12 +193,13 @@ def trial_edges(type_: str) -> tuple[str, ...]:
     one of them is where a product with a constant leaves what an operation can hold.
     """
     kind = type_.partition("(")[0]
-    found = list(_decimals(type_.replace(" ", "")) if kind == "DECIMAL" else EDGES.get(type_, ()))
+    known = _decimals(type_.replace(" ", "")) if kind == "DECIMAL" else EDGES.get(type_, ())
+    found = [edge for edge in known if isinstance(edge, str)]
     if kind in ("DOUBLE", "FLOAT"):
-        found += [f"{sign}{digits}e{power}" for power in _POWERS for sign, digits in _SIZES]
+        found += [f"{sign}{size}e{power}" for power in _POWERS for sign, size in _SIZES]
     if kind in ("DATE", "TIMESTAMP"):
         found += _CALENDAR
-    return tuple(edge for edge in found if not edge.startswith(_SQL) and len(edge) <= _LONGEST)
+    return tuple(edge for edge in found if len(edge) <= _LONGEST)
 
 
 _SIZES: Final = (("", "1.5"), ("-", "9.5"))

@@ -27,12 +27,14 @@ from dpsql.core.data_files import (
     is_address,
     is_in_sqlite,
 )
-from dpsql.core.quoting import INTERNAL_PREFIX, literal
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Remark
+from dpsql.core.sql import Sql, literal, name, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.attached import not_attached, refuse_missing
 from dpsql.engines.base import Definition
 from dpsql.engines.extensions import load_extension
+from dpsql.engines.running import execute
 from dpsql.engines.views import DATA
 from dpsql.errors import InterfaceError
 
@@ -66,7 +68,7 @@ class Pinned:
     ``query`` reads its rows, from ``files`` and from no others. ``snapshot`` names it: ``delta 7``.
     """
 
-    query: str
+    query: Sql
     files: tuple[str, ...]
     snapshot: str
 
@@ -98,11 +100,10 @@ def _of_delta(connection: duckdb.DuckDBPyConnection, path: str) -> Pinned:
     """Find the last version of the table in its log, and the files of that version."""
     found = map(_VERSION.fullmatch, os.listdir(os.path.join(path, "_delta_log")))
     version = max(int(name[1]) for name in found if name is not None)
-    files = connection.execute(
-        f"SELECT data_file FROM delta_list_files({literal(path)}, version => {version})"
-    ).fetchall()
+    at = sql("{}, version => {}", literal(path), version)
+    files = execute(connection, sql("SELECT data_file FROM delta_list_files({})", at)).fetchall()
     return Pinned(
-        f"SELECT * FROM delta_scan({literal(path)}, version => {version})",
+        sql("SELECT * FROM delta_scan({})", at),
         _local(file for (file,) in files),
         f"delta {version}",
     )
@@ -111,17 +112,16 @@ def _of_delta(connection: duckdb.DuckDBPyConnection, path: str) -> Pinned:
 def _of_iceberg(connection: duckdb.DuckDBPyConnection, path: str) -> Pinned:
     """Find the current snapshot of the metadata, its files, and the lists that name these."""
     snapshot = int(json.loads(Path(path).read_text(encoding="utf-8"))["current-snapshot-id"])
-    at = f"{literal(path)}, snapshot_from_id => {snapshot}"
-    lists = connection.execute(
-        f"SELECT manifest_list FROM iceberg_snapshots({literal(path)}) "
-        f"WHERE snapshot_id = {snapshot}"
-    ).fetchall()
-    manifests = connection.execute(
-        f"SELECT manifest_path, file_path, status FROM iceberg_metadata({at})"
+    at = sql("{}, snapshot_from_id => {}", literal(path), snapshot)
+    snapshots = sql("SELECT manifest_list FROM iceberg_snapshots({})", literal(path))
+    lists = execute(connection, sql("{} WHERE snapshot_id = {}", snapshots, snapshot)).fetchall()
+    manifests = execute(
+        connection,
+        sql("SELECT manifest_path, file_path, status FROM iceberg_metadata({})", at),
     ).fetchall()
     named = [path, *(name for (name,) in lists), *(manifest for manifest, _, _ in manifests)]
     named += [file for _, file, status in manifests if status != _DELETED]
-    return Pinned(f"SELECT * FROM iceberg_scan({at})", _local(named), f"iceberg {snapshot}")
+    return Pinned(sql("SELECT * FROM iceberg_scan({})", at), _local(named), f"iceberg {snapshot}")
 
 
 # -- DuckLake ----------------------------------------------------------------------------------
@@ -141,12 +141,15 @@ def attach_ducklake(connection: duckdb.DuckDBPyConnection, path: str | Path) -> 
         load_extension(connection, extension, _NEEDED_BY, _INSTEAD)
     source = literal(f"{DUCKLAKE}{SQLITE if in_sqlite else ''}{catalog.absolute()}")
     try:
-        connection.execute(f"ATTACH {source} AS {_LOOKED_INTO} (READ_ONLY)")
-        ((snapshot,),) = connection.execute(
-            f"SELECT id FROM ducklake_current_snapshot({literal(_LOOKED_INTO)})"
-        ).fetchall()
-        connection.execute(f"DETACH {_LOOKED_INTO}")
-        connection.execute(f"ATTACH {source} AS {DATA} (READ_ONLY, SNAPSHOT_VERSION {snapshot})")
+        looked_into = name(_LOOKED_INTO)
+        execute(connection, sql("ATTACH {} AS {} (READ_ONLY)", source, looked_into))
+        current = sql("SELECT id FROM ducklake_current_snapshot({})", literal(_LOOKED_INTO))
+        ((snapshot,),) = execute(connection, current).fetchall()
+        execute(connection, sql("DETACH {}", looked_into))
+        attached = sql(
+            "ATTACH {} AS {} (READ_ONLY, SNAPSHOT_VERSION {})", source, name(DATA), int(snapshot)
+        )
+        execute(connection, attached)
     except duckdb.Error as error:
         refusal = not_attached(catalog, error, "DuckLake catalog")
     else:
@@ -155,16 +158,20 @@ def attach_ducklake(connection: duckdb.DuckDBPyConnection, path: str | Path) -> 
 
 
 def ducklake_definition(
-    connection: duckdb.DuckDBPyConnection, name: TableName, is_view: bool, snapshot: int
+    connection: duckdb.DuckDBPyConnection, table: TableName, is_view: bool, snapshot: int
 ) -> Definition:
     """Describe what reading a table of a DuckLake comes to: the files that its snapshot has."""
     if is_view:
         return Definition(_VIEW)
-    rows = connection.execute(
+    listed = sql(
         "SELECT data_file, delete_file FROM ducklake_list_files("
-        f"{literal(DATA)}, {literal(name.table)}, schema => {literal(name.schema)}, "
-        f"snapshot_version => {snapshot})"
-    ).fetchall()
+        "{}, {}, schema => {}, snapshot_version => {})",
+        literal(DATA),
+        literal(table.table),
+        literal(table.schema),
+        snapshot,
+    )
+    rows = execute(connection, listed).fetchall()
     return files_definition(_local(file for row in rows for file in row if file))
 
 

@@ -10,6 +10,9 @@ from typing import Any, Final, TypeAlias
 
 import duckdb
 
+from dpsql.core.sql import Sql
+from dpsql.engines.running import serialized_plan
+
 PlanNode: TypeAlias = dict[str, Any]
 
 _MAX_PLAN: Final = 50_000_000  # characters
@@ -47,12 +50,10 @@ def _as_python_writes(match: re.Match[str]) -> str:
     return _WORDS.get(match.group().lower(), match.group())
 
 
-def plan_of(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan | None:
+def plan_of(connection: duckdb.DuckDBPyConnection, statement: Sql) -> Plan | None:
     """Ask the engine for the plan of a query; None where it cannot write it down."""
     try:
-        ((text,),) = connection.execute(
-            "SELECT json_serialize_plan(?, optimize := false)", [sql]
-        ).fetchall()
+        ((text,),) = serialized_plan(connection, statement).fetchall()
     except duckdb.Error:
         return None
     if len(text) > _MAX_PLAN:

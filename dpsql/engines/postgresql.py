@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
 from dpsql.core.extras import install_hint
-from dpsql.core.quoting import ROW_ID, literal, quote
+from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Schema, Table
+from dpsql.core.sql import Sql, bare_word, join, literal, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import as_type, exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
@@ -36,7 +38,7 @@ from dpsql.engines.postgresql_catalog import (
     check_writable,
     read_catalog,
 )
-from dpsql.engines.postgresql_reading import rows_of, sent
+from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of, sent
 from dpsql.engines.rehearsal import Rehearsal
 from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
@@ -130,22 +132,22 @@ class OpenPostgreSQL:
     def edition(self) -> str | None:
         return None  # each question reads the tables as they are then
 
-    def bind(self, sql: str) -> tuple[Column, ...]:
-        return self._empty_twin().bind(sql)
+    def bind(self, statement: Sql) -> tuple[Column, ...]:
+        return self._empty_twin().bind(statement)
 
-    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
     def try_out(
-        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:
         self._trials.hold(rows, expressions, write)
 
-    def _computed(self, sql: str) -> None:
+    def _computed(self, statement: Sql) -> None:
         """Run a statement over constants. Raises ``EngineError``, or that nobody answers."""
         with self._sessions.one(TRIAL_SECONDS) as session:
             try:
-                session.rows(sql)
+                session.rows(statement)
                 return
             except EngineError as error:
                 code = error.code
@@ -270,40 +272,41 @@ class _Session:
             raise _unreachable(url)
         self._cursor = self._connection.cursor()
         for name, value in SETTINGS.items():
-            self.run(f"SET SESSION {name} = {_setting(name, value)}")
+            self.run(sql("SET SESSION {} = {}", bare_word(name), _setting(name, value)))
         self.limit(None)
 
     def limit(self, seconds: float | None) -> None:
         """Set how long a statement may take on the server, for whoever takes the session."""
         most = 0 if seconds is None else math.ceil(1000 * (seconds + _GRACE))
-        self.run(f"SET SESSION statement_timeout = {min(most, 2**31 - 1)}")
+        self.run(sql("SET SESSION statement_timeout = {}", min(most, 2**31 - 1)))
         self._discreetly(self._connection.commit)
 
-    def ask(self, sql: str) -> list[tuple[Any, ...]]:
+    def ask(self, statement: Sql) -> list[tuple[Any, ...]]:
         """Run a fixed statement over the catalogs."""
-        return self._discreetly(lambda: _rows(self._fetched(sql, ())))
+        return self._discreetly(lambda: _rows(self._fetched(statement, ())))
 
-    def run(self, sql: str) -> None:
+    def run(self, statement: Sql) -> None:
         """Run a statement without rows."""
-        self._discreetly(lambda: self._cursor.execute(sql))
+        self._discreetly(lambda: self._execute(statement, ()))
 
-    def rows(self, sql: str, parameters: Sequence[int | list[int]] = ()) -> pa.Table:
+    def rows(self, statement: Sql, parameters: Sequence[int | list[int]] = ()) -> pa.Table:
         """Run a generated query. Raises ``EngineError`` with a fixed text."""
-        return self._discreetly(lambda: self._fetched(sql, parameters))
+        return self._discreetly(lambda: self._fetched(statement, parameters))
 
-    def _fetched(self, sql: str, parameters: Sequence[int | list[int]]) -> pa.Table:
-        self._execute(sql, parameters)
+    def _fetched(self, statement: Sql, parameters: Sequence[int | list[int]]) -> pa.Table:
+        self._execute(statement, parameters)
         return self._cursor.fetch_arrow_table()
 
-    def store(self, sql: str, parameters: Sequence[int | list[int]]) -> None:
+    def store(self, statement: Sql, parameters: Sequence[int | list[int]]) -> None:
         """Run a statement that makes a table."""
-        self._discreetly(lambda: self._execute(sql, parameters))
+        self._discreetly(lambda: self._execute(statement, parameters))
 
-    def _execute(self, sql: str, parameters: Sequence[int | list[int]]) -> None:
+    def _execute(self, statement: Sql, parameters: Sequence[int | list[int]]) -> None:
+        text = statement.render(POSTGRESQL_TEXT)
         if parameters:
-            self._cursor.execute(sql, list(parameters))
+            self._cursor.execute(text, list(parameters))
         else:
-            self._cursor.execute(sql)
+            self._cursor.execute(text)
 
     def cancel(self) -> None:
         """Have the server stop what this session runs now. For other threads."""
@@ -350,8 +353,10 @@ def _code(error: Exception) -> str:
     )
 
 
-def _setting(name: str, value: str) -> str:
-    return value if name == "search_path" else literal(value)
+def _setting(name: str, value: str) -> Sql:
+    if name != "search_path":
+        return literal(value)
+    return join(", ", map(bare_word, value.split(", ")))
 
 
 def _driver() -> Any:
@@ -436,7 +441,7 @@ class PostgreSQLRun:
         if self._schema.get(table.name.key) != table:
             raise EngineError()  # it is none of those that are listed
         selected = _selected((), table.columns)
-        found = self.session.rows(f"SELECT {selected} FROM ({rows_of(table)}) AS t")
+        found = self.session.rows(sql("SELECT {} FROM ({}) AS t", selected, rows_of(table)))
         names = [column.name for column in table.columns]
         columns = [as_type(found[c.name], c.type) for c in table.columns]
         stream: ArrowStream = type(found).from_arrays(columns, names=names)
@@ -456,11 +461,11 @@ class PostgreSQLReader:
     def dialect(self) -> str:
         return _DIALECT
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._session(), sql, keys, measures)
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self._session(), statement, keys, measures)
 
-    def pairs(self, sql: str) -> ArrowStream:
-        found: ArrowStream = self._session().rows(sql)
+    def pairs(self, statement: Sql) -> ArrowStream:
+        found: ArrowStream = self._session().rows(statement)
         return found
 
     def scratch(self) -> PostgreSQLScratch:
@@ -495,34 +500,34 @@ class PostgreSQLScratch:
     def __exit__(self, *_: object) -> None:
         for table in self._tables:
             with contextlib.suppress(EngineError):  # the transaction is over
-                self._session.run(f"DROP TABLE pg_temp.{quote(table)}")
+                self._session.run(sql("DROP TABLE pg_temp.{}", quoted(table)))
         self._tables.clear()
 
-    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
-        place = f"pg_temp.{quote(name)}"
-        self._session.store(f"CREATE TEMP TABLE {quote(name)} AS {sql}", parameters)
+    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
+        place = sql("pg_temp.{}", quoted(name))
+        self._session.store(sql("CREATE TEMP TABLE {} AS {}", quoted(name), statement), parameters)
         self._tables.add(name)
         # Without figures of a new table, the planner takes it for a small one.
-        self._session.run(f"ANALYZE {place}")
-        count = self._session.rows(f"SELECT count(*) AS n FROM {place}")
+        self._session.run(sql("ANALYZE {}", place))
+        count = self._session.rows(sql("SELECT count(*) AS n FROM {}", place))
         return int(integers(count["n"])[0])
 
     def drop(self, name: str) -> None:
-        self._session.run(f"DROP TABLE pg_temp.{quote(name)}")
+        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
         self._tables.remove(name)
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._session, sql, keys, measures)
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return _exact(self._session, statement, keys, measures)
 
-    def pairs(self, sql: str) -> ArrowStream:
-        found: ArrowStream = self._session.rows(sql)
+    def pairs(self, statement: Sql) -> ArrowStream:
+        found: ArrowStream = self._session.rows(statement)
         return found
 
-    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        return [integers(column) for column in self._session.rows(sql, parameters).columns]
+    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+        return [integers(column) for column in self._session.rows(statement, parameters).columns]
 
-    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return _exact(self._session, sql, keys, (), [row_ids.tolist()])
+    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        return _exact(self._session, statement, keys, (), [row_ids.tolist()])
 
 
 class _PlannedOnServer(Rehearsal):
@@ -539,39 +544,41 @@ class _PlannedOnServer(Rehearsal):
     def over(self, reads: Reads) -> _PlannedOnServer:
         return self
 
-    def planned(self, sql: str, parameters: Sequence[int | list[int]]) -> int:
-        return len(self._session.rows(_of_no_rows(sql), parameters).columns)
+    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
+        return len(self._session.rows(_of_no_rows(statement), parameters).columns)
 
-    def sent(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
-        return _sent(sql, keys, measures)
+    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
+        return _sent(statement, keys, measures)
 
-    def make(self, name: str, sql: str, parameters: Sequence[list[int]]) -> None:
-        self._session.store(f"CREATE TEMP TABLE {quote(name)} AS {_of_no_rows(sql)}", parameters)
+    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
+        self._session.store(
+            sql("CREATE TEMP TABLE {} AS {}", quoted(name), _of_no_rows(statement)), parameters
+        )
 
     def forget(self, name: str) -> None:
-        self._session.run(f"DROP TABLE pg_temp.{quote(name)}")
+        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
 
 
-def _of_no_rows(sql: str) -> str:
-    return f"SELECT * FROM ({sql}) AS t LIMIT 0"
+def _of_no_rows(statement: Sql) -> Sql:
+    return sql("SELECT * FROM ({}) AS t LIMIT 0", statement)
 
 
 def _exact(
     session: _Session,
-    sql: str,
+    statement: Sql,
     keys: Sequence[Column],
     measures: Sequence[str],
     parameters: Sequence[int | list[int]] = (),
 ) -> ExactRows:
     """Read exact rows; what leaves the server are integers of 64 bits, and keys."""
-    return exact_rows(session.rows(_sent(sql, keys, measures), parameters), keys, measures)
+    return exact_rows(session.rows(_sent(statement, keys, measures), parameters), keys, measures)
 
 
-def _sent(sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
-    return f"SELECT {_selected([ROW_ID, *measures], keys)} FROM ({sql}) AS t"
+def _sent(statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
+    return sql("SELECT {} FROM ({}) AS t", _selected([ROW_ID, *measures], keys), statement)
 
 
-def _selected(numbers: Sequence[str], columns: Sequence[Column]) -> str:
-    written = [f"CAST({quote(name)} AS BIGINT) AS {quote(name)}" for name in numbers]
-    written += [f"{sent(quote(c.name), c.type)} AS {quote(c.name)}" for c in columns]
-    return ", ".join(written)
+def _selected(numbers: Sequence[str], columns: Sequence[Column]) -> Sql:
+    written = [sql("CAST({} AS BIGINT) AS {}", quoted(name), quoted(name)) for name in numbers]
+    written += [sql("{} AS {}", sent(c), quoted(c.name)) for c in columns]
+    return join(", ", written)

@@ -14,12 +14,13 @@ from typing import Any, Final
 from dpsql.core.catalog import Catalog
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
+from dpsql.core.sql import Sql, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
 from dpsql.engines.postgresql_reading import duckdb_type
 from dpsql.errors import InterfaceError
 
-Ask = Callable[[str], list[tuple[Any, ...]]]
+Ask = Callable[[Sql], list[tuple[Any, ...]]]
 """Runs one of the statements below and returns its rows."""
 OLDEST: Final = 150_000
 _SERVER: Final = re.compile(r"PostgreSQL \d+(\.\d+)*(beta\d+|rc\d+)?( \([^)]*\))? on ")
@@ -193,7 +194,7 @@ class ServerCatalog:
 
 def check_server(ask: Ask) -> str:
     """Return the name of the database. Raises ``InterfaceError`` for servers of other kinds."""
-    ((version, number, encoding, database, _),) = ask(_ABOUT)
+    ((version, number, encoding, database, _),) = ask(sql(_ABOUT))
     if _SERVER.match(version) is None or _NOT_REALLY.search(version):
         raise InterfaceError(
             "the server is no PostgreSQL, or one that was changed",
@@ -217,7 +218,9 @@ def check_server(ask: Ask) -> str:
 
 def check_role(ask: Ask) -> None:
     """Require a role that can change nothing. Raises ``InterfaceError`` with what to do."""
-    ((superuser, roles, databases, replication, above, files, creates, temporary),) = ask(_ROLE)
+    ((superuser, roles, databases, replication, above, files, creates, temporary),) = ask(
+        sql(_ROLE)
+    )
     found = [
         (superuser, "is a superuser", "Connect as a role of its own, made for dpsql."),
         (above, "may become a superuser", "REVOKE that role from it."),
@@ -232,7 +235,7 @@ def check_role(ask: Ask) -> None:
             "GRANT TEMP ON DATABASE … TO ….",
         ),
     ]
-    schemas = [name for (name,) in ask(_CREATES)]
+    schemas = [name for (name,) in ask(sql(_CREATES))]
     if schemas:
         hint = f"REVOKE CREATE ON SCHEMA {schemas[0]} FROM …, and from PUBLIC."
         found.append((True, f"may create tables in the schema {schemas[0]}", hint))
@@ -264,10 +267,10 @@ def _may(what: str, hint: str) -> InterfaceError:
 def read_catalog(ask: Ask, database: str) -> ServerCatalog:
     """Read which tables there are, with the columns that dpsql can read."""
     columns: dict[int, list[tuple[Any, ...]]] = {}
-    for oid, *column in ask(_COLUMNS):
+    for oid, *column in ask(sql(_COLUMNS)):
         columns.setdefault(int(oid), []).append(tuple(column))
     relations: dict[str, ServerRelation] = {}
-    for schema, name, kind, oid, secured, usable, writable, foreign in ask(_TABLES):
+    for schema, name, kind, oid, secured, usable, writable, foreign in ask(sql(_TABLES)):
         reason = _unreadable(
             name, schema, kind, database, secured=secured, usable=usable, foreign=foreign
         )
@@ -276,8 +279,8 @@ def read_catalog(ask: Ask, database: str) -> ServerCatalog:
         if key in relations:  # told apart by the case of letters alone, which analysts cannot
             table = _refused(relations[key].table, _ALIKE)
         relations[key] = ServerRelation(table, int(oid), kind, bool(writable))
-    views = {int(oid): text for oid, text in ask(_VIEWS)}
-    comparisons = frozenset(int(oid) for (oid,) in ask(_COMPARISONS))
+    views = {int(oid): text for oid, text in ask(sql(_VIEWS))}
+    comparisons = frozenset(int(oid) for (oid,) in ask(sql(_COMPARISONS)))
     return ServerCatalog(database, relations, views, comparisons)
 
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dpsql.core.quoting import quote
-from dpsql.core.schema import Table, base_type
+from dpsql.core.quoting import Quoted
+from dpsql.core.schema import Column, Table, base_type
+from dpsql.core.sql import Sql, SqlRenderer, join, name, sql
 
+POSTGRESQL_TEXT: Final[SqlRenderer] = Quoted()
+"""How SQL is written that PostgreSQL reads: the only place where names and literals become text."""
 _TYPES: Final = {
     "bool": "BOOLEAN",
     "int2": "SMALLINT",
@@ -46,11 +49,11 @@ def duckdb_type(name: str, shown: str) -> str | None:
     return f"DECIMAL({width},{scale})" if 0 <= scale <= width <= _MOST_DIGITS else None
 
 
-def rows_of(table: Table) -> str:
+def rows_of(table: Table) -> Sql:
     """Write the statement that reads all rows of a table, with the columns of the schema."""
-    columns = ", ".join(f"{_read(quote(c.name), c.type)} AS {quote(c.name)}" for c in table.columns)
+    columns = join(", ", (sql("{} AS {}", _read(c), name(c.name)) for c in table.columns))
     schema = "public" if table.name.in_main else table.name.schema
-    return f"SELECT {columns} FROM {quote(schema)}.{quote(table.name.table)}"
+    return sql("SELECT {} FROM {}.{}", columns, name(schema), name(table.name.table))
 
 
 def within_years(value: str) -> str:
@@ -58,20 +61,28 @@ def within_years(value: str) -> str:
     return f"CASE WHEN {value} >= '0001-01-01' AND {value} < '10000-01-01' THEN {value} END"
 
 
-def sent(column: str, type_: str) -> str:
+def sent(column: Column) -> Sql:
     """Write a column as it leaves the server: decimals as text, which has all of their digits."""
-    kind = base_type(type_)
-    return f"CAST({column} AS TEXT)" if kind == "DECIMAL" else column
+    own = name(column.name)
+    return sql("CAST({} AS TEXT)", own) if base_type(column.type) == "DECIMAL" else own
 
 
-def _read(column: str, type_: str) -> str:
-    match base_type(type_):
+def _read(column: Column) -> Sql:
+    own = name(column.name)
+    match base_type(column.type):
         case "VARCHAR":
-            return f'(CAST({column} AS TEXT) COLLATE "C")'
+            return sql('(CAST({} AS TEXT) COLLATE "C")', own)
         case "DECIMAL":
-            return f"NULLIF({column}, CAST('NaN' AS NUMERIC))"
+            return sql("NULLIF({}, CAST('NaN' AS NUMERIC))", own)
         case "DATE":
-            return within_years(column)
+            return _within_years(own)
         case "TIMESTAMP":
-            return within_years(f"CAST({column} AS TIMESTAMP)")
-    return column
+            return _within_years(sql("CAST({} AS TIMESTAMP)", own))
+    return own
+
+
+def _within_years(value: Sql) -> Sql:
+    return sql(
+        "CASE WHEN {value} >= '0001-01-01' AND {value} < '10000-01-01' THEN {value} END",
+        value=value,
+    )

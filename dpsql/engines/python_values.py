@@ -18,8 +18,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import quote
 from dpsql.core.schema import Column, fold
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.untyped import as_declared
 
 _MOST_BITS: Final = 4096  # of an integer that is written out
@@ -42,7 +44,7 @@ class PythonValues:
     untyped: frozenset[str] = frozenset()
     kept: Mapping[str, str] = field(default_factory=dict)
 
-    def query(self, frame: str, columns: Sequence[Column]) -> str | None:
+    def query(self, frame: str, columns: Sequence[Column]) -> Sql | None:
         """Write the query that reads the columns with types; None if there are none.
 
         Those are the declared ones, and those that have a type and are not declared.
@@ -53,18 +55,22 @@ class PythonValues:
             for name in self.names
             if (value := self._value(name, declared.get(fold(name)))) is not None
         ]
-        return f"SELECT {', '.join(selected)} FROM {frame}" if selected else None
+        if not selected:
+            return None
+        return sql("SELECT {} FROM {}", join(", ", selected), quoted(frame))
 
-    def _value(self, name: str, column: Column | None) -> str | None:
-        source = quote(name)
+    def _value(self, name: str, column: Column | None) -> Sql | None:
+        source = quoted(name)
         if name in self.kept:
-            source = f"CAST({source} AS {self.kept[name]})"
+            source = sql("CAST({} AS {})", source, type_sql(self.kept[name]))
         if name in self.untyped:
-            text = f"CAST({source} AS VARCHAR)"
+            text = sql("CAST({} AS VARCHAR)", source)
             value = None if column is None else as_declared(text, column.type)
         else:
-            value = source if column is None else f"TRY_CAST({source} AS {column.type})"
-        return None if value is None else f"{value} AS {quote(name)}"
+            value = source
+            if column is not None:
+                value = sql("TRY_CAST({} AS {})", source, type_sql(column.type))
+        return None if value is None else sql("{} AS {}", value, quoted(name))
 
 
 def python_values(data: object) -> PythonValues:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
+from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Reads
 from dpsql.errors import EngineError, InternalError
 
@@ -40,15 +41,15 @@ class Rehearsal(ABC):
         """The name of the dialect that generated SQL is to be written in."""
 
     @abstractmethod
-    def planned(self, sql: str, parameters: Sequence[int | list[int]]) -> int:
+    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
         """Have a query planned for none of its rows; returns how many columns it has."""
 
     @abstractmethod
-    def sent(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
+    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
         """Write the query as it is sent where row ids, keys and measures are read."""
 
     @abstractmethod
-    def make(self, name: str, sql: str, parameters: Sequence[list[int]]) -> None:
+    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
         """Make an empty table of the columns that a query has."""
 
     @abstractmethod
@@ -61,24 +62,24 @@ class Rehearsal(ABC):
 
     # -- reading ------------------------------------------------------------------------------
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Plan the query; there is one row of zeros, as of looks and totals."""
-        self.planned(self.sent(sql, keys, measures), ())
+        self.planned(self.sent(statement, keys, measures), ())
         zeros = {name: np.zeros(1, dtype=np.int64) for name in measures}
         return ExactRows(np.ones(1, dtype=np.int64), zeros, _missing(keys, 1))
 
-    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
         """Plan the query; all that are asked for are there, and NULL."""
-        self.planned(self.sent(sql, keys, ()), [row_ids.tolist()])
+        self.planned(self.sent(statement, keys, ()), [row_ids.tolist()])
         return ExactRows(row_ids, {}, _missing(keys, len(row_ids)))
 
-    def pairs(self, sql: str) -> ArrowStream:
+    def pairs(self, statement: Sql) -> ArrowStream:
         """Refuse: streams go to views, which are rehearsed nowhere."""
         raise EngineError()
 
-    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         """Plan the query; there are no rows."""
-        return [np.zeros(0, dtype=np.int64) for _ in range(self.planned(sql, parameters))]
+        return [np.zeros(0, dtype=np.int64) for _ in range(self.planned(statement, parameters))]
 
     # -- scratch space ------------------------------------------------------------------------
 
@@ -95,9 +96,9 @@ class Rehearsal(ABC):
                 self.forget(name)
         self._tables.clear()
 
-    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
+    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
         """Make an empty table."""
-        self.make(name, sql, parameters)
+        self.make(name, statement, parameters)
         self._tables.add(name)
         return _STORED
 

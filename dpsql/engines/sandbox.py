@@ -15,7 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
+from dpsql.core.sql import Sql
 from dpsql.engines.constants import FailingConstant
+from dpsql.engines.spelling import DUCKDB_TEXT
 
 _GRACE: Final = 10.0  # seconds for a process to start, and to end by itself
 # What this process imports, the child imports, whatever its environment says.
@@ -44,12 +46,12 @@ class Apart:
     def __init__(self) -> None:
         self._child: subprocess.Popen[str] | None = None
 
-    def run(self, database: str, statements: Sequence[str], limits: SandboxLimits) -> None:
+    def run(self, database: str, statements: Sequence[Sql], limits: SandboxLimits) -> None:
         """Run statements on a database file. Raises ``ApartFailed``."""
-        self._ask({"database": database, "statements": list(statements), "query": None}, limits)
+        self._ask({"database": database, "statements": _texts(statements), "query": None}, limits)
 
     def failing_constant(
-        self, statements: Sequence[str], query: str, limits: SandboxLimits, *, texts: bool = False
+        self, statements: Sequence[Sql], query: Sql, limits: SandboxLimits, *, texts: bool = False
     ) -> FailingConstant | None:
         """Run :func:`failing_constant` for a query over tables that ``statements`` create.
 
@@ -58,8 +60,8 @@ class Apart:
         """
         task = {
             "database": ":memory:",
-            "statements": list(statements),
-            "query": query,
+            "statements": _texts(statements),
+            "query": query.render(DUCKDB_TEXT),
             "texts": texts,
         }
         try:
@@ -103,3 +105,7 @@ class Apart:
         if child.returncode != 0:
             raise ApartFailed
         return said
+
+
+def _texts(statements: Sequence[Sql]) -> list[str]:
+    return [statement.render(DUCKDB_TEXT) for statement in statements]

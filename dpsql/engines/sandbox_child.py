@@ -15,8 +15,10 @@ from typing import Any
 
 import duckdb
 
+from dpsql.core.sql import Sql, Written
 from dpsql.engines.constants import failing_constant
 from dpsql.engines.lockdown import lock_down
+from dpsql.engines.running import execute
 
 _BEYOND_LIMITS = 3
 _FAILED = 4
@@ -50,10 +52,15 @@ def _done(task: dict[str, Any]) -> dict[str, object] | None:
     with duckdb.connect(task["database"], config=config) as connection:
         lock_down(connection)
         for statement in task["statements"]:
-            connection.execute(statement)
+            execute(connection, _taken(statement))
         query = task["query"]
-        found = failing_constant(connection, query, texts=task["texts"]) if query else None
+        found = failing_constant(connection, _taken(query), texts=task["texts"]) if query else None
     return None if found is None else asdict(found)
+
+
+def _taken(text: str) -> Sql:
+    """Take over a statement as the parent has written it."""
+    return Sql(Written(text))
 
 
 def _watch(memory_bytes: int, end: float) -> None:

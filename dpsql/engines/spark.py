@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
 from dpsql.core.schema import Column, Schema, Table
+from dpsql.core.sql import Name, Sql, Written, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
@@ -29,7 +31,7 @@ from dpsql.engines.rehearsal import Rehearsal
 from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
-from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
+from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
 from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, ParameterError, QueryRefused
@@ -40,7 +42,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _DIALECT: Final = "spark"
 _WITH: Final = re.compile(r"\bWITH ")
-"""Somewhere in a statement: numbered rows are selected from one that begins with it."""
 Snapshot = Literal["copy", "fixed"]
 _SNAPSHOTS: Final = ("copy", "fixed")
 
@@ -94,7 +95,7 @@ class SparkEngine:
 
     def _prove(self, table: Table) -> None:
         try:
-            quietly(lambda: self._session.sql(f"{read_as(table)} LIMIT 1").toArrow())
+            quietly(lambda: _frame(self._session, sql("{} LIMIT 1", read_as(table))).toArrow())
             return
         except EngineError:
             pass
@@ -151,20 +152,20 @@ class OpenSpark:
     def schema(self) -> Schema:
         return self._schema
 
-    def bind(self, sql: str) -> tuple[Column, ...]:
-        return self._empty_twin().bind(sql)
+    def bind(self, statement: Sql) -> tuple[Column, ...]:
+        return self._empty_twin().bind(statement)
 
-    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
         return self._empty_twin().examine(source, expressions)
 
     def try_out(
-        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:
         self._trials.hold(rows, expressions, write)
 
-    def _computed(self, sql: str) -> None:
+    def _computed(self, statement: Sql) -> None:
         with self.run(TRIAL_SECONDS) as run:
-            run.compute(sql)
+            run.compute(statement)
 
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Have Spark analyse each statement over views of the tables, without reading them."""
@@ -251,15 +252,16 @@ class SparkRun:
         return SparkReader(self._place)
 
     def stream(self, table: Table) -> ArrowStream:
-        columns = ", ".join(spark_quote(column.name) for column in table.columns)
+        columns = join(", ", (quoted(column.name) for column in table.columns))
+        rows = sql("SELECT {} FROM {}", columns, quoted(view_of(table.name)))
         with self._place() as place:
-            return place.pairs(f"SELECT {columns} FROM {spark_quote(view_of(table.name))}")
+            return place.pairs(rows)
 
-    def compute(self, sql: str) -> None:
+    def compute(self, statement: Sql) -> None:
         """Compute a generated statement over constants. Raises ``EngineError``."""
         session = quietly(lambda: session_beside(self._parent))
         self._sessions.append(session)
-        quietly(lambda: session.sql(sql).toArrow(), self._stop)
+        quietly(lambda: _frame(session, statement).toArrow(), self._stop)
 
     def _place(self) -> SparkScratch:
         """Make a session with its settings, and no views yet."""
@@ -278,13 +280,13 @@ class SparkReader:
     def dialect(self) -> str:
         return _DIALECT
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         with self._place() as place:
-            return place.exact(sql, keys, measures)
+            return place.exact(statement, keys, measures)
 
-    def pairs(self, sql: str) -> ArrowStream:
+    def pairs(self, statement: Sql) -> ArrowStream:
         with self._place() as place:
-            return place.pairs(sql)
+            return place.pairs(statement)
 
     def scratch(self) -> SparkScratch:
         return self._place()
@@ -332,9 +334,9 @@ class SparkScratch:
             _forget(frame)
         self._stored.clear()
 
-    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
+    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
         def run() -> int:
-            with self._reading(sql, parameters) as frame:
+            with self._reading(statement, parameters) as frame:
                 stored = stored_once(frame, self._session)
             self._stored[name] = stored
             stored.createOrReplaceTempView(spark_quote(name))
@@ -349,36 +351,36 @@ class SparkScratch:
 
         self._quietly(run)
 
-    def exact(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return self._exact(sql, keys, measures)
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return self._exact(statement, keys, measures)
 
-    def pairs(self, sql: str) -> ArrowStream:
+    def pairs(self, statement: Sql) -> ArrowStream:
         def run() -> ArrowStream:
-            with self._reading(sql, ()) as frame:
+            with self._reading(statement, ()) as frame:
                 table: ArrowStream = sound(frame).toArrow()
                 return table
 
         return self._quietly(run)
 
-    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         def run() -> list[NDArray[np.int64]]:
-            with self._reading(sql, parameters) as frame:
+            with self._reading(statement, parameters) as frame:
                 return [integers(column) for column in frame.toArrow().columns]
 
         return self._quietly(run)
 
-    def keys(self, sql: str, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return self._exact(sql, keys, (), row_ids.tolist())
+    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        return self._exact(statement, keys, (), row_ids.tolist())
 
     def _exact(
         self,
-        sql: str,
+        statement: Sql,
         keys: Sequence[Column],
         measures: Sequence[str],
         *parameters: list[int],
     ) -> ExactRows:
         def run() -> ExactRows:
-            with self._reading(sql, parameters) as frame:
+            with self._reading(statement, parameters) as frame:
                 return exact_rows(sound(frame).toArrow(), keys, measures)
 
         return self._quietly(run)
@@ -386,7 +388,7 @@ class SparkScratch:
     # -- statements ---------------------------------------------------------------------------
 
     def analyse(
-        self, sql: str, parameters: Sequence[int | list[int]] = (), name: str | None = None
+        self, statement: Sql, parameters: Sequence[int | list[int]] = (), name: str | None = None
     ) -> int:
         """Have a statement analysed, for none of its rows; returns how many columns it has.
 
@@ -395,10 +397,10 @@ class SparkScratch:
 
         def run() -> int:
             for view, table in self._tables.items():
-                if spark_quote(view) in sql:
-                    rows = self._session.sql(read_as(table))
+                if view in statement.names:
+                    rows = _frame(self._session, read_as(table))
                     rows.createOrReplaceTempView(spark_quote(view))
-            frame = self._frame(sql, parameters)
+            frame = self._frame(statement, parameters)
             if name is not None:
                 frame.createOrReplaceTempView(spark_quote(name))
             return len(frame.schema.fields)  # asked for, as some sessions analyse no earlier
@@ -409,29 +411,31 @@ class SparkScratch:
         """Drop the view of a statement that was analysed. Raises ``EngineError``."""
         self._quietly(lambda: self._session.catalog.dropTempView(name))
 
-    def _frame(self, sql: str, parameters: Sequence[int | list[int]]) -> DataFrame:
+    def _frame(self, statement: Sql, parameters: Sequence[int | list[int]]) -> DataFrame:
         """Make the frame of a statement with what it is given."""
         numbers = [value for value in parameters if isinstance(value, int)]
         for value in parameters:
             if not isinstance(value, int):
                 self._give(value)
-        return self._session.sql(sql, args=numbers) if numbers else self._session.sql(sql)
+        return _frame(self._session, statement, numbers)
 
     def _quietly(self, run: Callable[[], _T]) -> _T:
         return quietly(run, self._stop)
 
     @contextmanager
-    def _reading(self, sql: str, parameters: Sequence[int | list[int]]) -> Iterator[DataFrame]:
+    def _reading(
+        self, statement: Sql, parameters: Sequence[int | list[int]]
+    ) -> Iterator[DataFrame]:
         """Make the frame of a statement, over views of the tables that it names."""
-        copies = [self._show(view, sql) for view in self._tables if spark_quote(view) in sql]
+        copies = [self._show(view, statement) for view in self._tables if view in statement.names]
         try:
-            yield self._frame(sql, parameters)
+            yield self._frame(statement, parameters)
         finally:
             for copy in copies:
                 if copy is not None:
                     _forget(copy)
 
-    def _show(self, view: str, sql: str) -> DataFrame | None:
+    def _show(self, view: str, statement: Sql) -> DataFrame | None:
         """Make the view of a table for one statement; returns the copy that it reads, if any.
 
         A statement may read a table twice if it names it twice, or if it has a WITH, whose members
@@ -439,12 +443,12 @@ class SparkScratch:
         weighs follows from all of them.
         """
         table = self._tables[view]
-        once = sql.count(spark_quote(view)) == 1 and _WITH.search(sql) is None
+        once = statement.pieces.count(Name(view)) == 1 and not _has_with(statement)
         if self._snapshot == "fixed" or once:
-            self._session.sql(read_as(table)).createOrReplaceTempView(spark_quote(view))
+            _frame(self._session, read_as(table)).createOrReplaceTempView(spark_quote(view))
             return None
-        needed = [column for column in table.columns if spark_quote(column.name) in sql]
-        rows = self._session.sql(read_as(table, needed))
+        needed = [column for column in table.columns if _is_read(column, statement)]
+        rows = _frame(self._session, read_as(table, needed))
         copy = stored_once(rows, self._session)
         copy.createOrReplaceTempView(spark_quote(view))
         return copy
@@ -473,17 +477,36 @@ class _Analysed(Rehearsal):
     def over(self, reads: Reads) -> _Analysed:
         return self
 
-    def planned(self, sql: str, parameters: Sequence[int | list[int]]) -> int:
-        return self._place.analyse(sql, parameters)
+    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
+        return self._place.analyse(statement, parameters)
 
-    def sent(self, sql: str, keys: Sequence[Column], measures: Sequence[str]) -> str:
-        return sql
+    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
+        return statement
 
-    def make(self, name: str, sql: str, parameters: Sequence[list[int]]) -> None:
-        self._place.analyse(sql, parameters, name)
+    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
+        self._place.analyse(statement, parameters, name)
 
     def forget(self, name: str) -> None:
         self._place.forget_view(name)
+
+
+def _frame(session: SparkSession, statement: Sql, numbers: Sequence[int] = ()) -> DataFrame:
+    """Make the frame of a statement: the only place where it becomes the text that Spark reads."""
+    text = statement.render(SPARK_TEXT)
+    return session.sql(text, args=list(numbers)) if numbers else session.sql(text)
+
+
+def _has_with(statement: Sql) -> bool:
+    """Tell whether a statement has a WITH anywhere: numbered rows are selected from one."""
+    return any(isinstance(piece, str) and _WITH.search(piece) for piece in statement.pieces)
+
+
+def _is_read(column: Column, statement: Sql) -> bool:
+    """Tell whether a statement may read a column: one of that name, also in checked trees."""
+    if column.name in statement.names:
+        return True
+    written = (piece.text for piece in statement.pieces if isinstance(piece, Written))
+    return any(spark_quote(column.name) in text for text in written)
 
 
 def _forget(frame: DataFrame) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dpsql.engines.spark_text import spark_quote
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql import sql
+from dpsql.engines.spark_text import SPARK_TEXT
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,11 +18,10 @@ def sound(frame: DataFrame) -> DataFrame:
     if not texts:
         return frame
     names = [field.name for field in frame.schema.fields]
-    return frame.selectExpr(
-        *(
-            f"make_valid_utf8({spark_quote(name)}) AS {spark_quote(name)}"
-            if name in texts
-            else spark_quote(name)
-            for name in names
-        )
-    )
+    valid = [
+        sql("make_valid_utf8({name}) AS {name}", name=quoted(name))
+        if name in texts
+        else quoted(name)
+        for name in names
+    ]
+    return frame.selectExpr(*(each.render(SPARK_TEXT) for each in valid))

@@ -10,8 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dpsql.core.schema import Column, LeftOut, Remark, Table
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.core.table_name import MAIN, TableName
-from dpsql.engines.spark_text import spark_quote
+from dpsql.engines.spark_text import SPARK_TEXT, spark_quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +62,7 @@ def catalog_tables(session: SparkSession, schemas: Sequence[str]) -> Iterator[Ta
 
 def _table(session: SparkSession, name: TableName) -> Table:
     try:
-        fields = session.table(_written(name)).schema.fields
+        fields = session.table(_written(name).render(SPARK_TEXT)).schema.fields
     except Exception:  # noqa: BLE001 - whatever a format's own code raises
         return Table(name, (), unreadable=_UNREADABLE)
     names = [field.name.lower() for field in fields]
@@ -91,28 +94,25 @@ def _type(field: Any) -> tuple[str | None, str]:
     return None, f"has the type {field.dataType.simpleString()}, which cannot be read here"
 
 
-def read_as(table: Table, columns: Sequence[Column] | None = None) -> str:
+def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
     """Write the statement that reads a table, or some of its columns, in the types of the schema.
 
     No row makes it fail: each cast has room for all values of the column.
     """
-    listed = ", ".join(
-        f"CAST({spark_quote(c.name)} AS {_spelled(c.type)}) AS {spark_quote(c.name)}"
+    listed = [
+        sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=_spelled(c.type))
         for c in (table.columns if columns is None else columns)
-    )
-    return f"SELECT {listed or '1'} FROM {_written(table.name)}"
+    ]
+    return sql("SELECT {} FROM {}", join(", ", listed or [sql("1")]), _written(table.name))
 
 
-def _spelled(type_: str) -> str:
+def _spelled(type_: str) -> Sql:
     """Name a type of the schema as Spark does."""
     named = dict(_TYPES.values())
-    return "STRING" if type_ == "VARCHAR" else named.get(type_, type_)
+    return sql("STRING") if type_ == "VARCHAR" else type_sql(named.get(type_, type_))
 
 
-def _written(name: TableName) -> str:
+def _written(name: TableName) -> Sql:
     """Write a table's name in the current database, or in its own."""
-    return (
-        spark_quote(name.table)
-        if name.in_main
-        else f"{spark_quote(name.schema)}.{spark_quote(name.table)}"
-    )
+    own = quoted(name.table)
+    return own if name.in_main else sql("{}.{}", quoted(name.schema), own)

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.sql import SqlRenderer
 from dpsql.core.table_name import TableName
 
 SPARK_GIVEN: Final = f"{INTERNAL_PREFIX}given"
@@ -21,6 +22,23 @@ def spark_quote(name: str) -> str:
     '`a``b`'
     """
     return "`" + name.replace("`", "``") + "`"
+
+
+class _Renderer:
+    """Writes names and literals of Spark's SQL."""
+
+    def name(self, text: str) -> str:
+        """Write an identifier in quotes."""
+        return spark_quote(text)
+
+    def text(self, value: str) -> str:
+        """Write a string literal: backslashes begin escapes there."""
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+
+
+SPARK_TEXT: Final[SqlRenderer] = _Renderer()
+"""How SQL is written that Spark reads: the only place where names and literals become its text."""
 
 
 def view_of(name: TableName) -> str:

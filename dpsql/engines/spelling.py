@@ -1,16 +1,26 @@
-"""One spelling of values that DuckDB holds equal: what it hands out, and what it groups again."""
+"""How DuckDB's SQL is written, and one spelling of values that DuckDB holds equal."""
 
 from __future__ import annotations
 
+from typing import Final
+
+from dpsql.core.quoting import Quoted
 from dpsql.core.schema import Spellings, base_type, spellings_of
+from dpsql.core.sql import Sql, SqlRenderer, sql
+from dpsql.core.sql_types import type_sql
+
+DUCKDB_TEXT: Final[SqlRenderer] = Quoted()
+"""How SQL is written that DuckDB reads: the only place where names and literals become its text."""
 
 
-def one_spelling(sql: str, type_text: str) -> str:
-    """Write one spelling of all values that DuckDB groups as equal to the value of ``sql``."""
+def one_spelling(value: Sql, type_text: str) -> Sql:
+    """Write one spelling of all values that DuckDB groups as equal: what it groups again."""
     match spellings_of(type_text):
         case Spellings.FLOATS:
-            nan = f"CAST('NaN' AS {base_type(type_text)})"
-            return f"CASE WHEN isnan({sql}) THEN {nan} ELSE {sql} + 0 END"
+            nan = sql("CAST('NaN' AS {})", type_sql(base_type(type_text)))
+            return sql(
+                "CASE WHEN isnan({value}) THEN {nan} ELSE {value} + 0 END", value=value, nan=nan
+            )
         case Spellings.DURATIONS:
-            return f"normalized_interval({sql})"
-    return sql
+            return sql("normalized_interval({})", value)
+    return value

@@ -20,7 +20,7 @@ from typing import Any, Final
 import duckdb
 
 from dpsql.core.quoting import literal
-from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, edge_sql
+from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
 from dpsql.engines.evidence import (
     FAILS,
     NULL,
@@ -35,6 +35,7 @@ from dpsql.engines.evidence import (
 )
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.errors import InterfaceError
 
 _PARTS = (
@@ -285,7 +286,7 @@ class _Surveyor:
         for place in range(len(form.types)) if len(form.types) > 1 else ():
             for value in EDGES[types[place]]:
                 arguments = [f"a{i}" for i in range(len(form.types))]
-                arguments[place] = edge_sql(value, types[place])
+                arguments[place] = edge_sql(value, types[place]).render(DUCKDB_TEXT)
                 found.append(form.sql(arguments))
         return found
 
@@ -353,9 +354,9 @@ def _rows(types: Sequence[str]) -> list[str]:
     return [_row(values, types) for values in combined]
 
 
-def _row(values: Sequence[str | None], types: Sequence[str]) -> str:
+def _row(values: Sequence[Edge | None], types: Sequence[str]) -> str:
     written = (
-        "NULL" if value is None else edge_sql(value, kind)
+        "NULL" if value is None else edge_sql(value, kind).render(DUCKDB_TEXT)
         for value, kind in zip(values, types, strict=True)
     )
     return f"(1, {', '.join(written)})"

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from dpsql.core.sql import Sql
 from dpsql.engines.nets import TRIED
 from dpsql.errors import EngineError, QueryRefused
 
@@ -26,13 +27,13 @@ class Trials:
     ``run`` executes a statement on the engine, and raises ``EngineError`` where that fails.
     """
 
-    def __init__(self, run: Callable[[str], None]) -> None:
+    def __init__(self, run: Callable[[Sql], None]) -> None:
         self._run = run
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], None] = {}
+        self._known: dict[tuple[Sql, Sql], None] = {}
 
     def hold(
-        self, rows: str, expressions: Sequence[str], write: Callable[[Sequence[str]], str]
+        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:
         """Compute expressions over the rows of a FROM clause, those that were not tried before.
 
@@ -53,23 +54,23 @@ class Trials:
             # Raised outside the handler, so that its context quotes nothing.
             raise _fails(code)
 
-    def _remember(self, rows: str, expressions: Sequence[str]) -> None:
+    def _remember(self, rows: Sql, expressions: Sequence[Sql]) -> None:
         with self._lock:
             self._known.update(dict.fromkeys((rows, each) for each in expressions))
             while len(self._known) > _REMEMBERED:
                 del self._known[next(iter(self._known))]
 
 
-def _parts(expressions: Sequence[str]) -> list[list[str]]:
+def _parts(expressions: Sequence[Sql]) -> list[list[Sql]]:
     """Split expressions into as many as one statement may have."""
-    found: list[list[str]] = []
+    found: list[list[Sql]] = []
     size = 0
     for each in expressions:
-        if not found or len(found[-1]) == _AT_ONCE or size + len(each) > _LONGEST:
+        if not found or len(found[-1]) == _AT_ONCE or size + each.size > _LONGEST:
             found.append([])
             size = 0
         found[-1].append(each)
-        size += len(each)
+        size += each.size
     return found
 
 

@@ -14,8 +14,11 @@ from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.quoting import INTERNAL_PREFIX, quote, quote_table
-from dpsql.core.schema import Column, Schema
+from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
+from dpsql.core.schema import Column, Schema, Table
+from dpsql.core.sql import Name, Sql, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import Examined
 from dpsql.engines.constants import failing_part, type_text
 from dpsql.engines.deadline import Deadline
@@ -24,6 +27,7 @@ from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.nets import TRIED
 from dpsql.engines.plans import read_plan
+from dpsql.engines.running import execute, relation, serialized_plan
 from dpsql.errors import InternalError, QueryRefused
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
@@ -40,9 +44,9 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 _REORDERING: Final = ("join_order", "build_side_probe_side")
 _FIRST: Final = 0
 _KIND_OF_ERROR = re.compile(r"^(\w+ )+Error: ")
-_ONE_TABLE: Final = re.compile(r'"(?:[^"]|"")+"(?:\."(?:[^"]|"")+")?')  # whose rows are few
-_LISTS: Final = quote(f"{INTERNAL_PREFIX}edges")
-_ROW: Final = quote(f"{INTERNAL_PREFIX}row")
+_LISTS: Final = quoted(f"{INTERNAL_PREFIX}edges")
+_ROW: Final = quoted(f"{INTERNAL_PREFIX}row")
+_NULL: Final = sql("NULL")
 
 
 class Twin:
@@ -54,22 +58,26 @@ class Twin:
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._empty = [table for table in schema.values() if table.unreadable is None]
         for table in self._empty:
-            columns = ", ".join(f"{quote(c.name)} {c.type}" for c in table.columns)
-            self._connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(table.name.schema)}")
-            self._connection.execute(f"CREATE TABLE {quote_table(table.name)} ({columns})")
+            columns = join(
+                ", ", (sql("{} {}", quoted(c.name), type_sql(c.type)) for c in table.columns)
+            )
+            execute(
+                self._connection, sql("CREATE SCHEMA IF NOT EXISTS {}", quoted(table.name.schema))
+            )
+            execute(self._connection, sql("CREATE TABLE {} ({})", table_sql(table.name), columns))
         lock_down(self._connection, _REORDERING)
 
-    def bind(self, sql: str) -> tuple[Column, ...]:
+    def bind(self, statement: Sql) -> tuple[Column, ...]:
         """Find the columns a query would return. Raises ``QueryRefused`` if it does not bind."""
         with self._lock:
             try:
-                found = self._connection.sql(sql)
+                found = relation(self._connection, statement)
                 columns = zip(found.columns, found.types, strict=True)
                 return tuple(Column(name, str(type_)) for name, type_ in columns)
             except duckdb.Error as error:
                 raise _does_not_bind(first_line(error)) from None
 
-    def examine(self, source: str, expressions: Sequence[str]) -> Examined:
+    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
         """Look up what expressions over the rows of a FROM clause are bound to, and try them.
 
         Raises ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
@@ -77,7 +85,7 @@ class Twin:
         """
         with self._lock:
             self._fill()
-            plan = self._plan(f"SELECT {', '.join(expressions)} FROM {source}")
+            plan = self._plan(sql("SELECT {} FROM {}", join(", ", expressions), source))
             objection = self._evidence.objection(plan)
             if objection is None:
                 self._compute_constants(plan)
@@ -85,11 +93,9 @@ class Twin:
         types = (_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
         return Examined(tuple(types), objection)
 
-    def _plan(self, sql: str) -> dict[str, Any]:
+    def _plan(self, statement: Sql) -> dict[str, Any]:
         try:
-            (text,) = self._connection.execute(
-                "SELECT json_serialize_plan(?, optimize := false)", [sql]
-            ).fetchall()[_FIRST]
+            (text,) = serialized_plan(self._connection, statement).fetchall()[_FIRST]
         except duckdb.Error as error:
             raise _does_not_bind(first_line(error)) from None
         try:
@@ -106,14 +112,14 @@ class Twin:
         if found is not None:
             raise _fails(found.reason)
 
-    def _try(self, source: str, expressions: Sequence[str]) -> None:
+    def _try(self, source: Sql, expressions: Sequence[Sql]) -> None:
         """Compute the expressions on synthetic rows, every one of them."""
-        computed = f"SELECT hash({', '.join(expressions)}) FROM {source}"
-        if not _ONE_TABLE.fullmatch(source):
-            computed += f" LIMIT {_TRIED}"
+        computed = sql("SELECT hash({}) FROM {}", join(", ", expressions), source)
+        if not all(isinstance(piece, Name) or piece == "." for piece in source.pieces):
+            computed = sql("{} LIMIT {}", computed, _TRIED)  # of one table there are few rows
         try:
             with Deadline(_SECONDS, self._connection.interrupt):
-                self._connection.execute(computed).fetchnumpy()
+                execute(self._connection, computed).fetchnumpy()
             TRIED["trial"] += 1
         except (duckdb.InterruptException, duckdb.OutOfMemoryException):
             raise _too_involved("Join fewer tables, on fewer columns.") from None
@@ -125,19 +131,19 @@ class Twin:
         if not self._empty:
             return
         types = dict.fromkeys(c.type for t in self._empty for c in t.columns)
-        lists = ", ".join(f"{_edge_list(type_)} AS {quote(type_)}" for type_ in types)
+        lists = [sql("{} AS {}", _edge_list(type_), quoted(type_)) for type_ in types]
+        listed = join(", ", lists or [_NULL])
         try:
-            self._connection.execute("BEGIN")
-            self._connection.execute(f"CREATE TEMP TABLE {_LISTS} AS SELECT {lists or 'NULL'}")
+            execute(self._connection, sql("BEGIN"))
+            execute(self._connection, sql("CREATE TEMP TABLE {} AS SELECT {}", _LISTS, listed))
             for table in self._empty:
-                values = ", ".join(_value(c.type, place) for place, c in enumerate(table.columns))
-                self._connection.execute(
-                    f"INSERT INTO {quote_table(table.name)} "
-                    f"SELECT {values} FROM range({_ROWS}) r({_ROW}), {_LISTS}"
-                )
-            self._connection.execute("COMMIT")
+                columns = enumerate(table.columns)
+                values = join(", ", (_value(c.type, place) for place, c in columns))
+                rows = sql("SELECT {} FROM range({}) r({}), {}", values, _ROWS, _ROW, _LISTS)
+                execute(self._connection, sql("INSERT INTO {} {}", table_sql(table.name), rows))
+            execute(self._connection, sql("COMMIT"))
         except duckdb.Error:
-            self._connection.execute("ROLLBACK")
+            execute(self._connection, sql("ROLLBACK"))
             raise _not_tried() from None
         self._empty = []
 
@@ -162,17 +168,28 @@ def first_line(error: duckdb.Error) -> str:
     return _KIND_OF_ERROR.sub("", line)
 
 
-def _edge_list(type_: str) -> str:
-    return f"[{', '.join([*edge_values(type_), 'NULL'])}]"
+def columns_sql(table: Table) -> Sql:
+    """Write the columns of a table with their types, as CREATE TABLE lists them."""
+    return join(", ", (sql("{} {}", quoted(c.name), type_sql(c.type)) for c in table.columns))
 
 
-def _value(type_: str, place: int) -> str:
+def _edge_list(type_: str) -> Sql:
+    return sql("[{}]", join(", ", [*edge_values(type_), _NULL]))
+
+
+def _value(type_: str, place: int) -> Sql:
     """Write what a column at this place holds: its type's edge values in turn, and NULL.
 
     Columns of one type go through them out of step.
     """
     size = len(edge_values(type_)) + 1
-    return f"{quote(type_)}[({_ROW} + {place} * (1 + {_ROW} // {size})) % {size} + 1]"
+    return sql(
+        "{list}[({row} + {place} * (1 + {row} // {size})) % {size} + 1]",
+        list=quoted(type_),
+        row=_ROW,
+        place=place,
+        size=size,
+    )
 
 
 def _type_of(expression: dict[str, Any]) -> str | None:

@@ -18,28 +18,39 @@ import duckdb
 
 from dpsql.core.data_files import DataFiles, FileKind
 from dpsql.core.declared_types import read_type
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, fold
+from dpsql.core.sql import Sql, join, literal, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.running import execute
 
 FILE: Final = f"{INTERNAL_PREFIX}file"
 """The column in which a reader says which file a row is from."""
 _LINE: Final = f"{INTERNAL_PREFIX}line"
 _ROW: Final = f"{INTERNAL_PREFIX}row"
 _MOST_OF_A_LINE: Final = 16_777_216  # bytes; a longer line is no row
-_LIMITS: Final = f"max_line_size={_MOST_OF_A_LINE}, buffer_size={4 * _MOST_OF_A_LINE}"
-_NO_DIALECT: Final = "auto_detect=false, header=false, delim='\x01', quote='', escape=''"
+_LIMITS: Final = sql(
+    "max_line_size={}, buffer_size={}, strict_mode=false, ignore_errors=true, "
+    "hive_partitioning=false",
+    _MOST_OF_A_LINE,
+    4 * _MOST_OF_A_LINE,
+)
+_NO_DIALECT: Final = sql(
+    "auto_detect=false, header=false, delim={}, quote='', escape=''", literal("\x01")
+)
 _DELIMITERS: Final = (",", ";", "\t", "|")
 _BOM: Final = "\ufeff"
 _SAMPLE: Final = 20_000
 """Rows that a proposal looks at."""
-_DAY: Final = "[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}"
 _GUESSES: Final = {
-    "BOOLEAN": "lower({0}) IN ('true', 'false')",
-    "BIGINT": "regexp_full_match({0}, '[+-]?[0-9]+') AND TRY_CAST({0} AS BIGINT) IS NOT NULL",
-    "DOUBLE": "regexp_full_match({0}, '[0-9.eE+-]+') AND TRY_CAST({0} AS DOUBLE) IS NOT NULL",
-    "DATE": f"regexp_full_match({{0}}, '{_DAY}') AND TRY_CAST({{0}} AS DATE) IS NOT NULL",
-    "TIMESTAMP": f"regexp_matches({{0}}, '^{_DAY}[T ]') "
-    "AND TRY_CAST({0} AS TIMESTAMP) IS NOT NULL",
+    "BOOLEAN": "lower({text}) IN ('true', 'false')",
+    "BIGINT": "regexp_full_match({text}, '[+-]?[0-9]+') AND TRY_CAST({text} AS BIGINT) IS NOT NULL",
+    "DOUBLE": "regexp_full_match({text}, '[0-9.eE+-]+') AND TRY_CAST({text} AS DOUBLE) IS NOT NULL",
+    "DATE": "regexp_full_match({text}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}') "
+    "AND TRY_CAST({text} AS DATE) IS NOT NULL",
+    "TIMESTAMP": "regexp_matches({text}, '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[T ]') "
+    "AND TRY_CAST({text} AS TIMESTAMP) IS NOT NULL",
 }
 """Types that a proposal takes for texts that all pass a test, in this order."""
 
@@ -47,15 +58,15 @@ _GUESSES: Final = {
 # -- values -----------------------------------------------------------------------------------
 
 
-def as_declared(text: str, type_: str, nested_is_json: bool = True) -> str:
+def as_declared(text: Sql, type_: str, nested_is_json: bool = True) -> Sql:
     """Write the value of a text in a declared type: NULL if it does not fit."""
     declared = read_type(type_)
     assert declared is not None, "types are checked when a policy is read"
     if declared.kind == "VARCHAR":
         return text
     if declared.nested and nested_is_json:
-        text = f"TRY_CAST({text} AS JSON)"
-    return f"TRY_CAST({text} AS {declared})"
+        text = sql("TRY_CAST({} AS JSON)", text)
+    return sql("TRY_CAST({} AS {})", text, type_sql(str(declared)))
 
 
 # -- directories named by values ----------------------------------------------------------------
@@ -67,21 +78,27 @@ def directory_keys(paths: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fold(part.partition("=")[0]) for part in parts if "=" in part[1:]))
 
 
-def from_directory(column: Column) -> str:
+def from_directory(column: Column) -> Sql:
     """Write the value that a file's directory gives to a column, which no value makes fail."""
     pattern = f"(?i)/{re.escape(column.name)}=([^/]*)/"
-    found = f"regexp_extract({quote(FILE)}, {literal(pattern)}, 1)"
-    text = f"TRY(url_decode(nullif(nullif({found}, ''), '__HIVE_DEFAULT_PARTITION__')))"
+    found = sql("regexp_extract({}, {}, 1)", quoted(FILE), literal(pattern))
+    text = sql("TRY(url_decode(nullif(nullif({}, ''), '__HIVE_DEFAULT_PARTITION__')))", found)
     return as_declared(text, column.type)
 
 
-def parquet_query(paths: Sequence[str], given: Sequence[Column] = ()) -> str:
+def parquet_query(paths: Sequence[str], given: Sequence[Column] = ()) -> Sql:
     """Write the query that reads Parquet files, with what directories give to some columns."""
-    read = f"read_parquet({_listed(paths)}, hive_partitioning=false"
+    read = sql("{}, hive_partitioning=false", _listed(paths))
     if not given:
-        return f"SELECT * FROM {read})"
-    values = ", ".join(f"{from_directory(column)} AS {quote(column.name)}" for column in given)
-    return f"SELECT * EXCLUDE ({quote(FILE)}), {values} FROM {read}, filename={literal(FILE)})"
+        return sql("SELECT * FROM read_parquet({})", read)
+    values = (sql("{} AS {}", from_directory(c), quoted(c.name)) for c in given)
+    return sql(
+        "SELECT * EXCLUDE ({}), {} FROM read_parquet({}, filename={})",
+        quoted(FILE),
+        join(", ", values),
+        read,
+        literal(FILE),
+    )
 
 
 # -- files --------------------------------------------------------------------------------------
@@ -98,12 +115,12 @@ class UntypedFiles:
         """What such data are called in messages."""
         return f"{self.files.kind.name} files"
 
-    def query(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[Column]) -> str:
+    def query(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[Column]) -> Sql:
         """Write the query that reads the files as declared. Raises ``duckdb.Error``."""
         read = _csv if self.files.kind is FileKind.CSV else _json
         parts = list(read(connection, self.files.paths, columns))
-        nothing = ", ".join(f"CAST(NULL AS {c.type}) AS {quote(c.name)}" for c in columns)
-        return " UNION ALL ".join(parts or [f"SELECT {nothing} WHERE false"])
+        nothing = (sql("{} AS {}", _null(c), quoted(c.name)) for c in columns)
+        return join(" UNION ALL ", parts or [sql("SELECT {} WHERE false", join(", ", nothing))])
 
     def proposed(self, connection: duckdb.DuckDBPyConnection) -> tuple[Column, ...]:
         """Guess names and types from the first rows, for a draft that the owner reads.
@@ -116,10 +133,9 @@ class UntypedFiles:
         texts = list(dict.fromkeys(texts))
         if not texts:
             return ()
-        guesses = ", ".join(_guess(quote(column.name)) for column in texts)
-        row = connection.execute(
-            f"SELECT {guesses} FROM (FROM ({self.query(connection, texts)}) LIMIT {_SAMPLE})"
-        ).fetchone()
+        guesses = join(", ", (_guess(quoted(column.name)) for column in texts))
+        some = sql("FROM ({}) LIMIT {}", self.query(connection, texts), _SAMPLE)
+        row = execute(connection, sql("SELECT {} FROM ({})", guesses, some)).fetchone()
         assert row is not None
         return tuple(Column(c.name, str(type_)) for c, type_ in zip(texts, row, strict=True))
 
@@ -128,47 +144,61 @@ class UntypedFiles:
         if self.files.kind is FileKind.CSV:
             return list(_widest_header(connection, self.files.paths[0]).names)
         (source, *_) = _objects(connection, self.files.paths)
-        rows = connection.execute(
-            f"SELECT json_keys(line) FROM (SELECT {_valid(quote(_LINE))} AS line FROM ({source}) "
-            f"LIMIT {_SAMPLE}) WHERE json_type(line) = 'OBJECT'"
-        ).fetchall()
+        lines = sql("SELECT {} AS line FROM ({}) LIMIT {}", _valid(quoted(_LINE)), source, _SAMPLE)
+        asked = sql("SELECT json_keys(line) FROM ({}) WHERE json_type(line) = 'OBJECT'", lines)
+        rows = execute(connection, asked).fetchall()
         return list(dict.fromkeys(key for (keys,) in rows for key in keys))
 
 
-def _guess(text: str) -> str:
+def _guess(text: Sql) -> Sql:
     """Write the type that all of some texts fit."""
-    whole = " ".join(
-        f"WHEN bool_and({test.format(text)}) FILTER ({text} IS NOT NULL) THEN {literal(type_)}"
+    whole = (
+        sql(
+            "WHEN bool_and({}) FILTER ({} IS NOT NULL) THEN {}",
+            sql(test, text=text),
+            text,
+            literal(type_),
+        )
         for type_, test in _GUESSES.items()
     )
-    return f"CASE {whole} ELSE 'VARCHAR' END"
+    return sql("CASE {} ELSE 'VARCHAR' END", join(" ", whole))
 
 
-def _listed(paths: Sequence[str]) -> str:
-    return f"[{', '.join(map(literal, paths))}]"
+def _listed(paths: Sequence[str]) -> Sql:
+    return sql("[{}]", join(", ", map(literal, paths)))
 
 
-def _selected(columns: Sequence[Column], texts: dict[str, str], keys: Sequence[str]) -> str:
+def _null(column: Column) -> Sql:
+    return sql("CAST(NULL AS {})", type_sql(column.type))
+
+
+def _selected(columns: Sequence[Column], texts: dict[str, Sql], keys: Sequence[str]) -> Sql:
     """Write the declared columns, from the texts of a file or from the names of directories."""
-    return ", ".join(f"{_value(c, texts, keys)} AS {quote(c.name)}" for c in columns)
+    values = (sql("{} AS {}", _value(c, texts, keys), quoted(c.name)) for c in columns)
+    return join(", ", values)
 
 
-def _value(column: Column, texts: dict[str, str], keys: Sequence[str]) -> str:
+def _value(column: Column, texts: dict[str, Sql], keys: Sequence[str]) -> Sql:
     text = texts.get(column.name)
     if text is not None:
         return as_declared(text, column.type)
     if fold(column.name) in keys:
         return from_directory(column)
-    return f"CAST(NULL AS {column.type})"
+    return _null(column)
 
 
 def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | None:
     """Read the first line of a file, whatever bytes are in it; None if it is empty or too long."""
-    row = connection.execute(
-        f"SELECT {quote(_LINE)} FROM read_csv({_listed([path])}, {_NO_DIALECT}, {_LIMITS}, "
-        f"encoding='latin-1', columns={{{literal(_LINE)}: 'VARCHAR'}}, ignore_errors=true, "
-        "strict_mode=false, hive_partitioning=false) LIMIT 1"
-    ).fetchone()
+    first = sql(
+        "SELECT {} FROM read_csv({}, {}, {}, encoding='latin-1', columns={{{}: 'VARCHAR'}}) "
+        "LIMIT 1",
+        quoted(_LINE),
+        _listed([path]),
+        _NO_DIALECT,
+        _LIMITS,
+        literal(_LINE),
+    )
+    row = execute(connection, first).fetchone()
     if row is None or row[0] is None:
         return None
     return str(row[0]).encode("latin-1", "replace").decode("utf-8", "replace").lstrip(_BOM)
@@ -222,64 +252,82 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 def _csv(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[str], columns: Sequence[Column]
-) -> Iterator[str]:
+) -> Iterator[Sql]:
     """Write a query for the files of each header. Those with none of the names have no rows."""
     alike: dict[Header, list[str]] = {}
     for path in paths:
         alike.setdefault(header_of(connection, path, columns), []).append(path)
     for header, files in alike.items():
         found = {c.name: header.position(c.name) for c in columns}
-        texts = {name: quote(f"c{at}") for name, at in found.items() if at is not None}
+        texts = {name: quoted(f"c{at}") for name, at in found.items() if at is not None}
         if not texts:
             continue
-        read = ", ".join(f"'c{at}': 'VARCHAR'" for at in range(len(header.names)))
-        yield (
-            f"SELECT {_selected(columns, texts, directory_keys(files))} FROM read_csv("
-            f"{_listed(files)}, auto_detect=false, header=true, delim={literal(header.delimiter)}, "
-            f"quote='\"', escape='\"', columns={{{read}}}, ignore_errors=true, strict_mode=false, "
-            f"{_LIMITS}, hive_partitioning=false, filename={literal(FILE)})"
+        read = (sql("{}: 'VARCHAR'", literal(f"c{at}")) for at in range(len(header.names)))
+        dialect = sql(
+            "auto_detect=false, header=true, delim={}, quote='\"', escape='\"', columns={{{}}}",
+            literal(header.delimiter),
+            join(", ", read),
+        )
+        yield sql(
+            "SELECT {} FROM read_csv({}, {}, {}, filename={})",
+            _selected(columns, texts, directory_keys(files)),
+            _listed(files),
+            dialect,
+            _LIMITS,
+            literal(FILE),
         )
 
 
 def _json(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[str], columns: Sequence[Column]
-) -> Iterator[str]:
+) -> Iterator[Sql]:
     """Write the queries that read the declared keys of objects."""
-    pointers = ", ".join(literal("/" + _escaped(c.name)) for c in columns)
+    pointers = join(", ", (literal("/" + _escaped(c.name)) for c in columns))
     keys = directory_keys(paths)
     texts = {
-        c.name: f"{quote(_ROW)}[{i}]"
+        c.name: sql("{}[{}]", quoted(_ROW), i)
         for i, c in enumerate(columns, start=1)
         if fold(c.name) not in keys
     }
     for source in _objects(connection, paths):
-        yield (
-            f"SELECT {_selected(columns, texts, keys)} FROM (SELECT {quote(FILE)}, "
-            f"json_extract_string({_valid(quote(_LINE))}, [{pointers}]) AS {quote(_ROW)} "
-            f"FROM ({source}))"
-        )
+        found = sql("json_extract_string({}, [{}])", _valid(quoted(_LINE)), pointers)
+        rows = sql("SELECT {}, {} AS {} FROM ({})", quoted(FILE), found, quoted(_ROW), source)
+        yield sql("SELECT {} FROM ({})", _selected(columns, texts, keys), rows)
 
 
-def _objects(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Iterator[str]:
+def _objects(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Iterator[Sql]:
     """Write the queries that read each object as a text: those of lines, those of arrays."""
     arrays = [path for path in paths if _is_array(connection, path)]
     lines = [path for path in paths if path not in set(arrays)]
     if lines:
-        yield (
-            f"SELECT {quote(_LINE)}, {quote(FILE)} FROM read_csv({_listed(lines)}, {_NO_DIALECT}, "
-            f"{_LIMITS}, columns={{{literal(_LINE)}: 'VARCHAR'}}, ignore_errors=true, "
-            f"strict_mode=false, hive_partitioning=false, filename={literal(FILE)})"
+        yield sql(
+            "SELECT {line}, {file} FROM read_csv({}, {}, {}, columns={{{}: 'VARCHAR'}}, "
+            "filename={})",
+            _listed(lines),
+            _NO_DIALECT,
+            _LIMITS,
+            literal(_LINE),
+            literal(FILE),
+            line=quoted(_LINE),
+            file=quoted(FILE),
         )
     if arrays:
-        yield (
-            f"SELECT unnest(json_extract({_valid('content')}, '$[*]')) AS {quote(_LINE)}, "
-            f"{quote(FILE)} FROM (SELECT TRY(decode(content)) AS content, filename AS "
-            f"{quote(FILE)} FROM read_blob({_listed(arrays)}))"
+        contents = sql(
+            "SELECT TRY(decode(content)) AS content, filename AS {} FROM read_blob({})",
+            quoted(FILE),
+            _listed(arrays),
+        )
+        yield sql(
+            "SELECT unnest(json_extract({}, '$[*]')) AS {}, {} FROM ({})",
+            _valid(sql("content")),
+            quoted(_LINE),
+            quoted(FILE),
+            contents,
         )
 
 
-def _valid(text: str) -> str:
-    return f"CASE WHEN json_valid({text}) THEN {text} END"
+def _valid(text: Sql) -> Sql:
+    return sql("CASE WHEN json_valid({text}) THEN {text} END", text=text)
 
 
 def _escaped(key: str) -> str:

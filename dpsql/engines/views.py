@@ -21,6 +21,8 @@ import duckdb
 from dpsql.core.data_files import MAX_FILES, as_read, is_address, only_file
 from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
 from dpsql.core.schema import Remark, fold
+from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
 from dpsql.engines.duckdb_plan import fits
@@ -66,6 +68,11 @@ _AS_TABLE = "Load what it reads into the database as a table, and list that."
 _TABLES_BELOW = "List the tables below it instead, or store its rows as a table."
 
 
+def owned_sql(name: TableName) -> Sql:
+    """Write the name of a table or view of the owner's."""
+    return sql("{}.{}.{}", quoted(DATA), quoted(name.schema), quoted(name.table))
+
+
 def owned(name: TableName) -> str:
     """Write the name of a table of the owner's, in the owner's own catalog."""
     return f"{DATA}.{quote(name.schema)}.{quote(name.table)}"
@@ -82,7 +89,7 @@ def definition(
     ``files`` are what a view of Parquet files was found to read.
     """
     source = owned(name)
-    plan = plan_of(connection, f"SELECT * FROM {source}")
+    plan = plan_of(connection, sql("SELECT * FROM {}", owned_sql(name)))
     if plan is not None:
         remarks = (*_enums(connection, source), *_over_several(plan))
         return Definition(_refusal(connection, plan, evidence), remarks=remarks)

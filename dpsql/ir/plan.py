@@ -7,11 +7,12 @@ it and nothing in it can leak.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column
+from dpsql.core.sql import Sql, SqlRenderer
 from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
@@ -391,9 +392,15 @@ class PreparedLook:
     """
 
     look: LeftOutLook
-    statement: str
+    statement: Sql
     fingerprint: str
     tables: tuple[TableName, ...]
+    renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
+
+    @property
+    def text(self) -> str:
+        """The SQL as its engine reads it."""
+        return self.statement.render(self.renderer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,9 +412,15 @@ class PreparedBlock:
     """
 
     plan: BlockPlan
-    statement: str
+    statement: Sql
     keys: tuple[Column, ...]
     looks: tuple[PreparedLook, ...] = ()
+    renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
+
+    @property
+    def text(self) -> str:
+        """The SQL as its engine reads it."""
+        return self.statement.render(self.renderer)
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
+from dpsql.core.sql import Sql, Written
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import RowSet, Scan
 from dpsql.ir.sources import PublicSource
@@ -265,3 +266,8 @@ class Query:
     plain: PlainTail | None
     tail_kind: TailKind
     casts: bool = False
+
+    @property
+    def tail_sql(self) -> Sql:
+        """The tail as SQL: the validated tree as the parser's generator wrote it."""
+        return Sql(Written(self.tail))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.additive import Steps
@@ -96,14 +97,14 @@ class _StagedRows:
             whole[places] = column
         return dense
 
-    def _step(self, sql: str) -> list[NDArray[np.int64]]:
+    def _step(self, statement: Sql) -> list[NDArray[np.int64]]:
         """Read a step, and tell that it is done."""
-        found = self.scratch.integers(sql)
+        found = self.scratch.integers(statement)
         self._steps += 1
         self.progress.reach(min(_STAGED + _OF_A_STEP * self._steps, 99))
         return found
 
-    def _of_named(self, named: NDArray[np.int64], table: str, select: str) -> str:
+    def _of_named(self, named: NDArray[np.int64], table: str, select: Sql) -> str:
         sizes = sizes_of(table)
         for old in (NAMED_IDS, table, sizes):
             if old in self._stored:

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.core.quoting import ROW_ID, quote
+from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import ArrowStream
 from dpsql.engines.duckdb import MaterializedStream, raise_if_interrupted
+from dpsql.engines.running import execute, relation
 from dpsql.errors import EngineError
 from dpsql.pipeline.rooms import Tenant
 from dpsql.results.rows import unnest
 
 _FAILURES = (duckdb.Error, EngineError, MemoryError, RuntimeError)
 
-_JOINED = f"__dpsql_values JOIN __dpsql_keys USING ({ROW_ID})"
+_JOINED: Final = sql("__dpsql_values JOIN __dpsql_keys USING ({})", quoted(ROW_ID))
 
 
 class KeySpelling:
@@ -35,13 +40,13 @@ class KeySpelling:
         ``row_ids``: int64 array of shape (groups,). None where some text does not stand for its key
         again, or if the engine cannot say.
         """
-        texts = [f"list(CAST({quote(c.name)} AS VARCHAR) ORDER BY place)" for c in columns]
-        same = [_is_same(column) for column in columns]
-        sql = f"SELECT {' AND '.join(same)}, count(*), {', '.join(texts)} FROM {_JOINED}"
+        texts = [sql("list(CAST({} AS VARCHAR) ORDER BY place)", quoted(c.name)) for c in columns]
+        same = join(" AND ", map(_is_same, columns))
+        asked = sql("SELECT {}, count(*), {} FROM {}", same, join(", ", texts), _JOINED)
         try:
             stay = self._tenant.stay()
             with stay.registered(values=_places(row_ids), keys=stream):
-                ((sound, found, *lists),) = stay.cursor.execute(sql).fetchall()
+                ((sound, found, *lists),) = execute(stay.cursor, asked).fetchall()
         except _FAILURES as error:
             raise_if_interrupted(error)
             return None
@@ -54,12 +59,12 @@ class KeySpelling:
 
         ``row_ids``: int64 array of shape (groups,). False as well if the engine cannot say.
         """
-        same = [_is_same(column) for column in columns]
-        sql = f"SELECT {' AND '.join(same)}, count(*) FROM {_JOINED}"
+        same = join(" AND ", map(_is_same, columns))
+        asked = sql("SELECT {}, count(*) FROM {}", same, _JOINED)
         try:
             stay = self._tenant.stay()
             with stay.registered(values=_places(row_ids), keys=stream):
-                ((sound, found),) = stay.cursor.execute(sql).fetchall()
+                ((sound, found),) = execute(stay.cursor, asked).fetchall()
         except _FAILURES as error:
             raise_if_interrupted(error)
             return False
@@ -77,17 +82,20 @@ class KeySpelling:
         Yields which of ``row_ids``, an array of shape (groups,), and their texts by column. Raises
         ``EngineError`` where the engine fails.
         """
-        texts = [
-            f"CAST({quote(column.name)} AS VARCHAR) AS text_{i}" for i, column in enumerate(columns)
+        names = [quoted(f"text_{place}") for place in range(len(columns))]
+        spelled = [
+            sql("CAST({} AS VARCHAR) AS {}", quoted(column.name), name)
+            for column, name in zip(columns, names, strict=True)
         ]
-        order = ", ".join(f"text_{i} NULLS LAST" for i in range(len(columns)))
-        sql = f"SELECT place, {', '.join(texts)} FROM {_JOINED} ORDER BY {order}"
+        order = join(", ", (sql("{} NULLS LAST", name) for name in names))
+        rows = sql("SELECT place, {} FROM {}", join(", ", spelled), _JOINED)
+        asked = sql("{} ORDER BY {}", rows, order)
         stay = self._tenant.stay()
         try:
             with stay.registered(values=_places(row_ids), keys=stream):
-                found = stay.cursor.execute(sql)
-                while rows := found.fetchmany(at_once):
-                    places, *lists = zip(*rows, strict=True)
+                found = execute(stay.cursor, asked)
+                while some := found.fetchmany(at_once):
+                    places, *lists = zip(*some, strict=True)
                     yield np.array(places, dtype=np.int64), [list(column) for column in lists]
         except _FAILURES as error:
             raise_if_interrupted(error)
@@ -97,23 +105,27 @@ class KeySpelling:
         self, columns: Sequence[Column], texts: list[list[str | None]], row_ids: list[int]
     ) -> ArrowStream | None:
         """Read the keys that :meth:`key_texts` wrote, with row numbers; None for other texts."""
-        names = [ROW_ID, *(quote(column.name) for column in columns)]
-        keys = [f"CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in columns]
+        names = [quoted(ROW_ID), *(quoted(column.name) for column in columns)]
+        keys = [
+            sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=type_sql(c.type))
+            for c in columns
+        ]
         unnested = unnest(names, ["BIGINT", *("VARCHAR" for _ in columns)])
-        sql = f"SELECT {', '.join([ROW_ID, *keys])} FROM ({unnested})"
+        asked = sql("SELECT {} FROM ({})", join(", ", [names[0], *keys]), unnested)
         try:
-            rows = self._tenant.stay().cursor.cursor().sql(sql, params=[row_ids, *texts])
+            cursor = self._tenant.stay().cursor.cursor()
+            rows = relation(cursor, asked, [row_ids, *texts])
             return MaterializedStream(rows.materialize())
         except (*_FAILURES, ValueError) as error:
             raise_if_interrupted(error)
             return None
 
 
-def _is_same(column: Column) -> str:
+def _is_same(column: Column) -> Sql:
     """Write that the text of each key of a column is read as that key again."""
-    key = quote(column.name)
-    again = f"TRY_CAST(CAST({key} AS VARCHAR) AS {column.type})"
-    return f"coalesce(bool_and({again} IS NOT DISTINCT FROM {key}), true)"
+    key = quoted(column.name)
+    again = sql("TRY_CAST(CAST({} AS VARCHAR) AS {})", key, type_sql(column.type))
+    return sql("coalesce(bool_and({} IS NOT DISTINCT FROM {}), true)", again, key)
 
 
 def _places(row_ids: NDArray[np.int64]) -> dict[str, NDArray[np.int64]]:

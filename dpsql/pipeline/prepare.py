@@ -17,6 +17,7 @@ from sqlglot import exp
 from dpsql.accounting.zcdp import ZERO
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, rules_of
+from dpsql.core.sql import Sql
 from dpsql.engines.base import Engine
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
@@ -402,11 +403,11 @@ class Preparer:
         views = self._tails.public.views().tables()
         return {name: view for name, view in views.items() if name in unknown}
 
-    def _statement(self, plan: BlockPlan) -> str:
+    def _statement(self, plan: BlockPlan) -> Sql:
         """Write a block's SQL, to be shown and bound: every read has a salt of its own."""
         return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
 
-    def _twins_statement(self, plan: BlockPlan, statement: str) -> str:
+    def _twins_statement(self, plan: BlockPlan, statement: Sql) -> Sql:
         """Return a block's statement as the twin reads it, to be bound there."""
         if self._dialect is self._twins:
             return statement
@@ -419,7 +420,7 @@ class Preparer:
         statement = self._statement(plan)
         keys = self._key_columns(plan, statement, text)
         looks = [self._look(plan, look) for look in plan.looks]
-        block = PreparedBlock(plan, statement, keys, tuple(looks))
+        block = PreparedBlock(plan, statement, keys, tuple(looks), renderer=self._dialect.renderer)
         rehearse(self._engine, block)
         return block
 
@@ -431,10 +432,11 @@ class Preparer:
 
     def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
-        tables = tables_read(plan, look)
-        return PreparedLook(look, statement, look_fingerprint(plan, look), tables)
+        tables, renderer = tables_read(plan, look), self._dialect.renderer
+        mark = look_fingerprint(plan, look)
+        return PreparedLook(look, statement, mark, tables, renderer=renderer)
 
-    def _key_columns(self, plan: BlockPlan, statement: str, text: str) -> tuple[Column, ...]:
+    def _key_columns(self, plan: BlockPlan, statement: Sql, text: str) -> tuple[Column, ...]:
         """Return the released keys' types, once nothing computed of private rows can fail.
 
         The types of plain columns are known from the catalog.
@@ -464,7 +466,7 @@ class Preparer:
         )
 
     def _examined(
-        self, block: Block, expressions: Sequence[str], text: str
+        self, block: Block, expressions: Sequence[Sql], text: str
     ) -> tuple[str | None, ...]:
         rows = from_clause(block.source.rows, self._twins)
         examined = self._engine.examine(rows, expressions)

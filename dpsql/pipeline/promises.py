@@ -13,6 +13,8 @@ from sqlglot import exp
 
 from dpsql.core.quoting import ROW_ID, quote_table
 from dpsql.core.schema import fold
+from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Engine, Reads
 from dpsql.errors import EngineError
@@ -43,12 +45,16 @@ def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bo
     Raises ``EngineError``.
     """
     dialect = dialect_named(engine.dialect)
-    name, source = dialect.quote(column), dialect.table(engine.schema[table.key])
+    name, source = quoted(column), dialect.table(engine.schema[table.key])
     found = _count(
         engine,
         policy,
-        f"SELECT 1 AS one FROM {source} WHERE {name} IS NOT NULL "
-        f"GROUP BY {name} HAVING count(*) > 1",
+        sql(
+            "SELECT 1 AS one FROM {source} WHERE {name} IS NOT NULL "
+            "GROUP BY {name} HAVING count(*) > 1",
+            source=source,
+            name=name,
+        ),
         (table,),
     )
     if found is None:
@@ -101,36 +107,38 @@ def _rows(policy: Policy, table: TablePolicy, engine: Engine, dialect: Dialect) 
     return lineage.operators.settled(relation)
 
 
-def _too_many(rows: Relation, most: int, dialect: Dialect) -> str:
+def _too_many(rows: Relation, most: int, dialect: Dialect) -> Sql:
     """Write which units have more rows than so many."""
     source, unit = _source(rows, dialect)
-    return f"SELECT 1 AS one FROM {source} GROUP BY {unit} HAVING count(*) > {most}"
+    return sql("SELECT 1 AS one FROM {} GROUP BY {} HAVING count(*) > {}", source, unit, most)
 
 
-def _several(rows: Relation, column: str, dialect: Dialect) -> str:
+def _several(rows: Relation, column: str, dialect: Dialect) -> Sql:
     """Write which units have several values in a column, NULL among them."""
     source, unit = _source(rows, dialect)
-    pairs = f"SELECT DISTINCT {unit} AS u, {dialect.quote(column)} AS v FROM {source}"
-    return f"SELECT 1 AS one FROM {dialect.derived(pairs)} GROUP BY u HAVING count(*) > 1"
+    pairs = sql("SELECT DISTINCT {} AS u, {} AS v FROM {}", unit, quoted(column), source)
+    return sql("SELECT 1 AS one FROM {} GROUP BY u HAVING count(*) > 1", dialect.derived(pairs))
 
 
-def _source(rows: Relation, dialect: Dialect) -> tuple[str, str]:
+def _source(rows: Relation, dialect: Dialect) -> tuple[Sql, Sql]:
     """Write the rows that belong to somebody, and the column that says to whom."""
     assert rows.unit is not None
-    unit = dialect.quote(rows.unit)
-    return f"{from_clause(rows.rows, dialect)} WHERE {unit} IS NOT NULL", unit
+    unit = quoted(rows.unit)
+    return sql("{} WHERE {} IS NOT NULL", from_clause(rows.rows, dialect), unit), unit
 
 
-def _count(engine: Engine, policy: Policy, units: str, tables: tuple[TableName, ...]) -> int | None:
+def _count(engine: Engine, policy: Policy, units: Sql, tables: tuple[TableName, ...]) -> int | None:
     """Count the rows of generated SQL over tables; None if the engine fails, or takes too long."""
     dialect = dialect_named(engine.dialect)
-    sql = (
-        f"SELECT 1 AS {dialect.quote(ROW_ID)}, count(*) AS {dialect.quote(_FOUND)} "
-        f"FROM {dialect.derived(units)}"
+    counted = sql(
+        "SELECT 1 AS {}, count(*) AS {} FROM {}",
+        quoted(ROW_ID),
+        quoted(_FOUND),
+        dialect.derived(units),
     )
     try:
         with engine.run(policy.limits.seconds) as run:
-            found = run.over(Reads(tables)).exact(sql, (), [_FOUND])
+            found = run.over(Reads(tables)).exact(counted, (), [_FOUND])
             return int(found.measures[_FOUND][0])
     except EngineError:
         return None

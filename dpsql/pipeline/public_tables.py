@@ -10,9 +10,13 @@ from typing import Protocol
 
 import duckdb
 
-from dpsql.core.quoting import quote, quote_table
+from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Table
+from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import name as quoted
 from dpsql.engines.base import Engine, Run
+from dpsql.engines.running import execute
+from dpsql.engines.twin import columns_sql
 from dpsql.errors import EngineError
 from dpsql.ir.sources import PublicSource, PublicTable, PublishedView, TypesAlone
 from dpsql.pipeline.rooms import Stay, Tenant
@@ -91,25 +95,26 @@ class PublicTables:
         # A view may have other rows tomorrow, and must have the same ones for one connection.
         if source in (stay.own if table.is_view else stay.room.public):
             return
-        made = f"CREATE TABLE {quote_table(table.name)} AS SELECT * FROM __dpsql_public"
+        made = sql("CREATE TABLE {} AS SELECT * FROM __dpsql_public", table_sql(table.name))
         with self._engine.run() as self._reading:
             rows = self._reading.stream(table)
         with stay.registered(public=rows):
-            stay.cursor.execute(_schema(table) + made)
+            for statement in (*_schema(table), made):
+                execute(stay.cursor, statement)
         if table.is_view:
             stay.own.add(source)
         else:
             stay.room.public.add(source)
 
 
-def empty_copy(table: Table) -> str:
+def empty_copy(table: Table) -> list[Sql]:
     """Write what makes an empty copy of a table."""
-    columns = ", ".join(f"{quote(column.name)} {column.type}" for column in table.columns)
-    return f"{_schema(table)}CREATE TABLE {quote_table(table.name)} ({columns})"
+    made = sql("CREATE TABLE {} ({})", table_sql(table.name), columns_sql(table))
+    return [*_schema(table), made]
 
 
-def _schema(table: Table) -> str:
+def _schema(table: Table) -> list[Sql]:
     """Write what makes the schema of a table, where it may be missing."""
     if table.name.in_main:
-        return ""
-    return f"CREATE SCHEMA IF NOT EXISTS {quote(table.name.schema)}; "
+        return []
+    return [sql("CREATE SCHEMA IF NOT EXISTS {}", quoted(table.name.schema))]

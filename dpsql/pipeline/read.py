@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
+from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base import (
     ArrowStream,
     ExactRows,
@@ -90,7 +91,7 @@ def read_look(source: PrivateSource, look: PreparedLook) -> ExactLook:
     return _exact_look(source.over(Reads(look.tables)), look, look.statement)
 
 
-def _exact_look(rows: PrivateReader | Scratch, look: PreparedLook, statement: str) -> ExactLook:
+def _exact_look(rows: PrivateReader | Scratch, look: PreparedLook, statement: Sql) -> ExactLook:
     climbed = climbed_columns(look.look)
     found = rows.exact(statement, (), [KEPT_COLUMN, *climbed]).measures
     return ExactLook(int(found[KEPT_COLUMN][0]), tuple(int(found[name][0]) for name in climbed))
@@ -106,18 +107,18 @@ def _shared(
     """Read the exact rows of a block, and looks at them, over rows that are stored once."""
     plan = block.plan
     asked = [look.look for look in looks]
-    sql = shared_sql(plan, asked, plan.block.source.table, salt, dialect)
-    for name, statement in sql.stored:
-        scratch.store(name, statement)
+    shared = shared_sql(plan, asked, plan.block.source.table, salt, dialect)
+    for table, statement in shared.stored:
+        scratch.store(table, statement)
     told = {
         look.fingerprint: _exact_look(scratch, look, statement)
-        for look, statement in zip(looks, sql.looks, strict=True)
+        for look, statement in zip(looks, shared.looks, strict=True)
     }
     if plan.declared or plan.selection.top_rows_needed is not None:
-        return ExactBlock(_exact_rows(scratch, plan, sql.groups, block.keys), looks=told)
-    scratch.store(GROUPS, sql.groups)
-    for name, _ in sql.stored:
-        scratch.drop(name)
+        return ExactBlock(_exact_rows(scratch, plan, shared.groups, block.keys), looks=told)
+    scratch.store(GROUPS, shared.groups)
+    for table, _ in shared.stored:
+        scratch.drop(table)
     return replace(_groups_stored(block, scratch, dialect), looks=told)
 
 
@@ -131,7 +132,7 @@ def _stored(block: PreparedBlock, scratch: Scratch, dialect: Dialect, salt: int)
     else:
         scratch.store(GROUPS, _salted(plan, dialect, salt))
     if plan.declared:
-        stored = f"SELECT * FROM {dialect.quote(GROUPS)}"
+        stored = sql("SELECT * FROM {}", name(GROUPS))
         return ExactBlock(_exact_rows(scratch, plan, stored, block.keys), histograms)
     return replace(_groups_stored(block, scratch, dialect), histograms=histograms)
 
@@ -148,16 +149,15 @@ def _keys_of(keys: Sequence[Column], scratch: Scratch, dialect: Dialect) -> Keys
     names = [key.name for key in keys]
 
     def keys_of(ids: NDArray[np.int64]) -> KeyArrays | ArrowStream:
-        sql = chosen_groups(names, len(ids), dialect)
-        exact = scratch.keys(sql, keys, ids)
+        exact = scratch.keys(chosen_groups(names, len(ids), dialect), keys, ids)
         return keys_at(exact, np.searchsorted(exact.row_ids, ids))
 
     return keys_of
 
 
-def _histograms(sql: HistogramSQL, scratch: Scratch) -> HistogramsOf:
+def _histograms(steps: HistogramSQL, scratch: Scratch) -> HistogramsOf:
     """Return how to count the rows of groups whose exact rows are stored in ``scratch``."""
-    counts = dict(sql.counts)
+    counts = dict(steps.counts)
 
     def histograms(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
         owners, points, rows = scratch.integers(counts[ranked], ids.tolist())
@@ -171,7 +171,7 @@ def _histograms(sql: HistogramSQL, scratch: Scratch) -> HistogramsOf:
 
 
 def _exact_rows(
-    rows: PrivateReader | Scratch, plan: BlockPlan, statement: str, keys: Sequence[Column]
+    rows: PrivateReader | Scratch, plan: BlockPlan, statement: Sql, keys: Sequence[Column]
 ) -> ExactRows:
     measures = _measure_columns(plan)
     if plan.declared:
@@ -184,7 +184,7 @@ def _measure_columns(plan: BlockPlan) -> list[str]:
     return [plan.block.measure_column(i) for i in range(len(plan.measures))]
 
 
-def _salted(plan: BlockPlan, dialect: Dialect, salt: int) -> str:
+def _salted(plan: BlockPlan, dialect: Dialect, salt: int) -> Sql:
     """Write the statement of a block, under a salt of this read alone."""
     return rewrite(plan, plan.block.source.table, salt, dialect)
 

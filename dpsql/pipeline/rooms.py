@@ -22,13 +22,17 @@ from weakref import WeakKeyDictionary, finalize, ref
 
 import duckdb
 
-from dpsql.core.quoting import INTERNAL_PREFIX, quote, quote_table
+from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
+from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Engine
 from dpsql.engines.isolated import isolated
+from dpsql.engines.running import execute
 from dpsql.errors import EngineError
 from dpsql.ir.sources import PublicSource, PublicTable
 
+_TABLES: Final = sql("SELECT table_name, schema_name FROM duckdb_tables()")
 _KEPT: Final = 4  # rooms of a pool that wait for the next connection
 
 
@@ -42,13 +46,11 @@ class Room:
     def empty(self) -> bool:
         """Drop all but public tables; returns False where the room is of no use any more."""
         try:
-            found = self.database.execute(
-                "SELECT table_name, schema_name FROM duckdb_tables()"
-            ).fetchall()
+            found = execute(self.database, _TABLES).fetchall()
             kept = {each.table.name for each in self.public}
             for name in (TableName(*row) for row in found):
                 if name not in kept:
-                    self.database.execute(f"DROP TABLE {quote_table(name)}")
+                    execute(self.database, sql("DROP TABLE {}", table_sql(name)))
         except duckdb.Error:
             return False
         return True
@@ -64,20 +66,19 @@ class Stay:
     def __init__(self, room: Room) -> None:
         self.room = room
         self.cursor = room.database.cursor()
-        self.own: set[PublicSource] = (
-            set()
-        )  # public tables that the next connection has to read again
-        self.unused: deque[str] = deque()  # tables that nobody refers to any more
+        # Public tables that the next connection has to read again.
+        self.own: set[PublicSource] = set()
+        self.unused: deque[Sql] = deque()  # tables that nobody refers to any more
         self._numbers = count()
 
-    def new_table(self) -> str:
+    def new_table(self) -> Sql:
         """Make a name for an answer, that no other table of the room has."""
-        return quote(f"{INTERNAL_PREFIX}answer_{next(self._numbers)}")
+        return quoted(f"{INTERNAL_PREFIX}answer_{next(self._numbers)}")
 
     def drop_unused(self) -> None:
         """Drop the tables that nobody refers to any more."""
         while self.unused:
-            self.cursor.execute(f"DROP TABLE IF EXISTS {self.unused.popleft()}")
+            execute(self.cursor, sql("DROP TABLE IF EXISTS {}", self.unused.popleft()))
 
     @contextmanager
     def registered(self, **objects: object) -> Iterator[None]:

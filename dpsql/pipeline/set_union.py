@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
+from dpsql.core.sql import Sql
 from dpsql.engines.base import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
@@ -73,7 +74,7 @@ class ReadingProgress:
 def _weighed(
     union: SetUnion,
     scratch: Scratch,
-    between: str,
+    between: Sql,
     units: int,
     pairs: int,
     progress: ReadingProgress,

@@ -18,11 +18,14 @@ from weakref import finalize
 
 import duckdb
 
-from dpsql.core.quoting import quote, quote_table
+from dpsql.core.quoting import table_sql
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.engines.base import Engine
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import raise_if_interrupted
 from dpsql.engines.isolated import MEMORY_LIMIT
+from dpsql.engines.running import execute
 from dpsql.engines.sandbox import Apart, ApartFailed
 from dpsql.engines.types import numpy_safe
 from dpsql.errors import DataError, EngineError
@@ -36,7 +39,7 @@ from dpsql.pipeline.tail_apart import TIME_LIMIT_SECONDS, Copied, run_apart
 from dpsql.pipeline.tail_check import TailChecker
 from dpsql.pipeline.tail_tables import ReleasedTable, load_release, released_lists, released_table
 from dpsql.policy.model import Policy
-from dpsql.results.rows import Answer, HeldAnswer, StoredAnswer
+from dpsql.results.rows import Answer, HeldAnswer, StoredAnswer, answer_columns
 
 _FEW_ROWS: Final = 10_000  # up to here, passing values as parameters beats registering arrays
 
@@ -68,7 +71,7 @@ class TailRunner:
     def _run(self, query: Query, released: Sequence[ReleasedBlock], names: Sequence[str]) -> Answer:
         stay = self._tenant.stay()
         stay.drop_unused()
-        loaded: list[str] = []
+        loaded: list[Sql] = []
         sources: list[ReleasedTable] = []
         try:
             for each in released:
@@ -77,7 +80,7 @@ class TailRunner:
                 if each.rows.count <= _FEW_ROWS and (keys is None or isinstance(keys, dict)):
                     sources.append(released_table(each))
                 else:
-                    loaded.append(quote(each.block.name))
+                    loaded.append(quoted(each.block.name))
                     load_release(stay, each)
             if query.tail_kind is TailKind.UNBOUNDED:
                 return self._run_apart(stay, query, sources, loaded, names)
@@ -91,23 +94,24 @@ class TailRunner:
         stay: Stay,
         query: Query,
         sources: Sequence[ReleasedTable],
-        loaded: Sequence[str],
+        loaded: Sequence[Sql],
         names: Sequence[str],
     ) -> Answer:
         tables = [
-            Copied(s.name, f"WITH {s.sql} SELECT * FROM {s.name}", s.parameters) for s in sources
+            Copied(s.name, sql("WITH {} SELECT * FROM {}", s.sql, s.name), s.parameters)
+            for s in sources
         ]
-        tables += [Copied(name, f"SELECT * FROM {name}") for name in loaded]
+        tables += [Copied(name, sql("SELECT * FROM {}", name)) for name in loaded]
         tables += map(_copied, query.public_tables)
-        answer = run_apart(self._apart, query.tail, stay.cursor, tables, names)
+        answer = run_apart(self._apart, query.tail_sql, stay.cursor, tables, names)
         return answer.held() or answer
 
 
 def _copied(source: PublicSource) -> Copied:
     """Copy a public table into a schema of the same name."""
     name = source.table.name
-    table = quote_table(name)
-    return Copied(table, f"SELECT * FROM {table}", schema=quote(name.schema))
+    table = table_sql(name)
+    return Copied(table, sql("SELECT * FROM {}", table), schema=quoted(name.schema))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +146,13 @@ def _stored(
 ) -> HeldAnswer | StoredAnswer:
     """Compute the answer of a tail in the room, where it stays if it is large."""
     table = stay.new_table()
-    columns = ", ".join(f"c{i}" for i in range(len(names)))
-    ctes = f"WITH {', '.join(s.sql for s in sources)} " if sources else ""
+    columns = join(", ", answer_columns(len(names)))
+    whole = sql("SELECT * FROM ({})", query.tail_sql)
+    if sources:
+        whole = sql("WITH {} {}", join(", ", (source.sql for source in sources)), whole)
     parameters = [values for source in sources for values in source.parameters]
-    sql = f"CREATE TABLE {table}({columns}) AS {ctes}SELECT * FROM ({query.tail})"
-    ((rows,),) = stay.cursor.execute(sql, parameters).fetchall()
+    made = sql("CREATE TABLE {}({}) AS {}", table, columns, whole)
+    ((rows,),) = execute(stay.cursor, made, parameters).fetchall()
     answer = StoredAnswer(stay.cursor.cursor(), table, names, rows, keeps=stay)
     finalize(answer, stay.unused.append, table).atexit = False
     return answer.held() or answer

@@ -10,16 +10,23 @@ from typing import Final
 
 import duckdb
 
-from dpsql.core.quoting import INTERNAL_PREFIX, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.engines.duckdb import MaterializedStream
 from dpsql.engines.isolated import MEMORY_LIMIT, isolated
+from dpsql.engines.running import execute, relation
 from dpsql.engines.sandbox import Apart, SandboxLimits
-from dpsql.results.rows import StoredAnswer
+from dpsql.results.rows import StoredAnswer, answer_columns
 
 TIME_LIMIT_SECONDS: Final = 60.0
 # Of a process of its own: what DuckDB counts, and half as much again for what it does not.
 RUN_LIMITS: Final = SandboxLimits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
-_ANSWER: Final = quote(f"{INTERNAL_PREFIX}answer")
+_ANSWER: Final = quoted(f"{INTERNAL_PREFIX}answer")
+
+
+_MAIN: Final = quoted("main")
+_ROWS: Final = f"{INTERNAL_PREFIX}rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,37 +36,37 @@ class Copied:
     ``schema`` is the quoted name of its schema, if it has one.
     """
 
-    name: str
-    rows: str
+    name: Sql
+    rows: Sql
     parameters: list[list[object]] | None = None
-    schema: str = "main"
+    schema: Sql = _MAIN
 
 
 def run_apart(
     apart: Apart,
-    tail: str,
+    tail: Sql,
     room: duckdb.DuckDBPyConnection,
     tables: Sequence[Copied],
     names: Sequence[str],
 ) -> StoredAnswer:
     """Run a tail over copies of the room's tables. Raises ``ApartFailed`` as well."""
-    columns = ", ".join(f"c{i}" for i in range(len(names)))
-    sql = f"CREATE TABLE {_ANSWER}({columns}) AS SELECT * FROM ({tail})"
+    columns = join(", ", answer_columns(len(names)))
+    made = sql("CREATE TABLE {}({}) AS SELECT * FROM ({})", _ANSWER, columns, tail)
     with tempfile.TemporaryDirectory(prefix="dpsql-") as directory:
         path = str(Path(directory) / f"{INTERNAL_PREFIX}tail.duckdb")  # no schema is called that
         with isolated(path) as new:
             for table in tables:
                 _copy(table, room, new)
-        apart.run(path, [sql], RUN_LIMITS)
+        apart.run(path, [made], RUN_LIMITS)
         # It is read from while it is needed, and gone when it is closed.
         file = isolated(path, read_only=True)
-        ((rows,),) = file.execute(f"SELECT count(*) FROM {_ANSWER}").fetchall()
+        ((rows,),) = execute(file, sql("SELECT count(*) FROM {}", _ANSWER)).fetchall()
         return StoredAnswer(file, _ANSWER, names, rows)
 
 
 def _copy(table: Copied, room: duckdb.DuckDBPyConnection, file: duckdb.DuckDBPyConnection) -> None:
-    found = room.cursor().sql(table.rows, params=table.parameters).materialize()
-    file.register("__dpsql_rows", MaterializedStream(found))
-    file.execute(f"CREATE SCHEMA IF NOT EXISTS {table.schema}")
-    file.execute(f"CREATE TABLE {table.name} AS SELECT * FROM __dpsql_rows")
-    file.unregister("__dpsql_rows")
+    found = relation(room.cursor(), table.rows, table.parameters).materialize()
+    file.register(_ROWS, MaterializedStream(found))
+    execute(file, sql("CREATE SCHEMA IF NOT EXISTS {}", table.schema))
+    execute(file, sql("CREATE TABLE {} AS SELECT * FROM {}", table.name, quoted(_ROWS)))
+    file.unregister(_ROWS)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dpsql.core.schema import Table
+from dpsql.core.sql import Sql
 from dpsql.engines.constants import FailingConstant, failing_constant
 from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.errors import QueryRefused
@@ -53,11 +54,11 @@ class TailChecker:
             raise constant_fails(query.text, found.reason, found.literals)
 
     def _failing(
-        self, query: Query, sql: str, stand_ins: Sequence[Table]
+        self, query: Query, tail: Sql, stand_ins: Sequence[Table]
     ) -> FailingConstant | None:
         if query.tail_kind is TailKind.BOUNDED and not any(map(needs_catalog, stand_ins)):
-            return failing_constant(self._tenant.stay().cursor, sql, texts=not query.casts)
+            return failing_constant(self._tenant.stay().cursor, tail, texts=not query.casts)
         given = [table for table in stand_ins if not needs_catalog(table)]
         read = (source.table for source in query.public_tables)
-        tables = [empty_copy(table) for table in read if table not in given]
-        return self._apart.failing_constant(tables, sql, PLAN_LIMITS, texts=not query.casts)
+        tables = [made for table in read if table not in given for made in empty_copy(table)]
+        return self._apart.failing_constant(tables, tail, PLAN_LIMITS, texts=not query.casts)

@@ -5,23 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
-from dpsql.core.quoting import ROW_ID, literal, quote
+from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, is_text
+from dpsql.core.sql import Sql, join, literal, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import ArrowStream
+from dpsql.engines.running import execute
 from dpsql.ir.query import Block
 from dpsql.pipeline.released import ReleasedBlock
 from dpsql.pipeline.rooms import Stay
 from dpsql.results.rows import unnest
+
+_ID: Final = quoted(ROW_ID)
 
 
 @dataclass(frozen=True, slots=True)
 class ReleasedTable:
     """A released table as a common table expression, with its query parameters."""
 
-    name: str
-    sql: str
+    name: Sql
+    sql: Sql
     parameters: list[list[object]]
 
 
@@ -57,40 +63,44 @@ def released_table(released: ReleasedBlock) -> ReleasedTable:
         values: list[list[Any]] = [column.tolist() for column in released.rows.values.values()]
         lists = [released.rows.row_ids.tolist(), *values]
         drawn = columns[len(block.keys) :]
-        unnested = [ROW_ID, *(quote(column.name) for column in drawn)]
+        unnested = [_ID, *(quoted(column.name) for column in drawn)]
         types = ["BIGINT", *(column.type for column in drawn)]
-        selected = ", ".join([*_domain_keys(block.plan.block, block.keys, ROW_ID), *unnested[1:]])
-        rows = f"SELECT {selected} FROM ({unnest(unnested, types)})"
+        selected = [*_domain_keys(block.plan.block, block.keys, _ID), *unnested[1:]]
+        rows = sql("SELECT {} FROM ({})", join(", ", selected), unnest(unnested, types))
     else:
         lists = released_lists(released)
-        rows = unnest([quote(c.name) for c in columns], [c.type for c in columns])
-    names = ", ".join(quote(column.name) for column in columns)
-    name = quote(block.name)
-    return ReleasedTable(name, f"{name}({names}) AS MATERIALIZED ({rows})", lists)
+        rows = unnest([quoted(c.name) for c in columns], [c.type for c in columns])
+    names = join(", ", (quoted(column.name) for column in columns))
+    name = quoted(block.name)
+    return ReleasedTable(name, sql("{}({}) AS MATERIALIZED ({})", name, names, rows), lists)
 
 
 def load_release(stay: Stay, released: ReleasedBlock) -> None:
     """Store a large release as a table, sorted by what was released, never in engine order."""
     block, rows = released.block.plan.block, released.rows
     values = {ROW_ID: rows.row_ids, **rows.values}
-    columns = [f"v.{quote(name)}" for name in rows.values]
-    selected = [quote(block.key_column(i)) for i in range(len(block.keys))]
-    source, order = "", [*(f"{column} DESC" for column in columns[:1]), *selected]
+    columns = [sql("v.{}", quoted(name)) for name in rows.values]
+    selected = [quoted(block.key_column(i)) for i in range(len(block.keys))]
+    source, place = sql("__dpsql_values v"), sql("v.{}", _ID)
+    order = [*(sql("{} DESC", column) for column in columns[:1]), *selected]
     stream: ArrowStream | None = None
     if rows.keys is None:
         keys = released.block.keys
-        selected, order = _domain_keys(block, keys, f"v.{ROW_ID}"), [f"v.{ROW_ID}"]
+        selected, order = _domain_keys(block, keys, place), [place]
     elif isinstance(rows.keys, dict):
         values |= rows.keys
     else:
-        stream, source = rows.keys, f" JOIN __dpsql_keys k USING ({ROW_ID})"
-    names = ", ".join(quote(column.name) for column in released.block.released_columns)
-    query = f"SELECT {', '.join([*selected, *columns])} FROM __dpsql_values v{source}"
+        stream, source = rows.keys, sql("{} JOIN __dpsql_keys k USING ({})", source, _ID)
+    stored = sql(
+        "CREATE OR REPLACE TABLE {}({}) AS SELECT {} FROM {} ORDER BY {}",
+        quoted(block.name),
+        join(", ", (quoted(column.name) for column in released.block.released_columns)),
+        join(", ", [*selected, *columns]),
+        source,
+        join(", ", order),
+    )
     with stay.registered(values=values, keys=stream):
-        stay.cursor.execute(
-            f"CREATE OR REPLACE TABLE {quote(block.name)}({names}) AS "
-            f"{query} ORDER BY {', '.join(order)}"
-        )
+        execute(stay.cursor, stored)
 
 
 def _sorted_lists(
@@ -107,12 +117,14 @@ def _sorted_lists(
     return [[column[row] for row in order] for column in [*keys, *values]]
 
 
-def _domain_keys(block: Block, keys: Sequence[Column], position: str) -> list[str]:
+def _domain_keys(block: Block, keys: Sequence[Column], position: Sql) -> list[Sql]:
     """Write each key as a function of the group's position in the declared domain."""
     stride, expressions = block.domain_size, []
     for key, column in zip(block.keys, keys, strict=True):
         assert key.domain is not None
         stride //= len(key.domain)
-        values = f"[{', '.join(map(literal, key.domain))}]::{column.type}[]"
-        expressions.append(f"({values})[1 + ({position} // {stride}) % {len(key.domain)}]")
+        declared = join(", ", map(literal, key.domain))
+        values = sql("[{}]::{}[]", declared, type_sql(column.type))
+        place = sql("1 + ({} // {}) % {}", position, stride, len(key.domain))
+        expressions.append(sql("({})[{}]", values, place))
     return expressions

@@ -108,7 +108,7 @@ class StatementTrace:
     def sql(self, blocks: Sequence[PreparedBlock], tail: str) -> None:
         """Write the generated SQL of each block, and of the tail over all of them."""
         for number, block in enumerate(blocks, 1):
-            self._write(f"sql {number}", [self._redacted(pretty(block.statement))])
+            self._write(f"sql {number}", [self._redacted(pretty(block.text))])
         self._write("tail", [self._redacted(pretty(tail))])
 
     def _write(self, stage: str, parts: Iterable[str]) -> None:

@@ -37,6 +37,7 @@ from dpsql.errors import ParameterError
 from dpsql.policy.fields import (
     CONVERSION_LIMITS,
     AccountName,
+    AnyName,
     Bound,
     ColumnName,
     ColumnType,
@@ -48,7 +49,6 @@ from dpsql.policy.fields import (
     Links,
     MayBeEmpty,
     MayBeLeftOut,
-    Name,
     PeriodText,
     RowsPerUnit,
     Version,
@@ -297,7 +297,7 @@ class PerSection(Section):
 class UnitSection(Section):
     """Whom the rows of a table belong to, all of them protected together."""
 
-    name: Name = Field(
+    name: AnyName = Field(
         description="Who is protected, in the singular: `patient`. Tables with the same name "
         "protect the same units and can be joined on them."
     )

@@ -324,19 +324,19 @@ MayBeEmpty = Annotated[
 MayBeLeftOut = Annotated[T | None, Field(json_schema_extra=_not_null)]
 """What need not be there, and is not null if it is."""
 Version = Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]
-Name = Annotated[
+AnyName = Annotated[
     str, AfterValidator(_name), Field(json_schema_extra={**_PLAIN, "maxLength": MAX_NAME})
 ]
-DatasetName = Annotated[Name, AfterValidator(_dataset), Field(json_schema_extra=_ACCOUNT_NAME)]
-EditionName = Annotated[Name, AfterValidator(_edition)]
+DatasetName = Annotated[AnyName, AfterValidator(_dataset), Field(json_schema_extra=_ACCOUNT_NAME)]
+EditionName = Annotated[AnyName, AfterValidator(_edition)]
 AccountName = Annotated[
     # Inside of allOf, or pydantic moves the pattern to patternProperties, where it refuses nothing.
     str, AfterValidator(_account_name), WithJsonSchema({"type": "string", "allOf": [_ACCOUNT_NAME]})
 ]
 ColumnName = Annotated[str, Field(min_length=1)]
 ViewsPlace = Annotated[str, AfterValidator(_directory), Field(json_schema_extra=_PLAIN)]
-PeriodText = Annotated[Name, AfterValidator(_period)]
-ZoneName = Annotated[Name, AfterValidator(_zone)]
+PeriodText = Annotated[AnyName, AfterValidator(_period)]
+ZoneName = Annotated[AnyName, AfterValidator(_zone)]
 LedgerPlace = Annotated[str, AfterValidator(_ledger), Field(json_schema_extra=_PLAIN)]
 RowsPerUnit = Annotated[
     int,

@@ -282,7 +282,7 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
                 loss=noise.loss,
                 noise_std=noise.rung_noise.std(1) / LADDER_STEPS,
                 reach=noise.ladder.top,
-                sql=prepared.statement,
+                sql=prepared.text,
             )
         found.append(figure)
         outside = None if subject is None else by_subject.get(replace(subject, clamped=True))
@@ -291,9 +291,7 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
             text = f"values of {aggregate.text}"
             std = noise.rung_noise.std(1) / LADDER_STEPS
             limits = ("contribution_bounds_per_row",)
-            found.append(
-                LeftOutFigure(text, "looked", limits, noise.loss, std, 1, outside.statement)
-            )
+            found.append(LeftOutFigure(text, "looked", limits, noise.loss, std, 1, outside.text))
     return tuple(found)
 
 
@@ -340,7 +338,7 @@ def explain(
         query=query.text,
         tail=query.tail,
         blocks=tuple(
-            explain_block(block.plan, block.statement, rate, block.looks)
+            explain_block(block.plan, block.text, rate, block.looks)
             for block, rate in zip(blocks, rates, strict=True)
         ),
         reserved=reserved,

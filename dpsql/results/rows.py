@@ -10,9 +10,12 @@ from typing import Any, Final, Protocol
 
 import duckdb
 
-from dpsql.core.quoting import quote
 from dpsql.core.schema import INTEGER_BITS, base_type
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.isolated import isolated
+from dpsql.engines.running import execute, relation
 from dpsql.errors import InterfaceError
 
 MAX_PYTHON_VALUES = 20_000_000  # of an answer, which take up to 2 GB
@@ -78,8 +81,8 @@ class HeldAnswer:
             for position, (name, type_) in enumerate(zip(self.names, self.types, strict=True))
         ]
         columns = sorted([*own[:width], *added], key=lambda column: column.after)
-        sql = unnest([quote(column.name) for column in columns], [c.type for c in columns])
-        return _converter().cursor().sql(sql, params=[column.values for column in columns])
+        asked = unnest([quoted(column.name) for column in columns], [c.type for c in columns])
+        return relation(_converter().cursor(), asked, [column.values for column in columns])
 
 
 @cache
@@ -94,7 +97,7 @@ class StoredAnswer:
     def __init__(
         self,
         connection: duckdb.DuckDBPyConnection,
-        table: str,
+        table: Sql,
         names: Sequence[str],
         rows: int,
         keeps: object = None,
@@ -107,7 +110,7 @@ class StoredAnswer:
 
     @property
     def types(self) -> list[str]:
-        found = self._connection.cursor().execute(f"SELECT * FROM {self._table} LIMIT 0")
+        found = execute(self._connection.cursor(), sql("SELECT * FROM {} LIMIT 0", self._table))
         return [str(column[1]) for column in found.description or ()]
 
     def held(self) -> HeldAnswer | None:
@@ -130,16 +133,16 @@ class StoredAnswer:
 
     def _read(self, positions: Sequence[int]) -> list[Row]:
         self._refuse_many(len(positions))
-        types = self.types
+        types, own = self.types, answer_columns(len(self.names))
         moments = [base_type(types[position]) == _MOMENT for position in positions]
         columns = [
             # As a moment of UTC without saying so: for others DuckDB needs the package pytz.
-            f"CAST(c{position} AS TIMESTAMP)" if moment else f"c{position}"
+            sql("CAST({} AS TIMESTAMP)", own[position]) if moment else own[position]
             for position, moment in zip(positions, moments, strict=True)
         ]
-        sql = f"SELECT {', '.join(columns)} FROM {self._table}"
+        asked = sql("SELECT {} FROM {}", join(", ", columns), self._table)
         try:
-            rows: list[Row] = self._connection.cursor().execute(sql).fetchall()
+            rows: list[Row] = execute(self._connection.cursor(), asked).fetchall()
         except (duckdb.InvalidInputException, OverflowError, ValueError):
             raise InterfaceError(
                 "some values of the answer cannot be shown as Python values",
@@ -150,15 +153,16 @@ class StoredAnswer:
         return [_with_zones(row, moments) for row in rows] if any(moments) else rows
 
     def relation(self, width: int, added: Sequence[AddedColumn] = ()) -> duckdb.DuckDBPyRelation:
-        columns = [(i, f"c{i} AS {quote(name)}") for i, name in enumerate(self.names[:width])]
-        columns += [(column.after, f"more.{quote(column.name)}") for column in added]
+        own = zip(answer_columns(width), self.names, strict=False)
+        columns = [(i, sql("{} AS {}", c, quoted(name))) for i, (c, name) in enumerate(own)]
+        columns += [(column.after, sql("more.{}", quoted(column.name))) for column in added]
         source, lists = self._table, [column.values for column in added]
         if added:
-            more = unnest([quote(column.name) for column in added], [c.type for c in added])
-            source += f" POSITIONAL JOIN ({more}) more"
+            more = unnest([quoted(column.name) for column in added], [c.type for c in added])
+            source = sql("{} POSITIONAL JOIN ({}) more", source, more)
         chosen = [column for _, column in sorted(columns, key=lambda one: one[0])]
-        sql = f"SELECT {', '.join(chosen)} FROM {source}"
-        return self._connection.cursor().sql(sql, params=lists)
+        asked = sql("SELECT {} FROM {}", join(", ", chosen), source)
+        return relation(self._connection.cursor(), asked, lists)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.names, self.types, self._texts())
@@ -170,10 +174,17 @@ class StoredAnswer:
         """
         self._refuse_many(len(self.names))
         columns = []
-        for place, (name, type_) in enumerate(zip(self.names, self.types, strict=True)):
-            again = f"TRY_CAST(CAST(c{place} AS VARCHAR) AS {type_}) IS NOT DISTINCT FROM c{place}"
-            sql = f"SELECT CAST(c{place} AS VARCHAR), {again} FROM {self._table}"
-            rows = self._connection.cursor().execute(sql).fetchall()
+        own = answer_columns(len(self.names))
+        for column, name, type_ in zip(own, self.names, self.types, strict=True):
+            asked = sql(
+                "SELECT CAST({column} AS VARCHAR), "
+                "TRY_CAST(CAST({column} AS VARCHAR) AS {type}) IS NOT DISTINCT FROM {column} "
+                "FROM {table}",
+                column=column,
+                type=type_sql(type_),
+                table=self._table,
+            )
+            rows = execute(self._connection.cursor(), asked).fetchall()
             if not all(same for _, same in rows):
                 raise InterfaceError(
                     f"the column {name!r} is of a type whose values cannot be pickled",
@@ -195,11 +206,15 @@ class StoredAnswer:
 
 def _restored(names: list[str], types: list[str], texts: list[list[str | None]]) -> StoredAnswer:
     """Store an answer again that was pickled, in a database of its own."""
-    cursor, columns = isolated().cursor(), [f"c{place}" for place in range(len(names))]
-    cast = [f"CAST({c} AS {type_}) AS {c}" for c, type_ in zip(columns, types, strict=True)]
+    cursor, columns, table = isolated().cursor(), answer_columns(len(names)), quoted("answer")
+    cast = [
+        sql("CAST({column} AS {type}) AS {column}", column=column, type=type_sql(type_))
+        for column, type_ in zip(columns, types, strict=True)
+    ]
     source = unnest(columns, ["VARCHAR"] * len(columns))
-    cursor.execute(f"CREATE TABLE answer AS SELECT {', '.join(cast)} FROM ({source})", texts)
-    return StoredAnswer(cursor, "answer", names, len(texts[0]))
+    made = sql("CREATE TABLE {} AS SELECT {} FROM ({})", table, join(", ", cast), source)
+    execute(cursor, made, texts)
+    return StoredAnswer(cursor, table, names, len(texts[0]))
 
 
 def _with_zones(row: Row, moments: Sequence[bool]) -> Row:
@@ -215,7 +230,15 @@ def _is_exact(time: object) -> bool:
     return time is None or (isinstance(time, date) and MINYEAR < time.year < MAXYEAR)
 
 
-def unnest(names: list[str], types: list[str]) -> str:
+def unnest(names: Sequence[Sql], types: Sequence[str]) -> Sql:
     """Return the query that gives lists of values, its parameters, as columns of these types."""
-    columns = [f"unnest(?::{type_}[]) AS {name}" for name, type_ in zip(names, types, strict=True)]
-    return f"SELECT {', '.join(columns)}"
+    columns = [
+        sql("unnest(?::{}[]) AS {}", type_sql(type_), name)
+        for name, type_ in zip(names, types, strict=True)
+    ]
+    return sql("SELECT {}", join(", ", columns))
+
+
+def answer_columns(count: int) -> list[Sql]:
+    """Return the columns of a stored answer, whose own names are not those of the answer."""
+    return [quoted(f"c{place}") for place in range(count)]

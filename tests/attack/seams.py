@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from spelled import generated, text
 from unread import unread
 
 import dpsql
@@ -49,10 +50,10 @@ def statement_of(plan: BlockPlan) -> str:
     """The generated SQL of a block with a fixed salt, and without the LIMIT of a top-k."""
     table = plan.block.source.table
     if isinstance(plan.selection, SetUnion):
-        return set_union_sql(plan, table, SALT, DUCKDB).sql
+        return text(set_union_sql(plan, table, SALT, DUCKDB).sql)
     if plan.quantiles:
-        return rewrite_quantiles(plan, table, SALT, DUCKDB).sql
-    statement = rewrite(plan, table, SALT, DUCKDB)
+        return text(rewrite_quantiles(plan, table, SALT, DUCKDB).sql)
+    statement = text(rewrite(plan, table, SALT, DUCKDB))
     fetch = plan.selection.top_rows_needed
     if fetch is not None:
         assert f" LIMIT {fetch}" in statement
@@ -94,8 +95,10 @@ def rows(
     names = [quote(key.name) for key in keys]
     spelled = names
     if not plan.declared:
-        spelled = [f"CAST({one_spelling(quote(k.name), k.type)} AS VARCHAR)" for k in keys]
-    replaced = ", ".join(f"{text} AS {name}" for text, name in zip(spelled, names, strict=True))
+        spelled = [
+            f"CAST({text(one_spelling(generated(quote(k.name)), k.type))} AS VARCHAR)" for k in keys
+        ]
+    replaced = ", ".join(f"{one} AS {name}" for one, name in zip(spelled, names, strict=True))
     columns = f"* REPLACE ({replaced})" if names else "*"
     found = _cursor(connection).execute(f"SELECT {columns} FROM ({statement})")
     read: list[tuple[Any, ...]] = found.fetchall()

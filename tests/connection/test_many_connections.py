@@ -17,10 +17,12 @@ from typing import Any
 
 import duckdb
 import pytest
+from spelled import generated, text
 from support import ANALYST, FILL, policy, world_file
 
 import dpsql
 import dpsql.pipeline.tail as tail_module
+from dpsql.core.sql import Sql
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.ledger import Ledger
 from dpsql.pipeline.rooms import Room, Stay
@@ -69,9 +71,9 @@ def lasting(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """What generated SQL runs inside, by the name of the thread that has it generated."""
     patterns: dict[str, str] = {}
 
-    def rewritten(*given: Any) -> str:
+    def rewritten(*given: Any) -> Sql:
         pattern = patterns.get(threading.current_thread().name.partition("_")[0], "{0}")
-        return pattern.format(rewrite(*given))
+        return generated(pattern.format(text(rewrite(*given))))
 
     monkeypatch.setattr("dpsql.pipeline.read.rewrite", rewritten)
     return patterns

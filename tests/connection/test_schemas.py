@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from present import present
+from spelled import generated
 from support import listed_engine
 
 import dpsql
@@ -554,9 +555,9 @@ def test_each_table_has_its_own_types_where_statements_are_tried(tmp_path: Path)
     engine = dpsql.DuckDBEngine(path)
     assert set(engine.catalog().tables) == set(names)
     for name, type_ in names.items():
-        (column,) = listed_engine(engine).bind(f"SELECT k FROM {name}")
+        (column,) = listed_engine(engine).bind(generated(f"SELECT k FROM {name}"))
         assert column.type == type_
-        assert listed_engine(engine).examine(name, ["k"]).types == (type_,)
+        assert listed_engine(engine).examine(generated(name), [generated("k")]).types == (type_,)
         found = engine.catalog().tables[name].column("k")
         assert found is not None
         assert found.type == type_

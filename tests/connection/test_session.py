@@ -13,12 +13,14 @@ from typing import Any
 import duckdb
 import pytest
 from present import present
+from spelled import generated, text
 from support import ANALYST, FILL, connect, policy, world_file
 from unread import unread
 
 import dpsql
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.connection.connection import Connection
+from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch, OpenDuckDB
 from dpsql.engines.evidence import evidence_for
@@ -89,7 +91,7 @@ def test_a_statement_asked_afresh_is_paid_again_with_new_noise_and_another_salt(
     statements = []
     original = DuckDBScratch.store
 
-    def watched(self: DuckDBScratch, name: str, sql: str) -> int:
+    def watched(self: DuckDBScratch, name: str, sql: Sql) -> int:
         statements.append(sql)
         return original(self, name, sql)
 
@@ -443,9 +445,9 @@ def test_every_read_draws_a_salt_that_is_not_shown(
         original = getattr(kind, method)
 
         def recorded(
-            self: object, first: str, *rest: Any, _original: Callable[..., object] = original
+            self: object, first: Any, *rest: Any, _original: Callable[..., object] = original
         ) -> object:
-            ran.append(rest[0] if _original.__name__ == "store" else first)
+            ran.append(text(rest[0] if _original.__name__ == "store" else first))
             return _original(self, first, *rest)
 
         monkeypatch.setattr(kind, method, recorded)
@@ -587,7 +589,8 @@ def test_the_twin_and_the_tail_hold_no_private_rows(connection: dpsql.Connection
     connection.sql("SELECT upper(s), count(*) FROM visits GROUP BY 1")
     twin = inside(connection, "twin")
     alone = Twin(connection._answerer.engine.schema, evidence_for(duckdb.__version__))
-    alone.examine("visits", ["1"])  # which fills it, from the schema and nothing else
+    # Which fills it, from the schema and nothing else.
+    alone.examine(generated("visits"), [generated("1")])
     rows = "SELECT hash(COLUMNS(*)) FROM visits"
     assert twin.execute(rows).fetchall() == alone._connection.execute(rows).fetchall()
     tables = inside(connection, "tail").execute("SELECT table_name FROM duckdb_tables()").fetchall()

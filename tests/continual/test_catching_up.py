@@ -165,7 +165,7 @@ def test_rows_are_read_once_for_many_steps(
         real = getattr(owner, name)
 
         def note(self: Any, *args: Any) -> Any:
-            if "plays" in args[-1]:
+            if "plays" in args[-1].names:
                 reads.append(f"{owner.__name__}.{name}")
             return real(self, *args)
 

@@ -34,6 +34,7 @@ from golden_files import Case, cases, files
 from hypothesis import given, settings
 from random_examples import examples_of, many_examples_of
 from scipy import stats
+from spelled import Spelled, generated
 from support import Planned, planned, policy
 from unread import unread
 from worlds import DuckDBWorld, small_tables
@@ -399,7 +400,7 @@ class EngineSuite:
             pytest.skip("nobody else can write")
         rows = [(unit, 1, 0.0, "1", "p", 5, 4, 3.5) for unit in range(10)]
         engine = world.engine(one_table(rows))
-        table = world.dialect.table(engine.schema["r"])
+        table = Spelled(world.dialect).table(engine.schema["r"])
         count = f"SELECT 1 AS __dpsql_rid, count(*) AS m FROM {table}"
         with engine.run(60) as run:
             before = unread(run).exact(count, (), ["m"]).measures["m"].tolist()
@@ -414,28 +415,33 @@ class EngineSuite:
 
     def test_scratch_tables_are_gone_when_it_is_left(self, world: EngineWorld) -> None:
         engine = world.engine(one_table([]))
-        numbers = world.dialect.numbers(5, "v", "n")
+        dialect = Spelled(world.dialect)
+        numbers = dialect.numbers(5, "v", "n")
         for _ in range(2):
             with engine.run(60) as run, unread(run).scratch() as scratch:
                 assert scratch.store("__dpsql_t", f"SELECT n FROM {numbers}") == 5
                 assert scratch.store("__dpsql_u", "SELECT n FROM __dpsql_t WHERE n > 3") == 2
-                few = world.dialect.among_given("n", few=True)
-                many = world.dialect.among_given("n", few=False)
+                few = world.dialect.among_given(generated("n"), few=True)
+                many = world.dialect.among_given(generated("n"), few=False)
                 assert scratch.store("__dpsql_v", f"SELECT n FROM __dpsql_t WHERE {few}", [1]) == 1
                 for among in (few, many):
                     (found,) = scratch.integers(
-                        f"SELECT n FROM __dpsql_t WHERE {among} ORDER BY n", [2, 4, 9]
+                        generated(f"SELECT n FROM __dpsql_t WHERE {among} ORDER BY n"), [2, 4, 9]
                     )
                     assert found.tolist() == [2, 4]
-                first, end = world.dialect.parameter(1), world.dialect.parameter(2)
+                first, end = dialect.parameter(1), dialect.parameter(2)
                 (found,) = scratch.integers(
-                    f"SELECT n FROM __dpsql_t WHERE n >= {first} AND n < {end} ORDER BY n", 2, 4
+                    generated(
+                        f"SELECT n FROM __dpsql_t WHERE n >= {first} AND n < {end} ORDER BY n"
+                    ),
+                    2,
+                    4,
                 )
                 assert found.tolist() == [2, 3]
                 assert found.dtype == np.int64
                 scratch.drop("__dpsql_u")
                 with pytest.raises(EngineError):
-                    scratch.integers("SELECT n FROM __dpsql_u")
+                    scratch.integers(generated("SELECT n FROM __dpsql_u"))
 
     def test_errors_say_nothing_of_a_value(self, world: EngineWorld) -> None:
         engine = world.engine(one_table([]))

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 from edge_decimals import DECIMALS, decimals
+from spelled import text as text_of
 
 from dpsql.core.quoting import literal
 from dpsql.core.schema import Column, Table
@@ -377,7 +378,7 @@ def cases_of(types: Sequence[str], texts: Sequence[str]) -> list[Case]:
             recorder = Recorder(table)
             try:
                 made = recorder.value(total(node, table, SPARK))
-                sql = total_sql(node, table, DUCKDB)
+                sql = text_of(total_sql(node, table, DUCKDB))
                 (type_,) = twin.sql(f"SELECT {sql} FROM t").types
             except (QueryRefused, duckdb.Error):
                 continue

@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from spelled import generated
 from support import cursor_of, listed_engine
 from unread import unread
 
@@ -23,6 +24,7 @@ import dpsql.engines.duckdb as engine_module
 import dpsql.pipeline.tail as tail_module
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
+from dpsql.core.sql import Sql
 from dpsql.engines.base import ExactRows, Scratch
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch, OpenDuckDB, open_database
 from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, settings_of
@@ -127,14 +129,14 @@ def test_keys_are_read_of_the_groups_that_come_out_and_of_no_others(
     read: list[object] = []
 
     def watched_exact(
-        self: DuckDBScratch, sql: str, columns: Sequence[Column], measures: Sequence[str]
+        self: DuckDBScratch, sql: Sql, columns: Sequence[Column], measures: Sequence[str]
     ) -> ExactRows:
         found = exact(self, sql, columns, measures)
         read.append((len(columns), len(found.row_ids), dict(columns_of(found))))
         return found
 
     def watched_keys(
-        self: DuckDBScratch, sql: str, columns: Sequence[Column], row_ids: NDArray[np.int64]
+        self: DuckDBScratch, sql: Sql, columns: Sequence[Column], row_ids: NDArray[np.int64]
     ) -> ExactRows:
         found = named(self, sql, columns, row_ids)
         read.append(sorted(columns_of(found)["__dpsql_k0"]))
@@ -213,11 +215,11 @@ def test_a_stage_keeps_tables_of_its_own_until_it_is_left(locked: OpenDuckDB) ->
         assert two.store("x", "SELECT * FROM t WHERE k < 20") == 20
         assert one.store("y", "SELECT v + 1 AS w FROM x ORDER BY v DESC") == 10
         one.drop("x")
-        (w,) = one.integers("SELECT w FROM y WHERE w >= ? AND w < ? ORDER BY w", 3, 9)
+        (w,) = one.integers(generated("SELECT w FROM y WHERE w >= ? AND w < ? ORDER BY w"), 3, 9)
         assert w.tolist() == [3, 5, 7]
         assert w.dtype == np.int64
         with pytest.raises(dpsql.EngineError):
-            one.integers("SELECT v FROM x")
+            one.integers(generated("SELECT v FROM x"))
         assert (tables_of(one), tables_of(two)) == (1, 1)
     assert (tables_of(one), tables_of(two)) == (0, 0)
     with unread(locked.run()).scratch() as three, pytest.raises(dpsql.EngineError):
@@ -229,7 +231,7 @@ def test_a_stage_left_by_an_error_leaves_no_table_behind(locked: OpenDuckDB) -> 
 
     def interrupted() -> None:
         with scratch:
-            scratch.store("x", "SELECT * FROM t")
+            scratch.store("x", generated("SELECT * FROM t"))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -257,10 +259,10 @@ def test_keys_read_from_a_stage_outlive_it(locked: OpenDuckDB, key_type: str) ->
 @pytest.mark.parametrize(
     "step",
     [
-        lambda scratch: scratch.store("x", "SELECT error('row 4711')"),
-        lambda scratch: scratch.integers("SELECT error('row 4711')"),
-        lambda scratch: scratch.integers("SELECT 'row 4711'::BIGINT"),
-        lambda scratch: scratch.keys("SELECT error('row 4711'), ?", [], np.array([1])),
+        lambda scratch: scratch.store("x", generated("SELECT error('row 4711')")),
+        lambda scratch: scratch.integers(generated("SELECT error('row 4711')")),
+        lambda scratch: scratch.integers(generated("SELECT 'row 4711'::BIGINT")),
+        lambda scratch: scratch.keys(generated("SELECT error('row 4711'), ?"), [], np.array([1])),
     ],
 )
 def test_an_error_on_a_stage_quotes_no_row(
@@ -545,7 +547,7 @@ def test_names_that_mean_something_to_the_engine_are_the_owners_tables(
     for number, name in enumerate(names):
         (found,) = cursor_of(engine).execute(f"SELECT * FROM {quote(name)}").fetchall()
         assert found == (number, 1)
-        listed_engine(engine).bind(f"SELECT q FROM {quote(name)}")
+        listed_engine(engine).bind(generated(f"SELECT q FROM {quote(name)}"))
     engine.close()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from spelled import generated, text
 from support import ANALYST, FILL, policy, world_file
 
 import dpsql
@@ -55,7 +56,8 @@ def opened(tmp_path: Path) -> Opened:
 def made(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     """Have generated SQL run inside other SQL."""
     monkeypatch.setattr(
-        "dpsql.pipeline.read.rewrite", lambda *given: pattern.format(rewrite(*given))
+        "dpsql.pipeline.read.rewrite",
+        lambda *given: generated(pattern.format(text(rewrite(*given)))),
     )
 
 

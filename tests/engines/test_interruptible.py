@@ -12,6 +12,7 @@ from contextlib import contextmanager
 import duckdb
 import numpy as np
 import pytest
+from spelled import generated
 
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.interruptible import interruptibly
@@ -72,7 +73,7 @@ def test_loading_a_table_is_ended_at_once_and_the_engine_goes_on() -> None:
     engine = DuckDBEngine()
     began = time.monotonic()
     with ctrl_c_after(0.3), pytest.raises(KeyboardInterrupt):
-        engine._create("large", HOURS_OF_ROWS)
+        engine._create("large", generated(HOURS_OF_ROWS))
     assert time.monotonic() - began < 10
     engine.register("small", {"k": np.array([1, 2])})
     assert [*engine.catalog().tables] == ["small"]

@@ -12,9 +12,11 @@ from typing import Any
 import duckdb
 import pytest
 from attacks import ANSWERS, ATTACKS
+from spelled import generated, text
 from support import FILL, connect, listed_engine
 
 import dpsql
+from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
 from dpsql.engines import duckdb as door
 from dpsql.engines.base import Reads
@@ -51,7 +53,7 @@ def engine(tmp_path: Path) -> Iterator[OpenDuckDB]:
 def sent(engine: OpenDuckDB, sql: str, reads: Reads = VISITS) -> None:
     """Send a statement, as questions are."""
     with engine.run() as run:
-        run.over(reads).pairs(sql)
+        run.over(reads).pairs(generated(sql))
 
 
 def test_what_dpsql_sends_is_sent(engine: OpenDuckDB) -> None:
@@ -111,12 +113,12 @@ def test_what_dpsql_does_not_send_is_not_sent(sql: str, engine: OpenDuckDB) -> N
     assert caught.value.reason == EngineError.FIXED_REASON
     assert caught.value.__context__ is None
     with engine.run() as run, run.over(VISITS).scratch() as scratch:
-        scratch.store("__dpsql_stage", "SELECT uid, k FROM visits")
+        scratch.store("__dpsql_stage", generated("SELECT uid, k FROM visits"))
         for way in (scratch.pairs, scratch.integers, lambda text: scratch.store("x", text)):
             with pytest.raises(EngineError):
-                way(sql)
+                way(generated(sql))
         with pytest.raises(EngineError):
-            scratch.exact(sql, (), ["m"])
+            scratch.exact(generated(sql), (), ["m"])
 
 
 def test_a_table_is_known_by_its_schema(engine: OpenDuckDB) -> None:
@@ -135,25 +137,25 @@ def test_tables_are_scanned_as_often_as_predicted(engine: OpenDuckDB) -> None:
 
 def test_stored_tables_are_those_of_the_same_question(engine: OpenDuckDB) -> None:
     with engine.run() as run, run.over(VISITS).scratch() as one:
-        one.store("__dpsql_stage", "SELECT uid, k FROM visits")
-        one.pairs("SELECT a.k FROM __dpsql_stage a JOIN __dpsql_stage b USING (uid)")
+        one.store("__dpsql_stage", generated("SELECT uid, k FROM visits"))
+        one.pairs(generated("SELECT a.k FROM __dpsql_stage a JOIN __dpsql_stage b USING (uid)"))
         with engine.run() as other, pytest.raises(EngineError):
-            other.over(VISITS).pairs("SELECT k FROM __dpsql_stage")
+            other.over(VISITS).pairs(generated("SELECT k FROM __dpsql_stage"))
         one.drop("__dpsql_stage")
         with pytest.raises(EngineError):
-            one.pairs("SELECT k FROM __dpsql_stage")
+            one.pairs(generated("SELECT k FROM __dpsql_stage"))
     with engine.run() as run, run.over(VISITS).scratch() as one:  # all of which is known
-        one.store("__dpsql_stage", "SELECT uid, k FROM visits")
-        one.store("__dpsql_next", "SELECT k FROM __dpsql_stage")
+        one.store("__dpsql_stage", generated("SELECT uid, k FROM visits"))
+        one.store("__dpsql_next", generated("SELECT k FROM __dpsql_stage"))
         one.drop("__dpsql_stage")
-        (found,) = one.integers("SELECT count(*) FROM __dpsql_next")
+        (found,) = one.integers(generated("SELECT count(*) FROM __dpsql_next"))
         assert found.tolist() == [60]
 
 
 def test_a_stored_table_that_is_called_like_a_listed_one_is_none(engine: OpenDuckDB) -> None:
     with engine.run() as run, run.over(VISITS).scratch() as one:
-        one.store("visits", "SELECT uid, k FROM visits WHERE k = 1")
-        (found,) = one.integers("SELECT count(*) FROM visits")
+        one.store("visits", generated("SELECT uid, k FROM visits WHERE k = 1"))
+        (found,) = one.integers(generated("SELECT count(*) FROM visits"))
         assert found.tolist() == [20]
 
 
@@ -166,9 +168,9 @@ def test_a_statement_is_bound_once_whatever_its_salt(
     bound: list[str] = []
     real = LastReading._plan
 
-    def noted(self: LastReading, connection: Any, sql: str) -> Any:
-        bound.append(sql)
-        return real(self, connection, sql)
+    def noted(self: LastReading, connection: Any, statement: Sql) -> Any:
+        bound.append(text(statement))
+        return real(self, connection, statement)
 
     monkeypatch.setattr(LastReading, "_plan", noted)
     salted = "SELECT hash(hash({}, uid)) AS h FROM visits"
@@ -198,11 +200,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
     found: dict[str, Plan] = {}
     real = LastReading._plan
 
-    def noted(self: LastReading, connection: Any, sql: str) -> Any:
-        plan = plan_of(connection, sql)
+    def noted(self: LastReading, connection: Any, statement: Sql) -> Any:
+        plan = plan_of(connection, statement)
         if plan is not None:
-            found[sql] = plan
-        return real(self, connection, sql)
+            found[text(statement)] = plan
+        return real(self, connection, statement)
 
     with pytest.MonkeyPatch.context() as patch, connect(tmp_path_factory.mktemp("c"), *FILL) as con:
         patch.setattr(LastReading, "_plan", noted)
@@ -216,7 +218,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
             columns = ", ".join(f"a{place} {type_}" for place, type_ in enumerate(types))
             connection.execute(f"CREATE OR REPLACE TABLE edges ({columns})")
             sql = f"SELECT {form.sql(f'a{i}' for i in range(len(types)))} FROM edges"
-            plan = plan_of(connection, sql)
+            plan = plan_of(connection, generated(sql))
             if plan is not None:
                 found.setdefault(f"{sql} {columns}", plan)
     return dict(_telling({sql: plan for sql, plan in found.items() if reads(plan, FORMS)}))
@@ -372,8 +374,8 @@ def test_there_is_one_door_to_rows_and_it_reads_first() -> None:
         *("executed", "materialized", "store", "drop")
     }
     for name in ("executed", "materialized", "store"):
-        text = ast.unparse(methods[name].body[1])  # after the docstring
-        assert text == "self._sheet.read(sql, given)", name
+        first = ast.unparse(methods[name].body[1])  # after the docstring
+        assert first == "self._sheet.read(statement, given)", name
 
 
 SENDING = frozenset({"execute", "executemany", "sql", "query", "from_query"})
@@ -389,6 +391,9 @@ def sending(tree: ast.AST) -> Iterator[str]:
             "from_query",
         ):
             yield node.attr
+        called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id in ("execute", "relation"):
+            yield called.id
 
 
 def test_a_question_is_read_before_it_is_paid_for(

@@ -19,6 +19,7 @@ from support import ANALYST, policy
 from worlds import DuckDBWorld, small_tables
 
 import dpsql
+from dpsql.core.sql import Sql
 from dpsql.engines.postgresql import PostgreSQLEngine
 from dpsql.engines.postgresql_catalog import check_server
 from dpsql.errors import InterfaceError
@@ -371,7 +372,7 @@ def test_a_policy_on_such_a_table_is_refused(odd: PostgreSQLEngine) -> None:
     ],
 )
 def test_other_servers_are_refused(version: str, number: int, encoding: str) -> None:
-    def ask(sql: str) -> list[tuple[Any, ...]]:
+    def ask(statement: Sql) -> list[tuple[Any, ...]]:
         return [(version, number, encoding, "db", "me")]
 
     with pytest.raises(InterfaceError) as raised:

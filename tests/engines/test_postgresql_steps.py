@@ -9,6 +9,7 @@ from fractions import Fraction
 import psycopg
 import pytest
 from postgres import Server
+from spelled import Spelled
 
 from dpsql.sql.dialects.postgresql import POSTGRESQL
 
@@ -40,7 +41,8 @@ def test_steps_are_halves_away_from_zero(postgres_server: Server, quantum: float
     values += [drawn.uniform(-1, 1) * 2.0 ** drawn.randrange(-40, 50) for _ in range(2000)]
     values += [(drawn.randrange(-(10**6), 10**6) + 0.5) * quantum for _ in range(2000)]
     expected = {value: steps for value in values if (steps := exact(value, quantum)) is not None}
-    written = POSTGRESQL.rounded(POSTGRESQL.quotient("v", quantum))
+    dialect = Spelled(POSTGRESQL)
+    written = dialect.rounded(dialect.quotient("v", quantum))
     rows = "unnest(%s::float8[]) WITH ORDINALITY AS t(v, place)"
     sql = f"SELECT CAST({written} AS BIGINT) FROM {rows} ORDER BY place"
     with psycopg.connect(postgres_server.url("postgres")) as session:

@@ -13,6 +13,7 @@ from engine_suite import EngineSuite
 from engine_world import EngineWorld, Row
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
+from spelled import Spelled, of_text
 from sqlglot import exp
 from unread import unread
 from worlds import DuckDBWorld
@@ -47,7 +48,8 @@ def reference() -> Iterator[DuckDBWorld]:
 
 def broken(**methods: Callable[..., Any]) -> Dialect:
     """The dialect with some methods in place of its own."""
-    made = type("Broken", (PostgreSQLDialect,), {"__slots__": (), **methods})()
+    known = {name: of_text(name, method) for name, method in methods.items()}
+    made = type("Broken", (PostgreSQLDialect,), {"__slots__": (), **known})()
     assert isinstance(made, Dialect)
     return made
 
@@ -57,7 +59,8 @@ def unguarded(self: Dialect, tree: exp.Expr, table: Table) -> str:
 
 
 def with_collation(self: Dialect, table: Table) -> str:
-    return POSTGRESQL.table(table).replace('COLLATE "C"', 'COLLATE "en-x-icu"')
+    rows: str = Spelled(POSTGRESQL).table(table)
+    return rows.replace('COLLATE "C"', 'COLLATE "en-x-icu"')
 
 
 def once_hashed(self: Dialect, salt: int, columns: Sequence[str]) -> str:
@@ -115,19 +118,21 @@ ROUNDED = (1, 2, 3, -3, 0, 2**52 + 1, 2**53 + 2, -7, 0)
 
 def rounded(world: PostgreSQLWorld, dialect: Dialect) -> list[int]:
     """What doubles are rounded to."""
-    rows = ", ".join(f"({place}, {dialect.double(x)})" for place, x in enumerate(NUMBERS, 1))
-    text = f"CAST({dialect.rounded(dialect.quotient('x', 1.0))} AS BIGINT)"
+    said = Spelled(dialect)
+    rows = ", ".join(f"({place}, {said.double(x)})" for place, x in enumerate(NUMBERS, 1))
+    text = f"CAST({said.rounded(said.quotient('x', 1.0))} AS BIGINT)"
     return measured(world, f"SELECT p AS __dpsql_rid, {text} AS m FROM (VALUES {rows}) v(p, x)")
 
 
 def quotients(world: PostgreSQLWorld, dialect: Dialect) -> list[int]:
     """Quotients of integers that doubles do not hold."""
+    said = Spelled(dialect)
     pairs = ((7, 2), (-7, 2), (2**63 - 1, 3), (-(2**62) - 1, 2))
     rows = ", ".join(
         f"({place}, CAST({a} AS BIGINT), {b})" for place, (a, b) in enumerate(pairs, 1)
     )
-    text = f"CAST({dialect.divided('a', 'b', wide=False)} AS BIGINT)"
-    wide = f"CAST({dialect.divided('CAST(a AS NUMERIC)', 'b', wide=True)} AS BIGINT)"
+    text = f"CAST({said.divided('a', 'b', wide=False)} AS BIGINT)"
+    wide = f"CAST({said.divided('CAST(a AS NUMERIC)', 'b', wide=True)} AS BIGINT)"
     source = f"FROM (VALUES {rows}) v(p, a, b)"
     return [
         *measured(world, f"SELECT p AS __dpsql_rid, {text} AS m {source}"),
@@ -181,5 +186,5 @@ def test_a_collation_of_the_database_is_noticed(
 
 
 def test_joined_rows_are_found_by_hashes() -> None:
-    text = POSTGRESQL.same("a", "b")
+    text = Spelled(POSTGRESQL).same("a", "b")
     assert re.search(r"hash_record_extended\(ROW\(a\), 0\) = hash_record_extended", text)

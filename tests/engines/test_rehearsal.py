@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
+from spelled import generated, text
 from support import ANALYST, policy
 from worlds import small_tables
 
 import dpsql
+from dpsql.core.sql import Sql
 from dpsql.engines import postgresql
 from dpsql.sql.dialects.postgresql import PostgreSQLDialect
 
@@ -62,9 +64,9 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     statements: list[str] = []
     usual = postgresql._Session._execute
 
-    def execute(self: Any, sql: str, parameters: Any) -> None:
-        statements.append(sql)
-        usual(self, sql, parameters)
+    def execute(self: Any, statement: Sql, parameters: Any) -> None:
+        statements.append(text(statement))
+        usual(self, statement, parameters)
 
     monkeypatch.setattr(postgresql._Session, "_execute", execute)
     return statements
@@ -131,9 +133,9 @@ def test_a_rehearsal_leaves_no_table(
     made: list[int] = []
     usual = postgresql._PlannedOnServer.make
 
-    def make(self: Any, name: str, sql: str, parameters: Any) -> None:
-        usual(self, name, sql, parameters)
-        found = self._session.ask(f'SELECT count(*) FROM pg_temp."{name}"')
+    def make(self: Any, name: str, statement: Sql, parameters: Any) -> None:
+        usual(self, name, statement, parameters)
+        found = self._session.ask(generated(f'SELECT count(*) FROM pg_temp."{name}"'))
         made.append(found[0][0])
 
     with pytest.MonkeyPatch.context() as patched:

@@ -14,8 +14,10 @@ import pytest
 from engine_world import Filled
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
+from spelled import Spelled, generated
 
 import dpsql
+from dpsql.core.sql import sql as template
 from dpsql.engines import edges
 from dpsql.engines.nets import TRIED
 from dpsql.errors import EngineError
@@ -115,12 +117,12 @@ def test_every_edge_value_is_one_of_the_servers(world: PostgreSQLWorld) -> None:
     """Nearly all are read as constants there; what DuckDB alone has is NULL."""
     types = ("BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR", "DATE")
     for type_ in (*types, "TIMESTAMP", "TIME", "UUID", "DECIMAL(1,1)", "DECIMAL(38,0)"):
-        written = [POSTGRESQL.declared(edge, type_) for edge in edges.trial_edges(type_)]
+        written = [Spelled(POSTGRESQL).declared(edge, type_) for edge in edges.trial_edges(type_)]
         known = [text for text in written if not text.startswith("CAST(NULL")]
         assert len(known) >= min(3, len(written)), type_
         engine = world.engine({"visits": VISITS})
         with engine.run() as run:
-            run.session.rows(f"SELECT {', '.join(written)}")
+            run.session.rows(generated(f"SELECT {', '.join(written)}"))
 
 
 @pytest.mark.slow
@@ -129,7 +131,9 @@ def test_a_text_that_the_server_does_not_take_is_no_row_of_anybodys(
 ) -> None:
     engine = world.engine({"visits": VISITS})
     with pytest.raises(dpsql.QueryRefused) as raised:
-        engine.try_out("rows", ["1/0"], lambda texts: f"SELECT {texts[0]}")
+        engine.try_out(
+            generated("rows"), [generated("1/0")], lambda parts: template("SELECT {}", parts[0])
+        )
     assert raised.value.__context__ is None or not isinstance(raised.value.__context__, EngineError)
 
 

@@ -34,15 +34,18 @@ from engine_world import (  # noqa: E402
 )
 from spark_survey import verdicts  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
+from spelled import Spelled, generated  # noqa: E402
 from support import planned  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
 from dpsql.core.schema import Column, Table  # noqa: E402
+from dpsql.core.sql import Sql  # noqa: E402
+from dpsql.core.sql import sql as template  # noqa: E402
 from dpsql.engines.spark import SparkScratch  # noqa: E402
 from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
-from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
+from dpsql.engines.spark_text import SPARK_TEXT, spark_quote, view_of  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
 from dpsql.sql.dialects.spark import SPARK, SparkDialect  # noqa: E402
 
@@ -251,10 +254,10 @@ def test_what_a_statement_computes_again_is_the_same(
     reading = SparkScratch._reading
 
     @contextmanager
-    def watched(self: SparkScratch, sql: str, parameters: Any) -> Iterator[Any]:
+    def watched(self: SparkScratch, sql: Sql, parameters: Any) -> Iterator[Any]:
         with reading(self, sql, parameters) as frame:
             found = members(frame)
-            assert all(map(same_each_time, found)), sql
+            assert all(map(same_each_time, found)), sql.render(SPARK_TEXT)
             if found:
                 plan = frame._jdf.queryExecution().optimizedPlan().toString()
                 assert "parquet" not in plan, plan
@@ -286,7 +289,7 @@ def test_stored_rows_are_given_back(world: SparkWorld) -> None:
     before = len(stored())
     with engine.run() as run, unread(run).scratch() as scratch:
         view = spark_quote(view_of(engine.schema["visits"].name))
-        assert scratch.store("__dpsql_t", f"SELECT * FROM {view}") == 600
+        assert scratch.store("__dpsql_t", generated(f"SELECT * FROM {view}")) == 600
         assert len(stored()) == before + 1
     assert len(stored()) == before
 
@@ -318,7 +321,7 @@ def test_pyspark_logs_nothing_of_a_failed_question(world: SparkWorld) -> None:
 
 def test_texts_of_questions_are_texts(world: SparkWorld) -> None:
     texts = ("${spark.app.name}", "a\\nb", "\\", "'", '"', "`", "\u0000", "%", "😀", "--", "/*")
-    dialect = SparkDialect()
+    dialect = Spelled(SparkDialect())
     engine = world.engine({"visits": VISITS})
     listed = ", ".join(f"{dialect.literal(text)} AS c{n}" for n, text in enumerate(texts))
     with engine.run() as run:
@@ -348,8 +351,8 @@ class _Narrow(SparkDialect):
 
     __slots__ = ()
 
-    def sum(self, sql: str, *, wide: bool) -> str:
-        return f"CAST(sum(CAST({sql} AS BIGINT)) AS DECIMAL(38,0))"
+    def sum(self, value: Sql, *, wide: bool) -> Sql:
+        return template("CAST(sum(CAST({} AS BIGINT)) AS DECIMAL(38,0))", value)
 
 
 class _NaNIsNumber(SparkDialect):
@@ -357,8 +360,8 @@ class _NaNIsNumber(SparkDialect):
 
     __slots__ = ()
 
-    def is_nan(self, sql: str) -> str:
-        return "FALSE"
+    def is_nan(self, value: Sql) -> Sql:
+        return template("FALSE")
 
 
 class _NullsFirst(SparkDialect):
@@ -366,8 +369,8 @@ class _NullsFirst(SparkDialect):
 
     __slots__ = ()
 
-    def ascending(self, sql: str) -> str:
-        return sql
+    def ascending(self, value: Sql) -> Sql:
+        return value
 
 
 def _groups(world: Any, sql: str, rows: Sequence[Any], dialect: Any, **parameters: Any) -> Groups:
@@ -411,7 +414,7 @@ def test_a_twin_that_sorts_nulls_first_is_caught(world: SparkWorld) -> None:
 
 def test_the_hash_tells_where_a_null_stands(world: SparkWorld) -> None:
     engine = world.engine(one_table([]))
-    dialect = SparkDialect()
+    dialect = Spelled(SparkDialect())
     one, other = (dialect.salted_hash(7, columns) for columns in (["NULL", "'a'"], ["'a'", "NULL"]))
     broken, twin = "xxhash64(7L, NULL, 'a')", "xxhash64(7L, 'a', NULL)"
     sql = f"SELECT CAST({one} = {other} AS INT) AS x, CAST({broken} = {twin} AS INT) AS y"
@@ -426,8 +429,9 @@ def test_a_twin_without_guards_is_caught(world: SparkWorld) -> None:
     class Plain(SparkDialect):
         __slots__ = ()
 
-        def expression(self, tree: Any, table: Any) -> str:
-            return super().expression(tree, table).replace("try_add", "").replace(", ", " + ")
+        def expression(self, tree: Any, table: Any) -> Sql:
+            guarded = super().expression(tree, table).render(SPARK_TEXT)
+            return generated(guarded.replace("try_add", "").replace(", ", " + "))
 
     assert set(_groups(world, sql, rows, world.dialect)) == {(5,), (None,)}
     with pytest.raises(dpsql.EngineError):
@@ -438,8 +442,8 @@ def test_a_hash_that_favours_keys_is_caught(world: SparkWorld) -> None:
     class Unsalted(SparkDialect):
         __slots__ = ()
 
-        def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
-            return f"xxhash64({columns[-1]})"
+        def salted_hash(self, salt: int, columns: Sequence[Sql]) -> Sql:
+            return template("xxhash64({})", columns[-1])
 
     suite = EngineSuite()
     assert suite.fairness(world, Unsalted(), 7) < 1e-9

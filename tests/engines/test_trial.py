@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from spelled import generated, text
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
@@ -51,7 +52,7 @@ def test_decimals_of_every_width_and_scale_have_values() -> None:
     types = [f"DECIMAL({w},{s})" for w in range(1, 39) for s in range(w + 1)]
     with duckdb.connect() as engine:
         for type_ in types:
-            values = edge_values(type_)
+            values = map(text, edge_values(type_))
             (row,) = engine.execute(f"SELECT {', '.join(values)}").fetchall()
             assert len(set(row)) >= 3, type_
 
@@ -62,7 +63,7 @@ def test_every_type_that_a_column_can_have_has_synthetic_values(type_: str) -> N
     assert known is not None
     twin = twin_of(known, "BIGINT")
     before = TRIED["trial"]
-    assert twin.examine("t", ["c0"]).objection is None
+    assert twin.examine(generated("t"), [generated("c0")]).objection is None
     assert TRIED["trial"] == before + 1
     assert rows_of(twin, "c0") > 1
     twin.close()
@@ -70,14 +71,16 @@ def test_every_type_that_a_column_can_have_has_synthetic_values(type_: str) -> N
 
 def test_what_cannot_be_tried_is_refused_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Failing the first time must not leave tables without rows, on which all things pass."""
-    monkeypatch.setattr(twin_module, "edge_values", lambda type_: ("CAST('no number' AS INTEGER)",))
+    monkeypatch.setattr(
+        twin_module, "edge_values", lambda type_: (generated("CAST('no number' AS INTEGER)"),)
+    )
     twin = twin_of("INTEGER", "VARCHAR")
     for _ in range(3):
         with pytest.raises(InternalError) as raised:
-            twin.examine("t", ["c0"])
+            twin.examine(generated("t"), [generated("c0")])
         assert raised.value.code == "not_tried"
     monkeypatch.undo()
-    assert twin.examine("t", ["c0"]).objection is None
+    assert twin.examine(generated("t"), [generated("c0")]).objection is None
     assert rows_of(twin, "c0") > 1
     twin.close()
 

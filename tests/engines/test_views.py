@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from spelled import generated
 from support import cursor_of
 
 import dpsql
@@ -426,7 +427,7 @@ MADE_OF = (
 
 def test_without_any_operator_of_the_list_a_view_is_refused(tmp_path: Path) -> None:
     with duckdb.connect(str(viewed(tmp_path, READ["columns"]))) as connection:
-        plans = [plan_of(connection, query) for query in MADE_OF]
+        plans = [plan_of(connection, generated(query)) for query in MADE_OF]
     found = {
         node["type"]
         for plan in plans

@@ -12,8 +12,8 @@ PACKAGE = Path(__file__).parents[2] / "dpsql"
 
 VERBS = frozenset(
     words(
-        "Acquire Add Advance Aggregate Allow Answer Append Apply Ask Average Begin Bound Build "
-        "Calibrate Call Cast Change Charge Check Choose Clamp Classify Close Collect Combine "
+        "Acquire Add Advance Aggregate Allow Answer Append Apply Ask Average Begin Bind Bound "
+        "Build Calibrate Call Cast Change Charge Check Choose Clamp Classify Close Collect Combine "
         "Commit Compare Compose Compress Compute Connect Convert Copy Count Create Cut Decide "
         "Declare Delete Derive Describe Digest Divide Do Draft Draw Drop Empty Enclose Encode "
         "End Escape Estimate Examine Expand Explain Find Forget Format Give Go Group Guess Hash "

@@ -16,6 +16,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from attacks import ANSWERS, ATTACKS
+from spelled import generated
 from support import ANALYST, connect, policy
 
 import dpsql
@@ -161,7 +162,7 @@ def test_tails_that_are_not_checked_have_no_constant_that_fails() -> None:
                     room.sql(sql)
                 except duckdb.Error:
                     continue
-                found = failing_constant(room, sql)
+                found = failing_constant(room, generated(sql))
                 failed += found is not None
                 if tail_kind(parse(sql)) is TailKind.SURE:
                     sure += 1
@@ -259,7 +260,7 @@ def test_the_most_that_bounded_tails_make_of_a_text_is_little_and_more_is_much(
 ) -> None:
     most = doubled(MAX_DOUBLINGS)
     assert tail_kind(parse(most)) is TailKind.BOUNDED
-    Apart().run(str(tmp_path / "a.duckdb"), [f"CREATE TABLE answer AS {most}"], LIMITS)
+    Apart().run(str(tmp_path / "a.duckdb"), [generated(f"CREATE TABLE answer AS {most}")], LIMITS)
     with duckdb.connect(str(tmp_path / "a.duckdb")) as file:
         ((length,),) = file.execute("FROM answer").fetchall()
     assert length >= MAX_BOUNDED_TEXT << MAX_DOUBLINGS
@@ -267,7 +268,9 @@ def test_the_most_that_bounded_tails_make_of_a_text_is_little_and_more_is_much(
     beyond = doubled(MAX_DOUBLINGS + 5)
     assert tail_kind(parse(beyond)) is TailKind.UNBOUNDED
     with pytest.raises(ApartFailed):
-        Apart().run(str(tmp_path / "b.duckdb"), [f"CREATE TABLE answer AS {beyond}"], LIMITS)
+        Apart().run(
+            str(tmp_path / "b.duckdb"), [generated(f"CREATE TABLE answer AS {beyond}")], LIMITS
+        )
 
 
 @pytest.mark.slow
@@ -387,7 +390,9 @@ def test_the_engines_own_limit_does_not_count_lists() -> None:
 def test_a_process_is_measured_by_its_own_memory_not_its_parents(tmp_path: Path) -> None:
     ballast = bytearray(os.urandom(1 << 20) * 500)
     limits = SandboxLimits(400 << 20, "100MB", 30.0)
-    Apart().run(str(tmp_path / "a.duckdb"), ["CREATE TABLE answer AS SELECT 1 AS one"], limits)
+    Apart().run(
+        str(tmp_path / "a.duckdb"), [generated("CREATE TABLE answer AS SELECT 1 AS one")], limits
+    )
     assert len(ballast) == 500 << 20
 
 
@@ -397,14 +402,18 @@ def test_a_process_imports_what_this_one_does_whatever_the_environment_says(
     (tmp_path / "duckdb.py").write_text("raise SystemExit(9)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    Apart().run(str(tmp_path / "a.duckdb"), ["CREATE TABLE answer AS SELECT 1 AS n"], LIMITS)
+    Apart().run(
+        str(tmp_path / "a.duckdb"), [generated("CREATE TABLE answer AS SELECT 1 AS n")], LIMITS
+    )
 
 
 def test_a_process_ends_when_its_time_is_over(tmp_path: Path) -> None:
     began = time.monotonic()
     forever = "CREATE TABLE answer AS SELECT sum(hash(i)) AS n FROM range(1000000000000) r(i)"
     with pytest.raises(ApartFailed):
-        Apart().run(str(tmp_path / "a.duckdb"), [forever], SandboxLimits(1 << 30, "500MB", 0.5))
+        Apart().run(
+            str(tmp_path / "a.duckdb"), [generated(forever)], SandboxLimits(1 << 30, "500MB", 0.5)
+        )
     assert time.monotonic() - began < 10.0
 
 
@@ -416,7 +425,7 @@ def test_a_process_has_no_files_but_its_own(tmp_path: Path) -> None:
         f"ATTACH '{tmp_path}/other.duckdb'",
     ):
         with pytest.raises(ApartFailed):
-            Apart().run(str(tmp_path / "a.duckdb"), [statement], LIMITS)
+            Apart().run(str(tmp_path / "a.duckdb"), [generated(statement)], LIMITS)
     assert not (tmp_path / "out.csv").exists()
 
 

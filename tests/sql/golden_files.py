@@ -23,6 +23,7 @@ from sqlglot.errors import ParseError
 from support import SALT, TABLES, Planned, planned, policy
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.sql import Sql
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.base import Dialect
@@ -84,13 +85,14 @@ def written(case: Case) -> str:
 def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:
     """What is generated for a case: for every block one statement, and steps that differ."""
     for plan in _WORLDS[case.world](case.statement, dialect, case.parameters).plans:
-        whole = rewrite(plan, plan.block.source.table, SALT, dialect)
-        steps = ((name, sql) for name, sql in _steps(plan, dialect) if sql not in whole)
+        whole = rewrite(plan, plan.block.source.table, SALT, dialect).render(dialect.renderer)
+        written = ((name, sql.render(dialect.renderer)) for name, sql in _steps(plan, dialect))
+        steps = ((name, text) for name, text in written if text not in whole)
         for name, sql in (("as one", whole), *steps):
             yield f"{plan.block.name}, {name}", sql
 
 
-def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, str]]:
+def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
     """The statements of the steps that a block is read in, if it is not read at once."""
     table = plan.block.source.table
     if isinstance(plan.selection, SetUnion):

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound
 from random_examples import examples_of, many_examples_of
+from spelled import generated, text
 from support import SALT, Planned, planned, plays_policy
 from unread import NoSheet, unread
 
@@ -29,6 +30,7 @@ import dpsql
 from dpsql.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.sql import Sql
 from dpsql.engines.duckdb import DuckDBScratch, _Door
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
@@ -123,11 +125,11 @@ class _Changed(DuckDBScratch):
         super().__init__(_Door(connection, NoSheet()))
         self._change = change
 
-    def store(self, name: str, sql: str, *parameters: list[int]) -> int:
-        return super().store(name, self._change(sql), *parameters)
+    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
+        return super().store(name, generated(self._change(text(statement))), *parameters)
 
-    def integers(self, sql: str, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        return super().integers(self._change(sql), *parameters)
+    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+        return super().integers(generated(self._change(text(statement))), *parameters)
 
 
 # -- one unit more or less ------------------------------------------------------------------------
@@ -732,7 +734,7 @@ def test_a_step_that_fails_on_private_rows_keeps_the_price_and_suspends(
     calls: list[float] = []
     integers = DuckDBScratch.integers
 
-    def failing(scratch: DuckDBScratch, sql: str, *given: int | list[int]) -> Any:
+    def failing(scratch: DuckDBScratch, sql: Sql, *given: int | list[int]) -> Any:
         calls.append(con.budget().rho_spent)
         if len(calls) == step + 1:
             raise EngineError(code="engine_failed")

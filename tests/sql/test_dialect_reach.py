@@ -6,7 +6,6 @@ left of a statement once all marked text is taken out is what the rewriting writ
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,10 +14,13 @@ import lineage_world
 import pytest
 import support
 from golden_files import Case, cases, files, statements
+from spelled import generated
 
-from dpsql.core.schema import Column, Schema
+from dpsql.core.schema import Schema
+from dpsql.core.sql import Sql, sql
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
+from dpsql.sql.lineage.operators import Bind
 
 CASES = [case for file in files() for case in cases(file)]
 OPEN, CLOSE = "«", "»"
@@ -31,45 +33,57 @@ ALIKE = frozenset(
     )
 )
 """All words that generated SQL may have of its own, as the dialects' module lists them."""
-TEXTS = frozenset(
-    {"sql", "one", "other", "dividend", "divisor", "columns", "values", "name", "alias", "column"}
-    | {"left", "right", "condition"}
-)
-"""Arguments that are generated SQL themselves."""
 
 
 def marked(method: str) -> Callable[..., Any]:
     """The method with all of its own text marked, and none of what it is given."""
     plain = getattr(DuckDBDialect, method)
-    given = list(inspect.signature(plain).parameters)
 
-    def spell(self: Dialect, *args: Any, **named: Any) -> Any:
-        if method in ("quote", "table"):
-            return f"{OPEN}{plain(self, *args)}{CLOSE}"
-        arguments = dict(zip(given[1:], args, strict=False)) | named
-        passed = {
-            name: value if name not in TEXTS or isinstance(value, int) else _unmarked(value)
-            for name, value in arguments.items()
-        }
-        return f"{OPEN}{plain(self, **passed)}{CLOSE}".replace(f"{OPEN}{CLOSE}", "")
+    def spell(self: Dialect, *args: Any, **named: Any) -> Sql:
+        passed = {name: _unmarked(value) for name, value in named.items()}
+        return sql("«{}»", plain(self, *map(_unmarked, args), **passed))
 
     return spell
 
 
-def _unmarked(value: str | Sequence[str]) -> str | list[str]:
-    if isinstance(value, str):
-        return f"{CLOSE}{value}{OPEN}" if value else ""
-    return [f"{CLOSE}{part}{OPEN}" for part in value]
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, Sql):
+        return sql("»{}«", value) if value else value
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_unmarked(part) for part in value]
+    return value
 
 
-KEPT = {"name", "type_of", "try_", "try_truth", "comparison_family", "widest", "integer_type"}
+class Marks:
+    """A renderer that marks names and literals."""
+
+    def name(self, text: str) -> str:
+        return f"{OPEN}{DUCKDB.renderer.name(text)}{CLOSE}"
+
+    def text(self, value: str) -> str:
+        return f"{OPEN}{DUCKDB.renderer.text(value)}{CLOSE}"
+
+
+KEPT = {
+    "name",
+    "renderer",
+    "sorts_rows",
+    "to_group",
+    "type_of",
+    "try_",
+    "try_truth",
+    "comparison_family",
+    "widest",
+    "integer_type",
+}
 """What makes no text, or text that is given to other methods."""
 MARKED: Dialect = type(
     "Marked",
     (DuckDBDialect,),
     {
         "__slots__": (),
-        **{m: marked(m) for m in Dialect.__abstractmethods__ - KEPT},
+        "renderer": Marks(),
+        **{m: marked(m) for m in vars(Dialect) if m[0] != "_" and m not in KEPT},
     },
 )()
 
@@ -95,13 +109,16 @@ def _binds(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is marked is bound without the marks."""
     plain = support.binding
 
-    def binding(schema: Schema) -> Callable[[str], tuple[Column, ...]]:
-        bind = plain(schema)
-        return lambda sql: bind(stripped(sql))
+    def binding_of(bind: Bind) -> Bind:
+        return lambda asked: bind(generated(stripped(asked.render(MARKED.renderer))))
+
+    def binding(schema: Schema) -> Bind:
+        return binding_of(plain(schema))
 
     bind_here = lineage_world.BIND
     monkeypatch.setattr(support, "binding", binding)
-    monkeypatch.setattr(lineage_world, "BIND", lambda sql: bind_here(stripped(sql)))
+    bind_marked = binding_of(bind_here)
+    monkeypatch.setattr(lineage_world, "BIND", bind_marked)
 
 
 @pytest.mark.few(1000)

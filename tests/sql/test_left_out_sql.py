@@ -13,10 +13,12 @@ from audit import Lab
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_examples import examples_of, many_examples_of
+from spelled import generated, text
 from support import SALT, Planned, planned
 
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.sql import Sql
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
 from dpsql.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
 from dpsql.planner.budget import QueryBudget
@@ -103,7 +105,7 @@ def asked(sql: str, parameters: dict[str, Any]) -> Planned:
 def exact(plan: BlockPlan, look: LeftOutLook, rows: Sequence[tuple[Any, ...]]) -> list[int]:
     """What is kept, and what is climbed below each rung."""
     LAB.fill(rows)
-    ((_, *sums),) = LAB.rows(left_out_sql(plan, look, SCHEMA["r"], DUCKDB))
+    ((_, *sums),) = LAB.rows(text(left_out_sql(plan, look, SCHEMA["r"], DUCKDB)))
     return [int(value) for value in sums]
 
 
@@ -144,9 +146,9 @@ def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[
     LAB.fill(rows)
     sql = shared_sql(plan, plan.looks, SCHEMA["r"], SALT, DUCKDB)
     for name, statement in sql.stored:
-        LAB.rows(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {statement}')
-    looks = [[int(value) for value in LAB.rows(statement)[0][1:]] for statement in sql.looks]
-    return LAB.groups(sql.groups, plan), looks
+        LAB.rows(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {text(statement)}')
+    looks = [[int(value) for value in LAB.rows(text(statement))[0][1:]] for statement in sql.looks]
+    return LAB.groups(text(sql.groups), plan), looks
 
 
 def compare(examples: settings) -> None:
@@ -164,7 +166,7 @@ def compare(examples: settings) -> None:
         found, looks = shared(plan, rows)
         apart = [exact(plan, look, rows) for look in plan.looks]
         assert looks == apart
-        assert found == LAB.groups(rewrite(plan, SCHEMA["r"], SALT, DUCKDB), plan)
+        assert found == LAB.groups(text(rewrite(plan, SCHEMA["r"], SALT, DUCKDB)), plan)
 
     same()
 
@@ -186,7 +188,7 @@ def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
     rows = [(u, u * k % 7, "1", "p", 1, 1.0) for u in range(40) for k in range(9)]
     found, looks = shared(plan, rows)
     assert looks == [exact(plan, look, rows) for look in plan.looks]
-    assert found == LAB.groups(rewrite(plan, SCHEMA["r"], SALT, DUCKDB), plan)
+    assert found == LAB.groups(text(rewrite(plan, SCHEMA["r"], SALT, DUCKDB)), plan)
     assert len(found) > 2
 
 
@@ -217,7 +219,7 @@ def test_groups_and_units_of_rows_sorted_once_are_those_of_two_statements(
     rows = rows_in_groups()
     found, looks = shared(plan, rows)
     assert looks == [exact(plan, look, rows) for look in plan.looks]
-    assert found == LAB.groups(rewrite(plan, SCHEMA["r"], SALT, DUCKDB), plan)
+    assert found == LAB.groups(text(rewrite(plan, SCHEMA["r"], SALT, DUCKDB)), plan)
     assert found
 
 
@@ -236,10 +238,10 @@ def test_rows_sorted_once_and_bounded_wrongly_are_noticed(
     rows = rows_in_groups()
     right = shared(plan, rows)
 
-    def twin(*arguments: Any) -> str:
-        sql = groups_beside_units(*arguments)
+    def twin(*arguments: Any) -> Sql:
+        sql = text(groups_beside_units(*arguments))
         assert bound in sql
-        return sql.replace(bound, broken)
+        return generated(sql.replace(bound, broken))
 
     monkeypatch.setattr(left_out, "groups_beside_units", twin)
     wrong = shared(plan, rows)

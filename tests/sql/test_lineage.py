@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from lineage_world import BIND, POLICY_TABLES, RULES, SCHEMA
 from present import present
+from spelled import generated, text
 from support import binding
 
 import dpsql
@@ -22,6 +23,7 @@ from dpsql.core.schema import (
     same_values,
     schema_of,
 )
+from dpsql.core.sql import Sql
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.query import Block, Query
 from dpsql.planner.groups import with_groups_decided
@@ -40,13 +42,13 @@ def query_of(sql: str, rules: Policy = RULES, schema: Schema = SCHEMA) -> Query:
         parse(sql), sql, rules, schema, resolve(rules), bind, DUCKDB, with_groups_decided
     )
     for found in query.blocks:
-        bind(f"SELECT {found.unit_column} FROM {rows_of(found)}")
+        bind(generated(f"SELECT {found.unit_column} FROM {rows_of(found)}"))
     return query
 
 
 def rows_of(found: Block) -> str:
     """The FROM clause of a block."""
-    return from_clause(found.source.rows, DUCKDB)
+    return text(from_clause(found.source.rows, DUCKDB))
 
 
 def block(sql: str) -> Block:
@@ -705,8 +707,8 @@ def test_a_table_alone_is_read_as_it_stands() -> None:
     """The plain path binds nothing and wraps nothing."""
     sql = "SELECT k, count(*), count(DISTINCT uid) FROM visits WHERE n > 3 GROUP BY k"
 
-    def bind(text: str) -> tuple[Column, ...]:
-        raise AssertionError(text)
+    def bind(statement: Sql) -> tuple[Column, ...]:
+        raise AssertionError(text(statement))
 
     (found,) = validate(
         parse(sql), sql, RULES, SCHEMA, resolve(RULES), bind, DUCKDB, with_groups_decided
@@ -872,7 +874,7 @@ def test_equal_values_have_one_spelling(type_: str, values: list[str]) -> None:
         f"SELECT count(DISTINCT v), count(DISTINCT v::VARCHAR) FROM (VALUES {rows}) t(v)"
     )
     assert present(plain).fetchall() == [(1, len(values))]
-    one = DUCKDB.one_spelling("v", type_)
+    one = text(DUCKDB.one_spelling(generated("v"), type_))
     spelled = f"SELECT count(DISTINCT ({one})::VARCHAR) FROM (VALUES {rows}) t(v)"
     assert present(duckdb.sql(spelled)).fetchall() == [(1,)]
 

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
+from spelled import text
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
@@ -82,8 +83,8 @@ def query(sql: str) -> list[tuple[Any, ...]]:
     return ENGINE.execute(sql).fetchall()
 
 
-def spelled_total(text: str) -> str:
-    return total_sql(sqlglot.parse_one(text, read="duckdb"), TABLE, DUCKDB)
+def spelled_total(expression: str) -> str:
+    return text(total_sql(sqlglot.parse_one(expression, read="duckdb"), TABLE, DUCKDB))
 
 
 def evaluated(text: str, row: dict[str, str]) -> object:
@@ -94,9 +95,9 @@ def evaluated(text: str, row: dict[str, str]) -> object:
 def test_every_kind_has_an_example() -> None:
     kinds = {kind.__name__ for kind in spelled._NULL_OF_NULL}
     assert kinds == set(EXAMPLES)
-    for name, text in EXAMPLES.items():
+    for name, example in EXAMPLES.items():
         # DATE_TRUNC is one function with two nodes.
-        found = type(sqlglot.parse_one(text, read="duckdb")).__name__
+        found = type(sqlglot.parse_one(example, read="duckdb")).__name__
         assert found == name or {found, name} == {"TimestampTrunc", "DateTrunc"}
 
 
@@ -112,8 +113,8 @@ def test_null_in_any_place_makes_null(text: str) -> None:
 
 def same(source: str, targets: Sequence[str]) -> list[tuple[str, str]]:
     """The edges of a type that TRY_CAST makes something else of than TRY(CAST())."""
-    bad = []
-    rows = ", ".join(f"({edge_sql(edge, source)})" for edge in EDGES[source])
+    bad: list[tuple[str, str]] = []
+    rows = ", ".join(f"({text(edge_sql(edge, source))})" for edge in EDGES[source])
     for target in targets:
         one, other = f"TRY(CAST(x AS {target}))", f"TRY(TRY_CAST(x AS {target}))"
         alike = f"CAST({one} AS VARCHAR) IS NOT DISTINCT FROM CAST({other} AS VARCHAR)"

@@ -20,6 +20,7 @@ from typing import Any
 import duckdb
 import pytest
 from present import present
+from spelled import generated, text
 from sqlglot import exp
 from support import planned
 
@@ -93,12 +94,14 @@ class Leaf:
 def leaves(node: Ranged) -> dict[str, Leaf]:
     """The columns and aggregates of an expression."""
     if not node.parts:
-        return {node.sql: Leaf(node.low, node.high, node.type, frozenset((node.low, node.high)))}
+        return {
+            text(node.sql): Leaf(node.low, node.high, node.type, frozenset((node.low, node.high)))
+        }
     found: dict[str, Leaf] = {}
     for part in node.parts:
         for sql, leaf in leaves(part).items():
             found[sql] = leaf.within(found[sql]) if sql in found else leaf
-    if node.sql.startswith(f"CASE WHEN {node.parts[0].sql} <= "):
+    if text(node.sql).startswith(f"CASE WHEN {text(node.parts[0].sql)} <= "):
         for sql, leaf in leaves(node.parts[0]).items():
             found[sql] = replace(leaf, ends=found[sql].ends)
     return found
@@ -112,7 +115,7 @@ def wrong(node: Ranged) -> str | None:
     """What is wrong with an expression's range or type, or None."""
     found = leaves(node)
     names = sorted(found, key=len, reverse=True)
-    sql = node.sql
+    sql = text(node.sql)
     for index, name in enumerate(names):
         sql = sql.replace(name, f"<{index}>")
     for index in range(len(names)):
@@ -181,7 +184,7 @@ def test_every_intermediate_keeps_to_its_range(sums: str, rows: int) -> None:
 
 def unclamped_product(self: Ranged, other: Ranged | int) -> Ranged:
     low, high = ranged._ends(other)
-    return self._with(ranged._joined_by("*"), other, self.low * low, self.high * high)
+    return self._with(ranged._joined_by(generated("*")), other, self.low * low, self.high * high)
 
 
 def unsigned_remainder(self: Ranged, divisor: Ranged | int) -> Ranged:
@@ -237,13 +240,13 @@ def test_wrong_ranges_are_noticed(name: str, monkeypatch: pytest.MonkeyPatch) ->
 def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(
     low: int, high: int, wide: bool
 ) -> None:
-    total = column("x", low, high, wide=wide, dialect=DUCKDB).sum()
+    total = column(generated("x"), low, high, wide=wide, dialect=DUCKDB).sum()
     assert (total.low, total.high) == (min(low, low * 2**40), max(high, high * 2**40))
     ((found,),) = ENGINE.execute(
         f"SELECT typeof(sum(x::{'HUGEINT' if wide else 'BIGINT'})) FROM range(3) r(x)"
     ).fetchall()
     assert found == total.type
-    rows = count("x", dialect=DUCKDB)
+    rows = count(generated("x"), dialect=DUCKDB)
     assert (rows.low, rows.high) == (0, 2**40)
 
 
@@ -252,17 +255,17 @@ def test_sums_and_counts_are_of_as_many_rows_as_there_can_be(
 def test_what_is_divided_before_it_is_added_up_moves_by_one_step_more(
     size: int, divisor: int
 ) -> None:
-    values = column("x", -size, size, wide=True, dialect=DUCKDB)
+    values = column(generated("x"), -size, size, wide=True, dialect=DUCKDB)
     if size // divisor * MOST_ROWS >= 2**127:
         with pytest.raises(QueryRefused, match="exceed the largest integers"):
             values.sum_over(divisor)
         return
-    text = values.sum_over(divisor).sql
+    total = text(values.sum_over(divisor).sql)
     ENGINE.execute("CREATE OR REPLACE TABLE s (n INTEGER, x HUGEINT)")
     others = [size, -size, size // 2, 1 - size // 3, -(size // 7), divisor - 1, 1]
     ENGINE.executemany("INSERT INTO s VALUES (?, ?::HUGEINT)", list(enumerate(map(str, others))))
     totals = [
-        ENGINE.execute(f"SELECT {text} FROM s WHERE n < {n}").fetchall()[0][0]
+        ENGINE.execute(f"SELECT {total} FROM s WHERE n < {n}").fetchall()[0][0]
         for n in range(len(others) + 1)
     ]
     for (before, after), value in zip(itertools.pairwise(totals), others, strict=True):
@@ -322,9 +325,9 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> Non
     for name, whole, lattice in grids():
         if whole != integral:
             continue
-        found = clamped_step(lattice, RowValue.of(tree, "v", table, DUCKDB), DUCKDB)
+        found = clamped_step(lattice, RowValue.of(tree, generated("v"), table, DUCKDB), DUCKDB)
         rows = ENGINE.execute(
-            f"SELECT v::DOUBLE, {found.sql}, typeof({found.sql}) FROM n"
+            f"SELECT v::DOUBLE, {text(found.sql)}, typeof({text(found.sql)}) FROM n"
         ).fetchall()
         for value, step, kind in rows:
             assert kind == "BIGINT" == found.type
@@ -341,13 +344,14 @@ def test_whatever_a_row_holds_its_steps_are_within_the_bounds(type_: str) -> Non
 
 @pytest.mark.parametrize("norm", [1, 2])
 def test_no_share_of_a_set_union_is_larger_than_a_whole_weight(norm: int) -> None:
-    share = _share('"__dpsql_size"', norm, DUCKDB)
+    share = _share(generated('"__dpsql_size"'), norm, DUCKDB)
     assert (share.low, share.high, share.type) == (0, UNIT_WEIGHT_STEPS, "BIGINT")
     sizes = ", ".join(
         f"({size})" for size in (1, 2, 3, UNIT_WEIGHT_STEPS, UNIT_WEIGHT_STEPS + 1, 2**40)
     )
+    written = text(share.sql)
     rows = ENGINE.execute(
-        f'SELECT {share.sql}, typeof({share.sql}) FROM (VALUES {sizes}) v("__dpsql_size")'
+        f'SELECT {written}, typeof({written}) FROM (VALUES {sizes}) v("__dpsql_size")'
     ).fetchall()
     assert all(share.low <= value <= share.high for value, _ in rows)
     assert {type_ for _, type_ in rows} == {"BIGINT"}

@@ -16,11 +16,14 @@ import duckdb
 import pytest
 import sqlglot
 from lineage_world import BIND, CREATE, planned_here
+from spelled import generated, text
 from sqlglot import exp
 from support import SALT
 from test_lineage_equivalence import CORPUS, FILL, NOBODY
 
 from dpsql.core.schema import Column, Table
+from dpsql.core.sql import EMPTY_SQL, Sql, name
+from dpsql.core.sql import sql as template
 from dpsql.errors import QueryRefused
 from dpsql.ir import relations as algebra
 from dpsql.ir.relations import (
@@ -239,7 +242,7 @@ def relations(sql: str) -> Iterator[RowSet]:
 def test_a_relation_has_the_columns_that_it_says() -> None:
     met: Counter[type[RowSet]] = Counter()
     for node in (node for sql in CORPUS for node in relations(sql)):
-        found = BIND(f"SELECT * FROM {from_clause(node, DUCKDB)}")
+        found = BIND(generated(f"SELECT * FROM {text(from_clause(node, DUCKDB))}"))
         met[type(node)] += 1
         assert [c.name for c in node.columns] == [c.name for c in found]
         known = [(c.name, c.type) for c in node.columns if c.type]
@@ -256,15 +259,17 @@ def test_a_relation_has_the_columns_that_it_says() -> None:
 @pytest.mark.few(100)
 @pytest.mark.parametrize("name", NODES)
 def test_duckdb_writes_it(name: str) -> None:
-    build, text = NODES[name]
-    assert from_clause(build(), DUCKDB) == text
-    assert FromClauses(DUCKDB).text(build()) == text
+    build, expected = NODES[name]
+    assert text(from_clause(build(), DUCKDB)) == expected
+    assert text(FromClauses(DUCKDB).text(build())) == expected
 
 
 def test_what_is_computed_and_what_is_read_are_statements() -> None:
     written, rows = FromClauses(DUCKDB), Extend(t(), (Computed("a", tree("x + 1")),))
-    assert written.computed(rows) == 'SELECT TRY("x" + 1) AS "a" FROM "t"'
-    assert written.selected(rows, ["u", "a"]) == f'SELECT "u", "a" FROM {written.text(rows)}'
+    assert text(written.computed(rows)) == 'SELECT TRY("x" + 1) AS "a" FROM "t"'
+    assert written.selected(rows, ["u", "a"]) == template(
+        "SELECT {}, {} FROM {}", name("u"), name("a"), written.text(rows)
+    )
 
 
 def counting() -> tuple[Dialect, Counter[str]]:
@@ -314,8 +319,8 @@ def test_a_statement_is_planned_without_writing_anything_twice() -> None:
 
 def test_what_is_kept_goes_with_the_relation() -> None:
     rows = Filter(t(), tree("x > 41"))
-    text = from_clause(rows, DUCKDB)
-    assert from_clause(rows, DUCKDB) is text
+    written = from_clause(rows, DUCKDB)
+    assert from_clause(rows, DUCKDB) is written
     place = id(rows)
     assert place in writer._KEPT._found
     del rows
@@ -325,7 +330,7 @@ def test_what_is_kept_goes_with_the_relation() -> None:
 
 def test_each_dialect_has_its_own_text() -> None:
     rows = SemiJoin(t(), p(), (tree("u = k"),), negated=False)
-    texts = [from_clause(rows, dialect) for dialect in (DUCKDB, STRICT, DUCKDB, STRICT)]
+    texts = [text(from_clause(rows, each)) for each in (DUCKDB, STRICT, DUCKDB, STRICT)]
     assert texts[:2] == texts[2:]
     assert "EXISTS" not in texts[0]
     assert "EXISTS" in texts[1]
@@ -335,7 +340,7 @@ def test_depth_is_no_limit() -> None:
     rows: RowSet = t()
     for _ in range(1200):
         rows = Filter(rows, tree("x > 1"))
-    assert from_clause(rows, DUCKDB).count("WHERE") == 1200
+    assert text(from_clause(rows, DUCKDB)).count("WHERE") == 1200
     assert _canonical(rows) != _canonical(Filter(rows, tree("x > 1")))
 
 
@@ -381,13 +386,14 @@ class StrictDialect(DuckDBDialect):
     def name(self) -> str:
         return "strict"
 
-    def derived(self, sql: str, alias: str = "") -> str:
-        digest = hashlib.sha256(sql.encode()).hexdigest()[:12]
-        return f"({sql}) AS {alias or self.quote(f'__dpsql_t_{digest}')}"
+    def derived(self, statement: Sql, alias: Sql = EMPTY_SQL) -> Sql:
+        digest = hashlib.sha256(text(statement).encode()).hexdigest()[:12]
+        return template("({}) AS {}", statement, alias or name(f"__dpsql_t_{digest}"))
 
-    def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
-        found = f"EXISTS (SELECT 1 FROM {right} WHERE {condition})"
-        return self.derived(f"SELECT * FROM {left} WHERE {'NOT ' if negated else ''}{found}")
+    def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:
+        found = template("EXISTS (SELECT 1 FROM {} WHERE {})", right, condition)
+        kept = template("NOT {}", found) if negated else found
+        return self.derived(template("SELECT * FROM {} WHERE {}", left, kept))
 
 
 class TimidDialect(DuckDBDialect):
@@ -395,7 +401,7 @@ class TimidDialect(DuckDBDialect):
 
     __slots__ = ()
 
-    def expression(self, tree: exp.Expr, table: Table) -> str:
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         if tree.find(exp.Func, exp.Anonymous) is not None:
             raise QueryRefused("not here", code="expression_not_allowed")
         return super().expression(tree, table)
@@ -435,8 +441,8 @@ def pairs(sql: str) -> Iterator[tuple[str, str]]:
     ours, theirs = planned_here(sql), planned_here(sql, dialect=STRICT)
     for one, other in zip(ours.plans, theirs.plans, strict=True):
         texts = (
-            from_clause(one.block.source.rows, DUCKDB),
-            from_clause(other.block.source.rows, STRICT),
+            text(from_clause(one.block.source.rows, DUCKDB)),
+            text(from_clause(other.block.source.rows, STRICT)),
         )
         yield f"SELECT * FROM {texts[0]}", f"SELECT * FROM {texts[1]}"
     for here, there in zip(ours.statements, theirs.statements, strict=True):
@@ -463,7 +469,7 @@ def test_another_engine_reads_the_same_rows(sql: str, filled: duckdb.DuckDBPyCon
 def test_an_engine_refuses_what_it_cannot_compute_where_the_rows_are_written() -> None:
     plain, computed = Filter(t(), tree("x > 1")), Filter(t(), tree("s::INT > 1"))
     assert from_clause(plain, TIMID) == from_clause(plain, DUCKDB)
-    assert "TRY" in from_clause(computed, DUCKDB)
+    assert "TRY" in text(from_clause(computed, DUCKDB))
     with pytest.raises(QueryRefused):
         from_clause(computed, TIMID)
     with pytest.raises(QueryRefused):

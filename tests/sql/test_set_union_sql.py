@@ -20,12 +20,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from privacy import SeededSource, lower_bound, upper_bound
 from random_examples import examples_of, many_examples_of
+from spelled import generated, text
 from support import SALT, Planned, listed_engine, planned
 from unread import unread
 
 import dpsql
 from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.sql import Sql
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch
 from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
@@ -492,8 +494,10 @@ def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
 def test_a_failing_stage_keeps_its_reservation_and_quotes_nothing(
     mechanism: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(self: DuckDBScratch, sql: str, *parameters: int) -> list[NDArray[np.int64]]:
-        return original(self, f"SELECT error('row 4711') FROM ({sql})", *parameters)
+    def fail(self: DuckDBScratch, sql: Sql, *parameters: int) -> list[NDArray[np.int64]]:
+        return original(
+            self, generated(f"SELECT error('row 4711') FROM ({text(sql)})"), *parameters
+        )
 
     original = DuckDBScratch.integers
     monkeypatch.setattr(DuckDBScratch, "integers", fail)

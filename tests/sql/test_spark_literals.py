@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import sqlglot
-from sqlglot.tokens import TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from dpsql.core.schema import Column, Table
 from dpsql.sql.dialects.spark import SPARK
@@ -16,7 +16,7 @@ _INJECTED = " || (SELECT password FROM parquet.`/secrets`) || "
 def literals(expression: str) -> list[str]:
     """The texts in quotes of an expression, as Spark reads what is written of it."""
     tree = sqlglot.parse_one(expression, dialect="duckdb")
-    written = SPARK.expression(tree, _TABLE)
+    written = SPARK.expression(tree, _TABLE).render(SPARK.renderer)
     tokens = sqlglot.tokenize(written, dialect="spark")
     assert not any(token.token_type is TokenType.SELECT for token in tokens)
     return [token.text for token in tokens if token.token_type is TokenType.STRING]
@@ -32,7 +32,7 @@ def test_a_text_with_the_mark_of_a_place_lets_no_other_out(call: str, place: str
 def test_a_name_with_the_mark_of_a_place_lets_no_text_out() -> None:
     table = Table("t", (Column("{1}", "VARCHAR"),))
     tree = sqlglot.parse_one(f"""contains("{{1}}", '{_INJECTED}')""", dialect="duckdb")
-    written = SPARK.expression(tree, table)
+    written = SPARK.expression(tree, table).render(SPARK.renderer)
     assert written.count(_INJECTED) == 1
     assert written.index("`{1}`") < written.index(_INJECTED)
 
@@ -40,4 +40,4 @@ def test_a_name_with_the_mark_of_a_place_lets_no_text_out() -> None:
 def test_dates_with_the_mark_of_a_place_are_no_part_of_another() -> None:
     table = Table("t", (Column("{1}", "DATE"), Column("d", "DATE")))
     tree = sqlglot.parse_one("""date_diff('day', d, "{1}")""", dialect="duckdb")
-    assert "datediff(`{1}`, `d`)" in SPARK.expression(tree, table)
+    assert "datediff(`{1}`, `d`)" in SPARK.expression(tree, table).render(SPARK.renderer)

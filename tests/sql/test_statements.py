@@ -16,8 +16,10 @@ from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 
 import dpsql
 from dpsql.accounting.zcdp import ZERO
+from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch, OpenDuckDB
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.sql.syntax.statements import (
@@ -563,7 +565,7 @@ def test_no_statement_of_ours_reaches_an_engine(
         def watched(
             self: object, *arguments: Any, original: Callable[..., object] = original
         ) -> object:
-            sent.extend(part for part in arguments if isinstance(part, str))
+            sent.extend(part.render(DUCKDB_TEXT) for part in arguments if isinstance(part, Sql))
             return original(self, *arguments)
 
         monkeypatch.setattr(owner, name, watched)

@@ -319,7 +319,7 @@ class Customers(Lab):
             else to_sql(total_condition(block.condition, table, DUCKDB))
         )
         keys = [to_sql(total(key.expression, table, DUCKDB)) for key in block.keys]
-        read = from_clause(block.source.rows, DUCKDB)
+        read = from_clause(block.source.rows, DUCKDB).render(DUCKDB.renderer)
         number = f"count(*) * count(DISTINCT ({', '.join(keys)}))" if keys else "count(*)"
         rows = self.rows(
             f"SELECT {block.unit_column} AS u FROM {read} WHERE {where} "

@@ -121,6 +121,9 @@ class _Handler(logging.Handler):
             _current.logged.append(f"{record.levelname} {record.name} {record.getMessage()}")
 
 
+_RUNS: Final = "dpsql.engines.running"  # which makes text of SQL, for all others
+
+
 def note(module: str, sql: object, values: object = None) -> None:
     """Write down a statement."""
     tape = _current
@@ -132,11 +135,19 @@ def note(module: str, sql: object, values: object = None) -> None:
         tape.counted["statements sent"] += 1
 
 
+def _caller() -> str:
+    """The module that has a statement run, whoever makes its text."""
+    frame = sys._getframe(2)
+    while frame.f_globals.get("__name__") == _RUNS and frame.f_back is not None:
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "?"))
+
+
 def _noting(method: _Method) -> _Method:
     def run(self: Any, sql: Any = "", *args: Any, **named: Any) -> Any:
         if _current is not None:
             values = args or [v for v in named.values() if v is not None]
-            note(sys._getframe(1).f_globals.get("__name__", "?"), sql, values or None)
+            note(_caller(), sql, values or None)
         return method(self, sql, *args, **named)
 
     return run

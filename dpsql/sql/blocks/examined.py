@@ -13,6 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.core.schema import fold
+from dpsql.core.sql import Sql, sql
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
 from dpsql.ir.relations import RowSet, Scan
@@ -28,7 +29,7 @@ MAX_EXAMINED = 50_000
 _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)
 
 
-def examined_expressions(block: Block, dialect: Dialect) -> list[str]:
+def examined_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     """Write the SQL of all that a block computes of single rows, its keys first.
 
     Empty for a block that reads nothing but columns of one table. Raises ``QueryRefused`` for a
@@ -46,8 +47,8 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[str]:
     parts = dict.fromkeys(found)
     size = 0
     for part in (part for node in whole for part in _parts(node)):
-        text = total_sql(part, table, dialect)
-        size += len(text)
+        written = total_sql(part, table, dialect)
+        size += written.size
         if size > MAX_EXAMINED:
             raise QueryRefused(
                 "the expressions over private rows are too large",
@@ -55,11 +56,11 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[str]:
                 hint="Each part of an expression is examined for itself: split up long chains of "
                 "operators, or compute some of it over released rows.",
             )
-        parts[text] = None
-    return [*found, *list(parts)[len(dict.fromkeys(found)) :]] or ["1"]
+        parts[written] = None
+    return [*found, *list(parts)[len(dict.fromkeys(found)) :]] or [sql("1")]
 
 
-def tried_expressions(block: Block, dialect: Dialect) -> list[str]:
+def tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     """Write all that a block computes of single rows in the SQL of the engine that will compute it.
 
     Parts come for themselves as well, unless the engine has no text for them alone, as for an
@@ -73,7 +74,7 @@ def tried_expressions(block: Block, dialect: Dialect) -> list[str]:
     for part in (part for node in whole for part in _parts(node)):
         with contextlib.suppress(QueryRefused):
             found[total_sql(part, table, dialect)] = None
-    return list(found) or [dialect.cast("NULL", "BIGINT")]
+    return list(found) or [dialect.cast(sql("NULL"), "BIGINT")]
 
 
 def rows_to_try(block: Block) -> RowSet:

@@ -7,9 +7,9 @@ there is no other place that knows an engine. Left to those who put it together
 SELECT, JOIN … ON and USING, GROUP BY, HAVING, set operations, CASE, COALESCE, COUNT, MIN, MAX,
 window functions, ``+ - *``, ``/`` of DOUBLEs, comparisons, IS NULL.
 
-Text goes in and text comes out. Texts that are given to a method are generated too: names that
-:meth:`Dialect.quote` made, and expressions over them. No method copies what an analyst wrote: that
-arrives as a checked tree, and leaves by :meth:`Dialect.expression`.
+SQL goes in and SQL comes out (:mod:`dpsql.core.sql`), which is no text: names and literals in it
+are values until the engine writes them by :attr:`Dialect.renderer`. No method copies what an
+analyst wrote: that arrives as a checked tree, and leaves by :meth:`Dialect.expression`.
 
 A new dialect is a subclass and a line in :mod:`dpsql.sql.dialects.registry`. The docstring of each
 method says what its text has to guarantee. Three promises run through all of them:
@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from dpsql.core.schema import Table
+from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, sql
 
 
 class Dialect(ABC):
@@ -42,12 +43,16 @@ class Dialect(ABC):
 
     # -- names and constants ------------------------------------------------------------------
 
+    @property
     @abstractmethod
-    def quote(self, name: str) -> str:
-        """Quote an identifier: any text is a name and nothing more, its case kept."""
+    def renderer(self) -> SqlRenderer:
+        """How names and literals become text, in generated SQL and nowhere else.
+
+        Any text is a name and nothing more, its case kept; no text ends a literal early.
+        """
 
     @abstractmethod
-    def table(self, table: Table) -> str:
+    def table(self, table: Table) -> Sql:
         """Write the rows of a table of the owner's as they stand in a FROM clause.
 
         It has the columns of the schema, with values of the types that the schema says, and is of
@@ -55,28 +60,24 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def literal(self, value: object) -> str:
-        """Write the text of a value as a string literal, which no text may end early."""
-
-    @abstractmethod
-    def double(self, value: float) -> str:
+    def double(self, value: float) -> Sql:
         """Write exactly this finite value as a literal of 64-bit floating point."""
 
     @abstractmethod
-    def integer(self, value: int) -> str:
+    def integer(self, value: int) -> Sql:
         """Write an integer of up to 64 bits as a literal that makes what it is combined with fit.
 
         A product of two integers of 32 bits, as an engine may count rows in, need not.
         """
 
     @abstractmethod
-    def wide_literal(self, value: int) -> str:
+    def wide_literal(self, value: int) -> Sql:
         """Write an integer, also beyond 64 bits, as a literal of the wide integer type."""
 
     # -- errors on rows -----------------------------------------------------------------------
 
     @abstractmethod
-    def expression(self, tree: exp.Expr, table: Table) -> str:
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write a checked expression over the columns of ``table`` as SQL; uses up the tree.
 
         It must mean what DuckDB means by it, row by row. Raises ``QueryRefused`` for whatever the
@@ -106,7 +107,7 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def try_cast(self, sql: str, type_: str, source: str) -> str:
+    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Cast a value to a type, to NULL where it does not fit. It must never raise, on any row.
 
         Numbers that become integers are rounded to a nearest one. ``source`` is the type it has,
@@ -114,7 +115,7 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def declared(self, value: object, type_: str) -> str:
+    def declared(self, value: object, type_: str) -> Sql:
         """Write a value that the policy declares as a constant of a column's type.
 
         NULL for one that does not fit the type: no row has it.
@@ -144,23 +145,23 @@ class Dialect(ABC):
         """Name the wide integer type, or the one of 64 bits."""
 
     @abstractmethod
-    def cast(self, sql: str, type_: str) -> str:
+    def cast(self, value: Sql, type_: str) -> Sql:
         """Cast a value to a type in which it is known to fit."""
 
     @abstractmethod
-    def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
+    def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Divide integers, rounding towards zero and exact beyond 2^53; in brackets.
 
         Rounded in another direction, a removed unit's contributions could move a sum by more.
         ``wide``: one of the two is of the wide type, and so is the result.
         """
 
-    @abstractmethod
-    def remainder(self, dividend: str, divisor: str) -> str:
+    def remainder(self, dividend: Sql, divisor: Sql) -> Sql:
         """Compute what division leaves, with the sign of the dividend; in brackets."""
+        return sql("({} % {})", dividend, divisor)
 
     @abstractmethod
-    def sum(self, sql: str, *, wide: bool) -> str:
+    def sum(self, value: Sql, *, wide: bool) -> Sql:
         """Sum a group's integers, or its decimals whose sum is known to fit.
 
         It is exact, of the wide type for integers, without NULLs, and NULL for no value. It must
@@ -168,22 +169,22 @@ class Dialect(ABC):
         type or decimals already, and else of 64 bits or fewer.
         """
 
-    @abstractmethod
-    def least(self, one: str, other: str) -> str:
+    def least(self, one: Sql, other: Sql) -> Sql:
         """Take the smaller of two integers. A NULL must be ignored: clamping makes it the limit."""
+        return sql("least({}, {})", one, other)
 
-    @abstractmethod
-    def greatest(self, one: str, other: str) -> str:
+    def greatest(self, one: Sql, other: Sql) -> Sql:
         """Take the larger of two integers. A NULL must be ignored: clamping makes it the limit."""
+        return sql("greatest({}, {})", one, other)
 
     # -- floating point -----------------------------------------------------------------------
 
     @abstractmethod
-    def is_nan(self, sql: str) -> str:
+    def is_nan(self, value: Sql) -> Sql:
         """Test whether a DOUBLE is NaN; NULL for NULL, or rows without a value would be counted."""
 
     @abstractmethod
-    def quotient(self, sql: str, quantum: float) -> str:
+    def quotient(self, value: Sql, quantum: float) -> Sql:
         """Divide a DOUBLE, which is neither NaN nor large, by a power of two.
 
         The quotient is the exact one, or rounds to the same integer. It must not raise where the
@@ -191,15 +192,15 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def rounded(self, sql: str) -> str:
+    def rounded(self, value: Sql) -> Sql:
         """Round a DOUBLE to an integer next to it, as a DOUBLE; integers stay exactly the same."""
 
     @abstractmethod
-    def root(self, sql: str) -> str:
+    def root(self, value: Sql) -> Sql:
         """Compute the root of an integer below 2^52, rounded down, as an integer of 64 bits."""
 
     @abstractmethod
-    def divided_by_root(self, dividend: int, sql: str) -> str:
+    def divided_by_root(self, dividend: int, value: Sql) -> Sql:
         """Divide a number by the root of a positive integer: rounded down, of 64 bits.
 
         Quotient and root are those of IEEE 754, as Python has them: weights that a mechanism proves
@@ -209,7 +210,7 @@ class Dialect(ABC):
     # -- chance and order ---------------------------------------------------------------------
 
     @abstractmethod
-    def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_hash(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Hash some columns to the 64 bits by which a unit's keys are sorted before some go.
 
         It must depend on the salt and on all of the columns, NULLs and their places among them; be
@@ -220,11 +221,11 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def salted_bits(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_bits(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Take the upper half of the salted hash: an integer from 0 to 2^32 - 1, of 64 bits."""
 
     @abstractmethod
-    def one_spelling(self, sql: str, type_: str) -> str:
+    def one_spelling(self, value: Sql, type_: str) -> Sql:
         """Give one spelling to all values that the engine groups as equal to this one.
 
         Grouping keeps a spelling that depends on all rows and on the plan: 0.0 or -0.0, NaN with or
@@ -232,11 +233,11 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def same(self, one: str, other: str) -> str:
+    def same(self, one: Sql, other: Sql) -> Sql:
         """Test whether two values are equal or both NULL, as GROUP BY has it; never NULL itself."""
 
     @abstractmethod
-    def ascending(self, sql: str) -> str:
+    def ascending(self, value: Sql) -> Sql:
         """Write a term of ORDER BY that depends on values alone, equal only where grouped.
 
         Values may be of any type. NULLs come at one end, always the same. A collation would not do
@@ -244,12 +245,12 @@ class Dialect(ABC):
         would be open.
         """
 
-    @abstractmethod
-    def descending(self, sql: str) -> str:
+    def descending(self, value: Sql) -> Sql:
         """Write a term of ORDER BY for integers that are never NULL, the largest first."""
+        return sql("{} DESC", value)
 
     @abstractmethod
-    def position(self, values: Sequence[str], sql: str) -> str:
+    def position(self, values: Sequence[Sql], value: Sql) -> Sql:
         """Find the place of a value among constants, from 1: NULL, and not 0, if it is not there.
 
         What has no place belongs to no declared group and is left out by its NULL.
@@ -265,15 +266,15 @@ class Dialect(ABC):
         """
         return False
 
-    @abstractmethod
-    def derived(self, sql: str, alias: str = "") -> str:
+    def derived(self, statement: Sql, alias: Sql = EMPTY_SQL) -> Sql:
         """Write a statement as rows of a FROM clause, with an alias or without.
 
         No two that stand beside each other without an alias have the same text: an engine that
         wants one for each can make it of a digest of that.
         """
+        return sql("({}) {}", statement, alias) if alias else sql("({})", statement)
 
-    def to_group(self, rows: str, columns: Sequence[str]) -> str:
+    def to_group(self, rows: Sql, columns: Sequence[Sql]) -> Sql:
         """Write rows of a FROM clause as they are best grouped by ``columns``: by default as is.
 
         ``rows`` is such rows. The columns are a unit and keys, with nearly as many values as there
@@ -281,28 +282,28 @@ class Dialect(ABC):
         """
         return rows
 
-    @abstractmethod
-    def materialized(self, name: str, sql: str) -> str:
+    def materialized(self, name: Sql, statement: Sql) -> Sql:
         """Write a member of a WITH clause that is the same however often it is read.
 
         It is computed once, as a row number could stand for two different rows otherwise; or an
         engine that numbers no rows in it computes it again, of rows that lie still.
         """
+        return sql("{} AS MATERIALIZED ({})", name, statement)
 
-    @abstractmethod
-    def row_number(self) -> str:
+    def row_number(self) -> Sql:
         """Number the rows of a statement: distinct, ascending in the order of rows."""
+        return sql("row_number() OVER ()")
 
     @abstractmethod
-    def numbers(self, count: int, alias: str, column: str) -> str:
+    def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write the integers from 1 to ``count`` as rows of a FROM clause with one column."""
 
-    @abstractmethod
-    def limited(self, sql: str, rows: int) -> str:
+    def limited(self, statement: Sql, rows: int) -> Sql:
         """Keep the first rows of a statement that ends in ORDER BY, however many are equal."""
+        return sql("{} LIMIT {}", statement, rows)
 
     @abstractmethod
-    def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
+    def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:
         """Keep the rows of ``left`` with a match in ``right``, or those with none: each once.
 
         ``left`` may be joins, and the text may stand on the left of more: without such joins, a
@@ -310,17 +311,17 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def pairs(self, one: str, other: str) -> str:
+    def pairs(self, one: Sql, other: Sql) -> Sql:
         """Aggregate both values of each row into a list, for a statement that shows them."""
 
     # -- parameters ---------------------------------------------------------------------------
 
-    @abstractmethod
-    def parameter(self, position: int) -> str:
+    def parameter(self, position: int) -> Sql:
         """Write the place of an integer that is given when a statement runs, from 1."""
+        return sql("?")
 
     @abstractmethod
-    def among_given(self, sql: str, *, few: bool) -> str:
+    def among_given(self, value: Sql, *, few: bool) -> Sql:
         """Test whether an integer is in the list that is all that is given when a statement runs.
 
         ``few``: the list is so short that to look through it is faster than a join.

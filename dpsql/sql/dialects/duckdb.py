@@ -9,10 +9,12 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import UnsupportedError
 
-from dpsql.core.quoting import literal, quote, quote_table
+from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Table, base_type, is_float, is_huge_integer, is_integer
+from dpsql.core.sql import Sql, SqlRenderer, Written, digits, join, literal, sql
+from dpsql.core.sql_types import type_sql
 from dpsql.core.wordlists import words
-from dpsql.engines.spelling import one_spelling
+from dpsql.engines.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.syntax.arguments import Arguments
@@ -84,34 +86,31 @@ class DuckDBDialect(Dialect):
 
     # -- names and constants ------------------------------------------------------------------
 
-    def quote(self, name: str) -> str:
-        """Write ``"name"``; a quote inside is doubled, and nothing else is special."""
-        return quote(name)
+    @property
+    def renderer(self) -> SqlRenderer:
+        """What writes ``"name"`` and ``'text'``: a quote inside is doubled, and nothing else."""
+        return DUCKDB_TEXT
 
-    def table(self, table: Table) -> str:
+    def table(self, table: Table) -> Sql:
         """Write ``"schema"."table"``, or ``"table"`` for ``main``: nothing else is searched."""
-        return quote_table(table.name)
+        return table_sql(table.name)
 
-    def literal(self, value: object) -> str:
-        """Write ``'text'``; a quote inside is doubled, and nothing else is special."""
-        return literal(value)
-
-    def double(self, value: float) -> str:
+    def double(self, value: float) -> Sql:
         """Write the digits of Python's repr, with an exponent: without one it were a DECIMAL."""
-        text = repr(float(value))
-        return text if "e" in text else f"{text}e0"
+        written = digits(float(value))
+        return written if "e" in repr(float(value)) else sql("{}e0", written)
 
-    def integer(self, value: int) -> str:
+    def integer(self, value: int) -> Sql:
         """Write its digits: what is combined with it has 64 bits."""
-        return str(value)
+        return digits(value)
 
-    def wide_literal(self, value: int) -> str:
+    def wide_literal(self, value: int) -> Sql:
         """Write a cast of text, as a longer number would be a DOUBLE."""
-        return self.cast(self.literal(value), self.integer_type(wide=True))
+        return self.cast(literal(value), self.integer_type(wide=True))
 
     # -- errors on rows -----------------------------------------------------------------------
 
-    def expression(self, tree: exp.Expr, table: Table) -> str:
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree as the parser read it, every name in quotes.
 
         The generator leaves out arguments that it does not know: of nodes that have no others than
@@ -124,7 +123,7 @@ class DuckDBDialect(Dialect):
             comments=False, identify=True, unsupported_level=ErrorLevel.RAISE
         )
         try:
-            return str(generator.generate(tree, copy=False))
+            return Sql(Written(generator.generate(tree, copy=False)))
         except UnsupportedError:
             pass
         # Raised outside the handler, so that its context quotes nothing.
@@ -146,13 +145,13 @@ class DuckDBDialect(Dialect):
         """Name none: the engine knows."""
         return ""
 
-    def try_cast(self, sql: str, type_: str, source: str) -> str:
+    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Write ``TRY_CAST``, which rounds to even."""
-        return f"TRY_CAST({sql} AS {type_})"
+        return sql("TRY_CAST({} AS {})", value, type_sql(type_))
 
-    def declared(self, value: object, type_: str) -> str:
+    def declared(self, value: object, type_: str) -> Sql:
         """Write a cast of text, which is NULL where it does not fit."""
-        return self.try_cast(self.literal(value), type_, "VARCHAR")
+        return self.try_cast(literal(value), type_, "VARCHAR")
 
     def comparison_family(self, type_: str) -> str | None:
         """Name the family of texts, of machine integers and floats, or of a single type."""
@@ -175,85 +174,69 @@ class DuckDBDialect(Dialect):
         """Name HUGEINT, which has 128 bits, or BIGINT."""
         return "HUGEINT" if wide else "BIGINT"
 
-    def cast(self, sql: str, type_: str) -> str:
+    def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
-        return f"CAST({sql} AS {type_})"
+        return sql("CAST({} AS {})", value, type_sql(type_))
 
-    def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
+    def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Write ``//``, which truncates integers of every width."""
-        return f"({dividend} // {divisor})"
+        return sql("({} // {})", dividend, divisor)
 
-    def remainder(self, dividend: str, divisor: str) -> str:
-        """Write ``%``, which has the sign of the dividend."""
-        return f"({dividend} % {divisor})"
-
-    def sum(self, sql: str, *, wide: bool) -> str:
+    def sum(self, value: Sql, *, wide: bool) -> Sql:
         """Write ``sum``, which is a HUGEINT for any integers."""
-        return f"sum({sql})"
-
-    def least(self, one: str, other: str) -> str:
-        """Write ``least``, which is NULL only if both are."""
-        return f"least({one}, {other})"
-
-    def greatest(self, one: str, other: str) -> str:
-        """Write ``greatest``, which is NULL only if both are."""
-        return f"greatest({one}, {other})"
+        return sql("sum({})", value)
 
     # -- floating point -----------------------------------------------------------------------
 
-    def is_nan(self, sql: str) -> str:
+    def is_nan(self, value: Sql) -> Sql:
         """Write ``isnan``, which is NULL for NULL."""
-        return f"isnan({sql})"
+        return sql("isnan({})", value)
 
-    def quotient(self, sql: str, quantum: float) -> str:
+    def quotient(self, value: Sql, quantum: float) -> Sql:
         """Write ``/``: a quotient that is too small is 0."""
-        return f"{sql} / {self.double(quantum)}"
+        return sql("{} / {}", value, self.double(quantum))
 
-    def rounded(self, sql: str) -> str:
+    def rounded(self, value: Sql) -> Sql:
         """Write ``round``, which rounds halves away from zero."""
-        return f"round({sql})"
+        return sql("round({})", value)
 
-    def root(self, sql: str) -> str:
+    def root(self, value: Sql) -> Sql:
         """Take the root of a DOUBLE, which holds such integers exactly."""
-        return self.cast(f"floor(sqrt({sql}))", "BIGINT")
+        return self.cast(sql("floor(sqrt({}))", value), "BIGINT")
 
-    def divided_by_root(self, dividend: int, sql: str) -> str:
+    def divided_by_root(self, dividend: int, value: Sql) -> Sql:
         """Write ``/``, which is division of DOUBLEs, whatever the operands."""
-        return self.cast(f"floor({dividend} / sqrt({sql}))", "BIGINT")
+        return self.cast(sql("floor({} / sqrt({}))", dividend, value), "BIGINT")
 
     # -- chance and order ---------------------------------------------------------------------
 
-    def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_hash(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Hash the hash of the salt and the columns.
 
         DuckDB's hash of several values is the exclusive or of hashes of each. Sorting by that would
         favour some keys, the same ones for all units and every salt; a hash of it does not.
         """
-        return f"hash(hash({', '.join([str(salt), *columns])}))"
+        return sql("hash(hash({}))", join(", ", [digits(salt), *columns]))
 
-    def salted_bits(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_bits(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Shift the hash, which is unsigned."""
-        return self.cast(f"{self.salted_hash(salt, columns)} >> 32", "BIGINT")
+        return self.cast(sql("{} >> 32", self.salted_hash(salt, columns)), "BIGINT")
 
-    def one_spelling(self, sql: str, type_: str) -> str:
+    def one_spelling(self, value: Sql, type_: str) -> Sql:
         """Normalise floats and intervals; a schema has no columns with texts of a collation."""
-        return one_spelling(sql, type_)
+        return one_spelling(value, type_)
 
-    def same(self, one: str, other: str) -> str:
+    def same(self, one: Sql, other: Sql) -> Sql:
         """Write ``IS NOT DISTINCT FROM``; a join on it is a hash join."""
-        return f"{one} IS NOT DISTINCT FROM {other}"
+        return sql("{} IS NOT DISTINCT FROM {}", one, other)
 
-    def ascending(self, sql: str) -> str:
+    def ascending(self, value: Sql) -> Sql:
         """Sort by the value itself: by the bytes of texts, NULLs last, NaN above all numbers."""
-        return sql
+        return value
 
-    def descending(self, sql: str) -> str:
-        """Sort the largest first."""
-        return f"{sql} DESC"
-
-    def position(self, values: Sequence[str], sql: str) -> str:
+    def position(self, values: Sequence[Sql], value: Sql) -> Sql:
         """Write ``list_position``, which is NULL where the list does not hold the value."""
-        return f"list_position([{', '.join(values)}], {sql})"
+        return sql("list_position([{}], {})", join(", ", values), value)
 
     # -- rows ---------------------------------------------------------------------------------
 
@@ -262,45 +245,26 @@ class DuckDBDialect(Dialect):
         """True: windows of the same order share one sort, and a hash table takes as long."""
         return True
 
-    def derived(self, sql: str, alias: str = "") -> str:
-        """Put the statement in brackets; an alias may be left out."""
-        return f"({sql}) {alias}" if alias else f"({sql})"
-
-    def materialized(self, name: str, sql: str) -> str:
-        """Write ``MATERIALIZED``, as the engine would decide for itself."""
-        return f"{name} AS MATERIALIZED ({sql})"
-
-    def row_number(self) -> str:
-        """Number rows in the order in which they come, which the engine keeps."""
-        return "row_number() OVER ()"
-
-    def numbers(self, count: int, alias: str, column: str) -> str:
+    def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write a range, whose end is not in it."""
-        return f"range(1, {count + 1}) AS {alias}({column})"
+        return sql("range(1, {}) AS {}({})", count + 1, alias, column)
 
-    def limited(self, sql: str, rows: int) -> str:
-        """Write ``LIMIT``."""
-        return f"{sql} LIMIT {rows}"
-
-    def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
+    def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:
         """Write joins of the engine's own, after which more joins may follow."""
-        return f"{left} {'ANTI' if negated else 'SEMI'} JOIN {right} ON ({condition})"
+        word = sql("ANTI") if negated else sql("SEMI")
+        return sql("{} {} JOIN {} ON ({})", left, word, right, condition)
 
-    def pairs(self, one: str, other: str) -> str:
+    def pairs(self, one: Sql, other: Sql) -> Sql:
         """Write a list of lists."""
-        return f"list([{one}, {other}])"
+        return sql("list([{}, {}])", one, other)
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def parameter(self, position: int) -> str:
-        """Write ``?``: parameters are told apart by their order in the text."""
-        return "?"
-
-    def among_given(self, sql: str, *, few: bool) -> str:
+    def among_given(self, value: Sql, *, few: bool) -> Sql:
         """Give the list as one parameter, of type BIGINT[]."""
         if few:
-            return f"list_contains(?::BIGINT[], {sql})"
-        return f"{sql} IN (SELECT unnest(?::BIGINT[]))"
+            return sql("list_contains(?::BIGINT[], {})", value)
+        return sql("{} IN (SELECT unnest(?::BIGINT[]))", value)
 
 
 DUCKDB: Final = DuckDBDialect()

@@ -13,6 +13,7 @@ from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
+from dpsql.core.sql import Sql, join, name, sql
 from dpsql.engines.edges import trial_edges
 from dpsql.sql.dialects.base import Dialect
 
@@ -27,43 +28,43 @@ def on_edge_rows(dialect: Dialect) -> Dialect:
     """Return a dialect that spells as another does, and reads rows of edge values as any table."""
     kind = type(dialect)
 
-    def table(self: Dialect, table: Table) -> str:
+    def table(self: Dialect, table: Table) -> Sql:
         return edge_rows(table, dialect)
 
     found: Dialect = type(f"{kind.__name__}OnEdges", (kind,), {"__slots__": (), "table": table})()
     return found
 
 
-def edge_rows(table: Table, dialect: Dialect) -> str:
+def edge_rows(table: Table, dialect: Dialect) -> Sql:
     """Write rows of edge values with the columns of a table, as they stand in a FROM clause.
 
     Raises ``QueryRefused`` for a column of a type without constants.
     """
     count = max(_LEAST_ROWS, min(_MOST_ROWS, _MOST_VALUES // max(1, len(table.columns))))
     columns = [_values(c, place, count, dialect) for place, c in enumerate(table.columns)]
-    rows = ", ".join(f"({', '.join(row)})" for row in zip(*columns, strict=True))
-    names = ", ".join(dialect.quote(column.name) for column in table.columns)
-    alias = dialect.quote(f"{INTERNAL_PREFIX}edges")
-    return dialect.derived(f"SELECT * FROM (VALUES {rows}) AS {alias}({names})")
+    rows = join(", ", (sql("({})", join(", ", row)) for row in zip(*columns, strict=True)))
+    names = join(", ", (name(column.name) for column in table.columns))
+    alias = name(f"{INTERNAL_PREFIX}edges")
+    return dialect.derived(sql("SELECT * FROM (VALUES {}) AS {}({})", rows, alias, names))
 
 
-def trial_statement(rows: str, expressions: Sequence[str], dialect: Dialect) -> str:
+def trial_statement(rows: Sql, expressions: Sequence[Sql], dialect: Dialect) -> Sql:
     """Write the statement that computes expressions over rows of edge values, every one of them.
 
     What comes of it is a hash, which needs all of their values.
     """
     computed = dialect.salted_hash(0, expressions)
-    value = dialect.quote(f"{INTERNAL_PREFIX}value")
-    made = dialect.limited(f"SELECT {computed} AS {value} FROM {rows}", _MOST_JOINED)
-    return f"SELECT max({value}) AS {value} FROM {dialect.derived(made)}"
+    value = name(f"{INTERNAL_PREFIX}value")
+    some = dialect.limited(sql("SELECT {} AS {} FROM {}", computed, value, rows), _MOST_JOINED)
+    return sql("SELECT max({value}) AS {value} FROM {}", dialect.derived(some), value=value)
 
 
-def _values(column: Column, place: int, count: int, dialect: Dialect) -> Sequence[str]:
+def _values(column: Column, place: int, count: int, dialect: Dialect) -> Sequence[Sql]:
     """Write what a column at this place holds: the edge values of its type in turn, and NULL.
 
     Columns of one type go through them out of step.
     """
     edges = [dialect.declared(edge, column.type) for edge in trial_edges(column.type)]
-    edges = list(dict.fromkeys([*edges, dialect.cast("NULL", column.type)]))
+    edges = list(dict.fromkeys([*edges, dialect.cast(sql("NULL"), column.type)]))
     size = len(edges)
     return [edges[(row + place * (1 + row // size)) % size] for row in range(count)]

@@ -13,19 +13,40 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Spellings, Table, base_type, is_decimal, spellings_of
-from dpsql.engines.postgresql_reading import rows_of
+from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, Written, digits, join, literal, name, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.postgresql_rows import RowExpressions
-from dpsql.sql.dialects.postgresql_types import PgValue, double_sql
+from dpsql.sql.dialects.postgresql_types import PgValue
 from dpsql.sql.dialects.verdicts import verdicts_on
 
 _WIDEST: Final = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
 _SMALL: Final = 1e-290
 _SECOND_SALT: Final = 2**62
+
+
+def _row(text: str) -> Sql:
+    """Take over what the row expressions have written of a checked tree."""
+    return Sql(Written(text))
+
+
+def _text(value: Sql) -> str:
+    """Render what row expressions and digests are made of."""
+    return value.render(POSTGRESQL_TEXT)
+
+
+def _named(type_: str) -> Sql:
+    """Name a type of the schema as PostgreSQL does."""
+    return type_sql(pg.sql_type(type_) or type_)
+
+
+def _double(value: float) -> Sql:
+    return sql("CAST({} AS DOUBLE PRECISION)", literal(repr(float(value))))
 
 
 class PostgreSQLDialect(Dialect):
@@ -40,11 +61,15 @@ class PostgreSQLDialect(Dialect):
 
     # -- names and constants ------------------------------------------------------------------
 
-    def quote(self, name: str) -> str:
-        """Write ``"name"``; a quote inside is doubled, and nothing else is special."""
-        return quote(name)
+    @property
+    def renderer(self) -> SqlRenderer:
+        """What writes ``"name"`` and ``'text'``: a quote inside is doubled, and nothing else.
 
-    def table(self, table: Table) -> str:
+        Engines set ``standard_conforming_strings``, without which a backslash were.
+        """
+        return POSTGRESQL_TEXT
+
+    def table(self, table: Table) -> Sql:
         """Select the columns of the schema, each in the one form that values of its type have.
 
         Texts get the collation "C". NULL are dates and timestamps outside of the years 1 to 9999,
@@ -52,30 +77,23 @@ class PostgreSQLDialect(Dialect):
         """
         return self.derived(rows_of(table))
 
-    def literal(self, value: object) -> str:
-        """Write ``'text'``; a quote inside is doubled, and nothing else is special.
-
-        Engines set ``standard_conforming_strings``, without which a backslash were.
-        """
-        return literal(value)
-
-    def double(self, value: float) -> str:
+    def double(self, value: float) -> Sql:
         """Write a cast of the digits of Python's repr: numbers alone are decimals."""
-        return double_sql(value)
+        return _double(value)
 
-    def integer(self, value: int) -> str:
+    def integer(self, value: int) -> Sql:
         """Write its digits: what is combined with it has 64 bits, as row numbers have."""
-        return str(value)
+        return digits(value)
 
-    def wide_literal(self, value: int) -> str:
+    def wide_literal(self, value: int) -> Sql:
         """Write a NUMERIC, which may have as many digits as it likes."""
-        return f"CAST({literal(value)} AS NUMERIC)"
+        return sql("CAST({} AS NUMERIC)", literal(value))
 
     # -- errors on rows -----------------------------------------------------------------------
 
-    def expression(self, tree: exp.Expr, table: Table) -> str:
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree with a guard at each operation that could fail."""
-        return RowExpressions(table, verdicts_on(self.name)).settled(tree).sql
+        return _row(RowExpressions(table, verdicts_on(self.name)).settled(tree).sql)
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Leave it as it is: nothing that is written can fail."""
@@ -89,13 +107,13 @@ class PostgreSQLDialect(Dialect):
         """Name the type that DuckDB gives the expression."""
         return RowExpressions(table, verdicts_on(self.name)).settled(tree.copy()).type
 
-    def try_cast(self, sql: str, type_: str, source: str) -> str:
+    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Cast behind a guard, which depends on the type that the value has."""
         if source == "NUMERIC":
             source = "DECIMAL(38,0)"
         if source == type_ and not is_decimal(type_):
-            return sql
-        found = pg.cast(PgValue(sql, source), type_)
+            return value
+        found = pg.cast(PgValue(_text(value), source), type_)
         if found is None:
             raise QueryRefused(
                 f"values of type {base_type(source)} cannot be read as {base_type(type_)} in "
@@ -103,9 +121,9 @@ class PostgreSQLDialect(Dialect):
                 code="expression_not_allowed",
                 hint="Cast them in the query, or have the owner add a column or view of a number.",
             )
-        return found.sql
+        return _row(found.sql)
 
-    def declared(self, value: object, type_: str) -> str:
+    def declared(self, value: object, type_: str) -> Sql:
         """Write a constant of the type, read from its text as DuckDB does."""
         try:
             found = pg.constant(value, type_)
@@ -118,7 +136,7 @@ class PostgreSQLDialect(Dialect):
                 hint="Ask for the groups without declared keys, or have the owner add a column of "
                 "another type.",
             )
-        return found or f"CAST(NULL AS {pg.sql_type(type_)})"
+        return sql("CAST(NULL AS {})", _named(type_)) if found is None else _row(found)
 
     def comparison_family(self, type_: str) -> str | None:
         """Name the family of texts, of numbers, or of a single type: none of them is guarded."""
@@ -140,106 +158,112 @@ class PostgreSQLDialect(Dialect):
         """Name NUMERIC, which is exact, or BIGINT."""
         return "NUMERIC" if wide else "BIGINT"
 
-    def cast(self, sql: str, type_: str) -> str:
+    def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
         wide = type_ == self.integer_type(wide=True)  # with as many digits as it likes
-        return f"CAST({sql} AS {type_ if wide else pg.sql_type(type_) or type_})"
+        return sql("CAST({} AS {})", value, type_sql(type_) if wide else _named(type_))
 
-    def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
+    def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Write ``div``, which truncates, or ``/`` of BIGINTs, which does so too."""
-        return f"div({dividend}, {divisor})" if wide else f"({dividend} / {divisor})"
+        if wide:
+            return sql("div({}, {})", dividend, divisor)
+        return sql("({} / {})", dividend, divisor)
 
-    def remainder(self, dividend: str, divisor: str) -> str:
-        """Write ``%``, which has the sign of the dividend."""
-        return f"({dividend} % {divisor})"
-
-    def sum(self, sql: str, *, wide: bool) -> str:
+    def sum(self, value: Sql, *, wide: bool) -> Sql:
         """Write ``sum``, which is a NUMERIC of BIGINTs and of NUMERICs."""
-        return f"sum({sql})" if wide else f"sum(CAST({sql} AS BIGINT))"
-
-    def least(self, one: str, other: str) -> str:
-        """Write ``least``, which is NULL only if both are."""
-        return f"least({one}, {other})"
-
-    def greatest(self, one: str, other: str) -> str:
-        """Write ``greatest``, which is NULL only if both are."""
-        return f"greatest({one}, {other})"
+        return sql("sum({})", value) if wide else sql("sum(CAST({} AS BIGINT))", value)
 
     # -- floating point -----------------------------------------------------------------------
 
-    def is_nan(self, sql: str) -> str:
+    def is_nan(self, value: Sql) -> Sql:
         """Compare with NaN, which equals itself; NULL for NULL."""
-        return f"({sql} = {pg.NAN})"
+        return sql("({} = CAST('NaN' AS DOUBLE PRECISION))", value)
 
-    def quotient(self, sql: str, quantum: float) -> str:
+    def quotient(self, value: Sql, quantum: float) -> Sql:
         """Write ``/``; by more than one, for what is not so small that nothing could be left."""
-        plain = f"({sql} / {double_sql(quantum)})"
+        plain = sql("({} / {})", value, _double(quantum))
         if quantum <= 1:
             return plain
-        return f"CASE WHEN abs({sql}) >= {double_sql(_SMALL)} THEN {plain} ELSE {sql} END"
+        return sql(
+            "CASE WHEN abs({value}) >= {} THEN {plain} ELSE {value} END",
+            _double(_SMALL),
+            value=value,
+            plain=plain,
+        )
 
-    def rounded(self, sql: str) -> str:
+    def rounded(self, value: Sql) -> Sql:
         """Write halves away from zero, as DuckDB rounds: ``round`` takes them to even."""
-        return pg.half_away(sql)
+        return _row(pg.half_away(_text(value)))
 
-    def root(self, sql: str) -> str:
+    def root(self, value: Sql) -> Sql:
         """Take the root of a DOUBLE, which holds such integers exactly."""
-        return f"CAST(floor(sqrt(CAST({sql} AS {pg.DOUBLE}))) AS BIGINT)"
+        return sql("CAST(floor(sqrt(CAST({} AS DOUBLE PRECISION))) AS BIGINT)", value)
 
-    def divided_by_root(self, dividend: int, sql: str) -> str:
+    def divided_by_root(self, dividend: int, value: Sql) -> Sql:
         """Divide DOUBLEs."""
-        root = f"sqrt(CAST({sql} AS {pg.DOUBLE}))"
-        return f"CAST(floor({double_sql(dividend)} / {root}) AS BIGINT)"
+        root = sql("sqrt(CAST({} AS DOUBLE PRECISION))", value)
+        return sql("CAST(floor({} / {}) AS BIGINT)", _double(dividend), root)
 
     # -- chance and order ---------------------------------------------------------------------
 
-    def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_hash(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Hash the hash of a row, each under the salt.
 
         The hash of a row is a sum of its parts' hashes, each times a power of 31. Sorting by that
         would favour some keys, the same ones for all units; a hash of it does not.
         """
-        row = f"hash_record_extended(ROW({', '.join(columns)}), {salt})"
-        return f"hashint8extended({row}, {_SECOND_SALT ^ salt})"
+        row = sql("hash_record_extended(ROW({}), {})", join(", ", columns), digits(salt))
+        return sql("hashint8extended({}, {})", row, digits(_SECOND_SALT ^ salt))
 
-    def salted_bits(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_bits(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Shift the hash, and take away the sign."""
-        return f"((({self.salted_hash(salt, columns)}) >> 32) & 4294967295)"
+        return sql("((({}) >> 32) & 4294967295)", self.salted_hash(salt, columns))
 
-    def one_spelling(self, sql: str, type_: str) -> str:
+    def one_spelling(self, value: Sql, type_: str) -> Sql:
         """Normalise floats: zero and NaN have several forms."""
         if spellings_of(type_) is not Spellings.FLOATS:
-            return sql
-        name = pg.sql_type(type_)
-        nan = f"CAST('NaN' AS {name})"
-        return f"CASE WHEN {sql} = {nan} THEN {nan} ELSE {sql} + CAST(0 AS {name}) END"
+            return value
+        nan = sql("CAST('NaN' AS {})", _named(type_))
+        return sql(
+            "CASE WHEN {value} = {nan} THEN {nan} ELSE {value} + CAST(0 AS {type}) END",
+            value=value,
+            nan=nan,
+            type=_named(type_),
+        )
 
-    def same(self, one: str, other: str) -> str:
+    def same(self, one: Sql, other: Sql) -> Sql:
         """Compare hashes first, on which the engine can join; then values, NULLs as equal."""
-        hashes = [f"hash_record_extended(ROW({each}), 0)" for each in (one, other)]
-        return f"({' = '.join(hashes)} AND {one} IS NOT DISTINCT FROM {other})"
+        return sql(
+            "(hash_record_extended(ROW({one}), 0) = hash_record_extended(ROW({other}), 0) "
+            "AND {one} IS NOT DISTINCT FROM {other})",
+            one=one,
+            other=other,
+        )
 
-    def ascending(self, sql: str) -> str:
+    def ascending(self, value: Sql) -> Sql:
         """Sort by the value itself: texts are of the collation "C", NaN is above all numbers."""
-        return f"{sql} NULLS LAST"
+        return sql("{} NULLS LAST", value)
 
-    def descending(self, sql: str) -> str:
+    def descending(self, value: Sql) -> Sql:
         """Sort the largest first."""
-        return f"{sql} DESC NULLS LAST"
+        return sql("{} DESC NULLS LAST", value)
 
-    def position(self, values: Sequence[str], sql: str) -> str:
+    def position(self, values: Sequence[Sql], value: Sql) -> Sql:
         """Write CASE, which is NULL where no value is equal."""
-        places = " ".join(f"WHEN {value} THEN {place}" for place, value in enumerate(values, 1))
-        return f"CAST(CASE {sql} {places} END AS BIGINT)"
+        found = (sql("WHEN {} THEN {}", each, place) for place, each in enumerate(values, 1))
+        places = join(" ", found)
+        return sql("CAST(CASE {} {} END AS BIGINT)", value, places)
 
     # -- rows ---------------------------------------------------------------------------------
 
-    def derived(self, sql: str, alias: str = "") -> str:
+    def derived(self, statement: Sql, alias: Sql = EMPTY_SQL) -> Sql:
         """Put the statement in brackets; without an alias it gets a digest of its text."""
-        digest = hashlib.sha256(sql.encode()).hexdigest()[:12]
-        return f"({sql}) AS {alias or quote(f'{INTERNAL_PREFIX}t{digest}')}"
+        if alias:
+            return sql("({}) AS {}", statement, alias)
+        digest = hashlib.sha256(_text(statement).encode()).hexdigest()[:12]
+        return sql("({}) AS {}", statement, name(f"{INTERNAL_PREFIX}t{digest}"))
 
-    def to_group(self, rows: str, columns: Sequence[str]) -> str:
+    def to_group(self, rows: Sql, columns: Sequence[Sql]) -> Sql:
         """Sort them, in parallel where the planner likes.
 
         By itself it takes pairs for ten times fewer than rows at most, and has each worker group
@@ -247,43 +271,37 @@ class PostgreSQLDialect(Dialect):
         again. Measured: a third to a half of the time, and 1.4 times as much where a unit has a
         thousand rows in few groups.
         """
-        return self.derived(f"SELECT * FROM {rows} ORDER BY {', '.join(columns)}")
+        return self.derived(sql("SELECT * FROM {} ORDER BY {}", rows, join(", ", columns)))
 
-    def materialized(self, name: str, sql: str) -> str:
-        """Write ``MATERIALIZED``, as the engine computes members twice that are cheap to it."""
-        return f"{name} AS MATERIALIZED ({sql})"
-
-    def row_number(self) -> str:
-        """Number rows in the order in which they come."""
-        return "row_number() OVER ()"
-
-    def numbers(self, count: int, alias: str, column: str) -> str:
+    def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write a series of BIGINTs, whose end is in it."""
-        return f"generate_series(CAST(1 AS BIGINT), CAST({count} AS BIGINT)) AS {alias}({column})"
+        return sql(
+            "generate_series(CAST(1 AS BIGINT), CAST({} AS BIGINT)) AS {}({})", count, alias, column
+        )
 
-    def limited(self, sql: str, rows: int) -> str:
-        """Write ``LIMIT``."""
-        return f"{sql} LIMIT {rows}"
-
-    def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
+    def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:
         """Write EXISTS, which the engine makes a join of."""
-        found = f"EXISTS (SELECT 1 FROM {right} WHERE {condition})"
-        return self.derived(f"SELECT * FROM {left} WHERE {'NOT ' if negated else ''}{found}")
+        found = sql("EXISTS (SELECT 1 FROM {} WHERE {})", right, condition)
+        return self.derived(
+            sql("SELECT * FROM {} WHERE {}", left, sql("NOT {}", found) if negated else found)
+        )
 
-    def pairs(self, one: str, other: str) -> str:
+    def pairs(self, one: Sql, other: Sql) -> Sql:
         """Write an array of arrays."""
-        return f"array_agg(ARRAY[{one}, {other}])"
+        return sql("array_agg(ARRAY[{}, {}])", one, other)
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def parameter(self, position: int) -> str:
+    def parameter(self, position: int) -> Sql:
         """Write ``$1``: parameters are told apart by their numbers."""
-        return f"CAST(${position} AS BIGINT)"
+        return sql("CAST(${} AS BIGINT)", position)
 
-    def among_given(self, sql: str, *, few: bool) -> str:
+    def among_given(self, value: Sql, *, few: bool) -> Sql:
         """Give the list as one parameter, of type BIGINT[]."""
-        given = "CAST($1 AS BIGINT[])"
-        return f"{sql} = ANY({given})" if few else f"{sql} IN (SELECT unnest({given}))"
+        given = sql("CAST($1 AS BIGINT[])")
+        if few:
+            return sql("{} = ANY({})", value, given)
+        return sql("{} IN (SELECT unnest({}))", value, given)
 
 
 POSTGRESQL: Final = PostgreSQLDialect()

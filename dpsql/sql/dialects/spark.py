@@ -13,8 +13,9 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
-from dpsql.engines.spark_text import SPARK_GIVEN, spark_quote, view_of
-from dpsql.sql.dialects import spark_values
+from dpsql.core.sql import Sql, SqlRenderer, Written, digits, join, literal, name, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, view_of
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.spark_casts import cast_of
 from dpsql.sql.dialects.spark_expressions import translated
@@ -24,6 +25,11 @@ from dpsql.sql.dialects.spark_values import SPARK_DIGITS, SparkValue, decimal_of
 _WIDEST: Final = (-(10**32) + 1, 10**32 - 1)
 _WIDE: Final = "DECIMAL(38,0)"
 _COMPARED_AS_THEY_ARE: Final = frozenset({"BOOLEAN", "DATE", "TIMESTAMP"})
+
+
+def _row(text: str) -> Sql:
+    """Take over what the row expressions have written of a checked tree."""
+    return Sql(Written(text))
 
 
 class SparkDialect(Dialect):
@@ -38,35 +44,32 @@ class SparkDialect(Dialect):
 
     # -- names and constants ------------------------------------------------------------------
 
-    def quote(self, name: str) -> str:
-        """Write a name in backticks; one inside is doubled, and nothing else is special."""
-        return spark_quote(name)
+    @property
+    def renderer(self) -> SqlRenderer:
+        """What writes names in backticks, and ``'text'`` with backslashes as escapes."""
+        return SPARK_TEXT
 
-    def table(self, table: Table) -> str:
+    def table(self, table: Table) -> Sql:
         """Write the name of the table's view, told apart by a digest of its key."""
-        return self.quote(view_of(table.name))
+        return name(view_of(table.name))
 
-    def literal(self, value: object) -> str:
-        """Write ``'text'``; quotes and backslashes inside follow a backslash."""
-        return spark_values.spark_literal(value)
-
-    def double(self, value: float) -> str:
+    def double(self, value: float) -> Sql:
         """Write the digits of Python's repr, and ``D``: without it they were a DECIMAL."""
-        return spark_values.double(float(value))
+        return sql("{}D", digits(float(value)))
 
-    def integer(self, value: int) -> str:
+    def integer(self, value: int) -> Sql:
         """Write it as a BIGINT: of two that fit 32 bits the product need not."""
-        return f"{value}L"
+        return sql("{}L", digits(value))
 
-    def wide_literal(self, value: int) -> str:
+    def wide_literal(self, value: int) -> Sql:
         """Write a cast of text."""
-        return self.cast(self.literal(value), self.integer_type(wide=True))
+        return self.cast(literal(value), self.integer_type(wide=True))
 
     # -- errors on rows -----------------------------------------------------------------------
 
-    def expression(self, tree: exp.Expr, table: Table) -> str:
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree value by value, by the types of the columns."""
-        return translated(tree, table).sql
+        return _row(translated(tree, table).sql)
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Wrap the expression: every operation is written as one that is NULL where it fails."""
@@ -80,26 +83,23 @@ class SparkDialect(Dialect):
         """Name the type that DuckDB has for it."""
         return translated(tree, table).type
 
-    def try_cast(self, sql: str, type_: str, source: str) -> str:
+    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Write ``try_cast`` of what is rounded before, as it truncates.
 
         A DECIMAL gets all digits there are: a sum of decimals has ten more than they, and no row
         may make it overflow.
         """
-        value = SparkValue(sql, source)
-        if is_decimal(type_):
-            digits = f"DECIMAL({SPARK_DIGITS},{decimal_of(type_)[1]})"
-            return f"CAST({cast_of(value, type_)} AS {digits})"
-        return cast_of(value, type_)
+        found = _row(cast_of(SparkValue(value.render(SPARK_TEXT), source), type_))
+        if not is_decimal(type_):
+            return found
+        return sql("CAST({} AS DECIMAL({},{}))", found, SPARK_DIGITS, decimal_of(type_)[1])
 
-    def declared(self, value: object, type_: str) -> str:
+    def declared(self, value: object, type_: str) -> Sql:
         """Write a ``try_cast`` of the text, or of the number in it."""
-        text = self.literal(value)
-        return (
-            text
-            if base_type(type_) == "VARCHAR"
-            else f"try_cast({text} AS {spark_spelling(type_)})"
-        )
+        text = literal(value)
+        if base_type(type_) == "VARCHAR":
+            return text
+        return sql("try_cast({} AS {})", text, type_sql(spark_spelling(type_)))
 
     def comparison_family(self, type_: str) -> str | None:
         """Name the family of texts, of machine integers and DOUBLE, or of a single type."""
@@ -121,139 +121,118 @@ class SparkDialect(Dialect):
         """Name DECIMAL(38,0), or BIGINT."""
         return _WIDE if wide else "BIGINT"
 
-    def cast(self, sql: str, type_: str) -> str:
+    def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
-        return f"CAST({sql} AS {spark_spelling(type_)})"
+        return sql("CAST({} AS {})", value, type_sql(spark_spelling(type_)))
 
-    def divided(self, dividend: str, divisor: str, *, wide: bool) -> str:
+    def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Write ``div`` for 64 bits; for decimals, divide what leaves no remainder.
 
         ``div`` of decimals is a BIGINT, and ``/`` rounds.
         """
         if not wide:
-            return f"({dividend} div {divisor})"
-        exact = f"({dividend} - ({dividend} % {divisor})) / {divisor}"
-        return f"CAST({exact} AS {_WIDE})"
+            return sql("({} div {})", dividend, divisor)
+        exact = sql(
+            "({dividend} - ({dividend} % {divisor})) / {divisor}",
+            dividend=dividend,
+            divisor=divisor,
+        )
+        return sql("CAST({} AS DECIMAL(38,0))", exact)
 
-    def remainder(self, dividend: str, divisor: str) -> str:
-        """Write ``%``, which has the sign of the dividend."""
-        return f"({dividend} % {divisor})"
-
-    def sum(self, sql: str, *, wide: bool) -> str:
+    def sum(self, value: Sql, *, wide: bool) -> Sql:
         """Sum decimals: a sum of BIGINTs would be one, and overflow."""
-        return f"sum({sql})" if wide else f"sum(CAST({sql} AS {_WIDE}))"
-
-    def least(self, one: str, other: str) -> str:
-        """Write ``least``, which is NULL only if both are."""
-        return f"least({one}, {other})"
-
-    def greatest(self, one: str, other: str) -> str:
-        """Write ``greatest``, which is NULL only if both are."""
-        return f"greatest({one}, {other})"
+        return sql("sum({})", value) if wide else sql("sum(CAST({} AS DECIMAL(38,0)))", value)
 
     # -- floating point -----------------------------------------------------------------------
 
-    def is_nan(self, sql: str) -> str:
+    def is_nan(self, value: Sql) -> Sql:
         """Compare with NaN, which equals itself: ``isnan`` is false for NULL."""
-        return f"({sql} = double('NaN'))"
+        return sql("({} = double('NaN'))", value)
 
-    def quotient(self, sql: str, quantum: float) -> str:
+    def quotient(self, value: Sql, quantum: float) -> Sql:
         """Write ``/`` of DOUBLEs: a quotient that is too small is 0."""
-        return f"{sql} / {self.double(quantum)}"
+        return sql("{} / {}", value, self.double(quantum))
 
-    def rounded(self, sql: str) -> str:
+    def rounded(self, value: Sql) -> Sql:
         """Write ``round``, which rounds halves away from zero."""
-        return f"round({sql})"
+        return sql("round({})", value)
 
-    def root(self, sql: str) -> str:
+    def root(self, value: Sql) -> Sql:
         """Take the root of a DOUBLE, which holds such integers exactly."""
-        return f"CAST(floor(sqrt({sql})) AS BIGINT)"
+        return sql("CAST(floor(sqrt({})) AS BIGINT)", value)
 
-    def divided_by_root(self, dividend: int, sql: str) -> str:
+    def divided_by_root(self, dividend: int, value: Sql) -> Sql:
         """Divide DOUBLEs; ``floor`` of one is a BIGINT."""
-        return f"CAST(floor({self.double(dividend)} / sqrt({sql})) AS BIGINT)"
+        return sql("CAST(floor({} / sqrt({})) AS BIGINT)", self.double(dividend), value)
 
     # -- chance and order ---------------------------------------------------------------------
 
-    def salted_hash(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_hash(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Hash the salt, the columns, and which of them are NULL: ``xxhash64`` skips those.
 
         Each value is hashed with the hash of those before as its seed.
         """
-        marks = [f"isnull({column})" for column in columns]
-        return f"xxhash64({', '.join([f'{salt}L', *columns, *marks])})"
+        marks = [sql("isnull({})", column) for column in columns]
+        return sql("xxhash64({})", join(", ", [self.integer(salt), *columns, *marks]))
 
-    def salted_bits(self, salt: int, columns: Sequence[str]) -> str:
+    def salted_bits(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Shift the hash without its sign."""
-        return f"shiftrightunsigned({self.salted_hash(salt, columns)}, 32)"
+        return sql("shiftrightunsigned({}, 32)", self.salted_hash(salt, columns))
 
-    def one_spelling(self, sql: str, type_: str) -> str:
+    def one_spelling(self, value: Sql, type_: str) -> Sql:
         """Normalise floats; views have no columns with texts of another collation."""
         if not is_float(type_):
-            return sql
-        return f"CASE WHEN {self.is_nan(sql)} THEN double('NaN') ELSE {sql} + 0.0D END"
+            return value
+        return sql("CASE WHEN {} THEN double('NaN') ELSE {} + 0.0D END", self.is_nan(value), value)
 
-    def same(self, one: str, other: str) -> str:
+    def same(self, one: Sql, other: Sql) -> Sql:
         """Write ``<=>``; a join on it is a hash join."""
-        return f"{one} <=> {other}"
+        return sql("{} <=> {}", one, other)
 
-    def ascending(self, sql: str) -> str:
+    def ascending(self, value: Sql) -> Sql:
         """Sort by the value, by the bytes of texts, NULLs last as in DuckDB."""
-        return f"{sql} NULLS LAST"
+        return sql("{} NULLS LAST", value)
 
-    def descending(self, sql: str) -> str:
-        """Sort the largest first."""
-        return f"{sql} DESC"
-
-    def position(self, values: Sequence[str], sql: str) -> str:
+    def position(self, values: Sequence[Sql], value: Sql) -> Sql:
         """Write a CASE, which is NULL where no value is the same."""
-        places = " ".join(f"WHEN {value} THEN {place}L" for place, value in enumerate(values, 1))
-        return f"CASE {sql} {places} END" if values else "CAST(NULL AS BIGINT)"
+        if not values:
+            return sql("CAST(NULL AS BIGINT)")
+        found = (sql("WHEN {} THEN {}L", each, place) for place, each in enumerate(values, 1))
+        return sql("CASE {} {} END", value, join(" ", found))
 
     # -- rows ---------------------------------------------------------------------------------
 
-    def derived(self, sql: str, alias: str = "") -> str:
-        """Put the statement in brackets; an alias may be left out."""
-        return f"({sql}) {alias}" if alias else f"({sql})"
-
-    def materialized(self, name: str, sql: str) -> str:
+    def materialized(self, name: Sql, statement: Sql) -> Sql:
         """Write a member of WITH, which Spark computes as often as it is read: a cost, no more.
 
         Nothing in it is of chance or of the order of rows, and row numbers stand outside. What it
         reads lies still: stored rows, and a copy of a table or the owner's word for it
         (:class:`dpsql.engines.spark.SparkScratch`).
         """
-        return f"{name} AS ({sql})"
+        return sql("{} AS ({})", name, statement)
 
-    def row_number(self) -> str:
+    def row_number(self) -> Sql:
         """Number rows by partition: distinct, ascending in the order of a result."""
-        return "monotonically_increasing_id() + 1"
+        return sql("monotonically_increasing_id() + 1")
 
-    def numbers(self, count: int, alias: str, column: str) -> str:
+    def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write a range, whose end is not in it."""
-        return f"range(1, {count + 1}) AS {alias}({column})"
+        return sql("range(1, {}) AS {}({})", count + 1, alias, column)
 
-    def limited(self, sql: str, rows: int) -> str:
-        """Write ``LIMIT``."""
-        return f"{sql} LIMIT {rows}"
-
-    def semi_join(self, left: str, right: str, condition: str, *, negated: bool) -> str:
+    def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:
         """Write joins of the engine's own, after which more joins may follow."""
-        return f"{left} LEFT {'ANTI' if negated else 'SEMI'} JOIN {right} ON ({condition})"
+        word = sql("ANTI") if negated else sql("SEMI")
+        return sql("{} LEFT {} JOIN {} ON ({})", left, word, right, condition)
 
-    def pairs(self, one: str, other: str) -> str:
+    def pairs(self, one: Sql, other: Sql) -> Sql:
         """Write a list of lists."""
-        return f"collect_list(array({one}, {other}))"
+        return sql("collect_list(array({}, {}))", one, other)
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def parameter(self, position: int) -> str:
-        """Write ``?``: parameters are told apart by their order in the text."""
-        return "?"
-
-    def among_given(self, sql: str, *, few: bool) -> str:
+    def among_given(self, value: Sql, *, few: bool) -> Sql:
         """Look it up in the view of what is given."""
-        return f"{sql} IN (SELECT id FROM {self.quote(SPARK_GIVEN)})"
+        return sql("{} IN (SELECT id FROM {})", value, name(SPARK_GIVEN))
 
 
 SPARK: Final = SparkDialect()

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
+from dpsql.core.sql import Sql, sql
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
 
@@ -35,7 +36,7 @@ class Ranged:
     of; columns and aggregates have none. Raises ``QueryRefused`` where no type holds the range.
     """
 
-    sql: str
+    sql: Sql
     low: int
     high: int
     wide: bool = False
@@ -57,7 +58,7 @@ class Ranged:
         """The engine's type of the values."""
         return self.dialect.integer_type(wide=self.wide)
 
-    def _made(self, text: str, low: int, high: int, wide: bool, *parts: Ranged | int) -> Ranged:
+    def _made(self, text: Sql, low: int, high: int, wide: bool, *parts: Ranged | int) -> Ranged:
         """Build an expression of this one and of others."""
         built_of = (self, *[part for part in parts if isinstance(part, Ranged)])
         return Ranged(text, low, high, wide, built_of, dialect=self.dialect)
@@ -66,15 +67,15 @@ class Ranged:
 
     def __add__(self, other: Ranged | int) -> Ranged:
         low, high = _ends(other)
-        return self._with(_joined_by("+"), other, self.low + low, self.high + high)
+        return self._with(_joined_by(sql("+")), other, self.low + low, self.high + high)
 
     def __sub__(self, other: Ranged | int) -> Ranged:
         low, high = _ends(other)
-        return self._with(_joined_by("-"), other, self.low - high, self.high - low)
+        return self._with(_joined_by(sql("-")), other, self.low - high, self.high - low)
 
     def __mul__(self, other: Ranged | int) -> Ranged:
         corners = [a * b for a in (self.low, self.high) for b in _ends(other)]
-        return self._with(_joined_by("*"), other, min(corners), max(corners))
+        return self._with(_joined_by(sql("*")), other, min(corners), max(corners))
 
     def squared(self) -> Ranged:
         """Square the value, which makes it never negative."""
@@ -120,14 +121,14 @@ class Ranged:
         left = self.widened().sql if wide and not _is_wide(other) else self.sql
         return self._made(spelled(left, self._operand(other)), low, high, wide, other)
 
-    def _operand(self, value: Ranged | int) -> str:
+    def _operand(self, value: Ranged | int) -> Sql:
         """Write what may stand on the right of a sign."""
         if isinstance(value, Ranged):
             return value.sql
         text = self._constant(value)
-        return f"({text})" if -(2**63) < value < 0 else text  # two signs begin a comment
+        return sql("({})", text) if -(2**63) < value < 0 else text  # two signs begin a comment
 
-    def _constant(self, value: int) -> str:
+    def _constant(self, value: int) -> Sql:
         """Write a literal of the type of what it stands beside; wide if it has to be."""
         wide = abs(value) >= 2**63
         text = self.dialect.wide_literal(value) if wide else self.dialect.integer(value)
@@ -146,14 +147,14 @@ class Ranged:
         text = self.dialect.greatest(self._constant(low), text)
         return self._limited(text, low, high, low, high)
 
-    def _limited(self, text: str, low: int, high: int, *ends: int) -> Ranged:
+    def _limited(self, text: Sql, low: int, high: int, *ends: int) -> Ranged:
         wide = self.wide or any(map(_is_wide, ends))
         return self._made(text, low, high, wide)
 
     def or_zero(self) -> Ranged:
         """Return the value, 0 for NULL."""
         low, high = min(0, self.low), max(0, self.high)
-        return self._made(f"coalesce({self.sql}, 0)", low, high, self.wide)
+        return self._made(sql("coalesce({}, 0)", self.sql), low, high, self.wide)
 
     def split(
         self, limit: int, lower: Ranged | int, above: Callable[[Ranged], Ranged | int]
@@ -164,26 +165,31 @@ class Ranged:
         """
         beyond = above(replace(self, low=max(self.low, limit + 1)))
         (low, high), (least, most) = _ends(lower), _ends(beyond)
-        text = (
-            f"CASE WHEN {self.sql} <= {self._constant(limit)} THEN {self._operand(lower)} "
-            f"ELSE {self._operand(beyond)} END"
+        text = sql(
+            "CASE WHEN {self} <= {} THEN {} ELSE {} END",
+            self._constant(limit),
+            self._operand(lower),
+            self._operand(beyond),
+            self=self.sql,
         )
         wide = _is_wide(lower) or _is_wide(beyond)
         return self._made(text, min(low, least), max(high, most), wide, lower, beyond)
 
     # -- names, types, rows -------------------------------------------------------------------
 
-    def named(self, name: str) -> Ranged:
+    def named(self, name: Sql) -> Ranged:
         """Return the column ``name`` that holds these values."""
         return Ranged(name, self.low, self.high, self.wide, dialect=self.dialect)
 
-    def unless_null(self, name: str) -> Ranged:
+    def unless_null(self, name: Sql) -> Ranged:
         """Return the value where the column ``name`` is not NULL, else NULL."""
-        return self.only_if(f"{name} IS NOT NULL")
+        return self.only_if(sql("{} IS NOT NULL", name))
 
-    def only_if(self, condition: str) -> Ranged:
+    def only_if(self, condition: Sql) -> Ranged:
         """Return the value where something holds, else NULL."""
-        return replace(self, sql=f"CASE WHEN {condition} THEN {self.sql} END", parts=(self,))
+        return replace(
+            self, sql=sql("CASE WHEN {} THEN {} END", condition, self.sql), parts=(self,)
+        )
 
     def widened(self) -> Ranged:
         """Return the same value in the wide type."""
@@ -228,22 +234,22 @@ class Ranged:
         return low <= self.low * factor and self.high * factor <= high
 
 
-def column(name: str, low: int, high: int, *, wide: bool = False, dialect: Dialect) -> Ranged:
+def column(name: Sql, low: int, high: int, *, wide: bool = False, dialect: Dialect) -> Ranged:
     """Return a column, or an expression whose values are made sure of elsewhere."""
     return Ranged(name, low, high, wide, dialect=dialect)
 
 
-def count(of: str, *, dialect: Dialect) -> Ranged:
+def count(of: Sql, *, dialect: Dialect) -> Ranged:
     """Count the rows that have a value: ``count(of)``."""
-    return Ranged(f"count({of})", 0, MOST_ROWS, dialect=dialect)
+    return Ranged(sql("count({})", of), 0, MOST_ROWS, dialect=dialect)
 
 
-_Spelled: TypeAlias = Callable[[str, str], str]
+_Spelled: TypeAlias = Callable[[Sql, Sql], Sql]
 
 
-def _joined_by(sign: str) -> _Spelled:
+def _joined_by(sign: Sql) -> _Spelled:
     """Return how two operands are written with a sign that all dialects share."""
-    return lambda left, right: f"({left} {sign} {right})"
+    return lambda left, right: sql("({} {} {})", left, sign, right)
 
 
 def _within(low: int, high: int, limits: tuple[int, int]) -> bool:

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type
+from dpsql.core.sql import Sql
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.syntax.arguments import Rules, rules_of, unread, when_branches
 from dpsql.sql.syntax.row_nodes import is_row_node
@@ -48,12 +49,12 @@ def total_condition(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     return _truth(_read_whole(node.copy()), _Setting(table, dialect))
 
 
-def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
+def total_sql(node: exp.Expr, table: Table, dialect: Dialect) -> Sql:
     """Write the SQL of an expression made total."""
     return dialect.expression(total(node, table, dialect), table)
 
 
-def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> str:
+def total_condition_sql(node: exp.Expr, table: Table, dialect: Dialect) -> Sql:
     """Write the SQL of the condition of a WHERE made total."""
     return dialect.expression(total_condition(node, table, dialect), table)
 

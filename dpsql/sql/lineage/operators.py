@@ -13,6 +13,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Column, fold, has_one_spelling
+from dpsql.core.sql import Sql, sql
 from dpsql.errors import QueryRefused
 from dpsql.ir.relations import (
     Computed,
@@ -36,7 +37,7 @@ from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
 from dpsql.sql.syntax.text import output_name
 
-Bind: TypeAlias = Callable[[str], tuple[Column, ...]]
+Bind: TypeAlias = Callable[[Sql], tuple[Column, ...]]
 """The columns that a generated statement would return; reads no row."""
 
 MAX_RELATION_COLUMNS = 50_000
@@ -72,18 +73,18 @@ class Operators:
         written = self._written
         if names:
             return self._bound(written.selected(rows, names))
-        return self._bound(f"SELECT * FROM {written.text(rows)}")
+        return self._bound(sql("SELECT * FROM {}", written.text(rows)))
 
-    def _bound(self, sql: str) -> tuple[Column, ...]:
-        self._count_generated(sql)
-        return self._bind(sql)
+    def _bound(self, statement: Sql) -> tuple[Column, ...]:
+        self._count_generated(statement)
+        return self._bind(statement)
 
     def count_block(self, rows: RowSet) -> None:
         """Count the rows of a block, which an engine is to bind. Raises as :meth:`bind`."""
         self._count_generated(self._written.kept(rows))
 
-    def _count_generated(self, sql: str) -> None:
-        self._generated += len(sql)
+    def _count_generated(self, statement: Sql) -> None:
+        self._generated += statement.size
         if self._generated > MAX_BOUND:
             raise self._too_large(None)
 
@@ -95,7 +96,7 @@ class Operators:
 
     def check_size(self, rows: Relation, node: exp.Expr) -> None:
         """Refuse a relation whose SQL is too long. Raises ``QueryRefused``."""
-        if len(self._written.text(rows.rows)) > MAX_GENERATED:
+        if self._written.text(rows.rows).size > MAX_GENERATED:
             raise self._too_large(node)
 
     def _too_large(self, node: exp.Expr | None) -> QueryRefused:

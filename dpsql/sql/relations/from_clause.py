@@ -17,6 +17,8 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
+from dpsql.core.sql import Sql, join, number, sql
+from dpsql.core.sql import name as quoted
 from dpsql.ir.relations import (
     Combined,
     Computed,
@@ -45,18 +47,18 @@ from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 _EXACT: Final = f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"  # sums of that many have 38 digits
 _BIGINT: Final = (-(2**63), 2**63 - 1)
 _JOINS: Final = {
-    JoinKind.INNER: "JOIN",
-    JoinKind.LEFT: "LEFT JOIN",
-    JoinKind.RIGHT: "RIGHT JOIN",
+    JoinKind.INNER: sql("JOIN"),
+    JoinKind.LEFT: sql("LEFT JOIN"),
+    JoinKind.RIGHT: sql("RIGHT JOIN"),
 }
 _OPERATORS: Final = {
-    SetOperator.UNION: "UNION",
-    SetOperator.EXCEPT: "EXCEPT",
-    SetOperator.INTERSECT: "INTERSECT",
+    SetOperator.UNION: sql("UNION"),
+    SetOperator.EXCEPT: sql("EXCEPT"),
+    SetOperator.INTERSECT: sql("INTERSECT"),
 }
 
 
-def from_clause(rows: RowSet, dialect: Dialect) -> str:
+def from_clause(rows: RowSet, dialect: Dialect) -> Sql:
     """Write a relation as it stands behind FROM, in a dialect; more joins may follow.
 
     No row makes it fail. Raises ``QueryRefused`` for what the engine cannot compute as written.
@@ -72,33 +74,33 @@ class FromClauses:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         # By identity; the relation is kept, so that its id stays its own.
-        self._texts: dict[int, tuple[RowSet, str]] = {}
-        self._computed: dict[int, tuple[Extend, str]] = {}
+        self._texts: dict[int, tuple[RowSet, Sql]] = {}
+        self._computed: dict[int, tuple[Extend, Sql]] = {}
 
-    def text(self, rows: RowSet) -> str:
+    def text(self, rows: RowSet) -> Sql:
         """Write a relation as :func:`from_clause` does."""
         for node in bottom_up(rows, self._texts):
             self._texts[id(node)] = node, self._written(node)
         return self._texts[id(rows)][1]
 
-    def kept(self, rows: RowSet) -> str:
+    def kept(self, rows: RowSet) -> Sql:
         """Write a relation that :func:`from_clause` will be asked for again."""
         text = self.text(rows)
         if not isinstance(rows, Scan):
             _KEPT.keep(rows, self._dialect, text)
         return text
 
-    def computed(self, rows: Extend) -> str:
+    def computed(self, rows: Extend) -> Sql:
         """Write the statement that computes the new columns of a relation alone."""
-        return f"SELECT {self._columns_computed(rows)} FROM {self.text(rows.source)}"
+        return sql("SELECT {} FROM {}", self._columns_computed(rows), self.text(rows.source))
 
-    def selected(self, rows: RowSet, names: Iterable[str]) -> str:
+    def selected(self, rows: RowSet, names: Iterable[str]) -> Sql:
         """Write the statement that reads some columns of a relation."""
-        return f"SELECT {self._listed(names)} FROM {self.text(rows)}"
+        return sql("SELECT {} FROM {}", self._listed(names), self.text(rows))
 
     # -- nodes --------------------------------------------------------------------------------
 
-    def _written(self, node: RowSet) -> str:
+    def _written(self, node: RowSet) -> Sql:
         """Write a node, once the texts of its sources are known."""
         match node:
             case Scan():
@@ -109,123 +111,146 @@ class FromClauses:
                 return self._one_spelling(node)
             case Join():
                 on = self._all_true(node.conditions, node.columns)
-                return f"{self._of(node.left)} {_JOINS[node.kind]} {self._of(node.right)} ON ({on})"
+                return sql(
+                    "{} {} {} ON ({on})",
+                    self._of(node.left),
+                    _JOINS[node.kind],
+                    self._of(node.right),
+                    on=on,
+                )
             case LinkJoin():
                 return self._link_join(node)
             case SemiJoin():
                 return self._semi_join(node)
         return self._dialect.derived(self._statement(node))
 
-    def _statement(self, node: RowSet) -> str:
+    def _statement(self, node: RowSet) -> Sql:
         """Write the statement that a node is in brackets."""
         match node:
             case Rename():
-                return f"SELECT {self._renamed(node.names)} FROM {self._of(node.source)}"
+                return sql("SELECT {} FROM {}", self._renamed(node.names), self._of(node.source))
             case Filter():
                 condition = total_condition_sql(
                     node.condition, _over(node.source.columns), self._dialect
                 )
-                return f"SELECT * FROM {self._of(node.source)} WHERE {condition}"
+                return sql("SELECT * FROM {} WHERE {}", self._of(node.source), condition)
             case Extend():
-                return f"SELECT *, {self._columns_computed(node)} FROM {self._of(node.source)}"
+                return sql(
+                    "SELECT *, {} FROM {}", self._columns_computed(node), self._of(node.source)
+                )
             case Distinct():
-                return f"SELECT DISTINCT {self._listed(node.names)} FROM {self._of(node.source)}"
+                return sql(
+                    "SELECT DISTINCT {} FROM {}", self._listed(node.names), self._of(node.source)
+                )
             case PerUnit():
                 return self._per_unit(node)
             case Combined():
                 return self._combined(node)
         raise TypeError(f"{type(node).__name__} is no relation that can be written")
 
-    def _of(self, node: RowSet) -> str:
+    def _of(self, node: RowSet) -> Sql:
         return self._texts[id(node)][1]
 
-    def _one_spelling(self, node: OneSpelling) -> str:
+    def _one_spelling(self, node: OneSpelling) -> Sql:
         """Spell equal values alike, or return the rows where they already are."""
-        quote, rows = self._dialect.quote, self._of(node.source)
+        rows = self._of(node.source)
         types = {c.name: c.type for c in node.columns}
-        spelled = {n: self._dialect.one_spelling(quote(n), types[n]) for n in node.names}
-        if all(text == quote(name) for name, text in spelled.items()):
+        spelled = {n: self._dialect.one_spelling(quoted(n), types[n]) for n in node.names}
+        if all(text == quoted(name) for name, text in spelled.items()):
             return rows
-        selected = [f"{text} AS {quote(name)}" for name, text in spelled.items()]
-        selected += map(quote, node.kept)
-        return self._dialect.derived(f"SELECT {', '.join(selected)} FROM {rows}")
+        selected = [sql("{} AS {}", text, quoted(name)) for name, text in spelled.items()]
+        selected += map(quoted, node.kept)
+        return self._dialect.derived(sql("SELECT {} FROM {}", join(", ", selected), rows))
 
-    def _link_join(self, node: LinkJoin) -> str:
-        column, key = map(self._dialect.quote, (node.column, node.key))
-        return f"{self._of(node.left)} JOIN {self._of(node.right)} ON ({column} = {key})"
+    def _link_join(self, node: LinkJoin) -> Sql:
+        column, key = map(quoted, (node.column, node.key))
+        return sql(
+            "{} JOIN {} ON ({column} = {key})",
+            self._of(node.left),
+            self._of(node.right),
+            column=column,
+            key=key,
+        )
 
-    def _semi_join(self, node: SemiJoin) -> str:
+    def _semi_join(self, node: SemiJoin) -> Sql:
         on = self._all_true(node.conditions, node.left.columns + node.right.columns)
         left, right = self._of(node.left), self._of(node.right)
         return self._dialect.semi_join(left, right, on, negated=node.negated)
 
-    def _combined(self, node: Combined) -> str:
-        word = _OPERATORS[node.operator] + ("" if node.distinct else " ALL")
+    def _combined(self, node: Combined) -> Sql:
+        word = _OPERATORS[node.operator]
+        if not node.distinct:
+            word = sql("{} ALL", word)
         ones = [(one, new) for one, _, new in node.names]
         others = [(other, new) for _, other, new in node.names]
-        return (
-            f"SELECT {self._renamed(ones)} FROM {self._of(node.left)} {word} "
-            f"SELECT {self._renamed(others)} FROM {self._of(node.right)}"
+        return sql(
+            "SELECT {} FROM {} {word} SELECT {} FROM {}",
+            self._renamed(ones),
+            self._of(node.left),
+            self._renamed(others),
+            self._of(node.right),
+            word=word,
         )
 
-    def _per_unit(self, node: PerUnit) -> str:
-        table, quote = _over(node.source.columns), self._dialect.quote
+    def _per_unit(self, node: PerUnit) -> Sql:
+        table = _over(node.source.columns)
         keys = [(key.name, total_sql(key.expression, table, self._dialect)) for key in node.keys]
         values = [(value.name, self._unit_value(value, table)) for value in node.values]
-        selected = ", ".join(f"{text} AS {quote(name)}" for name, text in (*keys, *values))
-        places = ", ".join(str(place + 1) for place in range(len(keys)))
-        return f"SELECT {selected} FROM {self._of(node.source)} GROUP BY {places}"
+        selected = join(
+            ", ", (sql("{} AS {}", text, quoted(name)) for name, text in (*keys, *values))
+        )
+        places = join(", ", (number(place + 1) for place in range(len(keys))))
+        return sql("SELECT {} FROM {} GROUP BY {}", selected, self._of(node.source), places)
 
     # -- columns ------------------------------------------------------------------------------
 
-    def _listed(self, names: Iterable[str]) -> str:
-        return ", ".join(map(self._dialect.quote, names))
+    def _listed(self, names: Iterable[str]) -> Sql:
+        return join(", ", map(quoted, names))
 
-    def _renamed(self, names: Iterable[tuple[str, str]]) -> str:
-        quote = self._dialect.quote
-        return ", ".join(f"{quote(old)} AS {quote(new)}" for old, new in names)
+    def _renamed(self, names: Iterable[tuple[str, str]]) -> Sql:
+        return join(", ", (sql("{} AS {}", quoted(old), quoted(new)) for old, new in names))
 
-    def _columns_computed(self, node: Extend) -> str:
+    def _columns_computed(self, node: Extend) -> Sql:
         """Write the new columns of a relation, as they stand in a SELECT."""
         if id(node) not in self._computed:
             table = _over(node.source.columns)
-            text = ", ".join(self._named(made, table) for made in node.computed)
+            text = join(", ", (self._named(made, table) for made in node.computed))
             self._computed[id(node)] = node, text
         return self._computed[id(node)][1]
 
-    def _named(self, made: Computed, table: Table) -> str:
+    def _named(self, made: Computed, table: Table) -> Sql:
         text = total_sql(made.expression, table, self._dialect)
-        return f"{text} AS {self._dialect.quote(made.name)}"
+        return sql("{} AS {}", text, quoted(made.name))
 
-    def _all_true(self, conditions: Sequence[exp.Expr], columns: tuple[Column, ...]) -> str:
+    def _all_true(self, conditions: Sequence[exp.Expr], columns: tuple[Column, ...]) -> Sql:
         if not conditions:
-            return "TRUE"
+            return sql("TRUE")
         table = _over(columns)
         texts = (total_condition_sql(c, table, self._dialect) for c in conditions)
-        return " AND ".join(f"({text})" for text in texts)
+        return join(" AND ", (sql("({})", text) for text in texts))
 
-    def _unit_value(self, value: UnitValue, table: Table) -> str:
+    def _unit_value(self, value: UnitValue, table: Table) -> Sql:
         """Write a function of a unit's rows, which neither fails nor depends on their order."""
         if value.argument is None:
-            return "count(*)"
+            return sql("count(*)")
         text, dialect = total_sql(value.argument, table, self._dialect), self._dialect
         source = dialect.type_of(value.argument, table)
         match value.function:
             case UnitFunction.VALUES:
-                return f"count({text})"
+                return sql("count({})", text)
             case UnitFunction.DISTINCT_VALUES:
-                return f"count(DISTINCT {text})"
+                return sql("count(DISTINCT {})", text)
             case UnitFunction.LEAST:
-                return f"min({text})"
+                return sql("min({})", text)
             case UnitFunction.LARGEST:
-                return f"max({text})"
+                return sql("max({})", text)
             case UnitFunction.WHOLE_SUM:
                 number = dialect.try_cast(text, "BIGINT", source)
                 whole = column(number, *_BIGINT, dialect=dialect).sum()
                 return dialect.try_cast(whole.sql, "BIGINT", whole.type)
         exact = dialect.try_cast(text, _EXACT, source)
         total = dialect.cast(dialect.sum(exact, wide=True), "DOUBLE")
-        return total if value.function is UnitFunction.SUM else f"{total} / count({exact})"
+        return total if value.function is UnitFunction.SUM else sql("{} / count({})", total, exact)
 
 
 def _over(columns: tuple[Column, ...]) -> Table:
@@ -237,14 +262,14 @@ class _Kept:
     """Texts of relations, as long as the relation lives; told apart by identity."""
 
     def __init__(self) -> None:
-        self._found: dict[int, tuple[weakref.ref[RowSet], dict[Dialect, str]]] = {}
+        self._found: dict[int, tuple[weakref.ref[RowSet], dict[Dialect, Sql]]] = {}
 
-    def text(self, rows: RowSet, dialect: Dialect) -> str | None:
+    def text(self, rows: RowSet, dialect: Dialect) -> Sql | None:
         """Return the text of a relation in a dialect, if it is kept."""
         found = self._found.get(id(rows))
         return None if found is None or found[0]() is not rows else found[1].get(dialect)
 
-    def keep(self, rows: RowSet, dialect: Dialect, text: str) -> None:
+    def keep(self, rows: RowSet, dialect: Dialect, text: Sql) -> None:
         """Keep the text of a relation in a dialect."""
         found = self._found.get(id(rows))
         if found is None or found[0]() is not rows:

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
+from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import KEPT_CHOICES
@@ -55,28 +57,31 @@ class CascadeSQL:
     """
 
     rows: PrivateRows
-    tables: tuple[tuple[str, str], ...]
+    tables: tuple[tuple[str, Sql], ...]
     dropped: tuple[str, ...]
-    named: str
-    left: str
-    counted: str
-    sql: str
+    named: Sql
+    left: Sql
+    counted: Sql
+    sql: Sql
 
-    def sizes(self, table: str) -> str:
+    def sizes(self, table: str) -> Sql:
         """Count the pairs of each unit in a table, to be stored as ``sizes_of(table)``."""
         return _sizes(self.rows, table)
 
-    def unit_sizes(self, table: str) -> str:
+    def unit_sizes(self, table: str) -> Sql:
         """Count how many units have each number of pairs in a table.
 
         One unit more or less changes one of these counts, by one.
         """
-        size, sizes = self.rows.internal("size"), self.rows.dialect.quote(sizes_of(table))
-        return (
-            f"SELECT {size}, count(*) AS {self.rows.internal('units')} FROM {sizes} GROUP BY {size}"
+        size, sizes = self.rows.internal("size"), quoted(sizes_of(table))
+        return sql(
+            "SELECT {size}, count(*) AS {} FROM {sizes} GROUP BY {size}",
+            self.rows.internal("units"),
+            size=size,
+            sizes=sizes,
         )
 
-    def weights(self, table: str, kept: int) -> str:
+    def weights(self, table: str, kept: int) -> Sql:
         """Weigh the groups in a table, of which a unit keeps ``kept``.
 
         Row ids, weights, and 1 where the minimum of units keep the group, otherwise 0. One unit
@@ -85,29 +90,37 @@ class CascadeSQL:
         """
         return _round(self.rows, table, kept)
 
-    def totals(self, cap: int) -> str:
+    def totals(self, cap: int) -> Sql:
         """Sum what units add to the counted groups, by their weights at a cap, after the row ids.
 
         One unit more or less moves each measure by sqrt(``cap``) times its sensitivity at most, in
         l2. Measures without noise of their own are left out.
         """
-        rows, table = self.rows, self.rows.dialect.quote(COUNTED_PAIRS)
+        rows, table = self.rows, quoted(COUNTED_PAIRS)
         names = _value_columns(rows.plan, rows)
-        columns = ", ".join([rows.row_id, *names, rows.internal("weight")])
+        columns = join(", ", [rows.row_id, *names, rows.internal("weight")])
         weights = _unit_weights(rows, COUNTED_PAIRS, cap)
         weighed = rows.dialect.derived(
-            f"SELECT {columns} FROM {table} JOIN {weights} USING ({rows.unit})"
+            sql(
+                "SELECT {columns} FROM {table} JOIN {weights} USING ({unit})",
+                columns=columns,
+                table=table,
+                weights=weights,
+                unit=rows.unit,
+            )
         )
         sums = [
-            f"{_total(rows, noisy.measure, name)} AS {name}"
+            sql("{} AS {}", _total(rows, noisy.measure, name), name)
             for noisy, name in zip(rows.plan.measures, rows.measures, strict=True)
             if noisy.noise is not None
         ]
-        return f"SELECT {', '.join([rows.row_id, *sums])} FROM {weighed} GROUP BY {rows.row_id}"
+        return sql(
+            "SELECT {} FROM {} GROUP BY {}", join(", ", [rows.row_id, *sums]), weighed, rows.row_id
+        )
 
 
 def cascade_sql(
-    plan: BlockPlan, table: Table, salt: int, contributions: str, dialect: Dialect
+    plan: BlockPlan, table: Table, salt: int, contributions: Sql, dialect: Dialect
 ) -> CascadeSQL:
     """Write the statements of a cascade; ``contributions`` has a row per unit and keys.
 
@@ -115,20 +128,35 @@ def cascade_sql(
     ``tests/sql/test_cascade_queries.py``.
     """
     rows = PrivateRows(plan, table, salt, dialect)
-    quote, derived = dialect.quote, dialect.derived
+    derived = dialect.derived
     values = _value_columns(plan, rows)
-    order, raw = rows.internal("order"), quote(_RAW_PAIRS)
-    keys = ", ".join(rows.keys)
-    pairs = (
-        f"SELECT {', '.join([rows.unit, keys, *values])}, "
-        f"{rows.hashed([rows.unit, *rows.keys])} AS {order} FROM {derived(contributions)}"
+    order, raw = rows.internal("order"), quoted(_RAW_PAIRS)
+    keys = join(", ", rows.keys)
+    pairs = sql(
+        "SELECT {}, {} AS {order} FROM {}",
+        join(", ", [rows.unit, keys, *values]),
+        rows.hashed([rows.unit, *rows.keys]),
+        derived(contributions),
+        order=order,
     )
-    number = f"row_number() OVER (ORDER BY {', '.join(rows.ascending(rows.keys))})"
-    found = derived(f"SELECT DISTINCT {keys} FROM {raw}")
-    groups = f"SELECT {number} AS {rows.row_id}, {keys} FROM {found}"
-    same = " AND ".join(dialect.same(f"p.{key}", f"g.{key}") for key in rows.keys)
-    shown = ", ".join([rows.unit, f"g.{rows.row_id}", order, *values])
-    staged = f"SELECT {shown} FROM {raw} p JOIN {quote(GROUPS)} g ON {same}"
+    number = sql("row_number() OVER (ORDER BY {})", join(", ", rows.ascending(rows.keys)))
+    found = derived(sql("SELECT DISTINCT {} FROM {}", keys, raw))
+    groups = sql(
+        "SELECT {number} AS {row_id}, {keys} FROM {found}",
+        number=number,
+        row_id=rows.row_id,
+        keys=keys,
+        found=found,
+    )
+    same = join(" AND ", (dialect.same(sql("p.{}", key), sql("g.{}", key)) for key in rows.keys))
+    shown = join(", ", [rows.unit, sql("g.{}", rows.row_id), order, *values])
+    staged = sql(
+        "SELECT {shown} FROM {raw} p JOIN {} g ON {same}",
+        quoted(GROUPS),
+        shown=shown,
+        raw=raw,
+        same=same,
+    )
     tables = (
         (_RAW_PAIRS, pairs),
         (GROUPS, groups),
@@ -139,28 +167,32 @@ def cascade_sql(
         rows=rows,
         tables=tables,
         dropped=(_RAW_PAIRS,),
-        named=f"SELECT {rows.row_id} FROM {quote(GROUPS)} "
-        f"WHERE {dialect.among_given(rows.row_id, few=False)}",
+        named=sql(
+            "SELECT {} FROM {} WHERE {}",
+            rows.row_id,
+            quoted(GROUPS),
+            dialect.among_given(rows.row_id, few=False),
+        ),
         left=_of_named(rows, negated=True),
         counted=_of_named(rows, negated=False),
         sql=_as_one(rows, tables),
     )
 
 
-def _of_named(rows: PrivateRows, *, negated: bool) -> str:
+def _of_named(rows: PrivateRows, *, negated: bool) -> Sql:
     """Select the pairs whose group has a name, or has none."""
-    row_id, quote = rows.row_id, rows.dialect.quote
+    row_id = rows.row_id
     joined = rows.dialect.semi_join(
-        f"{quote(STAGED_PAIRS)} p",
-        f"{quote(NAMED_IDS)} g",
-        f"p.{row_id} = g.{row_id}",
+        sql("{} p", quoted(STAGED_PAIRS)),
+        sql("{} g", quoted(NAMED_IDS)),
+        sql("p.{row_id} = g.{row_id}", row_id=row_id),
         negated=negated,
     )
     columns = [rows.unit, row_id, rows.internal("order"), *_value_columns(rows.plan, rows)]
-    return f"SELECT {', '.join(columns)} FROM {joined}"
+    return sql("SELECT {} FROM {}", join(", ", columns), joined)
 
 
-def _value_columns(plan: BlockPlan, rows: PrivateRows) -> list[str]:
+def _value_columns(plan: BlockPlan, rows: PrivateRows) -> list[Sql]:
     """List the columns of what is counted beside units, which need none."""
     return [
         name
@@ -169,40 +201,89 @@ def _value_columns(plan: BlockPlan, rows: PrivateRows) -> list[str]:
     ]
 
 
-def _sizes(rows: PrivateRows, table: str) -> str:
+def _sizes(rows: PrivateRows, table: str) -> Sql:
     size = rows.internal("size")
-    return (
-        f"SELECT {rows.unit}, count(*) AS {size} FROM {rows.dialect.quote(table)} "
-        f"GROUP BY {rows.unit}"
+    return sql(
+        "SELECT {unit}, count(*) AS {size} FROM {} GROUP BY {unit}",
+        quoted(table),
+        unit=rows.unit,
+        size=size,
     )
 
 
-def _unit_weights(rows: PrivateRows, table: str, cap: int, where: str = "") -> str:
+def _unit_weights(rows: PrivateRows, table: str, cap: int, where: Sql = EMPTY_SQL) -> Sql:
     """Write the units of a table of pairs with what each weighs in a group, at a cap."""
-    weight = f"{unit_weight(rows, cap).sql} AS {rows.internal('weight')}"
-    sizes = rows.dialect.quote(sizes_of(table))
-    return rows.dialect.derived(f"SELECT {rows.unit}, {weight} FROM {sizes}{where}")
+    weight = sql("{} AS {}", unit_weight(rows, cap).sql, rows.internal("weight"))
+    sizes = quoted(sizes_of(table))
+    return rows.dialect.derived(
+        sql(
+            "SELECT {unit}, {weight} FROM {sizes}{where}",
+            unit=rows.unit,
+            weight=weight,
+            sizes=sizes,
+            where=where,
+        )
+    )
 
 
-def _round(rows: PrivateRows, table: str, kept: int) -> str:
+def _round(rows: PrivateRows, table: str, kept: int) -> Sql:
     """Weigh groups: a unit keeps its first keys, and has one unit of l2 norm for them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     size, rank, order, weight = (rows.internal(n) for n in ("size", "rank", "order", "weight"))
-    pairs, sizes = dialect.quote(table), dialect.quote(sizes_of(table))
-    weights = _unit_weights(rows, table, 1, f" WHERE {size} <= {kept}")
-    few = f"SELECT {row_id}, {weight} FROM {pairs} JOIN {weights} USING ({unit})"
-    crowded = dialect.derived(f"SELECT {unit} FROM {sizes} WHERE {size} > {kept}")
-    window = f"PARTITION BY {unit} ORDER BY {order}, {row_id}"
-    ranked = dialect.derived(
-        f"SELECT {row_id}, row_number() OVER ({window}) AS {rank} "
-        f"FROM {pairs} JOIN {crowded} USING ({unit})"
+    pairs, sizes = quoted(table), quoted(sizes_of(table))
+    weights = _unit_weights(rows, table, 1, sql(" WHERE {} <= {}", size, kept))
+    few = sql(
+        "SELECT {row_id}, {weight} FROM {pairs} JOIN {weights} USING ({unit})",
+        row_id=row_id,
+        weight=weight,
+        pairs=pairs,
+        weights=weights,
+        unit=unit,
     )
-    many = f"SELECT {row_id}, {weight_of(1, kept)} FROM {ranked} WHERE {rank} <= {kept}"
-    weighed = dialect.derived(f"{few} UNION ALL {many}")
+    crowded = dialect.derived(
+        sql(
+            "SELECT {unit} FROM {sizes} WHERE {size} > {kept}",
+            unit=unit,
+            sizes=sizes,
+            size=size,
+            kept=kept,
+        )
+    )
+    window = sql("PARTITION BY {} ORDER BY {}, {}", unit, order, row_id)
+    ranked = dialect.derived(
+        sql(
+            "SELECT {row_id}, row_number() OVER ({window}) AS {rank} FROM {pairs} JOIN "
+            "{crowded} USING ({unit})",
+            row_id=row_id,
+            window=window,
+            rank=rank,
+            pairs=pairs,
+            crowded=crowded,
+            unit=unit,
+        )
+    )
+    many = sql(
+        "SELECT {row_id}, {} FROM {ranked} WHERE {rank} <= {kept}",
+        weight_of(1, kept),
+        row_id=row_id,
+        ranked=ranked,
+        rank=rank,
+        kept=kept,
+    )
+    weighed = dialect.derived(sql("{} UNION ALL {}", few, many))
     total = summed(rows, _units(rows.plan), unit_weight(rows, 1))
     minimum = rows.plan.block.parameters.min_units_per_group
-    enough = f"CASE WHEN count(*) >= {minimum} THEN 1 ELSE 0 END AS {rows.internal('enough')}"
-    return f"SELECT {row_id}, {total} AS {weight}, {enough} FROM {weighed} GROUP BY {row_id}"
+    enough = sql(
+        "CASE WHEN count(*) >= {} THEN 1 ELSE 0 END AS {}", minimum, rows.internal("enough")
+    )
+    return sql(
+        "SELECT {row_id}, {total} AS {weight}, {enough} FROM {weighed} GROUP BY {row_id}",
+        row_id=row_id,
+        total=total,
+        weight=weight,
+        enough=enough,
+        weighed=weighed,
+    )
 
 
 def _units(plan: BlockPlan) -> Measure:
@@ -210,19 +291,23 @@ def _units(plan: BlockPlan) -> Measure:
     return plan.measures[plan.score].measure
 
 
-def _total(rows: PrivateRows, measure: Measure, name: str) -> str:
+def _total(rows: PrivateRows, measure: Measure, name: Sql) -> Sql:
     most = rows.plan.block.parameters.max_rows_contributed
     added = Gathered(name, name, most, rows.dialect).contribution(measure)
     return summed(rows, measure, added.named(name))
 
 
-def _as_one(rows: PrivateRows, tables: tuple[tuple[str, str], ...]) -> str:
+def _as_one(rows: PrivateRows, tables: tuple[tuple[str, Sql], ...]) -> Sql:
     dialect = rows.dialect
-    steps = ", ".join(dialect.materialized(dialect.quote(name), sql) for name, sql in tables)
+    steps = join(", ", (dialect.materialized(quoted(name), written) for name, written in tables))
     weights = dialect.derived(_round(rows, STAGED_PAIRS, KEPT_CHOICES[-1]))
     shown = (rows.internal("weight"), rows.internal("enough"))
-    columns = ", ".join([rows.row_id, *rows.keys, *shown])
-    return (
-        f"WITH {steps} SELECT {columns} FROM {dialect.quote(GROUPS)} "
-        f"JOIN {weights} USING ({rows.row_id})"
+    columns = join(", ", [rows.row_id, *rows.keys, *shown])
+    return sql(
+        "WITH {steps} SELECT {columns} FROM {} JOIN {weights} USING ({row_id})",
+        quoted(GROUPS),
+        steps=steps,
+        columns=columns,
+        weights=weights,
+        row_id=rows.row_id,
     )

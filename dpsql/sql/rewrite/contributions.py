@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dpsql.core.schema import Table
+from dpsql.core.sql import EMPTY_SQL, Sql, digits, sql
 from dpsql.ir.measures import Lattice, Measure, MeasureKind
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column, count
@@ -27,17 +28,17 @@ _SATURATION = 2**62
 class RowValue:
     """A column with a row's value: its type as the dialect names it, what is known of numbers."""
 
-    name: str
+    name: Sql
     type: str
     numbers: Numbers
 
     @classmethod
-    def of(cls, tree: exp.Expr, name: str, table: Table, dialect: Dialect) -> RowValue:
+    def of(cls, tree: exp.Expr, name: Sql, table: Table, dialect: Dialect) -> RowValue:
         """Return the column ``name`` that holds the values of an expression over a table."""
         return cls(name, dialect.type_of(tree, table), numbers_of(tree, table))
 
 
-def step(measure: Measure, value: RowValue, dialect: Dialect) -> str:
+def step(measure: Measure, value: RowValue, dialect: Dialect) -> Sql:
     """Write what a row's value counts as: steps within its bounds, NULL for none.
 
     Values are neither NULL nor NaN where they have steps.
@@ -47,11 +48,11 @@ def step(measure: Measure, value: RowValue, dialect: Dialect) -> str:
     name = value.name
     if measure.kind is MeasureKind.NUMBERS:
         double = dialect.try_cast(name, "DOUBLE", value.type)
-        return f"CASE WHEN NOT {dialect.is_nan(double)} THEN 1 END"
+        return sql("CASE WHEN NOT {} THEN 1 END", dialect.is_nan(double))
     return name
 
 
-def square(lattice: Lattice, name: str, dialect: Dialect) -> str:
+def square(lattice: Lattice, name: Sql, dialect: Dialect) -> Sql:
     """Write the squared distance of a row from the middle, of its step ``name`` on the root."""
     assert lattice.root is not None
     root = column(name, lattice.root.low, lattice.root.high, dialect=dialect)
@@ -74,19 +75,26 @@ def clamped_step(lattice: Lattice, given: RowValue, dialect: Dialect) -> Ranged:
     value = dialect.try_cast(given.name, "DOUBLE", given.type)
     if lattice.integral and lattice.quantum == 1.0:
         value = given.name if given.numbers is Numbers.MACHINE else value
-        ends, limits = (lattice.low, lattice.high), (str(lattice.low), str(lattice.high))
+        ends, limits = (lattice.low, lattice.high), (digits(lattice.low), digits(lattice.high))
         inside = dialect.try_cast(given.name, "BIGINT", given.type)
     else:
         ends = round(lattice.lower / lattice.quantum), round(lattice.upper / lattice.quantum)
         limits = dialect.double(lattice.lower), dialect.double(lattice.upper)
         steps = dialect.rounded(dialect.quotient(value, lattice.quantum))
         inside = dialect.try_cast(steps, "BIGINT", "DOUBLE")
-    nan = f"WHEN {dialect.is_nan(value)} THEN NULL " if given.numbers is Numbers.ANY else ""
-    text = (
-        f"CASE {nan}WHEN {value} <= {limits[0]} THEN {ends[0]} "
-        f"WHEN {value} >= {limits[1]} THEN {ends[1]} ELSE {inside} END"
+    may_be_nan = given.numbers is Numbers.ANY
+    steps = sql(
+        "CASE {nan}WHEN {value} <= {lower} THEN {low} WHEN {value} >= {upper} THEN {high} "
+        "ELSE {inside} END",
+        nan=sql("WHEN {} THEN NULL ", dialect.is_nan(value)) if may_be_nan else EMPTY_SQL,
+        value=value,
+        lower=limits[0],
+        low=digits(ends[0]),
+        upper=limits[1],
+        high=digits(ends[1]),
+        inside=inside,
     )
-    return column(text, lattice.low, lattice.high, dialect=dialect)
+    return column(steps, lattice.low, lattice.high, dialect=dialect)
 
 
 def as_it_is(aggregate: Ranged) -> Ranged:
@@ -102,8 +110,8 @@ class Gathered:
     for all takes less time. ``found`` tells where an aggregate is to be found.
     """
 
-    name: str
-    counted: str
+    name: Sql
+    counted: Sql
     max_rows: int
     dialect: Dialect
     found: Callable[[Ranged], Ranged] = as_it_is
@@ -111,7 +119,7 @@ class Gathered:
     def of(self, measure: Measure) -> Ranged:
         """Add up or count, before clamping; but what is centred is clamped, as it is scaled."""
         if measure.argument is None:
-            return self._count("*")
+            return self._count(sql("*"))
         if measure.lattice is None:
             return self._count(self.name)
         total = self._total(measure.lattice)
@@ -124,7 +132,7 @@ class Gathered:
         """Compute what the unit adds: no more than one unit may add, in 64 bits if it fits."""
         return _bounded(measure, self.of(measure), self.max_rows).narrowed()
 
-    def _count(self, of: str) -> Ranged:
+    def _count(self, of: Sql) -> Ranged:
         return self.found(count(of, dialect=self.dialect))
 
     def _total(self, lattice: Lattice) -> Ranged:
@@ -162,7 +170,7 @@ def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
     return whole * rows + centred % number * rows // number
 
 
-def clamped(measure: Measure, name: str, max_rows: int, dialect: Dialect) -> Ranged:
+def clamped(measure: Measure, name: Sql, max_rows: int, dialect: Dialect) -> Ranged:
     """Clamp what a unit adds to one group to what one unit may add.
 
     ``name`` is the column of what was gathered.
@@ -183,7 +191,7 @@ def _bounded(measure: Measure, found: Ranged, max_rows: int) -> Ranged:
     return found.clamped(low, high)
 
 
-def summed(rows: PrivateRows, measure: Measure, contribution: Ranged) -> str:
+def summed(rows: PrivateRows, measure: Measure, contribution: Ranged) -> Sql:
     """Total the contributions to a group, saturated far above any real total."""
     if measure.weights is not None:
         value = weighted_sum(rows, measure, contribution)

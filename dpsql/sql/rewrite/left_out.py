@@ -19,6 +19,8 @@ from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook
@@ -48,7 +50,7 @@ def climbed_columns(look: LeftOutLook) -> list[str]:
     return [f"{INTERNAL_PREFIX}climbed{place}" for place in range(look.noise.ladder.rungs)]
 
 
-def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dialect) -> str:
+def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dialect) -> Sql:
     """Write a look's exact row: a row id, ``KEPT_COLUMN``, ``climbed_columns``; all 0 of no rows.
 
     Sensitivity: when one unit is added, what is kept grows by at most ``look.noise.most``, and what
@@ -81,9 +83,9 @@ class SharedSQL:
     block, ``looks`` those of the looks, in the order in which they were asked for.
     """
 
-    stored: tuple[tuple[str, str], ...]
-    groups: str
-    looks: tuple[str, ...]
+    stored: tuple[tuple[str, Sql], ...]
+    groups: Sql
+    looks: tuple[Sql, ...]
 
 
 def shared_sql(
@@ -98,7 +100,7 @@ def shared_sql(
     shared = _Shared(rows, looks)
     if rows.ranks_rows:
         return shared.of_sorted_rows()
-    pairs, units = dialect.quote(_PAIRS), dialect.quote(_UNITS) if shared.by_unit else None
+    pairs, units = quoted(_PAIRS), quoted(_UNITS) if shared.by_unit else None
     stored = [(_PAIRS, shared.pairs())]
     if units is not None:
         stored.append((_UNITS, shared.units(pairs)))
@@ -118,7 +120,7 @@ class _Looked:
 
     look: LeftOutLook
     measure: Measure
-    name: str
+    name: Sql
     place: int
 
 
@@ -141,16 +143,16 @@ class _Shared:
         return _Looked(look, self.rows.plan.looked_measure(subject), name, place)
 
     @property
-    def _all_rows(self) -> str:
+    def _all_rows(self) -> Sql:
         """The column with the number of rows, where only units are counted."""
         return self.rows.internal("rows")
 
-    def _column(self, one: _Looked, name: str) -> str:
+    def _column(self, one: _Looked, name: str) -> Sql:
         return self.rows.internal(f"{name}{one.place}")
 
     # -- the rows of units --------------------------------------------------------------------
 
-    def pairs(self) -> str:
+    def pairs(self) -> Sql:
         """Write one row per unit and keys, with all that looks need of them."""
         rows = any(one.look.subject.rows for one in self.looked)
         counted = self._all_rows if rows else None
@@ -177,32 +179,32 @@ class _Shared:
             if one.measure.kind is MeasureKind.SUM and not one.look.clamped
         }
 
-    def _outside(self, measure: Measure, name: str) -> str:
+    def _outside(self, measure: Measure, name: Sql) -> Sql:
         """Write 1 for a value that lies outside its bounds, NULL within."""
         assert measure.lattice is not None
         assert measure.argument is not None
         source = self.dialect.type_of(measure.argument, self.rows.table)
         double = self.dialect.try_cast(name, "DOUBLE", source)
         low, high = (self.dialect.double(n) for n in (measure.lattice.lower, measure.lattice.upper))
-        outside = f"{double} < {low} OR {double} > {high}"
+        outside = sql("{double} < {low} OR {double} > {high}", double=double, low=low, high=high)
         if numbers_of(measure.argument, self.rows.table) is Numbers.ANY:
-            outside = f"({outside}) AND NOT {self.dialect.is_nan(double)}"
-        return f"CASE WHEN {outside} THEN 1 END"
+            outside = sql("({}) AND NOT {}", outside, self.dialect.is_nan(double))
+        return sql("CASE WHEN {} THEN 1 END", outside)
 
     @staticmethod
     def _seen(one: _Looked) -> int:
         """Return how much of a unit's rows in a group a look can see: all that a block can, too."""
         return one.look.noise.ladder.top + one.look.noise.most
 
-    def units(self, pairs: str) -> str:
+    def units(self, pairs: Sql) -> Sql:
         """Write one row per unit: its number of groups, and what it has in all of them."""
-        columns = [f"count(*) AS {self.rows.number}"]
+        columns = [sql("count(*) AS {}", self.rows.number)]
         for one in self.looked:
-            columns += (f"{total.sql} AS {name}" for total, name in self._totals(one))
-        selected = ", ".join([self.rows.unit, *columns])
-        return f"SELECT {selected} FROM {pairs} GROUP BY {self.rows.unit}"
+            columns += (sql("{} AS {}", total.sql, name) for total, name in self._totals(one))
+        selected = join(", ", [self.rows.unit, *columns])
+        return sql("SELECT {} FROM {} GROUP BY {}", selected, pairs, self.rows.unit)
 
-    def _totals(self, one: _Looked) -> Iterator[tuple[Ranged, str]]:
+    def _totals(self, one: _Looked) -> Iterator[tuple[Ranged, Sql]]:
         """Yield what a unit's groups add up to, with the columns these are."""
         for part, name in self._parts(one):
             yield part.sum(), self._column(one, name)
@@ -235,9 +237,9 @@ class _Shared:
                 self._column(one, name): total.widened().sql
                 for total, name in self._sorted_totals(one)
             }
-        both = self.dialect.quote(_BOTH)
+        both = quoted(_BOTH)
         stored = groups_beside_units(self.rows, of_units, self._values_counted(), self._limits())
-        units = f"SELECT * FROM {both} WHERE {self.rows.unit} IS NOT NULL"
+        units = sql("SELECT * FROM {} WHERE {} IS NOT NULL", both, self.rows.unit)
         return SharedSQL(
             ((_BOTH, stored),),
             groups_beside(self.rows, both),
@@ -260,47 +262,57 @@ class _Shared:
 
     # -- the row of a look --------------------------------------------------------------------
 
-    def look(self, one: _Looked, pairs: str, units: str | None) -> str:
+    def look(self, one: _Looked, pairs: Sql, units: Sql | None) -> Sql:
         """Write a look's exact row over ``pairs``, and over ``units`` where groups are capped."""
         if units is None and not one.look.clamped:
             return self._row(one, self._apart(one, pairs))
         kept, left = self._of_unit(one)
-        columns = f"{kept.sql} AS {self._kept_name}, {self._grains(one, left)} AS {self._left}"
-        rows = f"SELECT {columns} FROM {units or self._valued(one, pairs)}"
+        columns = sql(
+            "{kept} AS {kept_name}, {} AS {left}",
+            self._grains(one, left),
+            kept=kept.sql,
+            kept_name=self._kept_name,
+            left=self._left,
+        )
+        rows = sql("SELECT {} FROM {}", columns, units or self._valued(one, pairs))
         sums = [self._kept_sum(one), *self._climbed(one)]
-        return self._row(one, f"SELECT {', '.join(sums)} FROM {self.dialect.derived(rows)}")
+        return self._row(
+            one, sql("SELECT {} FROM {}", join(", ", sums), self.dialect.derived(rows))
+        )
 
-    def _row(self, one: _Looked, sums: str) -> str:
-        names = ", ".join(map(self.dialect.quote, [KEPT_COLUMN, *climbed_columns(one.look)]))
-        return f"SELECT 1 AS {self.rows.row_id}, {names} FROM {self.dialect.derived(sums)}"
+    def _row(self, one: _Looked, sums: Sql) -> Sql:
+        names = join(", ", map(quoted, [KEPT_COLUMN, *climbed_columns(one.look)]))
+        return sql(
+            "SELECT 1 AS {}, {} FROM {}", self.rows.row_id, names, self.dialect.derived(sums)
+        )
 
     @property
-    def _kept_name(self) -> str:
-        return self.dialect.quote(KEPT_COLUMN)
+    def _kept_name(self) -> Sql:
+        return quoted(KEPT_COLUMN)
 
     @property
-    def _left(self) -> str:
+    def _left(self) -> Sql:
         return self.rows.internal("left")
 
-    def _kept_sum(self, one: _Looked) -> str:
+    def _kept_sum(self, one: _Looked) -> Sql:
         """Add up what is kept, of a column with what is kept of each unit or of each group."""
         kept = column(self._kept_name, 0, one.look.noise.most, dialect=self.dialect)
-        return f"{_total(kept)} AS {self._kept_name}"
+        return sql("{} AS {}", _total(kept), self._kept_name)
 
-    def _climbed(self, one: _Looked) -> Iterator[str]:
+    def _climbed(self, one: _Looked) -> Iterator[Sql]:
         """Add up how far units climbed, of a column with what is left out of each, in grains."""
         ladder = one.look.noise.ladder
         left = column(self._left, 0, ladder.top // ladder.grain, dialect=self.dialect)
         for (low, span), name in zip(ladder.spans, climbed_columns(one.look), strict=True):
-            yield f"{_total((left - low).clamped(0, span))} AS {self.dialect.quote(name)}"
+            yield sql("{} AS {}", _total((left - low).clamped(0, span)), quoted(name))
 
-    def _grains(self, one: _Looked, left: Ranged) -> str:
+    def _grains(self, one: _Looked, left: Ranged) -> Sql:
         """Write what is left out of a unit in grains of the ladder, up to its top."""
         ladder = one.look.noise.ladder
         counted = left.clamped(0, ladder.top)
         return (counted if ladder.grain == 1 else counted // ladder.grain).narrowed().sql
 
-    def _apart(self, one: _Looked, pairs: str) -> str:
+    def _apart(self, one: _Looked, pairs: Sql) -> Sql:
         """Write the sums where a unit keeps all of its groups: of them, and of what is beyond.
 
         Most groups have nothing beyond the bounds, so that few rows are put together by unit.
@@ -308,24 +320,37 @@ class _Shared:
         derived, left = self.dialect.derived, self._left
         within = self._within(one)
         beyond = self._whole(one) - within
-        kept = f"SELECT {within.narrowed().sql} AS {self._kept_name} FROM {pairs}"
-        some = derived(f"SELECT {self.rows.unit}, {beyond.sql} AS {left} FROM {pairs}")
-        some = f"{some} WHERE {left} > 0"
+        kept = sql("SELECT {} AS {} FROM {}", within.narrowed().sql, self._kept_name, pairs)
+        some = derived(
+            sql(
+                "SELECT {unit}, {beyond} AS {left} FROM {pairs}",
+                unit=self.rows.unit,
+                beyond=beyond.sql,
+                left=left,
+                pairs=pairs,
+            )
+        )
+        some = sql("{} WHERE {} > 0", some, left)
         total = beyond.named(left)
         if self.rows.keys:
-            some, total = f"{some} GROUP BY {self.rows.unit}", total.sum()
-        units = derived(f"SELECT {self._grains(one, total)} AS {left} FROM {some}")
-        first = derived(f"SELECT {self._kept_sum(one)} FROM {derived(kept)}")
-        second = derived(f"SELECT {', '.join(self._climbed(one))} FROM {units}")
-        return f"SELECT * FROM {first} CROSS JOIN {second}"
+            some, total = sql("{} GROUP BY {}", some, self.rows.unit), total.sum()
+        units = derived(sql("SELECT {} AS {} FROM {}", self._grains(one, total), left, some))
+        first = derived(sql("SELECT {} FROM {}", self._kept_sum(one), derived(kept)))
+        second = derived(sql("SELECT {} FROM {}", join(", ", self._climbed(one)), units))
+        return sql("SELECT * FROM {} CROSS JOIN {}", first, second)
 
-    def _valued(self, one: _Looked, pairs: str) -> str:
+    def _valued(self, one: _Looked, pairs: Sql) -> Sql:
         """Write one row per unit with its values, in and out of bounds."""
         if not self.rows.keys:
             return pairs
-        named = ", ".join(f"{total.sql} AS {name}" for total, name in self._totals(one))
+        named = join(", ", (sql("{} AS {}", total.sql, name) for total, name in self._totals(one)))
         return self.dialect.derived(
-            f"SELECT {self.rows.unit}, {named} FROM {pairs} GROUP BY {self.rows.unit}"
+            sql(
+                "SELECT {unit}, {named} FROM {pairs} GROUP BY {unit}",
+                unit=self.rows.unit,
+                named=named,
+                pairs=pairs,
+            )
         )
 
     def _of_unit(self, one: _Looked) -> tuple[Ranged, Ranged]:
@@ -354,5 +379,5 @@ class _Shared:
         return self._number.split(groups, within, lambda many: (doubled + many) // (many * 2))
 
 
-def _total(values: Ranged) -> str:
+def _total(values: Ranged) -> Sql:
     return values.sum().or_zero().clamped(0, _LARGEST).narrowed().sql

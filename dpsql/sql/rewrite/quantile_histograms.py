@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
+from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.sql.dialects.base import Dialect
@@ -35,26 +37,24 @@ class HistogramSQL:
     order. ``sql`` is all of it as one statement, with a list of points for each of ``counts``.
     """
 
-    groups: str
-    counts: tuple[tuple[Ranked, str], ...]
-    sql: str
+    groups: Sql
+    counts: tuple[tuple[Ranked, Sql], ...]
+    sql: Sql
 
 
-def stored_groups(columns: Sequence[str], dialect: Dialect) -> str:
+def stored_groups(columns: Sequence[str], dialect: Dialect) -> Sql:
     """Write the query of row ids and some columns of the groups that are stored as GROUPS."""
-    return (
-        f"SELECT {', '.join(map(dialect.quote, (ROW_ID, *columns)))} FROM {dialect.quote(GROUPS)}"
-    )
+    return sql("SELECT {} FROM {}", join(", ", map(quoted, (ROW_ID, *columns))), quoted(GROUPS))
 
 
-def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> str:
+def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> Sql:
     """Write the same query of so many groups, whose row ids are given as a list."""
-    among = dialect.among_given(dialect.quote(ROW_ID), few=chosen <= _FEW)
-    return f"{stored_groups(columns, dialect)} WHERE {among}"
+    among = dialect.among_given(quoted(ROW_ID), few=chosen <= _FEW)
+    return sql("{} WHERE {}", stored_groups(columns, dialect), among)
 
 
 def histogram_sql(
-    plan: BlockPlan, table: Table, salt: int, groups: str, dialect: Dialect
+    plan: BlockPlan, table: Table, salt: int, groups: Sql, dialect: Dialect
 ) -> HistogramSQL:
     """Write the statements of a plan with quantiles over ``groups``, its exact rows' statement.
 
@@ -67,32 +67,43 @@ def histogram_sql(
         plan = replace(plan, bounding=Bounding.sample(plan.bounding.groups))
     rows = PrivateRows(plan, table, salt, dialect)
     asked = dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles)
-    chosen = f" AND {dialect.among_given(f'g.{rows.row_id}', few=False)}"
+    chosen = sql(" AND {}", dialect.among_given(sql("g.{}", rows.row_id), few=False))
     return HistogramSQL(
         groups=groups,
         counts=tuple((ranked, _counted(rows, ranked, chosen)) for ranked in asked),
-        sql=_as_one(rows, groups, [_counted(rows, ranked, "") for ranked in asked]),
+        sql=_as_one(rows, groups, [_counted(rows, ranked, EMPTY_SQL) for ranked in asked]),
     )
 
 
-def _counted(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
+def _counted(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
     most = rows.plan.block.parameters.max_rows_contributed
     row_id, point, start = rows.row_id, rows.internal("point"), rows.internal("start")
     number, size = rows.internal("number"), rows.internal("size")
-    unit = f"PARTITION BY {row_id}, {rows.unit}"
-    numbered = (
-        f"SELECT {row_id}, {point}, {start}, "
-        f"row_number() OVER ({unit} ORDER BY {point}) AS {number}, "
-        f"count(*) OVER ({unit}) AS {size} "
-        f"FROM {rows.dialect.derived(_placed(rows, ranked, chosen))}"
+    unit = sql("PARTITION BY {}, {}", row_id, rows.unit)
+    numbered = sql(
+        "SELECT {row_id}, {point}, {start}, row_number() OVER ({unit} ORDER BY "
+        "{point}) AS {number}, count(*) OVER ({unit}) AS {size} FROM {}",
+        rows.dialect.derived(_placed(rows, ranked, chosen)),
+        row_id=row_id,
+        point=point,
+        start=start,
+        unit=unit,
+        number=number,
+        size=size,
     )
     place = column(number, 1, MOST_ROWS, dialect=rows.dialect)
     taken, before = _taken(rows, place, most), _taken(rows, place - 1, most)
-    return (
-        f"SELECT {row_id}, {point}, count(*) AS {rows.internal('rows')} "
-        f"FROM {rows.dialect.derived(numbered)} "
-        f"WHERE {size} <= {most} OR {taken.sql} > {before.sql} "
-        f"GROUP BY {row_id}, {point} ORDER BY {row_id}, {point}"
+    return sql(
+        "SELECT {row_id}, {point}, count(*) AS {} FROM {} WHERE {size} <= {most} OR "
+        "{taken} > {before} GROUP BY {row_id}, {point} ORDER BY {row_id}, {point}",
+        rows.internal("rows"),
+        rows.dialect.derived(numbered),
+        row_id=row_id,
+        point=point,
+        size=size,
+        most=most,
+        taken=taken.sql,
+        before=before.sql,
     )
 
 
@@ -103,37 +114,58 @@ def _taken(rows: PrivateRows, number: Ranged, most: int) -> Ranged:
     return (number * most + start % size) // size
 
 
-def _placed(rows: PrivateRows, ranked: Ranked, chosen: str) -> str:
+def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
     """Select rows with their group's row id, their point and their unit's start."""
-    dialect, groups = rows.dialect, rows.dialect.quote(GROUPS)
+    dialect, groups = rows.dialect, quoted(GROUPS)
     value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
-    argument = f"{total_sql(ranked.argument, rows.table, dialect)} AS {value}"
+    argument = sql("{} AS {}", total_sql(ranked.argument, rows.table, dialect), value)
     given = RowValue.of(ranked.argument, value, rows.table, dialect)
     place = clamped_step(ranked.lattice, given, dialect) - ranked.lattice.low
     # One more column than the cap hashes, so that the two are independent.
-    drawn = dialect.salted_bits(rows.salt, [rows.unit, *rows.keys, "0"])
-    columns = ", ".join([rows.unit, *rows.keys])
+    drawn = dialect.salted_bits(rows.salt, [rows.unit, *rows.keys, sql("0")])
+    columns = join(", ", [rows.unit, *rows.keys])
     points = dialect.derived(
-        f"SELECT {columns}, {place.sql} AS {point}, {drawn} AS {start} "
-        f"FROM {rows.capped(rows.select([argument]))}",
-        alias="p",
+        sql(
+            "SELECT {columns}, {place} AS {point}, {drawn} AS {start} FROM {}",
+            rows.capped(rows.select([argument])),
+            columns=columns,
+            place=place.sql,
+            point=point,
+            drawn=drawn,
+            start=start,
+        ),
+        alias=sql("p"),
     )
-    same = " AND ".join(dialect.same(f"p.{key}", f"g.{key}") for key in rows.keys) or "TRUE"
-    return (
-        f"SELECT g.{rows.row_id}, {rows.unit}, {point}, {start} "
-        f"FROM {points} JOIN {groups} g ON {same} WHERE {point} IS NOT NULL{chosen}"
+    equal = [dialect.same(sql("p.{}", key), sql("g.{}", key)) for key in rows.keys]
+    same = join(" AND ", equal or [sql("TRUE")])
+    return sql(
+        "SELECT g.{row_id}, {unit}, {point}, {start} FROM {points} JOIN {groups} g ON "
+        "{same} WHERE {point} IS NOT NULL{chosen}",
+        row_id=rows.row_id,
+        unit=rows.unit,
+        point=point,
+        start=start,
+        points=points,
+        groups=groups,
+        same=same,
+        chosen=chosen,
     )
 
 
-def _as_one(rows: PrivateRows, groups: str, counts: list[str]) -> str:
-    dialect, row_id, stored = rows.dialect, rows.row_id, rows.dialect.quote(GROUPS)
+def _as_one(rows: PrivateRows, groups: Sql, counts: list[Sql]) -> Sql:
+    dialect, row_id, stored = rows.dialect, rows.row_id, quoted(GROUPS)
     both = dialect.pairs(rows.internal("point"), rows.internal("rows"))
     lists = []
     for i, count in enumerate(counts):
-        values = f"{both} AS {rows.internal(f'd{i}')} FROM {dialect.derived(count)}"
-        listed = dialect.derived(f"SELECT {row_id}, {values} GROUP BY {row_id}")
-        lists.append(f" LEFT JOIN {listed} USING ({row_id})")
-    return (
-        f"WITH {dialect.materialized(stored, groups)} "
-        f"SELECT * FROM {stored}{''.join(lists)} ORDER BY {row_id}"
+        values = sql("{} AS {} FROM {}", both, rows.internal(f"d{i}"), dialect.derived(count))
+        listed = dialect.derived(
+            sql("SELECT {row_id}, {values} GROUP BY {row_id}", row_id=row_id, values=values)
+        )
+        lists.append(sql(" LEFT JOIN {} USING ({})", listed, row_id))
+    return sql(
+        "WITH {} SELECT * FROM {stored}{} ORDER BY {row_id}",
+        dialect.materialized(stored, groups),
+        join("", lists),
+        stored=stored,
+        row_id=row_id,
     )

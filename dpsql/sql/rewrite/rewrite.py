@@ -28,12 +28,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
+from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.sql.dialects.base import Dialect
@@ -56,7 +58,7 @@ from dpsql.sql.rewrite.set_union import set_union_sql
 from dpsql.sql.rewrite.weighting import weighted
 
 
-def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
+def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> Sql:
     """Write the SQL of a block's exact rows: row id, keys, one integer per measure.
 
     For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
@@ -80,7 +82,7 @@ def rewrite_cascade(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) 
     return cascade_sql(plan, table, salt, pairs, dialect)
 
 
-def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> str:
+def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> Sql:
     """Write the SQL of what each unit contributes to each group: one row per pair.
 
     Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No cap
@@ -97,18 +99,18 @@ class CountedValues:
     all others; it may be anything for what is no value.
     """
 
-    values: str
-    found: str
+    values: Sql
+    found: Sql
     measure: int
-    some: Callable[[str], str]
+    some: Callable[[Sql], Sql]
 
 
 def unit_groups(
     rows: PrivateRows,
     counts: Sequence[CountedValues] = (),
-    counted: str | None = None,
+    counted: Sql | None = None,
     limits: Mapping[int, int] = MappingProxyType({}),
-) -> str:
+) -> Sql:
     """Write the SQL of what the rows of each unit in each group add up to, before any bounds.
 
     One row per unit and keys: these, a column of each measure as it is gathered, and the number of
@@ -118,7 +120,7 @@ def unit_groups(
     return _Rewriter(rows).per_unit(counts, counted, limits)
 
 
-def groups_of_pairs(rows: PrivateRows, pairs: str, units: str | None) -> str:
+def groups_of_pairs(rows: PrivateRows, pairs: Sql, units: Sql | None) -> Sql:
     """Write the SQL of the exact rows, as :func:`rewrite` computes them, over ``unit_groups``.
 
     ``pairs`` names the table that holds these, ``units`` one with the ``number`` of groups of each
@@ -129,10 +131,10 @@ def groups_of_pairs(rows: PrivateRows, pairs: str, units: str | None) -> str:
 
 def groups_beside_units(
     rows: PrivateRows,
-    of_units: Mapping[str, str],
+    of_units: Mapping[Sql, Sql],
     counts: Sequence[CountedValues] = (),
     limits: Mapping[int, int] = MappingProxyType({}),
-) -> str:
+) -> Sql:
     """Write the SQL of groups, and of units beside them, over rows that are sorted once.
 
     For rows that are ranked (``ranks_rows``). A row of a group has no unit, its keys and measures
@@ -144,7 +146,7 @@ def groups_beside_units(
     return _Rewriter(rows).beside_units(of_units, counts, limits)
 
 
-def groups_beside(rows: PrivateRows, both: str) -> str:
+def groups_beside(rows: PrivateRows, both: Sql) -> Sql:
     """Write the SQL of the exact rows, as :func:`rewrite` computes them, of such groups.
 
     ``both`` names the table that holds :func:`groups_beside_units`.
@@ -162,8 +164,8 @@ class SteppedSQL:
     """
 
     table: str
-    rows: str
-    by_step: tuple[str, ...]
+    rows: Sql
+    by_step: tuple[Sql, ...]
 
 
 def stepped_contributions(
@@ -181,26 +183,34 @@ def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect
     return histogram_sql(plan, table, salt, _groups(plan, table, salt, dialect), dialect)
 
 
-def _groups(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> str:
+def _groups(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> Sql:
     rows = PrivateRows(plan, table, salt, dialect)
     return _Rewriter(rows).sql() if plan.measures else _declared_groups(rows)
 
 
-def _declared_groups(rows: PrivateRows) -> str:
+def _declared_groups(rows: PrivateRows) -> Sql:
     """List every group there can be, where nothing is measured; no row is read for it."""
     domains = [key.domain for key in rows.plan.block.keys]
-    positions = ", ".join(
-        rows.dialect.numbers(len(domain or ()), f"k{index}", name)
-        for index, (domain, name) in enumerate(zip(domains, rows.keys, strict=True))
+    positions = join(
+        ", ",
+        (
+            rows.dialect.numbers(len(domain or ()), sql("k{}", index), name)
+            for index, (domain, name) in enumerate(zip(domains, rows.keys, strict=True))
+        ),
     )
     if not positions:
-        return f"SELECT 1 AS {rows.row_id}"
-    columns = ", ".join([f"{rows.dialect.row_number()} AS {rows.row_id}", *rows.keys])
-    return f"SELECT {columns} FROM {positions}"
+        return sql("SELECT 1 AS {}", rows.row_id)
+    columns = join(", ", [sql("{} AS {}", rows.dialect.row_number(), rows.row_id), *rows.keys])
+    return sql("SELECT {} FROM {}", columns, positions)
 
 
 _Found: TypeAlias = Callable[[Ranged], Ranged]
 """Tells where an aggregate over a unit's rows in a group is to be found."""
+
+
+_NULL: Final = sql("NULL")
+_ALL: Final = sql("*")
+_ROWS: Final = sql("count(*)")
 
 
 class _Rewriter:
@@ -217,10 +227,10 @@ class _Rewriter:
         ]
         self._values = self._shared_values()
 
-    def sql(self) -> str:
+    def sql(self) -> Sql:
         return self._numbered(self._groups({noisy.measure.kind for noisy in self.plan.measures}))
 
-    def sql_over(self, pairs: str, units: str | None) -> str:
+    def sql_over(self, pairs: Sql, units: Sql | None) -> Sql:
         """Write the same over rows per (unit, key) that are stored."""
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
         kept = pairs if units is None else self.rows.capped_apart(pairs, units)
@@ -228,71 +238,86 @@ class _Rewriter:
 
     def beside_units(
         self,
-        of_units: Mapping[str, str],
+        of_units: Mapping[Sql, Sql],
         counts: Sequence[CountedValues],
         limits: Mapping[int, int],
-    ) -> str:
+    ) -> Sql:
         """Write groups and units below each other, of rows that are sorted once."""
         counted = self._counts_rows({measure.kind for measure, _ in self._measures})
-        aggregates: dict[str, str] = {}
+        aggregates: dict[Sql, Sql] = {}
         gathered = {} if counted else self._before_bounds(self._beside(aggregates), limits)
         for one in counts:
             gathered |= {one.values: self._values_of(one), one.found: one.found}
         placed = self.dialect.derived(self.rows.placed(self._steps(counts=counts), aggregates))
         columns = [self.rows.unit, *self.rows.keys, *self.rows.place_columns]
-        columns += (f"{sql} AS {name}" for name, sql in gathered.items())
+        columns += (sql("{} AS {}", written, name) for name, written in gathered.items())
         once = self.rows.internal("sorted")
-        sorted_rows = self.dialect.materialized(once, f"SELECT {', '.join(columns)} FROM {placed}")
+        sorted_rows = self.dialect.materialized(
+            once, sql("SELECT {} FROM {}", join(", ", columns), placed)
+        )
         groups = (
             self._count_rows(once)
             if counted
-            else self._clamped_sums(f"{self.rows.first_places(once)} AND {self.rows.is_first}")
+            else self._clamped_sums(
+                sql("{} AND {}", self.rows.first_places(once), self.rows.is_first)
+            )
         )
         # Below each other, with NULL for what the other has.
         keys, measures = self.rows.keys, self.rows.measures
-        of_group = ["NULL", *keys, *measures, *("NULL" for _ in of_units)]
-        of_unit = [self.rows.unit, *("NULL" for _ in (*keys, *measures)), *of_units.values()]
+        of_group = [_NULL, *keys, *measures, *(_NULL for _ in of_units)]
+        of_unit = [self.rows.unit, *(_NULL for _ in (*keys, *measures)), *of_units.values()]
         names = [self.rows.unit, *keys, *measures, *of_units]
-        named = ", ".join(f"{sql} AS {name}" for sql, name in zip(of_group, names, strict=True))
-        return (
-            f"WITH {sorted_rows} SELECT {named} FROM {self.dialect.derived(groups)} "
-            f"UNION ALL SELECT {', '.join(of_unit)} FROM {once} GROUP BY {self.rows.unit}"
+        named = join(
+            ", ",
+            (sql("{} AS {}", written, name) for written, name in zip(of_group, names, strict=True)),
+        )
+        return sql(
+            "WITH {sorted_rows} SELECT {named} FROM {} UNION ALL SELECT {} FROM {once} "
+            "GROUP BY {unit}",
+            self.dialect.derived(groups),
+            join(", ", of_unit),
+            sorted_rows=sorted_rows,
+            named=named,
+            once=once,
+            unit=self.rows.unit,
         )
 
-    def sql_beside(self, both: str) -> str:
+    def sql_beside(self, both: Sql) -> Sql:
         """Write the groups of :meth:`beside_units`, numbered."""
-        columns = ", ".join([*self.rows.keys, *self.rows.measures])
-        return self._numbered(f"SELECT {columns} FROM {both} WHERE {self.rows.unit} IS NULL")
+        columns = join(", ", [*self.rows.keys, *self.rows.measures])
+        return self._numbered(
+            sql("SELECT {} FROM {} WHERE {} IS NULL", columns, both, self.rows.unit)
+        )
 
-    def _clamped_sums(self, kept: str) -> str:
+    def _clamped_sums(self, kept: Sql) -> Sql:
         """Sum what was gathered before any bounds, one row per (unit, key), over units."""
         sums = [
             self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
-        return self._grouped(sums, "count(*)", kept)
+        return self._grouped(sums, _ROWS, kept)
 
-    def _numbered(self, groups: str) -> str:
+    def _numbered(self, groups: Sql) -> Sql:
         """Number the groups: the largest alone, in order, where these are asked for."""
         if self.plan.selection.top_rows_needed is not None:
             assert self.plan.score is not None
             score = self.dialect.descending(self.rows.measures[self.plan.score])
             terms = [score, *self.rows.ascending(self.rows.keys)]
-            ordered = f"{groups} ORDER BY {', '.join(terms)}"
+            ordered = sql("{} ORDER BY {}", groups, join(", ", terms))
             groups = self.dialect.limited(ordered, self.plan.selection.top_rows_needed)
-        columns = ", ".join([*self.rows.keys, *self.rows.measures])
-        row_id = f"{self.dialect.row_number()} AS {self.rows.row_id}"
-        return f"SELECT {row_id}, {columns} FROM {self.dialect.derived(groups)}"
+        columns = join(", ", [*self.rows.keys, *self.rows.measures])
+        row_id = sql("{} AS {}", self.dialect.row_number(), self.rows.row_id)
+        return sql("SELECT {}, {} FROM {}", row_id, columns, self.dialect.derived(groups))
 
     def per_unit(
         self,
         counts: Sequence[CountedValues],
-        counted: str | None,
+        counted: Sql | None,
         limits: Mapping[int, int],
-    ) -> str:
+    ) -> Sql:
         """Write one row per (unit, key) with what the unit's rows add to the group."""
 
-        def columns(found: _Found) -> dict[str, str]:
-            numbers = {} if counted is None else {counted: "*"}
+        def columns(found: _Found) -> dict[Sql, Sql]:
+            numbers = {} if counted is None else {counted: _ALL}
             for one in counts:
                 numbers |= {one.found: one.found, one.values: self._values_of(one)}
             return self._before_bounds(found, limits) | {
@@ -302,12 +327,12 @@ class _Rewriter:
 
         return self._by_pair(self._steps(counts=counts), columns)
 
-    def _before_bounds(self, found: _Found, limits: Mapping[int, int]) -> dict[str, str]:
+    def _before_bounds(self, found: _Found, limits: Mapping[int, int]) -> dict[Sql, Sql]:
         """Write what a unit's rows in a group add to each measure, before any bounds."""
         made = {}
         for place, (measure, name) in enumerate(self._measures):
             if measure.kind is MeasureKind.UNITS:
-                made[name] = "1"
+                made[name] = sql("1")
                 continue
             total = self._gathered(name, found).of(measure)
             if place in limits:
@@ -315,11 +340,11 @@ class _Rewriter:
             made[name] = total.sql
         return made
 
-    def _values_of(self, one: CountedValues) -> str:
+    def _values_of(self, one: CountedValues) -> Sql:
         """Return the column of the row's values that are counted."""
         return self._values[self.rows.measures[one.measure]]
 
-    def contributions(self, steps: str | None = None) -> str:
+    def contributions(self, steps: Sql | None = None) -> Sql:
         """Write one row per (unit, key) with what the unit contributes to the group.
 
         ``steps`` are the rows to read, by default all.
@@ -330,25 +355,34 @@ class _Rewriter:
     def stepped(self, number: exp.Expr, steps: int) -> SteppedSQL:
         """Write what :meth:`contributions` computes, by the end of each of some steps."""
         table, column = f"{INTERNAL_PREFIX}rows", self.rows.internal("number")
-        stored = self.dialect.quote(table)
+        stored = quoted(table)
         rows = self._steps([(total_sql(number, self.rows.table, self.dialect), column)])
         pair = [self.rows.unit, *self.rows.keys]
-        same = " AND ".join(self.dialect.same(f"here.{name}", f"so_far.{name}") for name in pair)
+        same = join(
+            " AND ",
+            (self.dialect.same(sql("here.{}", name), sql("so_far.{}", name)) for name in pair),
+        )
 
-        def of(step: int) -> str:
-            before = f"SELECT * FROM {stored} AS so_far WHERE {column} <= {step}"
-            here = f"SELECT 1 FROM {stored} AS here WHERE here.{column} = {step} AND {same}"
-            return before if step == 0 else f"{before} AND EXISTS ({here})"
+        def of(step: int) -> Sql:
+            before = sql("SELECT * FROM {} AS so_far WHERE {} <= {}", stored, column, step)
+            here = sql(
+                "SELECT 1 FROM {stored} AS here WHERE here.{column} = {step} AND {same}",
+                stored=stored,
+                column=column,
+                step=step,
+                same=same,
+            )
+            return before if step == 0 else sql("{} AND EXISTS ({})", before, here)
 
         return SteppedSQL(table, rows, tuple(self.contributions(of(s)) for s in range(steps)))
 
-    def pairs(self) -> str:
+    def pairs(self) -> Sql:
         """Write the same, or nothing but the pairs where only units are counted."""
         if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
             return self.contributions()
-        columns = ", ".join([self.rows.unit, *self.rows.keys])
+        columns = join(", ", [self.rows.unit, *self.rows.keys])
         rows = self._to_group(self.dialect.derived(self.rows.select()))
-        return f"SELECT DISTINCT {columns} FROM {rows}"
+        return sql("SELECT DISTINCT {} FROM {}", columns, rows)
 
     @property
     def _max_rows(self) -> int:
@@ -362,7 +396,7 @@ class _Rewriter:
 
     # -- shapes -------------------------------------------------------------------------------
 
-    def _groups(self, kinds: set[MeasureKind]) -> str:
+    def _groups(self, kinds: set[MeasureKind]) -> Sql:
         bounding = self.plan.bounding
         if bounding is not None and bounding.weighted:
             assert MeasureKind.DISTINCT not in kinds
@@ -387,45 +421,55 @@ class _Rewriter:
             return True
         return self.rows.ranks_rows and kinds <= {MeasureKind.UNITS, MeasureKind.ROWS}
 
-    def _summed(self, units: str) -> str:
+    def _summed(self, units: Sql) -> Sql:
         """Sum contributions, one row per (unit, key), over units."""
         sums = [self._sum(measure, self._added(measure, name)) for measure, name in self._measures]
-        return self._grouped(sums, "count(*)", units)
+        return self._grouped(sums, _ROWS, units)
 
-    def _count_rows(self, placed: str) -> str:
+    def _count_rows(self, placed: Sql) -> Sql:
         """Count the first rows of units in groups, which are sorted for the cap in any case."""
         limits = [measure.contribution(self._max_rows)[1] for measure, _ in self._measures]
         most = max(limits)
         rows = self.rows.first_places(placed)
-        outputs = ["count(*)" if limit == most else self.rows.first_rows(limit) for limit in limits]
-        enough = "count(*)" if most == 1 else self.rows.first_rows(1)
-        return self._grouped(outputs, enough, f"{rows} AND {self.rows.place} < {most}")
+        outputs = [_ROWS if limit == most else self.rows.first_rows(limit) for limit in limits]
+        enough = _ROWS if most == 1 else self.rows.first_rows(1)
+        return self._grouped(outputs, enough, sql("{} AND {} < {}", rows, self.rows.place, most))
 
-    def _count_distinct(self) -> str:
+    def _count_distinct(self) -> Sql:
         """Count what counts once however often it occurs, straight on the rows."""
         outputs = [
-            f"count(DISTINCT {self._counted(measure.kind, self._values[name])})"
+            sql("count(DISTINCT {})", self._counted(measure.kind, self._values[name]))
             for measure, name in self._measures
         ]
-        units = f"count(DISTINCT {self.rows.unit})"
+        units = sql("count(DISTINCT {})", self.rows.unit)
         return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
-    def _by_pair(self, rows: str, columns: Callable[[_Found], Mapping[str, str]]) -> str:
+    def _by_pair(self, rows: Sql, columns: Callable[[_Found], Mapping[Sql, Sql]]) -> Sql:
         """Select one row per (unit, key) with ``columns`` of the unit's rows in the group."""
-        keys = ", ".join([self.rows.unit, *self.rows.keys])
-        named = ", ".join(f"{sql} AS {name}" for name, sql in columns(as_it_is).items())
+        keys = join(", ", [self.rows.unit, *self.rows.keys])
+        named = join(
+            ", ", (sql("{} AS {}", written, name) for name, written in columns(as_it_is).items())
+        )
         grouped = self._to_group(self.dialect.derived(rows))
-        return f"SELECT {keys}, {named} FROM {grouped} GROUP BY {keys}"
+        return sql(
+            "SELECT {keys}, {named} FROM {grouped} GROUP BY {keys}",
+            keys=keys,
+            named=named,
+            grouped=grouped,
+        )
 
-    def _by_place(self, rows: str, columns: Callable[[_Found], Mapping[str, str]]) -> str:
+    def _by_place(self, rows: Sql, columns: Callable[[_Found], Mapping[Sql, Sql]]) -> Sql:
         """Select the same, with the key's place among those of its unit beside."""
-        aggregates: dict[str, str] = {}
-        named = [f"{sql} AS {name}" for name, sql in columns(self._beside(aggregates)).items()]
-        shown = ", ".join([self.rows.unit, *self.rows.keys, self.rows.rank, *named])
+        aggregates: dict[Sql, Sql] = {}
+        named = [
+            sql("{} AS {}", written, name)
+            for name, written in columns(self._beside(aggregates)).items()
+        ]
+        shown = join(", ", [self.rows.unit, *self.rows.keys, self.rows.rank, *named])
         placed = self.dialect.derived(self.rows.placed(rows, aggregates))
-        return f"SELECT {shown} FROM {placed} WHERE {self.rows.is_first}"
+        return sql("SELECT {} FROM {} WHERE {}", shown, placed, self.rows.is_first)
 
-    def _beside(self, aggregates: dict[str, str]) -> _Found:
+    def _beside(self, aggregates: dict[Sql, Sql]) -> _Found:
         """Find aggregates beside each row, and note these with their columns."""
 
         def found(aggregate: Ranged) -> Ranged:
@@ -434,7 +478,7 @@ class _Rewriter:
 
         return found
 
-    def _contributed(self, found: _Found) -> dict[str, str]:
+    def _contributed(self, found: _Found) -> dict[Sql, Sql]:
         """Write what a unit's rows in a group contribute to each measure but values."""
         return {
             name: self._gathered(name, found).contribution(measure).sql
@@ -442,60 +486,70 @@ class _Rewriter:
             if measure.kind is not MeasureKind.DISTINCT
         }
 
-    def _gathered(self, name: str, found: _Found) -> Gathered:
+    def _gathered(self, name: Sql, found: _Found) -> Gathered:
         values = self._values[name]
         counted = self._roots.get(values, values)
         return Gathered(values, counted, self._max_rows, self.dialect, found)
 
-    def _to_group(self, rows: str) -> str:
+    def _to_group(self, rows: Sql) -> Sql:
         """Write rows as they are best grouped by unit and keys."""
         return self.dialect.to_group(rows, [self.rows.unit, *self.rows.keys])
 
-    def _sum_beside_values(self) -> str:
+    def _sum_beside_values(self) -> Sql:
         """Sum one row per (unit, key), and count the values in the rows below them."""
         values = {name for m, name in self._measures if m.kind is MeasureKind.DISTINCT}
         sums, shown, outputs = [], [], []
         for measure, name in self._measures:
             if name in values:
-                sums.append("NULL")
+                sums.append(_NULL)
                 shown.append(self._values[name])
-                outputs.append(f"count(DISTINCT {name})")
+                outputs.append(sql("count(DISTINCT {})", name))
             else:
                 sums.append(name)
-                shown.append("NULL")
+                shown.append(_NULL)
                 outputs.append(self._sum(measure, self._added(measure, name), self.rows.unit))
-        named = [f"{part} AS {name}" for part, name in zip(sums, self.rows.measures, strict=True)]
-        units = ", ".join([self.rows.unit, *self.rows.keys, *named])
-        rows = ", ".join(["NULL", *self.rows.keys, *shown])
+        named = [
+            sql("{} AS {}", part, name) for part, name in zip(sums, self.rows.measures, strict=True)
+        ]
+        units = join(", ", [self.rows.unit, *self.rows.keys, *named])
+        rows = join(", ", [_NULL, *self.rows.keys, *shown])
         kept, derived = self.rows.internal("kept"), self.dialect.derived
-        pairs = self._by_pair(f"SELECT * FROM {kept}", self._contributed)
-        both = f"SELECT {units} FROM {derived(pairs)} UNION ALL SELECT {rows} FROM {kept}"
-        once = self.dialect.materialized(kept, f"SELECT * FROM {self.rows.capped(self._steps())}")
-        grouped = self._grouped(outputs, f"count({self.rows.unit})", derived(both))
-        return f"WITH {once} {grouped}"
+        pairs = self._by_pair(sql("SELECT * FROM {}", kept), self._contributed)
+        both = sql(
+            "SELECT {units} FROM {} UNION ALL SELECT {rows} FROM {kept}",
+            derived(pairs),
+            units=units,
+            rows=rows,
+            kept=kept,
+        )
+        once = self.dialect.materialized(
+            kept, sql("SELECT * FROM {}", self.rows.capped(self._steps()))
+        )
+        grouped = self._grouped(outputs, sql("count({})", self.rows.unit), derived(both))
+        return sql("WITH {} {}", once, grouped)
 
-    def _weighted(self, bounding: Bounding, *, only_units: bool) -> str:
+    def _weighted(self, bounding: Bounding, *, only_units: bool) -> Sql:
         """Sum over weighted units, one row per (unit, key)."""
         if only_units:
-            columns = ", ".join([self.rows.unit, *self.rows.keys])
+            columns = join(", ", [self.rows.unit, *self.rows.keys])
             rows = self._to_group(self.dialect.derived(self.rows.select()))
-            pairs = f"SELECT DISTINCT {columns} FROM {rows}"
+            pairs = sql("SELECT DISTINCT {} FROM {}", columns, rows)
         else:
             pairs = self._by_pair(self._steps(), self._contributed)
         names = [name for m, name in self._measures if m.kind is not MeasureKind.UNITS]
         clause, rows = weighted(self.rows, bounding, pairs, names)
-        return f"{clause} {self._summed(rows)}"
+        return sql("{} {}", clause, self._summed(rows))
 
     # -- their parts --------------------------------------------------------------------------
 
     def _steps(
-        self, others: Sequence[tuple[str, str]] = (), counts: Sequence[CountedValues] = ()
-    ) -> str:
+        self, others: Sequence[tuple[Sql, Sql]] = (), counts: Sequence[CountedValues] = ()
+    ) -> Sql:
         """Select rows with each measure's argument as counted or summed; NULL where it is not.
 
         ``others`` are further expressions, with the columns they become.
         """
-        arguments: dict[str, str] = {}
+        arguments: dict[Sql, Sql] = {}
         steps, squares = {}, {}
         for (measure, name), source in zip(self._measures, self._sources, strict=True):
             if source is None or self._values[name] != name:
@@ -507,28 +561,30 @@ class _Rewriter:
                 assert measure.lattice is not None
                 squares[name] = square(measure.lattice, root, self.dialect)
         computed = [*arguments.items(), *others]
-        rows = self.rows.select([f"{source} AS {name}" for source, name in computed])
+        rows = self.rows.select([sql("{} AS {}", source, name) for source, name in computed])
         if not steps:
             return rows
         for one in counts:
-            steps[one.found] = one.some(arguments[self._sources[one.measure] or ""])
+            source = self._sources[one.measure]
+            assert source is not None
+            steps[one.found] = one.some(arguments[source])
         kept = [name for _, name in others]
         rows = self._with_columns(steps, kept, rows)
         # Squares are of steps that are there already: it takes time to find those.
         return self._with_columns(squares, [*steps, *kept], rows) if squares else rows
 
-    def _with_columns(self, made: Mapping[str, str], kept: Sequence[str], rows: str) -> str:
-        named = [f"{sql} AS {name}" for name, sql in made.items()]
-        columns = ", ".join([self.rows.unit, *self.rows.keys, *kept, *named])
-        return f"SELECT {columns} FROM {self.dialect.derived(rows)}"
+    def _with_columns(self, made: Mapping[Sql, Sql], kept: Sequence[Sql], rows: Sql) -> Sql:
+        named = [sql("{} AS {}", written, name) for name, written in made.items()]
+        columns = join(", ", [self.rows.unit, *self.rows.keys, *kept, *named])
+        return sql("SELECT {} FROM {}", columns, self.dialect.derived(rows))
 
-    def _shared_values(self) -> dict[str, str]:
+    def _shared_values(self) -> dict[Sql, Sql]:
         """Find for each measure's column the one that holds its values: the first that has them.
 
         What is neither NULL nor NaN is counted where it has steps.
         """
-        first: dict[tuple[str, str], str] = {}
-        summed: dict[str, str] = {}
+        first: dict[tuple[Sql, Sql], Sql] = {}
+        summed: dict[Sql, Sql] = {}
         sourced = [
             (m, name, source)
             for (m, name), source in zip(self._measures, self._sources, strict=True)
@@ -536,7 +592,7 @@ class _Rewriter:
         ]
         values = {name: name for _, name in self._measures}
         for measure, name, source in sourced:
-            values[name] = first.setdefault((source, self._step(measure, "")), name)
+            values[name] = first.setdefault((source, self._step(measure, EMPTY_SQL)), name)
             if measure.lattice is not None and measure.lattice.root is None:
                 summed.setdefault(source, name)
         for measure, name, source in sourced:
@@ -552,7 +608,7 @@ class _Rewriter:
         return numbers_of(measure.argument, self.rows.table) is not Numbers.ANY
 
     @property
-    def _roots(self) -> dict[str, str]:
+    def _roots(self) -> dict[Sql, Sql]:
         """The columns of squares, with the column of the steps that they are squares of."""
         steps = {
             (source, m.lattice): name
@@ -566,7 +622,7 @@ class _Rewriter:
             if (source, m.lattice.root) in steps
         }
 
-    def _step(self, measure: Measure, name: str) -> str:
+    def _step(self, measure: Measure, name: Sql) -> Sql:
         if measure.kind is not MeasureKind.DISTINCT:
             assert measure.argument is not None
             value = RowValue.of(measure.argument, name, self.rows.table, self.dialect)
@@ -574,33 +630,38 @@ class _Rewriter:
         # A unit's first values in a group by a salted hash. NULL comes last and takes no place.
         group = [self.rows.unit, *self.rows.keys]
         hashed, last = self.rows.hashed([*group, name]), self.dialect.ascending(name)
-        order = f"{name} IS NULL, {hashed}, {last}"
-        rank = f"dense_rank() OVER (PARTITION BY {', '.join(group)} ORDER BY {order})"
-        return f"CASE WHEN {rank} <= {measure.reach(self._max_rows)} THEN {name} END"
+        order = sql("{} IS NULL, {}, {}", name, hashed, last)
+        rank = sql("dense_rank() OVER (PARTITION BY {} ORDER BY {})", join(", ", group), order)
+        return sql("CASE WHEN {} <= {} THEN {} END", rank, measure.reach(self._max_rows), name)
 
-    def _added(self, measure: Measure, name: str) -> Ranged:
+    def _added(self, measure: Measure, name: Sql) -> Ranged:
         """Return the column ``name`` of what units add to a group."""
         return self._gathered(name, as_it_is).contribution(measure).named(name)
 
-    def _clamped(self, measure: Measure, name: str) -> Ranged:
+    def _clamped(self, measure: Measure, name: Sql) -> Ranged:
         return clamped(measure, name, self._max_rows, self.dialect)
 
-    def _sum(self, measure: Measure, contribution: Ranged, units: str = "*") -> str:
+    def _sum(self, measure: Measure, contribution: Ranged, units: Sql = _ALL) -> Sql:
         if measure.kind is MeasureKind.UNITS and measure.weights is None:
-            return f"count({units})"
+            return sql("count({})", units)
         return summed(self.rows, measure, contribution)
 
-    def _grouped(self, outputs: list[str], units: str, rows: str) -> str:
+    def _grouped(self, outputs: list[Sql], units: Sql, rows: Sql) -> Sql:
         keys = self.rows.keys
-        named = [f"{out} AS {name}" for out, name in zip(outputs, self.rows.measures, strict=True)]
-        text = f"SELECT {', '.join([*keys, *named])} FROM {rows}"
+        named = [
+            sql("{} AS {}", out, name)
+            for out, name in zip(outputs, self.rows.measures, strict=True)
+        ]
+        text = sql("SELECT {} FROM {}", join(", ", [*keys, *named]), rows)
         if not keys:
             return text
-        having = "" if self._minimum is None else f" HAVING {units} >= {self._minimum}"
-        return f"{text} GROUP BY {', '.join(keys)}{having}"
+        having = (
+            EMPTY_SQL if self._minimum is None else sql(" HAVING {} >= {}", units, self._minimum)
+        )
+        return sql("{} GROUP BY {}{}", text, join(", ", keys), having)
 
-    def _counted(self, kind: MeasureKind, name: str) -> str:
+    def _counted(self, kind: MeasureKind, name: Sql) -> Sql:
         """Write what is counted, NULL on rows that do not matter."""
         if kind is MeasureKind.MATCHING_UNITS:
-            return f"CASE WHEN {name} IS NOT NULL THEN {self.rows.unit} END"
+            return sql("CASE WHEN {} IS NOT NULL THEN {} END", name, self.rows.unit)
         return self.rows.unit if kind is MeasureKind.UNITS else name

@@ -9,14 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Key
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
+
+_RANKS: Final = (sql("dense_rank()"), sql("row_number()"), sql("rank()"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,56 +37,59 @@ class PrivateRows:
     dialect: Dialect
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> Sql:
         """The privacy unit's quoted column."""
         return self.internal("unit")
 
     @property
-    def row_id(self) -> str:
+    def row_id(self) -> Sql:
         """The quoted column that lines up keys with measures."""
-        return self.dialect.quote(ROW_ID)
+        return quoted(ROW_ID)
 
     @property
-    def keys(self) -> list[str]:
+    def keys(self) -> list[Sql]:
         """The quoted key columns."""
         block = self.plan.block
-        return [self.dialect.quote(block.key_column(i)) for i in range(len(block.keys))]
+        return [quoted(block.key_column(i)) for i in range(len(block.keys))]
 
     @property
-    def measures(self) -> list[str]:
+    def measures(self) -> list[Sql]:
         """The quoted measure columns."""
         block = self.plan.block
-        return [self.dialect.quote(block.measure_column(i)) for i in range(len(self.plan.measures))]
+        return [quoted(block.measure_column(i)) for i in range(len(self.plan.measures))]
 
-    def internal(self, name: str) -> str:
+    def internal(self, name: str) -> Sql:
         """Quote a name that is not the analyst's and not the owner's."""
-        return self.dialect.quote(f"{INTERNAL_PREFIX}{name}")
+        return quoted(f"{INTERNAL_PREFIX}{name}")
 
     @property
     def known(self) -> bool:
         """True if the keys are declared, and stand for their positions in the declared lists."""
         return self.plan.declared
 
-    def select(self, extra: Sequence[str] = ()) -> str:
+    def select(self, extra: Sequence[Sql] = ()) -> Sql:
         """Select unit, keys and ``extra`` of rows with a unit that satisfy the condition."""
         block = self.plan.block
         keys = [
-            f"{self._key(key)} AS {name}" for key, name in zip(block.keys, self.keys, strict=True)
+            sql("{} AS {}", self._key(key), name)
+            for key, name in zip(block.keys, self.keys, strict=True)
         ]
-        unit = self.dialect.quote(block.unit_column)
-        columns = ", ".join([f"{unit} AS {self.unit}", *keys, *extra])
-        conditions = [f"{unit} IS NOT NULL"]
+        unit = quoted(block.unit_column)
+        columns = join(", ", [sql("{} AS {}", unit, self.unit), *keys, *extra])
+        conditions = [sql("{} IS NOT NULL", unit)]
         if block.condition is not None:
             condition = total_condition_sql(block.condition, self.table, self.dialect)
-            conditions.append(f"({condition})")
+            conditions.append(sql("({})", condition))
         source = from_clause(block.source.rows, self.dialect)
-        rows = f"SELECT {columns} FROM {source} WHERE {' AND '.join(conditions)}"
+        rows = sql("SELECT {} FROM {} WHERE {}", columns, source, join(" AND ", conditions))
         if not self.known:
             return rows
-        outside = " AND ".join(f"{name} IS NOT NULL" for name in self.keys)
-        return f"SELECT * FROM {self.dialect.derived(rows)} WHERE {outside}" if keys else rows
+        outside = join(" AND ", (sql("{} IS NOT NULL", name) for name in self.keys))
+        return (
+            sql("SELECT * FROM {} WHERE {}", self.dialect.derived(rows), outside) if keys else rows
+        )
 
-    def capped(self, rows: str) -> str:
+    def capped(self, rows: Sql) -> Sql:
         """Write a FROM clause that keeps each unit's first keys in the order of a salted hash.
 
         A unit keeps at most ``plan.bounding.kept`` keys; which ones depends on its own rows alone,
@@ -90,7 +98,9 @@ class PrivateRows:
         if not self.capped_at_all:
             return self.dialect.derived(rows)
         derived = self.dialect.derived
-        ranked = f"SELECT *, dense_rank() OVER ({self._window}) AS {self.rank} FROM {derived(rows)}"
+        ranked = sql(
+            "SELECT *, dense_rank() OVER ({}) AS {} FROM {}", self._window, self.rank, derived(rows)
+        )
         return self.first_places(derived(ranked))
 
     @property
@@ -108,54 +118,58 @@ class PrivateRows:
         return self.capped_at_all and self.dialect.sorts_rows and not self.known
 
     @property
-    def rank(self) -> str:
+    def rank(self) -> Sql:
         """The quoted column with a key's place among those of its unit, from 1."""
         return self.internal("rank")
 
     @property
-    def place(self) -> str:
+    def place(self) -> Sql:
         """The place of a row of :meth:`placed` among those of its unit and keys, from 0."""
-        return f"({self.internal('row')} - {self.internal('first')})"
+        return sql("({} - {})", self.internal("row"), self.internal("first"))
 
     @property
-    def is_first(self) -> str:
+    def is_first(self) -> Sql:
         """True for one row of :meth:`placed` of each unit and keys."""
-        return f"{self.internal('row')} = {self.internal('first')}"
+        return sql("{} = {}", self.internal("row"), self.internal("first"))
 
     @property
-    def place_columns(self) -> tuple[str, str, str]:
+    def place_columns(self) -> tuple[Sql, Sql, Sql]:
         """The columns that :meth:`placed` adds."""
         return self.rank, self.internal("row"), self.internal("first")
 
-    def first_rows(self, limit: int) -> str:
+    def first_rows(self, limit: int) -> Sql:
         """Count rows of :meth:`placed`: the first ones of each unit and keys, up to ``limit``."""
-        first = self.is_first if limit == 1 else f"{self.place} < {limit}"
-        return f"count(CASE WHEN {first} THEN 1 END)"
+        first = self.is_first if limit == 1 else sql("{} < {}", self.place, limit)
+        return sql("count(CASE WHEN {} THEN 1 END)", first)
 
-    def placed(self, rows: str, aggregates: Mapping[str, str] = MappingProxyType({})) -> str:
+    def placed(self, rows: Sql, aggregates: Mapping[Sql, Sql] = MappingProxyType({})) -> Sql:
         """Select rows with ``rank`` and ``place``, for which they are sorted once.
 
         Beside are ``aggregates`` over all rows of the same unit and keys: SQL, with the names of
         their columns.
         """
-        ranks = zip(("dense_rank()", "row_number()", "rank()"), self.place_columns, strict=True)
-        columns = [f"{sql} OVER ({self._window}) AS {name}" for sql, name in ranks]
-        same = f"({self._window} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)"
-        columns += (f"{sql} OVER {same} AS {name}" for sql, name in aggregates.items())
-        return f"SELECT *, {', '.join(columns)} FROM {self.dialect.derived(rows)}"
+        ranks = zip(_RANKS, self.place_columns, strict=True)
+        columns = [
+            sql("{} OVER ({}) AS {}", written, self._window, name) for written, name in ranks
+        ]
+        same = sql("({} RANGE BETWEEN CURRENT ROW AND CURRENT ROW)", self._window)
+        columns += (
+            sql("{} OVER {} AS {}", written, same, name) for written, name in aggregates.items()
+        )
+        return sql("SELECT *, {} FROM {}", join(", ", columns), self.dialect.derived(rows))
 
-    def first_places(self, ranked: str) -> str:
+    def first_places(self, ranked: Sql) -> Sql:
         """Write a FROM clause of rows with each unit's first keys, whose places are in ``rank``."""
         assert self.plan.bounding is not None
-        return f"{ranked} WHERE {self.rank} <= {self.plan.bounding.kept}"
+        return sql("{} WHERE {} <= {}", ranked, self.rank, self.plan.bounding.kept)
 
     @property
-    def _window(self) -> str:
+    def _window(self) -> Sql:
         """The unit's rows, in the order of a salted hash of their keys; of others by the keys."""
         order = [self.hashed([self.unit, *self.keys]), *self.ascending(self.keys)]
-        return f"PARTITION BY {self.unit} ORDER BY {', '.join(order)}"
+        return sql("PARTITION BY {} ORDER BY {}", self.unit, join(", ", order))
 
-    def capped_apart(self, pairs: str, units: str) -> str:
+    def capped_apart(self, pairs: Sql, units: Sql) -> Sql:
         """Write what :meth:`capped` does for stored rows per (unit, key), sorting only some units.
 
         ``pairs`` names their table, ``units`` one that has the ``number`` of keys of each unit.
@@ -164,30 +178,41 @@ class PrivateRows:
         assert self.plan.bounding is not None
         number, kept = self.number, self.plan.bounding.kept
         few, many = (
-            f"SELECT * FROM {pairs} JOIN {self.dialect.derived(found)} USING ({self.unit})"
+            sql(
+                "SELECT * FROM {} JOIN {} USING ({})", pairs, self.dialect.derived(found), self.unit
+            )
             for found in (
-                f"SELECT {self.unit} FROM {units} WHERE {number} {sign} {kept}"
-                for sign in ("<=", ">")
+                sql(
+                    "SELECT {unit} FROM {units} WHERE {number} {sign} {kept}",
+                    unit=self.unit,
+                    units=units,
+                    number=number,
+                    sign=sign,
+                    kept=kept,
+                )
+                for sign in (sql("<="), sql(">"))
             )
         )
-        shown = ", ".join([*self.keys, *self.measures])
+        shown = join(", ", [*self.keys, *self.measures])
         parts = (self.dialect.derived(few), self.capped(many))
-        return self.dialect.derived(" UNION ALL ".join(f"SELECT {shown} FROM {p}" for p in parts))
+        return self.dialect.derived(
+            join(" UNION ALL ", (sql("SELECT {} FROM {}", shown, p) for p in parts))
+        )
 
     @property
-    def number(self) -> str:
+    def number(self) -> Sql:
         """The quoted column with a unit's number of keys."""
         return self.internal("number")
 
-    def hashed(self, columns: Sequence[str]) -> str:
+    def hashed(self, columns: Sequence[Sql]) -> Sql:
         """Write the salted hash of some columns."""
         return self.dialect.salted_hash(self.salt, columns)
 
-    def ascending(self, columns: Sequence[str]) -> list[str]:
+    def ascending(self, columns: Sequence[Sql]) -> list[Sql]:
         """Write some columns as terms of ORDER BY."""
         return [self.dialect.ascending(column) for column in columns]
 
-    def _key(self, key: Key) -> str:
+    def _key(self, key: Key) -> Sql:
         """Write the key's expression, or its position in the declared domain (NULL outside)."""
         expression = total_sql(key.expression, self.table, self.dialect)
         if not self.known:

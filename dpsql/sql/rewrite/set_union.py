@@ -19,6 +19,8 @@ from dataclasses import dataclass
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
+from dpsql.core.sql import Sql, digits, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
@@ -44,12 +46,12 @@ class SetUnionSQL:
     row id and keys, then the weight, or for a policy the position of each unit that has them.
     """
 
-    tables: tuple[tuple[str, str], ...]
+    tables: tuple[tuple[str, Sql], ...]
     dropped: tuple[str, ...]
-    weights: str | None
-    pairs: str | None
-    named: str
-    sql: str
+    weights: Sql | None
+    pairs: Sql | None
+    named: Sql
+    sql: Sql
 
 
 def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> SetUnionSQL:
@@ -66,36 +68,55 @@ def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) ->
 
 def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
     """Give every key the sum of what units give it: equal shares of one, rounded down."""
-    keys, unit, kept = ", ".join(rows.keys), rows.unit, rows.dialect.quote(KEPT_TABLE)
+    keys, unit, kept = join(", ", rows.keys), rows.unit, quoted(KEPT_TABLE)
     weight, size = rows.internal("weight"), rows.internal("size")
     share = _share(size, norm, rows.dialect)
-    total = f"{share.sum().at_most(_SATURATION).narrowed().sql} AS {weight}"
-    sizes = f"SELECT {unit}, count(*) AS {size} FROM {kept} GROUP BY {unit}"
-    weighed = (
-        f"SELECT {keys}, {total} FROM {kept} JOIN {rows.dialect.derived(sizes)} "
-        f"USING ({unit}) GROUP BY {keys}"
+    total = sql("{} AS {}", share.sum().at_most(_SATURATION).narrowed().sql, weight)
+    sizes = sql(
+        "SELECT {unit}, count(*) AS {size} FROM {kept} GROUP BY {unit}",
+        unit=unit,
+        size=size,
+        kept=kept,
     )
-    ranked = f"SELECT {_ranked(rows)}, {weight} FROM {rows.dialect.derived(weighed)}"
+    weighed = sql(
+        "SELECT {keys}, {total} FROM {kept} JOIN {} USING ({unit}) GROUP BY {keys}",
+        rows.dialect.derived(sizes),
+        keys=keys,
+        total=total,
+        kept=kept,
+        unit=unit,
+    )
+    ranked = sql("SELECT {}, {} FROM {}", _ranked(rows), weight, rows.dialect.derived(weighed))
     tables = ((KEPT_TABLE, _kept(rows)), (KEYS_TABLE, ranked))
-    in_order = f"FROM {rows.dialect.quote(KEYS_TABLE)} ORDER BY {rows.row_id}"
+    in_order = sql("FROM {} ORDER BY {}", quoted(KEYS_TABLE), rows.row_id)
     return SetUnionSQL(
         tables=tables,
         dropped=(KEPT_TABLE,),
-        weights=f"SELECT {weight} {in_order}",
+        weights=sql("SELECT {} {}", weight, in_order),
         pairs=None,
         named=_named(rows),
-        sql=_as_one(rows, tables, f"SELECT {rows.row_id}, {keys}, {weight} {in_order}"),
+        sql=_as_one(
+            rows,
+            tables,
+            sql(
+                "SELECT {row_id}, {keys}, {weight} {in_order}",
+                row_id=rows.row_id,
+                keys=keys,
+                weight=weight,
+                in_order=in_order,
+            ),
+        ),
     )
 
 
-def _share(size: str, norm: int, dialect: Dialect) -> Ranged:
+def _share(size: Sql, norm: int, dialect: Dialect) -> Ranged:
     """Compute what a unit gives each of its keys.
 
     The results are those of ``SetUnion.item_weights``, in float64 as well, for every size that it
     allows.
     """
     if norm == 1:
-        share = dialect.cast(dialect.divided(str(UNIT_WEIGHT_STEPS), size, wide=False), "BIGINT")
+        share = dialect.cast(dialect.divided(digits(UNIT_WEIGHT_STEPS), size, wide=False), "BIGINT")
     else:
         share = dialect.divided_by_root(UNIT_WEIGHT_STEPS, size)
     return column(share, 0, UNIT_WEIGHT_STEPS, dialect=dialect)
@@ -105,32 +126,56 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
     """Number units and keys; pairs of them are sorted as the pass takes them."""
     dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
     kept, all_keys, all_units, pairs = map(
-        dialect.quote, (KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE)
+        quoted, (KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE)
     )
-    keys, position = ", ".join(rows.keys), rows.internal("position")
-    by_hash = f"{rows.hashed([unit])}, {dialect.ascending(unit)}"
-    numbered = f"row_number() OVER (ORDER BY {by_hash}) - 1 AS {position}"
-    distinct_keys = dialect.derived(f"SELECT DISTINCT {keys} FROM {kept}")
-    distinct_units = dialect.derived(f"SELECT DISTINCT {unit} FROM {kept}")
-    same_keys = " AND ".join(dialect.same(f"p.{key}", f"k.{key}") for key in rows.keys)
-    order = f"ORDER BY {position}, {row_id}"
+    keys, position = join(", ", rows.keys), rows.internal("position")
+    by_hash = sql("{}, {}", rows.hashed([unit]), dialect.ascending(unit))
+    numbered = sql("row_number() OVER (ORDER BY {}) - 1 AS {}", by_hash, position)
+    distinct_keys = dialect.derived(sql("SELECT DISTINCT {} FROM {}", keys, kept))
+    distinct_units = dialect.derived(sql("SELECT DISTINCT {} FROM {}", unit, kept))
+    same_keys = join(
+        " AND ", (dialect.same(sql("p.{}", key), sql("k.{}", key)) for key in rows.keys)
+    )
+    order = sql("ORDER BY {}, {}", position, row_id)
     tables = (
         (KEPT_TABLE, _kept(rows)),
-        (KEYS_TABLE, f"SELECT {_ranked(rows)} FROM {distinct_keys}"),
-        (UNITS_TABLE, f"SELECT {unit}, {numbered} FROM {distinct_units}"),
+        (KEYS_TABLE, sql("SELECT {} FROM {}", _ranked(rows), distinct_keys)),
+        (UNITS_TABLE, sql("SELECT {}, {} FROM {}", unit, numbered, distinct_units)),
         (
             PAIRS_TABLE,
-            f"SELECT {position}, {row_id} FROM {kept} p "
-            f"JOIN {all_keys} k ON {same_keys} JOIN {all_units} USING ({unit}) {order}",
+            sql(
+                "SELECT {position}, {row_id} FROM {kept} p JOIN {all_keys} k ON {same_keys} "
+                "JOIN {all_units} USING ({unit}) {order}",
+                position=position,
+                row_id=row_id,
+                kept=kept,
+                all_keys=all_keys,
+                same_keys=same_keys,
+                all_units=all_units,
+                unit=unit,
+                order=order,
+            ),
         ),
     )
-    last = (
-        f"SELECT {row_id}, {keys}, {position} FROM {pairs} JOIN {all_keys} USING ({row_id}) {order}"
+    last = sql(
+        "SELECT {row_id}, {keys}, {position} FROM {pairs} JOIN {all_keys} USING ({row_id}) {order}",
+        row_id=row_id,
+        keys=keys,
+        position=position,
+        pairs=pairs,
+        all_keys=all_keys,
+        order=order,
     )
     first, end = dialect.parameter(1), dialect.parameter(2)
-    between = (
-        f"SELECT {position}, {row_id} - 1 FROM {pairs} "
-        f"WHERE {position} >= {first} AND {position} < {end} {order}"
+    between = sql(
+        "SELECT {position}, {row_id} - 1 FROM {pairs} WHERE {position} >= {first} AND "
+        "{position} < {end} {order}",
+        position=position,
+        row_id=row_id,
+        pairs=pairs,
+        first=first,
+        end=end,
+        order=order,
     )
     return SetUnionSQL(
         tables=tables,
@@ -142,25 +187,27 @@ def _policy(rows: PrivateRows) -> SetUnionSQL:
     )
 
 
-def _kept(rows: PrivateRows) -> str:
-    columns = ", ".join([rows.unit, *rows.keys])
+def _kept(rows: PrivateRows) -> Sql:
+    columns = join(", ", [rows.unit, *rows.keys])
     every = rows.dialect.to_group(rows.dialect.derived(rows.select()), [rows.unit, *rows.keys])
-    pairs = f"SELECT DISTINCT {columns} FROM {every}"
-    return f"SELECT {columns} FROM {rows.capped(pairs)}"
+    pairs = sql("SELECT DISTINCT {} FROM {}", columns, every)
+    return sql("SELECT {} FROM {}", columns, rows.capped(pairs))
 
 
-def _ranked(rows: PrivateRows) -> str:
-    order = ", ".join(rows.ascending(rows.keys))
-    return f"row_number() OVER (ORDER BY {order}) AS {rows.row_id}, {', '.join(rows.keys)}"
+def _ranked(rows: PrivateRows) -> Sql:
+    order = join(", ", rows.ascending(rows.keys))
+    return sql(
+        "row_number() OVER (ORDER BY {}) AS {}, {}", order, rows.row_id, join(", ", rows.keys)
+    )
 
 
-def _named(rows: PrivateRows) -> str:
-    columns = ", ".join([rows.row_id, *rows.keys])
+def _named(rows: PrivateRows) -> Sql:
+    columns = join(", ", [rows.row_id, *rows.keys])
     chosen = rows.dialect.among_given(rows.row_id, few=False)
-    return f"SELECT {columns} FROM {rows.dialect.quote(KEYS_TABLE)} WHERE {chosen}"
+    return sql("SELECT {} FROM {} WHERE {}", columns, quoted(KEYS_TABLE), chosen)
 
 
-def _as_one(rows: PrivateRows, tables: tuple[tuple[str, str], ...], last: str) -> str:
+def _as_one(rows: PrivateRows, tables: tuple[tuple[str, Sql], ...], last: Sql) -> Sql:
     dialect = rows.dialect
-    steps = ", ".join(dialect.materialized(dialect.quote(name), sql) for name, sql in tables)
-    return f"WITH {steps} {last}"
+    steps = join(", ", (dialect.materialized(quoted(name), written) for name, written in tables))
+    return sql("WITH {} {}", steps, last)

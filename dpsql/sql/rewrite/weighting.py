@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpsql.core.sql import Sql, join, sql
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import Bounding
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
@@ -17,8 +18,8 @@ _WEIGHT = "weight"
 
 
 def weighted(
-    rows: PrivateRows, bounding: Bounding, pairs: str, columns: Sequence[str]
-) -> tuple[str, str]:
+    rows: PrivateRows, bounding: Bounding, pairs: Sql, columns: Sequence[Sql]
+) -> tuple[Sql, Sql]:
     """Write the WITH and FROM clauses of ``pairs`` (one row per unit and keys) with their weights.
 
     The FROM clause has the keys, ``columns`` and the unit's weight, an integer. A unit with more
@@ -28,25 +29,52 @@ def weighted(
     """
     derived, unit = rows.dialect.derived, rows.unit
     size, all_pairs, all_sizes = (rows.internal(name) for name in ("size", "pairs", "sizes"))
-    sizes = (
-        f"SELECT {unit}, count(*) AS {size} FROM {all_pairs} GROUP BY {unit} "
-        f"HAVING count(*) > {bounding.groups}"
+    sizes = sql(
+        "SELECT {unit}, count(*) AS {size} FROM {all_pairs} GROUP BY {unit} HAVING "
+        "count(*) > {groups}",
+        unit=unit,
+        size=size,
+        all_pairs=all_pairs,
+        groups=bounding.groups,
     )
-    shown = ", ".join([*rows.keys, *columns])
+    shown = join(", ", [*rows.keys, *columns])
     # A unit without a size has no more pairs than it may contribute to.
-    known = f"coalesce({size}, {bounding.groups})"
-    few = (
-        f"SELECT {shown}, {known} AS {size} FROM {all_pairs} LEFT JOIN {all_sizes} USING ({unit}) "
-        f"WHERE {known} <= {bounding.kept}"
+    known = sql("coalesce({}, {})", size, bounding.groups)
+    few = sql(
+        "SELECT {shown}, {known} AS {size} FROM {all_pairs} LEFT JOIN {all_sizes} "
+        "USING ({unit}) WHERE {known} <= {kept}",
+        shown=shown,
+        known=known,
+        size=size,
+        all_pairs=all_pairs,
+        all_sizes=all_sizes,
+        unit=unit,
+        kept=bounding.kept,
     )
-    units = derived(f"SELECT {unit} FROM {all_sizes} WHERE {size} > {bounding.kept}")
-    crowded = f"SELECT * FROM {all_pairs} JOIN {units} USING ({unit})"
-    many = f"SELECT {shown}, {bounding.kept} AS {size} FROM {rows.capped(crowded)}"
-    weight = f"{unit_weight(rows, bounding.groups).sql} AS {rows.internal(_WEIGHT)}"
+    units = derived(
+        sql(
+            "SELECT {unit} FROM {all_sizes} WHERE {size} > {kept}",
+            unit=unit,
+            all_sizes=all_sizes,
+            size=size,
+            kept=bounding.kept,
+        )
+    )
+    crowded = sql("SELECT * FROM {} JOIN {} USING ({})", all_pairs, units, unit)
+    many = sql(
+        "SELECT {shown}, {kept} AS {size} FROM {}",
+        rows.capped(crowded),
+        shown=shown,
+        kept=bounding.kept,
+        size=size,
+    )
+    weight = sql("{} AS {}", unit_weight(rows, bounding.groups).sql, rows.internal(_WEIGHT))
     stored = ((all_pairs, pairs), (all_sizes, sizes))
-    steps = [rows.dialect.materialized(name, sql) for name, sql in stored]
-    both = derived(f"{few} UNION ALL {many}")
-    return f"WITH {', '.join(steps)}", derived(f"SELECT {shown}, {weight} FROM {both}")
+    steps = [rows.dialect.materialized(name, written) for name, written in stored]
+    both = derived(sql("{} UNION ALL {}", few, many))
+    return sql("WITH {}", join(", ", steps)), derived(
+        sql("SELECT {}, {} FROM {}", shown, weight, both)
+    )
 
 
 def unit_weight(rows: PrivateRows, groups: int) -> Ranged:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from dpsql.core.quoting import quote
 from dpsql.core.schema import Column, Table
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.errors import Place, QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query
@@ -16,7 +18,7 @@ _SHOWN = 300  # characters of a reason, which may quote a long constant
 
 def check_sql(
     query: Query, blocks: Sequence[PreparedBlock], published: Sequence[Table] = ()
-) -> str:
+) -> Sql:
     """Write the tail over its blocks' statements, with NULL for what noise would fill in.
 
     ``published`` are tables that the catalog may not have: it has those with a schema in front. The
@@ -25,7 +27,7 @@ def check_sql(
     return _over(query, [*_stand_ins(published), *(_released(block) for block in blocks)])
 
 
-def tail_sql(query: Query, blocks: Sequence[PreparedBlock], stand_ins: Sequence[Table] = ()) -> str:
+def tail_sql(query: Query, blocks: Sequence[PreparedBlock], stand_ins: Sequence[Table] = ()) -> Sql:
     """Write the tail over nothing but the types of released tables: to be planned, never run.
 
     Of ``stand_ins``, tables that must not be there, too, it has no more than the types. A table
@@ -70,37 +72,38 @@ def _place(text: str, constant: str) -> Place | None:
     return Place.in_text(text, *found[0].span()) if len(found) == 1 else None
 
 
-def _over(query: Query, tables: Sequence[str]) -> str:
+def _over(query: Query, tables: Sequence[Sql]) -> Sql:
     """Write the tail as a whole statement over these definitions of the released tables."""
-    ctes = f"WITH {', '.join(tables)} " if tables else ""
-    return f"{ctes}SELECT * FROM ({query.tail})"
+    whole = sql("SELECT * FROM ({})", query.tail_sql)
+    return sql("WITH {} {}", join(", ", tables), whole) if tables else whole
 
 
-def _released(block: PreparedBlock) -> str:
+def _released(block: PreparedBlock) -> Sql:
     # Keys of a declared domain are positions in the statement; their type is the column's.
     computed = 0 if block.plan.declared else len(block.keys)
     selected = [
-        quote(column.name) if index < computed else _typed_null(column)
+        quoted(column.name) if index < computed else _typed_null(column)
         for index, column in enumerate(block.released_columns)
     ]
-    return f"{quote(block.name)} AS (SELECT {', '.join(selected)} FROM ({block.statement}))"
+    rows = sql("SELECT {} FROM ({})", join(", ", selected), block.statement)
+    return sql("{} AS ({})", quoted(block.name), rows)
 
 
-def _stand_ins(tables: Sequence[Table]) -> Iterator[str]:
+def _stand_ins(tables: Sequence[Table]) -> Iterator[Sql]:
     return (_stand_in(table) for table in tables if not needs_catalog(table))
 
 
-def _stand_in(table: Table) -> str:
-    return f"{quote(table.name.table)} AS (SELECT {_typed_nulls(table.columns)})"
+def _stand_in(table: Table) -> Sql:
+    return sql("{} AS (SELECT {})", quoted(table.name.table), _typed_nulls(table.columns))
 
 
-def _typed(block: PreparedBlock) -> str:
-    return f"{quote(block.name)} AS (SELECT {_typed_nulls(block.released_columns)})"
+def _typed(block: PreparedBlock) -> Sql:
+    return sql("{} AS (SELECT {})", quoted(block.name), _typed_nulls(block.released_columns))
 
 
-def _typed_nulls(columns: Sequence[Column]) -> str:
-    return ", ".join(map(_typed_null, columns))
+def _typed_nulls(columns: Sequence[Column]) -> Sql:
+    return join(", ", map(_typed_null, columns))
 
 
-def _typed_null(column: Column) -> str:
-    return f"CAST(NULL AS {column.type}) AS {quote(column.name)}"
+def _typed_null(column: Column) -> Sql:
+    return sql("CAST(NULL AS {}) AS {}", type_sql(column.type), quoted(column.name))

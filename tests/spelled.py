@@ -1,0 +1,81 @@
+"""SQL as text: for tests that say what a text means, or hand one of their own to an engine."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any
+
+from dpsql.core.sql import Sql, Written
+from dpsql.engines.spelling import DUCKDB_TEXT
+from dpsql.sql.dialects.base import Dialect
+
+
+def generated(text: str) -> Sql:
+    """The SQL of a text, as if a dialect had written it."""
+    return Sql(Written(text))
+
+
+def text(statement: Sql) -> str:
+    """The text that DuckDB reads."""
+    return statement.render(DUCKDB_TEXT)
+
+
+class Spelled:
+    """A dialect whose methods take and return text."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.dialect = dialect
+
+    def quote(self, name: str) -> str:
+        """An identifier."""
+        return self.dialect.renderer.name(name)
+
+    def literal(self, value: object) -> str:
+        """A string literal."""
+        return self.dialect.renderer.text(str(value))
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.dialect, name)
+        if not callable(found):
+            return found
+
+        def called(*arguments: Any, **named: Any) -> Any:
+            known = inspect.signature(found).bind(*arguments, **named)
+            parameters = known.signature.parameters
+            for each, value in known.arguments.items():
+                known.arguments[each] = _as_sql(value, str(parameters[each].annotation))
+            made = found(*known.args, **known.kwargs)
+            return made.render(self.dialect.renderer) if isinstance(made, Sql) else made
+
+        return called
+
+
+def of_text(method: str, spelled: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of a dialect, from a function that takes and returns text."""
+    makes_sql = inspect.signature(getattr(Dialect, method)).return_annotation == "Sql"
+
+    @wraps(spelled)
+    def called(self: Dialect, *arguments: Any, **named: Any) -> Any:
+        texts = [_as_text(value, self) for value in arguments]
+        made = spelled(Spelled(self), *texts, **{n: _as_text(v, self) for n, v in named.items()})
+        return generated(made) if makes_sql and isinstance(made, str) else made
+
+    return called
+
+
+def _as_sql(value: Any, annotation: str) -> Any:
+    if annotation == "Sql" and isinstance(value, str):
+        return generated(value)
+    if annotation == "Sequence[Sql]":
+        return [generated(each) if isinstance(each, str) else each for each in value]
+    return value
+
+
+def _as_text(value: Any, dialect: Dialect) -> Any:
+    if isinstance(value, Sql):
+        return value.render(dialect.renderer)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_as_text(each, dialect) for each in value]
+    return value
