@@ -22,7 +22,7 @@ from dpsql.policy.parameters import Overrides
 from dpsql.policy.resolve import check_setting, resolve
 from dpsql.results.description import AnswerColumn, Description, QueryParameter
 from dpsql.results.explanation import Explanation
-from dpsql.results.result import Result
+from dpsql.results.result import FREE, Cost, Result
 from dpsql.results.rows import HeldAnswer
 from dpsql.results.tuning import Tuning
 from dpsql.sql.syntax.parse import not_text
@@ -107,6 +107,9 @@ class Statements:
             case Explain():
                 explanation = self._explanation(statement, asked)
                 return self._listed(listings.plan_listing(str(explanation)), explanation)
+            case CreateView(explained=False):
+                asked.refuse()
+                return self._created(statement, text)
             case _:
                 asked.refuse()
                 return self._listed(self._listing(statement), Explanation(text))
@@ -191,15 +194,15 @@ class Statements:
                 return listings.SCHEMA_COLUMNS
         return listings.PARAMETER_COLUMNS
 
-    def _listed(self, listing: Listing, explanation: Explanation) -> Result:
+    def _listed(self, listing: Listing, explanation: Explanation, cost: Cost = FREE) -> Result:
         columns = listing.columns
         rows = HeldAnswer([c.name for c in columns], [c.type for c in columns], listing.rows)
-        return Result(rows, lambda: explanation)
+        return Result(rows, lambda: explanation, cost)
 
     def _listing(self, statement: Command) -> Listing:
-        """Run a command and return what it lists.
+        """Run a command that costs nothing and return what it lists.
 
-        Only those on views read rows or cost anything.
+        Only those on views read rows.
         """
         match statement:
             case Set(name, value, place):
@@ -219,7 +222,9 @@ class Statements:
             case Show(ShowSubject.VIEWS):
                 return listings.view_listing(self._answerer.views.all())
             case CreateView():
-                return self._created(statement)
+                from dpsql.continual.explain import explain_view
+
+                return listings.plan_listing(explain_view(self._defined(statement)))
             case RefreshView(name, until, place):
                 with _at(place):
                     return listings.refresh_listing(
@@ -259,16 +264,14 @@ class Statements:
             return None
         return self._answerer.views.of_name(name)
 
-    def _created(self, statement: CreateView) -> Listing:
-        """Create a view, or tell what it would be."""
+    def _created(self, statement: CreateView, text: str) -> Result:
+        """Create a view, which costs what all of its steps do."""
         prepared = self._defined(statement)
-        if statement.explained:
-            from dpsql.continual.explain import explain_view
-
-            return listings.plan_listing(explain_view(prepared))
         with _at(statement.place):
             self._answerer.views.create(prepared)
-        return listings.view_listing(self._answerer.views.all())
+        plan, listing = prepared.plan, listings.view_listing(self._answerer.views.all())
+        cost = Cost(plan.loss, plan.loss, plan.conversion_delta)
+        return self._listed(listing, Explanation(text), cost)
 
     def _defined(self, statement: CreateView) -> PreparedView:
         layers = (layer.given for layer in self._layers())

@@ -8,6 +8,7 @@ comes out is stored before it is shown. Whatever stops it, the step is never rea
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -57,6 +58,7 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 
 _logger = logging.getLogger(__name__)
+_STREAM_ID: Final = re.compile(r"[0-9a-f]{32}")
 _AT_ONCE: Final = 32  # steps that are begun together: as many are lost if the process is killed
 
 
@@ -211,6 +213,7 @@ class Views:
         Raises ``BudgetExceeded``, ``LedgerError`` (``ledger_stream_exists``), and ``EngineError``
         where its state cannot be made.
         """
+        self._sweep()
         stream, definition = secrets.token_hex(16), view.plan.definition
         place = self._state_of(stream)
         try:
@@ -239,6 +242,7 @@ class Views:
         (``view_not_allowed``, ``view_changed``) where the policy ends the view, ``EngineError`` and
         ``LedgerError``; what was published before stays.
         """
+        self._sweep()
         view = self._own(name)
         self._refuse_others()
         prepared = self._planned(view)
@@ -276,8 +280,20 @@ class Views:
         """End a view: what it published and its private state are deleted; nothing is refunded."""
         view = self._own(name)
         self._ledger().drop_stream(view.record.account, view.record.stream)
-        ViewState.remove(self._state_of(view.record.stream))
         self._prepared.pop(view.record.stream, None)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove the private states of views that have ended: by a statement, killed or not.
+
+        Or by the owner, who has nothing but the ledger.
+        """
+        own = dict.fromkeys((self._payer.path, self._payer.analyst))
+        ended = [stream for path in own for stream in self._ledger().ended_streams(path)]
+        for stream in ended if self._place is not None else ():
+            place = self._state_of(stream)
+            if place.exists():
+                ViewState.remove(place)
 
     def all(self) -> list[View]:
         """List the views that the account may read, its own first; each name once."""
@@ -523,6 +539,12 @@ class Views:
                 code="state_not_placed",
                 hint="It lies beside the database's file. For an engine without one, the policies "
                 "file names a directory: `views: {directory: …}`.",
+            )
+        if not _STREAM_ID.fullmatch(stream):  # it comes from the ledger, and names a directory
+            raise LedgerError(
+                "the ledger holds a view of an impossible name",
+                code="ledger_corrupt",
+                hint="run `dpsql budget verify`, and restore the ledger from a backup",
             )
         return self._place / stream
 

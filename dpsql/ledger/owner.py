@@ -20,6 +20,7 @@ from dpsql.ledger.journal import Journal
 from dpsql.ledger.names import key_by_name, line_by_name
 from dpsql.ledger.records import check_json, check_limit, check_new_path, check_path
 from dpsql.ledger.releases import drop_parts
+from dpsql.ledger.streams import end_published
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.windows import Renewal
 
@@ -108,8 +109,9 @@ class Owner:
     def forget(self, path: str, before: datetime | None = None) -> int:
         """Delete the stored releases of the account and those below it; return how many.
 
-        ``before`` keeps those that were settled later; it needs a time zone. The chain keeps the
-        entries and the hashes of what was released.
+        What streams have published is deleted, too, and ends them: steps build on those before.
+        ``before`` keeps what was settled later, and streams that have published later; it needs a
+        time zone. The chain keeps the entries and the hashes of what was released.
         """
         check_path(path)
         if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
@@ -168,23 +170,37 @@ def _reopen(journal: Journal, path: str) -> None:
 
 
 def _forget(journal: Journal, path: str, until: int | None) -> int:
-    """Delete the releases that were settled until a time, or all; return how many."""
+    """Delete the releases that were settled until a time, or all; return how many.
+
+    Of a stream all or nothing.
+    """
     sql = journal.sql
     path = key_by_name(sql, path, for_owner=True)
-    below = path + "/"
+    below, latest = path + "/", journal.at if until is None else until
     found = sql.execute(
         "SELECT releases.entry FROM releases JOIN events ON events.entry = releases.entry "
         "WHERE (releases.account = ? OR substr(releases.account, 1, ?) = ?) AND at <= ? "
         "ORDER BY releases.entry",
-        (path, len(below), below, journal.at if until is None else until),
+        (path, len(below), below, latest),
     )
     for (entry,) in found:
         journal.note(Kind.FORGET, path, entry=entry)
         sql.execute("DELETE FROM releases WHERE entry = ?", (entry,))
         drop_parts(sql, entry)
-    if found:
+    published = sum(end_published(journal, account, latest) for account in _at_or_below(sql, path))
+    if found or published:
         journal.finish()
-    return len(found)
+    return len(found) + published
+
+
+def _at_or_below(sql: Backend, path: str) -> list[str]:
+    """List the account of this key and those below it."""
+    below = path + "/"
+    rows = sql.execute(
+        "SELECT path FROM accounts WHERE path = ? OR substr(path, 1, ?) = ? ORDER BY path",
+        (path, len(below), below),
+    )
+    return [found for (found,) in rows]
 
 
 def _node(journal: Journal, path: str) -> AccountNode:

@@ -77,6 +77,7 @@ from dpsql.ledger.sqlite_file import SQLiteHome
 from dpsql.ledger.streams import (
     close_step,
     close_stream,
+    ended_streams,
     live_streams,
     next_release,
     open_step,
@@ -489,6 +490,11 @@ class Ledger:
         """List the live streams of an account, oldest first; not of those above or below it."""
         check_path(account)
         return self._link.read(lambda sql: live_streams(sql, key_by_name(sql, account)))
+
+    def ended_streams(self, account: str) -> tuple[str, ...]:
+        """List the ids of an account's streams that have ended, in the order of their ends."""
+        check_path(account)
+        return self._link.read(lambda sql: ended_streams(sql, key_by_name(sql, account)))
 
     def all_streams(self) -> tuple[StreamRecord, ...]:
         """List the live streams of all accounts, oldest first: for the owner of the ledger."""

@@ -62,6 +62,16 @@ WHERE made.kind = 'stream' AND {} NOT EXISTS
 ORDER BY made.seq
 """
 _PUBLISHED = "SELECT step, at FROM events WHERE stream = ? AND kind = 'publish' ORDER BY step"
+_PUBLISHING = """
+SELECT made.query, made.stream, max(out.at), count(*)
+FROM events AS made JOIN events AS out ON out.stream = made.stream AND out.kind = 'publish'
+WHERE made.kind = 'stream' AND made.account = ? AND NOT EXISTS
+    (SELECT 1 FROM events WHERE stream = made.stream AND kind = 'drop')
+GROUP BY made.query, made.stream ORDER BY made.stream
+"""
+_DROPPED = """
+SELECT query FROM events WHERE kind = 'drop' AND account = ? ORDER BY seq
+"""
 _NEXT = """
 SELECT step, digest FROM events WHERE stream = ? AND kind = 'publish' AND step > ?
 ORDER BY step LIMIT 1
@@ -171,6 +181,25 @@ def close_stream(journal: Journal, account: str, stream: str) -> None:
     live = _live(journal.sql, account, stream)
     journal.append(Kind.DROP, account, stream=live.entry, query=stream)
     forget_parts(journal.sql, live.entry)
+
+
+def end_published(journal: Journal, account: str, latest: int) -> int:
+    """End the account's streams that have published, and nothing later than a moment.
+
+    What they have published is deleted. Returns how many steps that were.
+    """
+    count = 0
+    for stream, entry, last, steps in journal.sql.execute(_PUBLISHING, (account,)):
+        if last <= latest:
+            journal.append(Kind.DROP, account, stream=entry, query=stream)
+            forget_parts(journal.sql, entry)
+            count += steps
+    return count
+
+
+def ended_streams(sql: Backend, account: str) -> tuple[str, ...]:
+    """List the ids of the account's streams that have ended, by its key."""
+    return tuple(stream for (stream,) in sql.execute(_DROPPED, (account,)))
 
 
 def live_streams(sql: Backend, account: str | None = None) -> tuple[StreamRecord, ...]:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -493,6 +493,86 @@ def test_no_unit_changes_more_than_it_may_whatever_the_rows_do(
     assert 0 < len(changed) <= 3
     assert all((most <= bounds).all() for most in changed)
     assert any((most == bounds).any() for most in changed)  # the bounds are reached
+
+
+# -- prices and ends ------------------------------------------------------------------------------
+
+
+def test_creating_a_view_costs_what_is_charged(
+    connection: Connection, clock: Callable[[int], None]
+) -> None:
+    before = spent(connection)
+    result = connection.sql(CREATE)
+    assert result.cost.settled.rho == pytest.approx(spent(connection) - before, rel=1e-9)
+    assert result.cost.reserved == result.cost.settled
+    assert result.cost.settled_epsilon == pytest.approx(20, rel=0.01)
+    clock(3)
+    for statement in (f"EXPLAIN {CREATE}", REFRESH, "SHOW MATERIALIZED VIEWS"):
+        assert connection.sql(statement).cost.settled_epsilon == 0
+
+
+def states(place: Path) -> list[Path]:
+    return sorted((place / "x.views").iterdir())
+
+
+@pytest.mark.parametrize("after", [CREATE.replace(" v ", " w "), REFRESH, "DROP"])
+def test_the_state_of_a_view_that_has_ended_goes_with_the_next_statement(
+    after: str, place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the process is killed between the ledger's event and the directory's end."""
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+        opened.sql(CREATE.replace(" v ", " u "))
+        clock(2)
+        opened.sql(REFRESH)
+        with monkeypatch.context() as patch:
+            patch.setattr(ViewState, "remove", lambda *_: None)
+            opened.sql("DROP MATERIALIZED VIEW v")
+    assert len(states(place)) == 2
+    with closing(connect(place)) as opened:
+        with suppress(dpsql.Error):
+            opened.sql("DROP MATERIALIZED VIEW u" if after == "DROP" else after)
+        left = {view.record.stream for view in opened._answerer.views.all()}
+    assert {found.name for found in states(place)} == left
+
+
+def test_what_the_owner_forgets_is_gone_with_its_view_and_its_state(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    with closing(connect(place)) as opened, closing(connect(place, "bob")) as bob:
+        opened.sql(CREATE)
+        bob.sql(CREATE)
+        clock(3)
+        opened.sql(REFRESH)
+        bob.sql(REFRESH)
+        opened.sql(CREATE.replace(" v ", " w "))  # has published nothing
+        paid = spent(opened)
+    with Ledger.open(place / "l.db") as ledger:
+        owner = ledger.owner("olga")
+        assert owner.forget("d/ana", before=datetime(2020, 1, 1, tzinfo=UTC)) == 0
+        assert owner.forget("d/ana") == 2
+        assert owner.forget("d/ana") == 0
+        assert [stream.name for stream in ledger.streams("d/ana")] == ["w"]
+        assert ledger.verify().sound
+        with pytest.raises(dpsql.LedgerError):
+            list(ledger.step_releases("d/ana", ledger.ended_streams("d/ana")[0]))
+    with closing(connect(place)) as opened, closing(connect(place, "bob")) as bob:
+        assert spent(opened) == paid
+        with pytest.raises(dpsql.UnknownName):
+            opened.sql(REFRESH)
+        assert rows(bob)
+        kept = [*opened._answerer.views.all(), *bob._answerer.views.all()]
+    assert {found.name for found in states(place)} == {view.record.stream for view in kept}
+
+
+def test_no_directory_is_named_by_what_the_ledger_says(
+    connection: Connection, place: Path, clock: Callable[[int], None]
+) -> None:
+    """Whoever may write the ledger could have others removed."""
+    for stream in ("..", "../here", "a" * 31, "A" * 32, f"{'a' * 32}/.."):
+        with pytest.raises(dpsql.LedgerError) as caught:
+            connection._answerer.views._state_of(stream)
+        assert caught.value.code == "ledger_corrupt"
 
 
 # -- crashes and restarts -------------------------------------------------------------------------

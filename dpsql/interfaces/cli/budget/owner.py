@@ -243,11 +243,15 @@ def reopen_command(ledger: Ledger, actions: Owner, path: str, yes: bool) -> None
 def forget_command(
     ledger: Ledger, actions: Owner, path: str, before: datetime | None, yes: bool
 ) -> bool:
-    """Delete the stored answers of PATH and of all accounts below it."""
+    """Delete the stored answers of PATH and of all accounts below it, and what their views show.
+
+    A view ends with what it has published. With --before, one that has published later goes on.
+    """
     _confirm(
         yes,
-        f"The stored answers of {_shown(path)} and of all accounts below it will be deleted. "
-        "They cannot be had again: to ask again is to pay again. What they cost stays spent.",
+        f"The stored answers of {_shown(path)} and of all accounts below it will be deleted, and "
+        "what their materialized views have published, which ends these. They cannot be had again: "
+        "to ask again is to pay again. What they cost stays spent.",
     )
     count = actions.forget(path, None if before is None else before.replace(tzinfo=UTC))
     quiet = click.get_current_context().params["quiet"]
