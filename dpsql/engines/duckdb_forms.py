@@ -290,7 +290,7 @@ _WINDOW: Final[Mapping[str, Form]] = {
 }
 _PLACE: Final[Mapping[str, Form]] = {**_WINDOW, "children": _EMPTY}
 
-EXPRESSIONS: Final[dict[str, Mapping[str, Form]]] = {
+_EXPRESSIONS: Final[dict[str, Mapping[str, Form]]] = {
     "BOUND_REF": {
         **_COMMON,
         "expression_class": only("BOUND_REF"),
@@ -371,6 +371,19 @@ EXPRESSIONS: Final[dict[str, Mapping[str, Form]]] = {
         "qname": {"path": PlanPart.AGGREGATE},
         "has_serialize": _ANYTHING,
     },
+}
+_OF_DECIMALS: Final[Mapping[str, Form]] = {
+    **_EXPRESSIONS["BOUND_FUNCTION"],
+    "function_data": {
+        "check_overflow": only(True, False),
+        "return_type": _ANYTHING,
+        "arguments": _ANYTHING,
+    },
+}
+"""A call of ``+``, ``-`` or ``*`` on decimals, which says whether it looks for overflow."""
+EXPRESSIONS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
+    **{kind: (form,) for kind, form in _EXPRESSIONS.items()},
+    "BOUND_FUNCTION": (_EXPRESSIONS["BOUND_FUNCTION"], _OF_DECIMALS),
 }
 """What may be computed, by the type that each expression has."""
 

@@ -29,7 +29,7 @@ class Forms:
     """The lists that a plan is read by."""
 
     operators: Mapping[str, tuple[Mapping[str, Form], ...]]
-    expressions: Mapping[str, Mapping[str, Form]]
+    expressions: Mapping[str, tuple[Mapping[str, Form], ...]]
     conditions: Mapping[str, Mapping[str, Form]]
     functions: frozenset[str]
     aggregates: frozenset[str]
@@ -131,9 +131,9 @@ class _Walk:
     def _part(self, found: Any, part: PlanPart) -> None:
         match part:
             case PlanPart.OPERATOR:
-                self._operator(found)
+                self._one_of(found, self._listed(found, self._forms.operators))
             case PlanPart.VALUE:
-                self._object(found, self._listed(found, self._forms.expressions), _TYPE)
+                self._one_of(found, self._listed(found, self._forms.expressions))
             case PlanPart.CONDITION:
                 form = self._listed(found, self._forms.conditions, "comparison")
                 self._object(found, form, _COMPARISON)
@@ -152,13 +152,13 @@ class _Walk:
                 if type(found) is not list or len(found) > 1:
                     raise UnknownPart
 
-    def _operator(self, found: Any) -> None:
-        several = self._listed(found, self._forms.operators)
-        forms = [form for form in several if form.keys() | _TYPE == found.keys()]
-        # Leaves are told apart by how many fields there are: one with data of its own, or none.
-        if len(forms) != 1:
-            raise UnknownPart
-        self._object(found, forms[0], _TYPE)
+    def _one_of(self, found: Any, several: tuple[Mapping[str, Form], ...]) -> None:
+        """Look at an operator or an expression, of which type there may be several forms."""
+        for form in several:
+            if len(found) == len(form) + 1 and found.keys() == form.keys() | _TYPE:
+                self._object(found, form, _TYPE)
+                return
+        raise UnknownPart
 
     def _listed(self, found: Any, forms: Mapping[str, Any], field: str = "type") -> Any:
         kind = found.get(field) if type(found) is dict else None

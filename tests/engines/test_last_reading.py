@@ -239,7 +239,7 @@ def _telling(plans: dict[str, Plan]) -> Iterator[tuple[str, Plan]]:
                 value if isinstance(value, str | bool) else str(value)[-40:],
             )
             for node in nodes(plan.root)
-            if "type" in node or "path" in node or "comparison" in node
+            if node.keys() & {"type", "path", "comparison", "check_overflow"}
             for key, value in node.items()
             if isinstance(value, str | bool | type(None)) or key == "path"
             if key not in ("alias", "table", "value", "identifier", "ctename", "names")
@@ -333,12 +333,14 @@ def entries() -> Iterator[tuple[str, Forms]]:
             for what, without in shorter(dict(one)):
                 those: Any = (*several[:place], without, *several[place + 1 :])
                 yield f"{name} {place} {what}", replace(FORMS, operators={**OPERATORS, name: those})
-    for name, one in EXPRESSIONS.items():
+    for name, several in EXPRESSIONS.items():
         rest = {key: value for key, value in EXPRESSIONS.items() if key != name}
         yield name, replace(FORMS, expressions=rest)
-        for what, without in shorter(dict(one)):
-            assert isinstance(without, dict)
-            yield f"{name} {what}", replace(FORMS, expressions={**EXPRESSIONS, name: without})
+        for place, one in enumerate(several):
+            for what, without in shorter(dict(one)):
+                those = (*several[:place], without, *several[place + 1 :])
+                forms = replace(FORMS, expressions={**EXPRESSIONS, name: those})
+                yield f"{name} {place} {what}", forms
     for name in CONDITIONS:
         rest = {key: value for key, value in CONDITIONS.items() if key != name}
         yield f"condition {name}", replace(FORMS, conditions=rest)
