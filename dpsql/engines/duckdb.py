@@ -162,7 +162,7 @@ class DuckDBEngine:
             what = f"{name} has no column {strangers[0]} that a type could be given to"
             raise ParameterError(what, code="bad_parameter")
         self._refuse_in_use()
-        if declared or not values.untyped:
+        if declared or not (values.untyped or values.loose):
             query = values.query(_FRAME, declared) or sql("SELECT * FROM {}", quoted(_FRAME))
             self._create(name, query, values.data)
             return

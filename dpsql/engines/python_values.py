@@ -36,13 +36,15 @@ class PythonValues:
 
     ``data`` is what DuckDB scans: a frame, or arrays by name, or what has types throughout, of
     which no names are known. ``untyped`` are the columns without types, by name; they are texts in
-    ``data``. ``kept`` are types that DuckDB would not find, by name.
+    ``data``. ``kept`` are types that DuckDB would not find, by name. ``loose`` is True where types
+    that columns have may follow from values: one that is missing makes integers of pandas floats.
     """
 
     data: object
     names: tuple[str, ...] = ()
     untyped: frozenset[str] = frozenset()
     kept: Mapping[str, str] = field(default_factory=dict)
+    loose: bool = False
 
     def query(self, frame: str, columns: Sequence[Column]) -> Sql | None:
         """Write the query that reads the columns with types; None if there are none.
@@ -112,7 +114,7 @@ def _of_pandas(data: Any) -> PythonValues:
         if str(kept) == "object":
             frame.isetitem(at, _texts(data.iloc[:, at].tolist()))
             untyped.add(str(data.columns[at]))
-    return PythonValues(frame, tuple(frame.columns), frozenset(untyped))
+    return PythonValues(frame, tuple(frame.columns), frozenset(untyped), loose=True)
 
 
 def _of_polars(data: Any) -> PythonValues:

@@ -367,3 +367,17 @@ def test_no_value_of_pythons_raises() -> None:
     deep.append(deep)
     for value in (Odd(), deep, {Odd(): Odd()}, [Odd()], "\udc00", 1 << 100_000, complex(1), {1, 2}):
         assert value_text(value) is None or isinstance(value_text(value), str)
+
+
+@pytest.mark.parametrize("values", [[1, 2], [1, None], [1, 2**70], [1, 3.5]])
+def test_a_missing_value_changes_no_type_of_a_frame(values: list[object], tmp_path: Path) -> None:
+    """Pandas makes floats of integers beside a missing one, which may be one person's."""
+    pandas, engine = pytest.importorskip("pandas"), dpsql.DuckDBEngine()
+    engine.register("t", pandas.DataFrame({"uid": [1, 2], "n": values}))
+    policy = dpsql.parse_policy(
+        "version: 1\ndataset: d\naccounts: {ana: {epsilon: 1, delta: 1e-3}}\n"
+        "tables: {t: {privacy_unit: {name: person, column: uid}, columns: {n: BIGINT}}}\n"
+    )
+    with dpsql.connect(engine, policy, tmp_path / "b.db", "ana") as connection:
+        assert connection.sql("SELECT uid, n FROM t LIMIT 0").types == ["BIGINT", "BIGINT"]
+    engine.close()
