@@ -27,7 +27,7 @@ STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (DuckDBScratch, "store", "stage"),
     (DuckDBScratch, "exact", "stage read"),
     (DuckDBScratch, "keys", "keys"),
-    (Ledger, "settle", "settle"),
+    (Ledger, "settle_together", "settle"),
     (TailRunner, "run", "tail"),
     (Result, "fetchall", "fetch"),
 )
@@ -50,9 +50,11 @@ def _watched(real: Any, label: str, points: Failpoints) -> Any:
     return watched
 
 
-def never_settles(answerer: Answerer, prepared: Prepared, charge: object, release: object) -> Cost:
+def never_settles(
+    answerer: Answerer, prepared: Prepared, charge: object, release: object
+) -> tuple[Cost, bool]:
     """A broken session: it shows what the ledger does not know."""
-    return Cost(prepared.plan.reserved, prepared.plan.reserved, 0.0)
+    return Cost(prepared.plan.reserved, prepared.plan.reserved, 0.0), True
 
 
 def ask(

@@ -489,32 +489,31 @@ class Answerer:
         self, charges: Sequence[tuple[PreparedLook, Charge]], found: _Looks
     ) -> PrivacyLoss:
         """Commit the charges of looks, which cost what was reserved, and keep them."""
-        loss = ZERO
-        for look, charge in charges:
-            payload = encode_look(found[look.fingerprint])
-            self.paying_ledger().settle(charge, charge.amount, payload)
-            loss += look.look.noise.loss
-        return loss
+        self.paying_ledger().settle_together(_settled_looks(charges, found))
+        return sum((look.look.noise.loss for look, _ in charges), ZERO)
 
     def _settle(
         self, prepared: Prepared, charges: _Charges, release: _Release
     ) -> tuple[Cost, bool]:
         """Commit the actual charge, which depends on the released rows alone, and keep them.
 
-        Tells whether they could be kept.
+        In one write with the looks: none is lost that the answer was made with. Tells whether the
+        rows could be kept.
         """
-        ledger, paid = self.paying_ledger(), prepared.plan.reserved
+        paid = prepared.plan.reserved
         loss = sum((each.rows.loss for each in release.blocks), ZERO)
         settled, kept = charges.question.lowered_to(Amount.charge(loss)), release.pieces is not None
+        looks = _settled_looks(charges.looks, release.looks)
+        settle = self.paying_ledger().settle_together
         try:
-            ledger.settle(charges.question, settled, release.pieces)
+            settle([(charges.question, settled, release.pieces), *looks])
         except EngineError as error:  # keys of a large release could not be spelled
             if error.code == "interrupted":
                 raise
-            ledger.settle(charges.question, settled)
+            settle([(charges.question, settled, None), *looks])
             kept = False
-        looks = self._settle_looks(charges.looks, release.looks)
-        return Cost(paid + looks, loss + looks, prepared.plan.conversion_delta), kept
+        beside = sum((look.look.noise.loss for look, _ in charges.looks), ZERO)
+        return Cost(paid + beside, loss + beside, prepared.plan.conversion_delta), kept
 
     def present_stored(
         self,
@@ -610,6 +609,15 @@ class Answerer:
             self.paying_ledger().fail(charge, self.payer.analyst, cause)
             self._failures.pop(0)
             _logger.warning("%s: account suspended, cause %s", self.payer.analyst, cause.value)
+
+
+def _settled_looks(
+    charges: Sequence[tuple[PreparedLook, Charge]], found: _Looks
+) -> list[tuple[Charge, Amount, bytes]]:
+    """List what is settled of looks: all that was reserved, with what is kept of each."""
+    return [
+        (charge, charge.amount, encode_look(found[look.fingerprint])) for look, charge in charges
+    ]
 
 
 def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:

@@ -208,22 +208,32 @@ class Ledger:
         meanwhile: it gets no further answer, not even to what it had begun to ask.
         :class:`ParameterError` for a malformed charge or release.
         """
-        check_units("entry", charge.entry)
-        digest = PartsDigest()
-        first = None if release is None else self._staged(charge, amount, release, digest)
+        self.settle_together([(charge, amount, release)])
 
-        def settled(sql: Backend) -> None:
-            query = _require_settleable(sql, charge, amount)
+    def settle_together(
+        self, settled: Sequence[tuple[Charge, Amount, bytes | Iterable[bytes] | None]]
+    ) -> None:
+        """Settle several charges as :meth:`settle` does, all of them durably or none."""
+        staged: list[tuple[Charge, Amount, bytes | None, PartsDigest]] = []
+        for charge, amount, release in settled:
+            check_units("entry", charge.entry)
+            digest = PartsDigest()
+            first = None if release is None else self._staged(charge, amount, release, digest)
+            staged.append((charge, amount, first, digest))
+
+        def written(sql: Backend) -> None:
             journal = Journal(sql, self._who)
-            settle(journal, charge, amount, None if first is None else digest.digest)
-            if first is not None:
-                require_parts(sql, charge.entry, digest.count - 1)
-                store(sql, charge.entry, charge.account, query, first)
-            else:
-                drop_parts(sql, charge.entry)
+            for charge, amount, first, digest in staged:
+                query = _require_settleable(sql, charge, amount)
+                settle(journal, charge, amount, None if first is None else digest.digest)
+                if first is not None:
+                    require_parts(sql, charge.entry, digest.count - 1)
+                    store(sql, charge.entry, charge.account, query, first)
+                else:
+                    drop_parts(sql, charge.entry)
             journal.finish()
 
-        self._link.write(settled)
+        self._link.write(written)
 
     def _staged(
         self,

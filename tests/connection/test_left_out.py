@@ -20,6 +20,7 @@ from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterErro
 from dpsql.export.results import result_csv, result_json
 from dpsql.ir.plan import PreparedLook
 from dpsql.ledger import LOOK_MECHANISM, Ledger
+from dpsql.ledger.transactions import DatabaseLink
 from dpsql.mechanisms.left_out import LeftOutNoise
 from dpsql.pipeline.prepare import Question
 from dpsql.pipeline.release_codec import decode_look
@@ -182,6 +183,32 @@ def test_a_look_is_reserved_before_anything_is_read_and_settled_before_it_is_sho
     assert min(report.rho_spent for report in seen) >= result.cost.reserved.rho
     assert entries(tmp_path)[0] == (LOOK_MECHANISM, True)
     assert [settled for _, settled in entries(tmp_path)] == [True, True]
+
+
+def test_a_look_is_kept_whenever_its_question_is(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever is killed after any write of settling has what was paid for, or neither."""
+    write, writes = DatabaseLink.write, []
+
+    def dying(link: DatabaseLink, work: Any) -> Any:
+        found = write(link, work)
+        if any(kept for _, kept in entries(tmp_path)):
+            writes.append(found)
+            raise KeyboardInterrupt
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DatabaseLink, "write", dying)
+        with pytest.raises(KeyboardInterrupt):
+            connection.sql(ASKED, **SHARE)
+    assert len(writes) == 1
+    spent = connection.budget()
+    again = connection.sql(ASKED, **SHARE)
+    assert again.cost.stored
+    assert again.left_out
+    assert connection.budget() == spent
+    assert spent.unsettled == 0
 
 
 @pytest.mark.few(3)
