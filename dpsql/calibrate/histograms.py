@@ -48,13 +48,17 @@ def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) ->
 def _sparse_histogram(analysis: DeltaAnalysis) -> Calibrate:
     def calibrate(sizes: Sizes, epsilon: float, delta: float) -> Found:
         found = calibrate_sparse_histogram(epsilon, delta, sizes.groups, analysis)
+        continuous = on_reals("gaussian, continuous", found.sigma, found.tau, found.sigma)
+        if analysis is not DeltaAnalysis.EXACT:
+            note = "for comparison: what is drawn is calibrated by the exact analysis"
+            return Found(source=f"{LEBEDA}, Lemma 2.6", continuous=continuous, notes=(note,))
         drawn = GAUSSIAN_SPARSE_HISTOGRAM.published_once(sizes, epsilon, delta)
         shown = math.log1p(-drawn.score_noise.noise.sf(drawn.threshold - 1))
         own_delta = -math.expm1(sizes.groups * shown) * (1 + 1e-12)
         return Found(
-            source=drawn.source if analysis is DeltaAnalysis.EXACT else f"{LEBEDA}, Lemma 2.6",
+            source=drawn.source,
             drawn=on_integers(drawn.score_noise.noise, drawn.threshold),
-            continuous=on_reals("gaussian, continuous", found.sigma, found.tau, found.sigma),
+            continuous=continuous,
             loss=PrivacyLoss(drawn.score_noise.rho(sizes.groups), own_delta),
         )
 

@@ -17,7 +17,7 @@ MIN_DELTA = 4 * DELTA_UNIT
 MAX_SIZE = ANY_GROUPS
 """The largest size there may be."""
 BUDGET_QUANTITIES = ("epsilon", "delta", "rho")
-SIZES = ("k", "groups", "k_bar", "sensitivity")
+SIZES = ("k", "groups", "k_bar", "domain", "sensitivity")
 ANALYSES = ("exact", "add-the-deltas", "tight", "integrated", "pure", "zcdp")
 
 
@@ -32,6 +32,7 @@ class Request:
     k: int | None = None
     groups: int | None = None
     k_bar: int | None = None
+    domain: int | None = None
     sensitivity: int | None = None
     queries: int | None = None
     steps: int | None = None

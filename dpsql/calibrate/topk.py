@@ -1,4 +1,4 @@
-"""Unknown keys: the largest groups, from the k_bar + 1 largest alone."""
+"""The largest groups: of unknown keys from the k_bar + 1 largest alone, or of declared ones."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from dpsql.calibrate.values import (
     registered,
 )
 from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.mechanisms.known_topk import KnownDomainTopK
 from dpsql.mechanisms.registry import (
     FIXED_THRESHOLD,
     GAUSSIAN_TOP_K,
     GUMBEL_TOP_K,
     GUMBEL_TOP_K_CHOSEN_K_BAR,
+    KNOWN_DOMAIN_TOP_K,
     LAPLACE_TOP_K,
     Sizes,
 )
@@ -76,6 +78,21 @@ def _picks(mechanism: GumbelTopK) -> str:
     )
 
 
+def _known_domain_top_k(mechanism: KnownDomainTopK, sizes: Sizes) -> Found:
+    scale = mechanism.sensitivity / mechanism.epsilon
+    half, often = mechanism.score_for_inclusion(0.5), mechanism.score_for_inclusion(OFTEN)
+    ranking = Figures(
+        distribution="gumbel, exact ranking",
+        parameter="b",
+        scale=scale,
+        std=scale * math.pi / math.sqrt(6),
+        appears_half=None if half is None else math.ceil(half),
+        appears_95=None if often is None else math.ceil(often),
+    )
+    picks = f"a pick costs ρ {mechanism.pick_rho:.4g}; {mechanism.picks} come out, always"
+    return found_of(mechanism, sizes, ranking, picks)
+
+
 def _laplace_top_k(mechanism: LaplaceTopK, sizes: Sizes) -> Found:
     noise, scale = mechanism.score_noise, 1 / mechanism.epsilon_per_group
     tail = smallest(
@@ -90,6 +107,19 @@ def _fixed_threshold(mechanism: FixedThreshold, sizes: Sizes) -> Found:
 
 
 TOP_K_MECHANISMS: tuple[Mechanism, ...] = (
+    replace(
+        registered(
+            KNOWN_DOMAIN_TOP_K,
+            _known_domain_top_k,
+            takes=("k", "domain"),
+            may_take=("sensitivity",),
+            family="known-domain",
+            noise="gumbel",
+            measured="count above the (k+1)-th largest",
+        ),
+        aliases=("known-gumbel",),
+        thresholded=False,
+    ),
     registered(
         GAUSSIAN_TOP_K,
         _gaussian_top_k,

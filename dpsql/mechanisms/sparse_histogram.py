@@ -43,6 +43,7 @@ BlockBound = Callable[[Integers, Integers], Floats]
 
 _SLACK = 1e-12  # relative; exceeds the rounding errors of a normal tail and its logarithm
 _WORST_TOLERANCE = 1e-9
+_NEXT = 1e-8  # relative; how near to the least sigma a better one is looked for
 _BRANCHES = 16
 
 
@@ -200,7 +201,8 @@ def hidden_quantile(delta: float, groups: int) -> float:
 def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> NoiseAndThreshold:
     """Minimise ``tau_of`` over sigma > least_sigma, where it starts at infinity and ends linear.
 
-    Brent's method in log(sigma/least_sigma), which spans the flat minimum at any scale.
+    Brent's method in log(sigma/least_sigma - 1), which spans any scale. The minimum may be next to
+    least_sigma, as it is by the exact analysis, so that end is looked at, too.
     """
     from scipy.optimize import minimize_scalar
 
@@ -211,8 +213,9 @@ def lowest_tau(tau_of: Callable[[float], float], least_sigma: float) -> NoiseAnd
         tried.append(NoiseAndThreshold(sigma, tau_of(sigma)))
         return tried[-1].tau
 
-    ends = (math.log(1e-4), math.log(4.0))
-    minimize_scalar(tau_at, bounds=ends, method="bounded", options={"xatol": 0.01})
+    ends = (math.log(_NEXT), math.log(4.0))
+    minimize_scalar(tau_at, bounds=ends, method="bounded", options={"xatol": 1e-3})
+    tau_at(ends[0])
     return min(tried, key=lambda found: found.tau)
 
 
@@ -335,8 +338,8 @@ def sparse_histogram(epsilon: float, delta: float, groups: int, floor: int = 0) 
     Raises ParameterError for parameters out of range.
     """
     sigma = calibrate_sparse_histogram(epsilon, delta, groups).sigma
-    while lattice_noise_delta(epsilon, sigma, groups) >= delta * 0.999:
-        sigma *= 1.01  # only where sigma is so small that the lattice is coarse beside it
+    while lattice_noise_delta(epsilon, sigma, groups) >= delta:
+        sigma *= 1 + 1e-4  # a step or two, but where the lattice is coarse beside sigma
     return SparseHistogram(epsilon, delta, groups, sigma, floor)
 
 

@@ -29,6 +29,7 @@ from dpsql.mechanisms.calibration import lattice_gaussian_delta
 from dpsql.mechanisms.correlated_histogram import CorrelatedAnalysis, correlated_delta
 from dpsql.mechanisms.correlated_topk import CorrelatedTopK, fresh_released
 from dpsql.mechanisms.histogram import PositiveCounts
+from dpsql.mechanisms.known_topk import known_domain_top_k
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.mechanisms.sparse_histogram import (
     DeltaAnalysis,
@@ -54,7 +55,7 @@ STABLE = {
     (1, 1e-6, 100): (22.67, 172.4, 22.15, 163.7),
     (1, 1e-6, 1000): (69.28, 503.0, 67.85, 479.3),
 }
-SIZES_ASKED = {"k": 5, "groups": 7, "k_bar": 40, "sensitivity": 3}
+SIZES_ASKED = {"k": 5, "groups": 7, "k_bar": 40, "domain": 50, "sensitivity": 3}
 ELLIPTIC_SIZES = {"k": 24}  # a unit has some of the groups
 
 
@@ -152,7 +153,7 @@ def test_the_paper_example_answers_at_once_in_words_and_figures() -> None:
     result = run("gshm --epsilon 0.35 --delta 1e-5 --k 51914 --analysis exact")
     assert result.exit_code == 0
     assert time.perf_counter() - start < 2
-    for word in ("gaussian-sparse-histogram", "ε 0.35 at δ 1e-05", "exact", "13,916", "Lemma 2.7"):
+    for word in ("gaussian-sparse-histogram", "ε 0.35 at δ 1e-05", "exact", "13,914", "Lemma 2.7"):
         assert word in result.stdout
     assert "\x1b" not in result.stdout
 
@@ -721,3 +722,18 @@ def test_help_lists_every_mechanism() -> None:
     text = run("--help").stdout
     for name in [*(m.name for m in MECHANISMS), *CALCULATIONS]:
         assert f"  {name} " in text
+
+
+def test_what_is_not_drawn_is_not_said_to_be() -> None:
+    asked = "gshm --epsilon 0.35 --delta 1e-5 --k 100 --analysis "
+    added, exact = ask(f"{asked}add-the-deltas"), ask(f"{asked}exact")
+    assert (added["drawn"], added["rho"]) == (None, None)
+    assert added["continuous"]["threshold"] > exact["drawn"]["threshold"]
+
+
+@pytest.mark.parametrize("name", ["known_gumbel", "known-domain-top-k"])
+def test_declared_keys_are_named_as_a_query_would(name: str) -> None:
+    found = ask(f"{name} --epsilon 1 --delta 1e-6 --k 10 --domain 300")
+    drawn = known_domain_top_k(rho_from_epsilon(1.0, 1e-6), sensitivity=1, k=10, size=300)
+    assert (found["rho"], found["rho_delta"]) == (drawn.rho(None), 0.0)
+    assert found["drawn"]["scale"] == pytest.approx(1 / drawn.epsilon)

@@ -33,6 +33,7 @@ from scipy import special
 from dpsql.accounting.gdp import gaussian_delta
 from dpsql.errors import ParameterError
 from dpsql.mechanisms.additive import IndependentNoise, one_shot_gaussian
+from dpsql.mechanisms.calibration import analytic_gaussian_sigma
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.mechanisms.sparse_histogram import (
@@ -509,3 +510,18 @@ def test_the_simulation_catches_a_threshold_one_too_low() -> None:
     scores = np.ones(runs, dtype=np.int64)
     assert lower_bound(len(broken.select(scores, SeededSource(3)).indices), runs) > 0.1
     assert lower_bound(len(fine.select(scores, SeededSource(3)).indices), runs) <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "groups"), [(0.35, 1e-5, 5000), (1.0, 1e-6, 10), (0.1, 1e-8, 300)]
+)
+@pytest.mark.parametrize("analysis", DeltaAnalysis)
+def test_no_noise_has_a_lower_threshold(
+    epsilon: float, delta: float, groups: int, analysis: DeltaAnalysis
+) -> None:
+    """By the exact analysis the least noise has it: a search that stops short of it is too high."""
+    found = calibrate_sparse_histogram(epsilon, delta, groups, analysis)
+    least = analytic_gaussian_sigma(epsilon, delta, math.sqrt(groups))
+    for more in (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.02, 0.03, 0.1):
+        tau = sparse_histogram_tau(epsilon, delta, least * (1 + more), groups, analysis)
+        assert found.tau <= tau * (1 + 1e-6)

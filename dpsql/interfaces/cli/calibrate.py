@@ -54,6 +54,7 @@ _EXAMPLES = options.examples(
     help="Groups one unit may influence.",
 )
 @click.option("--k-bar", type=int, help="How many of the largest groups a top-k looks at.")
+@click.option("--domain", type=int, help="How many groups are declared, of which --k are named.")
 @click.option("--sensitivity", type=int, help="How far a unit may change one value.  [default: 1]")
 @click.option("--queries", type=int, help="For composition: how many queries of --epsilon each.")
 @click.option("--steps", type=int, help="For continual: how many refreshes the stream has.")
