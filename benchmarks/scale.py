@@ -22,7 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -149,6 +149,8 @@ def connected(place: Path, memory: str) -> Iterator[Any]:
         },
         limits=Limits(memory=memory, seconds=3600),
     )
+    with closing(dpsql.DuckDBEngine(files={"events": place})) as engine:
+        engine.prove()
     with (
         tempfile.TemporaryDirectory(dir=place.parent) as directory,  # it is not what is spilled
         dpsql.connect(place, policy, Path(directory) / "budget.db", "bench") as con,

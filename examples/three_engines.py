@@ -76,6 +76,9 @@ def main(word: str, directory: Path) -> None:
     place: Any = word if "://" in word else made_up(directory / "visits")
     if word == "spark":
         place = spark_session(place)
+    if isinstance(place, Path):  # files are read whole once, before anybody asks
+        place = dpsql.DuckDBEngine(files={"visits": place})
+        place.prove()
     with dpsql.connect(
         place, policies=parse_policy(POLICY), ledger=str(directory / "budget.db"), analyst="ana"
     ) as connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections.abc import Iterator
 from functools import wraps
 from pathlib import Path
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 
 FEW = 2
+
+# What a run remembers of files that were read whole is none of whoever runs it.
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="dpsql-tests-")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

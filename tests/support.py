@@ -20,6 +20,7 @@ from dpsql.core.schema import Column, Schema
 from dpsql.core.sql import Sql
 from dpsql.engines.base import Database, Engine
 from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.opening import open_engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
 from dpsql.pipeline.fingerprint import fingerprint
@@ -224,9 +225,18 @@ def planned(
 
 def listed_engine(database: Database, *tables: str) -> Engine:
     """The engine of some tables of a database, by their keys, or of all that can be read."""
+    database.prove(tables or database.catalog().tables)
     return database.open(tables or database.catalog().tables)
+
+
+def checked(path: str | Path) -> str | Path:
+    """Read files whole once, as their owner does with ``dpsql check``; returns their path."""
+    with contextlib.closing(open_engine(path)) as database:
+        database.prove(database.catalog().tables)
+    return path
 
 
 def cursor_of(database: DuckDBEngine, *tables: str) -> duckdb.DuckDBPyConnection:
     """A cursor on which names mean these tables, as generated SQL has it."""
+    database.prove(tables or None)
     return database.open(tables or database.catalog().tables)._cursor()

@@ -254,6 +254,7 @@ class Answerer:
         """
         known = self._known_looks(asked, self.kept.limit(prepared.max_age))
         self._record_failures()
+        self.engine.refuse_changed()
         record = (question.text, question.values)
         charges = self._reserve_looks(asked, known, *record)
         if not charges:
@@ -377,6 +378,7 @@ class Answerer:
         left does not allow the question, nothing is spent.
         """
         self._record_failures()
+        self.engine.refuse_changed()
         looks: tuple[tuple[PreparedLook, Charge], ...] = ()
         try:
             looks = self._reserve_looks(prepared.looks, known)

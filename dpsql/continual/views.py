@@ -253,6 +253,7 @@ class Views:
         if last < first:
             raise _nothing_to_do(view, first)
         listed = self._listed(view, prepared)
+        self._engine.refuse_changed()
         place, memory = self._state_of(view.record.stream), self._policy.limits.memory
         published: list[int] = []
         rows = 0

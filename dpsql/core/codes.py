@@ -197,6 +197,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "file_in_use": "Answers written over a database, its policies, its ledger or the settings.",
         "file_kinds": "Files that are no one table: of several kinds, too many, with names that "
         "are patterns, or parts of a lake.",
+        "file_unproved": "Files that `dpsql check` has not read whole, or that have changed since.",
+        "files_changed": "Files that were written or removed since the connection was opened.",
         "file_missing": "A file to be read does not exist.",
         "file_not_readable": "A file of heads of the ledger cannot be read as text.",
         "file_not_writable": "A file cannot be written, or is no file.",
@@ -224,6 +226,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "more than one private block.",
         "script_failed": "A file of statements was not run to its end. What came before is paid "
         "for.",
+        "proof_not_kept": "Which files were read whole cannot be written to its directory.",
         "secret_unknown": "A secret for files of the network that DuckDB does not take.",
         "survey_not_kept": "What was found of the engine's functions cannot be written to its "
         "directory.",

@@ -56,11 +56,13 @@ class Definition:
     """What a table or view of the owner's is made of, as far as an engine can tell.
 
     ``refusal`` says why it cannot be listed in a policy. ``files`` are those it reads outside the
-    database. ``remarks`` say what dpsql cannot answer for.
+    database, of which ``proved`` are such as a value can make unreadable: each is to be read whole
+    before anybody asks. ``remarks`` say what dpsql cannot answer for.
     """
 
     refusal: Remark | None
     files: tuple[str, ...] = ()
+    proved: tuple[str, ...] = ()
     remarks: tuple[Remark, ...] = ()
 
 
@@ -194,6 +196,9 @@ class Engine(Protocol):
     def schema(self) -> Schema:
         """The tables that the policy lists."""
 
+    def refuse_changed(self) -> None:
+        """Raise ``InterfaceError`` if files are others than were opened, by size and time."""
+
     def bind(self, statement: Sql) -> tuple[Column, ...]:
         """Find the columns a query would return, without reading any row.
 
@@ -241,6 +246,13 @@ class Database(Protocol):
 
     def definition(self, table: TableName) -> Definition:
         """Describe what a table or view of the catalog is made of."""
+
+    def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
+        """Read the files of the tables with these keys whole, and remember that they can be.
+
+        Returns the keys of tables that cannot. Before :meth:`open`, which refuses tables of files
+        that were not read, or that have changed since. Raises ``InterfaceError``.
+        """
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> Engine:
         """Open the tables with these keys, and no others: they are all that is left.

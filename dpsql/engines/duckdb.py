@@ -62,6 +62,7 @@ from dpsql.engines.lakes import (
 )
 from dpsql.engines.lockdown import allow, lock_down
 from dpsql.engines.network import Secret, listed, reach, unreachable
+from dpsql.engines.proofs import Stamp, is_proved, prove, stamps_of
 from dpsql.engines.python_values import PythonValues, python_values
 from dpsql.engines.rehearsal import Rehearsal, unrecognised
 from dpsql.engines.running import execute, relation, selected
@@ -279,6 +280,10 @@ class DuckDBEngine:
     # -- what its owner asks --------------------------------------------------------------------
 
     def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
+        """Read data that have no types of their own as declared, by the keys of their tables.
+
+        ``connect`` does so with what the policy declares.
+        """
         for key, declared in columns.items():
             if self._declared.get(key) == declared:
                 continue
@@ -393,6 +398,21 @@ class DuckDBEngine:
 
     # -- opening ------------------------------------------------------------------------------
 
+    def prove(self, tables: Iterable[str] | None = None) -> tuple[str, ...]:
+        """Read all Parquet files of tables whole, once, and remember that they can be.
+
+        ``dpsql check`` does this. Returns the tables that cannot; ``connect`` refuses these, and
+        those of files that were not read, or that have changed since.
+        """
+        catalog = self.catalog().tables
+        found = [catalog[key] for key in (catalog if tables is None else tables) if key in catalog]
+        return tuple(
+            table.name.key
+            for table in found
+            if table.unreadable is None
+            and not prove(self._connection, self.definition(table.name).proved)
+        )
+
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenDuckDB:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
         with self._lock:
@@ -408,6 +428,9 @@ class DuckDBEngine:
         for key in schema:
             self._load(key)
         made_of = [self.definition(table.name) for table in schema.values()]
+        for table, made in zip(schema.values(), made_of, strict=True):
+            if not is_proved(self._connection, made.proved):
+                raise _unproved(table)
         allow(self._connection, [file for each in made_of for file in each.files])
         if memory is not None:
             self._limit_memory(memory)
@@ -425,6 +448,7 @@ class DuckDBEngine:
             except duckdb.Error:
                 raise _view_unreadable(table) from None
         places = tuple(path for key, path in self._places if key is None or key in schema)
+        files = [file for t in schema.values() for file in self.definition(t.name).proved]
         return OpenDuckDB(
             self._connection,
             self._spill,
@@ -433,6 +457,7 @@ class DuckDBEngine:
             schema,
             places,
             self._edition(schema),
+            stamps_of(files),
         )
 
     def _edition(self, schema: Schema) -> str | None:
@@ -468,6 +493,15 @@ class DuckDBEngine:
         self._spill.remove()
 
 
+def _unproved(table: Table) -> InterfaceError:
+    return InterfaceError(
+        f"the files of the table {table.name} have not been read to their ends, or changed since",
+        code="file_unproved",
+        hint="Run `dpsql check` on them as their owner: it reads them once, so that no question "
+        "can fail on a row of theirs. In Python, DuckDBEngine(files=…).prove() does so.",
+    )
+
+
 def _view_unreadable(table: Table) -> InterfaceError:
     return InterfaceError(
         f"the view {table.name} cannot be read",
@@ -492,7 +526,9 @@ class OpenDuckDB:
         schema: Schema,
         places: Sequence[str | Path],
         edition: str | None,
+        stamps: Mapping[str, Stamp | None],
     ) -> None:
+        self._stamps = stamps
         self._connection = connection
         self._spill = spill
         self._place = place
@@ -536,6 +572,14 @@ class OpenDuckDB:
         self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:
         """Do nothing: what is sent was examined by the twin, which is this engine."""
+
+    def refuse_changed(self) -> None:
+        if stamps_of(tuple(self._stamps)) != self._stamps:
+            raise InterfaceError(
+                "files of the data were written or removed since the connection was opened",
+                code="files_changed",
+                hint="Have their owner run `dpsql check`, and open a new connection.",
+            )
 
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Read each statement that would be sent. Nothing is."""

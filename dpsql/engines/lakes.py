@@ -184,7 +184,8 @@ def files_definition(files: Sequence[str]) -> Definition:
         return Definition(_ELSEWHERE)
     if not all(os.access(file, os.R_OK) for file in files):
         return Definition(_GONE)
-    return Definition(None, files=tuple(files))
+    proved = tuple(file for file in files if file.lower().endswith(".parquet"))
+    return Definition(None, files=tuple(files), proved=proved)
 
 
 def _local(names: Iterable[str]) -> tuple[str, ...]:

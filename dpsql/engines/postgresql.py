@@ -82,6 +82,10 @@ class PostgreSQLEngine:
     def definition(self, table: TableName) -> Definition:
         return self._catalog.definition(table)
 
+    def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
+        """Return nothing: there are no files that dpsql reads itself."""
+        return ()
+
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenPostgreSQL:
         """Check that the role can change nothing. ``memory`` is the server's own business."""
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
@@ -131,6 +135,9 @@ class OpenPostgreSQL:
     @property
     def edition(self) -> str | None:
         return None  # each question reads the tables as they are then
+
+    def refuse_changed(self) -> None:
+        """Do nothing: there are no files that dpsql reads itself."""
 
     def bind(self, statement: Sql) -> tuple[Column, ...]:
         return self._empty_twin().bind(statement)

@@ -79,6 +79,10 @@ class SparkEngine:
     def __repr__(self) -> str:
         return "<dpsql.SparkEngine>"
 
+    def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
+        """Return nothing: there are no files that dpsql reads itself."""
+        return ()
+
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenSpark:
         """Check that tables are readable. Sessions are dpsql's own: there is nothing to give up.
 
@@ -151,6 +155,9 @@ class OpenSpark:
     @property
     def schema(self) -> Schema:
         return self._schema
+
+    def refuse_changed(self) -> None:
+        """Do nothing: there are no files that dpsql reads itself."""
 
     def bind(self, statement: Sql) -> tuple[Column, ...]:
         return self._empty_twin().bind(statement)

@@ -314,8 +314,8 @@ def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) ->
             )
         )
     # The engine asks for a file by its path, and by the pattern that it is read by.
-    asked = ((path,) if is_address(path) else (only_file(path) or path, path) for path in paths)
-    return Definition(None, files=tuple(dict.fromkeys(each for both in asked for each in both)))
+    named = [path if is_address(path) else only_file(path) or path for path in paths]
+    return Definition(None, files=tuple(dict.fromkeys([*named, *paths])), proved=tuple(named))
 
 
 def _alike(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> bool:

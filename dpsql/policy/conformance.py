@@ -378,6 +378,18 @@ def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
             )
 
 
+def unreadable_files(table: TableName) -> Finding:
+    """Say that a table has files that cannot be read to their ends."""
+    return Finding(
+        "error",
+        str(table),
+        "has files that cannot be read to their ends: text of invalid UTF-8, a time beyond a day "
+        "or a damaged page",
+        "Write them again, with the engine that wrote them or with DuckDB, and leave such values "
+        "out.",
+    )
+
+
 def no_tables(database: str) -> Finding:
     """Say that a database has nothing that a policy could list."""
     return Finding(

@@ -286,6 +286,7 @@ def test_a_public_view_is_read_again_for_the_next_connection(tmp_path: Path) -> 
         Ledger.open(tmp_path / "budget.db") as ledger,
         closing(DuckDBEngine(path)) as shared,
     ):
+        shared.prove()
         question = "SELECT rate FROM rates"
         with dpsql.connect(shared, rules, ledger, ANALYST) as con:
             assert con.sql(question).fetchall() == [(10,)]

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from spelled import generated
-from support import cursor_of, listed_engine
+from support import checked, cursor_of, listed_engine
 from unread import unread
 
 import dpsql
@@ -331,7 +331,7 @@ def test_csv_and_parquet_files_are_databases_of_one_table(tmp_path: Path, ledger
         declared = (Column("unit", "BIGINT"), Column("k", "BIGINT"))
         table = TablePolicy("t", PrivacyUnit("unit", "unit"), declared=declared)
         rules = replace(policy("t"), tables={"t": table})
-        with dpsql.connect(tmp_path / name, rules, ledger, "ana") as con:
+        with dpsql.connect(checked(tmp_path / name), rules, ledger, "ana") as con:
             rows = con.sql("SELECT k, COUNT(DISTINCT unit) AS n FROM t GROUP BY k").fetchall()
         assert sorted(k for k, _ in rows) == [0, 1, 2]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support import cursor_of
+from support import checked, cursor_of
 
 import dpsql
 from dpsql.core.data_files import DataFiles, FileKind, as_read, data_files
@@ -70,7 +70,7 @@ def directory(tmp_path: Path) -> Path:
 def asked(
     path: str | Path, table: str, ledger: Path, types: dict[str, str] = TYPES
 ) -> list[tuple[object, ...]]:
-    with dpsql.connect(path, policy(table, types), ledger / "budget.db", "ana") as con:
+    with dpsql.connect(checked(path), policy(table, types), ledger / "budget.db", "ana") as con:
         sql = f"SELECT k, count(*) FROM {table} GROUP BY k ORDER BY k"
         return [(k, round(int(n), -2)) for k, n in con.sql(sql, max_groups_contributed=3)]
 
@@ -172,7 +172,9 @@ def test_a_locked_connection_reads_the_named_file_alone(tmp_path: Path) -> None:
 
 
 def test_directories_named_by_values_are_columns(directory: Path) -> None:
-    with dpsql.connect(directory / "events", policy("events"), directory / "b.db", "ana") as con:
+    with dpsql.connect(
+        checked(directory / "events"), policy("events"), directory / "b.db", "ana"
+    ) as con:
         assert con.sql("SELECT * FROM events LIMIT 0").columns == ["uid", "k", "n", "part"]
         ((half,),) = con.sql("SELECT count(*) FROM events WHERE part = 1").fetchall()
         assert abs(half - ROWS // 2) < 100
@@ -181,7 +183,7 @@ def test_directories_named_by_values_are_columns(directory: Path) -> None:
 def test_a_directory_named_by_a_value_is_no_column_unless_declared(directory: Path) -> None:
     types = {name: type_ for name, type_ in TYPES.items() if name != "part"}
     with dpsql.connect(
-        directory / "events", policy("events", types), directory / "b.db", "ana"
+        checked(directory / "events"), policy("events", types), directory / "b.db", "ana"
     ) as con:
         assert con.sql("SELECT * FROM events LIMIT 0").columns == ["uid", "k", "n"]
 
@@ -338,7 +340,7 @@ def test_opening_files_loads_none_of_their_rows(tmp_path: Path) -> None:
         writer.execute(f"COPY ({rows}) TO '{place}'")
     script = (
         "import re, dpsql; from dpsql.engines.duckdb import open_database; "
-        f"e = open_database({str(place)!r}); e.open(['large']); "
+        f"e = open_database({str(place)!r}); e.prove(); e.open(['large']); "
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1])"
     )
     # What getrusage says of a process may be what it had before it became another.

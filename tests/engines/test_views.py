@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from spelled import generated
-from support import cursor_of
+from support import checked, cursor_of
 
 import dpsql
 from dpsql.core.schema import Column
@@ -59,7 +59,7 @@ def viewed(directory: Path, query: str, before: str = "", after: str = "") -> Pa
 def refused(directory: Path, path: Path, *, public: bool = False) -> dpsql.PolicyError:
     """The error of connecting with the view listed."""
     with pytest.raises(dpsql.PolicyError) as caught:
-        dpsql.connect(path, policy(public=public), directory / "budget.db", "ana")
+        dpsql.connect(checked(path), policy(public=public), directory / "budget.db", "ana")
     assert caught.value.code == "policy_does_not_fit"
     assert "v: " in caught.value.reason
     assert caught.value.hint
@@ -68,7 +68,7 @@ def refused(directory: Path, path: Path, *, public: bool = False) -> dpsql.Polic
 
 
 def answers(directory: Path, path: Path, sql: str) -> list[tuple[object, ...]]:
-    with dpsql.connect(path, policy(), directory / "budget.db", "ana") as con:
+    with dpsql.connect(checked(path), policy(), directory / "budget.db", "ana") as con:
         return con.sql(sql).fetchall()
 
 

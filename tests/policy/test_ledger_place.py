@@ -12,6 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from support import checked
 
 import dpsql
 from dpsql.interfaces.cli import cli
@@ -86,7 +87,7 @@ def test_the_ledger_is_beside_the_database_wherever_we_are(
     count = COUNT.replace("visits", '"visits.2024"' if "2024" in database else "visits")
 
     def ask() -> dpsql.Connection:
-        connection = dpsql.connect(clinic / database, policies, analyst="ana")
+        connection = dpsql.connect(checked(clinic / database), policies, analyst="ana")
         connection.sql(count, fresh=True)
         return connection
 
@@ -163,7 +164,7 @@ def test_a_warning_that_is_an_error_leaves_nothing_open(clinic: Path) -> None:
 def test_without_any_place_nothing_is_opened(clinic: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = dpsql.DuckDBEngine()
     engine.register("visits", {"uid": np.array([1])})
-    monkeypatch.setattr(engine, "lock", lambda tables: pytest.fail("it was opened"))
+    monkeypatch.setattr(engine, "open", lambda *_: pytest.fail("it was opened"))
     policy = load_policy(clinic / "policies.yaml")
     with pytest.raises(dpsql.InterfaceError) as refusal:
         dpsql.connect(engine, policy, analyst="ana")

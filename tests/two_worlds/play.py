@@ -27,6 +27,7 @@ from click.testing import CliRunner
 import dpsql
 from dpsql.continual import views
 from dpsql.continual.noise import ViewNoise
+from dpsql.engines.opening import is_server, open_engine
 from dpsql.interfaces.cli import cli
 
 from . import door as doors
@@ -147,9 +148,19 @@ class Side:
         """The connection of an account."""
         if account not in self._open:
             if self._engine is None:
-                self._engine = self.reader.database()
+                self._engine = self._database()
             self._open[account] = dpsql.connect(self._engine, "policies.json", "ledger.db", account)
         return self._open[account]
+
+    def _database(self) -> Any:
+        """The database, of which the owner has read all files whole: before anybody asks."""
+        found = self.reader.database()
+        if isinstance(found, dpsql.DuckDBEngine):
+            found.prove()
+        elif not is_server(found) and isinstance(found, str | Path) and _is_of_files(found):
+            with contextlib.closing(open_engine(found)) as database:
+                database.prove(database.catalog().tables)
+        return found
 
     def leave(self) -> None:
         """Close all connections."""
@@ -196,7 +207,7 @@ class Side:
 
     def _sqlalchemy(self, step: Step) -> Heard:
         url = (
-            f"dpsql:///{self.reader.database()}?policies=policies.json&ledger=ledger.db"
+            f"dpsql:///{self._database()}?policies=policies.json&ledger=ledger.db"
             f"&analyst={step.account}"
         )
         engine = sa.create_engine(url)
@@ -215,7 +226,7 @@ class Side:
 
     def _invoke(self, step: Step, *arguments: str, text: str | None = None) -> Heard:
         command, *others = arguments
-        where = ["-d", str(self.reader.database()), "-p", "policies.json", "-l", "ledger.db"]
+        where = ["-d", str(self._database()), "-p", "policies.json", "-l", "ledger.db"]
         given = [command, *where, "-a", step.account, *others]
         done = CliRunner().invoke(cli, given, input=text)
         if done.exception is not None and not isinstance(done.exception, SystemExit):
@@ -529,3 +540,8 @@ def ready() -> Iterator[None]:
         finally:
             views._now = real
             ViewNoise.at = drawing  # type: ignore[method-assign]
+
+
+def _is_of_files(place: str | Path) -> bool:
+    """Tell whether a place is one of files that are tables, and no database."""
+    return Path(place).suffix not in (".duckdb", ".db")

@@ -54,7 +54,13 @@ def check_command(
     """
     from dpsql.engines.opening import open_engine, place_name
     from dpsql.pipeline.promises import broken_promises, repeats
-    from dpsql.policy.conformance import check_links, check_names, check_policy, no_tables
+    from dpsql.policy.conformance import (
+        check_links,
+        check_names,
+        check_policy,
+        no_tables,
+        unreadable_files,
+    )
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
@@ -65,6 +71,9 @@ def check_command(
         found.declare(policy.declared)
         tables = found.catalog().tables
         findings = check_policy(policy, tables, found.definition)
+        if not any(finding.level == "error" for finding in findings):
+            unreadable = found.prove(policy.tables)
+            findings += [unreadable_files(tables[key].name) for key in unreadable]
         if not any(finding.level == "error" for finding in findings):
             engine = found.open(policy.tables, policy.limits.memory)
             findings += broken_promises(policy, engine)
