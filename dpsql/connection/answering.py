@@ -9,7 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,7 @@ from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.ir.relations import scanned
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.exact import ExactBlock, ExactLook
@@ -173,8 +175,9 @@ class Answerer:
         alone = fresh and prepared.combine is not Combining.ALL
         together = None if alone else self._together(prepared, question, limit)
         known = self._known_looks(prepared.looks, limit)
-        charges = self._reserve(prepared, question, known, limit)
-        found = self._read_and_release(prepared, charges, alone=alone)
+        with self._begun(prepared.blocks) as run:
+            charges = self._reserve(prepared, question, known, limit)
+            found = self._read_and_release(run, prepared, charges, alone=alone)
         if isinstance(found, _Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
             error = self._failed(charges.all, found)
@@ -256,10 +259,11 @@ class Answerer:
         self._record_failures()
         self.engine.refuse_changed()
         record = (question.text, question.values)
-        charges = self._reserve_looks(asked, known, *record)
-        if not charges:
-            return known, FREE
-        found = self._read_looks(charges)
+        with self._begun(prepared.blocks) as run:
+            charges = self._reserve_looks(asked, known, *record)
+            if not charges:
+                return known, FREE
+            found = self._read_looks(run, charges)
         if isinstance(found, _Failure):
             error = self._failed([charge for _, charge in charges], found)
             _logger.error("%s: failed a look, %s", self.payer.path, found.code)
@@ -421,8 +425,21 @@ class Answerer:
         amount = Amount.charge(loss)
         return self.paying_ledger().reserve(path, amount, query=asked, plan=record, limits=limits)
 
+    @contextmanager
+    def _begun(self, blocks: Sequence[PreparedBlock]) -> Iterator[Run]:
+        """Lend a run over the tables of some blocks, which stay as they are until it is over.
+
+        Raises ``InterfaceError`` if they are not what they were: nothing is reserved by then.
+        """
+        run = self.engine.run(self.policy.limits.seconds)
+        run.begin({name for block in blocks for name in scanned(block.plan.block.source.rows)})
+        try:
+            yield run
+        finally:
+            run.release()
+
     def _read_and_release(
-        self, prepared: Prepared, charges: _Charges, *, alone: bool
+        self, run: Run, prepared: Prepared, charges: _Charges, *, alone: bool
     ) -> _Release | _Failure:
         """Read the private rows of all blocks and looks, and draw what comes out of them.
 
@@ -431,7 +448,7 @@ class Answerer:
         told but a code. Raises what the listener to the progress raised.
         """
         self._stopped = None
-        run = self._run = self.engine.run(self.policy.limits.seconds)
+        self._run = run
         released: list[ReleasedBlock] = []
         looks: dict[str, ReleasedLook] = {}
         try:
@@ -455,10 +472,10 @@ class Answerer:
             self._run = None
 
     def _read_looks(
-        self, charges: Sequence[tuple[PreparedLook, Charge]]
+        self, run: Run, charges: Sequence[tuple[PreparedLook, Charge]]
     ) -> dict[str, ReleasedLook] | _Failure:
         """Read and release looks alone; of what fails nothing but a code is told, as above."""
-        run = self._run = self.engine.run(self.policy.limits.seconds)
+        self._run = run
         try:
             with run:
                 return self._released_looks(run, charges)

@@ -182,6 +182,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "database_locked": "Another connection has the database open for writing.",
         "database_missing": "There is no database at the path; dpsql never creates what it "
         "protects.",
+        "definitions_changed": "A table of the policy on a server is not made of what it was when "
+        "the database was opened. Nobody gets an answer from it until it is opened again.",
         "database_unreadable": "The file is no DuckDB database that this version opens, or this "
         "user may not read it.",
         "demo_database": "The file where the demo keeps its database is another one.",

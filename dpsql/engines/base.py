@@ -150,6 +150,16 @@ class Run(PrivateSource, Protocol):
     Runs of one engine do not know of each other: interrupting one leaves all others alone.
     """
 
+    def begin(self, tables: Iterable[TableName]) -> None:
+        """Keep these tables as they are until the run is over, before anything is reserved.
+
+        Raises ``InterfaceError`` (``definitions_changed``), for everybody who asks, if they are not
+        made of what was proved when they were opened. Reads no row.
+        """
+
+    def release(self) -> None:
+        """Give back what the run holds, if it holds anything: it is over."""
+
     @property
     def expired(self) -> bool:
         """True once the time is over: what was running then has been interrupted."""

@@ -648,6 +648,12 @@ class DuckDBRun:
         stop = partial(_interrupt_all, self._cursors)
         self._deadline = None if seconds is None else Deadline(seconds, stop)
 
+    def begin(self, tables: Iterable[TableName]) -> None:
+        """Do nothing: the database was opened for reading, and nobody else can write it."""
+
+    def release(self) -> None:
+        """Do nothing: cursors hold nothing of others."""
+
     @property
     def expired(self) -> bool:
         return self._deadline is not None and self._deadline.expired

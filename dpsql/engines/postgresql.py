@@ -12,6 +12,7 @@ import contextlib
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -31,12 +32,21 @@ from dpsql.engines.arrow_rows import as_type, exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
+from dpsql.engines.nets import TRIED, definitions_changed
 from dpsql.engines.postgresql_catalog import (
     SETTINGS,
+    check_own,
     check_role,
     check_server,
     check_writable,
     read_catalog,
+)
+from dpsql.engines.postgresql_definitions import (
+    OWN,
+    digests_of,
+    digests_sql,
+    lock_sql,
+    look_sql,
 )
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of, sent
 from dpsql.engines.rehearsal import Rehearsal
@@ -92,11 +102,21 @@ class PostgreSQLEngine:
         schema = self._catalog.all.cut(tables)
         with self._sessions.one() as session:
             check_role(session.ask)
+            check_own(session.ask)
             found = read_catalog(session.ask, self._catalog.database)
-            check_writable([found.relations[key] for key in schema if key in found.relations])
+            if not found.is_same(self._catalog, schema):
+                raise definitions_changed()
+            listed = {key: found.relations[key] for key in schema}
+            check_writable(list(listed.values()))
+            names = [table.name for table in schema.values()]
+            digests = digests_of(session.ask(digests_sql(names)))
+        proved = Proved(digests, frozenset(k for k, each in listed.items() if each.lockable))
         with self._lock:
-            opened = OpenPostgreSQL(self._sessions, self._catalog.database, schema)
-            return self._opened.setdefault(frozenset(schema), opened)
+            opened = self._opened.get(frozenset(schema))
+            if opened is None or opened.proved != proved:  # who holds the former one is refused
+                opened = OpenPostgreSQL(self._sessions, self._catalog.database, schema, proved)
+                self._opened[frozenset(schema)] = opened
+            return opened
 
     def close(self) -> None:
         """Close all sessions that no run has."""
@@ -105,13 +125,43 @@ class PostgreSQLEngine:
             opened.close()
 
 
+@dataclass(frozen=True, slots=True)
+class Proved:
+    """What was looked at when tables were opened: their digests, and which can be locked whole."""
+
+    digests: Mapping[str, str]
+    lockable: frozenset[str]
+
+    def begin(self, session: _Session, tables: Iterable[TableName]) -> None:
+        """Keep tables as they are for the transaction of a session.
+
+        Locks come before its snapshot, so that this is of what they keep. Raises ``InterfaceError``
+        (``definitions_changed``).
+        """
+        names = sorted(set(tables), key=lambda name: name.key)
+        locked = lock_sql(name for name in names if name.key in self.lockable)
+        try:
+            if locked is not None:
+                session.run(locked)
+            for name in names:
+                if name.key not in self.lockable:
+                    session.rows(look_sql(name))
+            found = digests_of(session.ask(digests_sql(names)))
+        except EngineError:
+            found = {}
+        TRIED["definitions"] += 1
+        if any(found.get(key) != self.digests.get(key) for key in (OWN, *(n.key for n in names))):
+            raise definitions_changed()
+
+
 class OpenPostgreSQL:
     """The listed tables of a PostgreSQL database: all that runs and the twin know of it."""
 
-    def __init__(self, sessions: _Sessions, name: str, schema: Schema) -> None:
+    def __init__(self, sessions: _Sessions, name: str, schema: Schema, proved: Proved) -> None:
         self._sessions = sessions
         self._name = name
         self._schema = schema
+        self.proved = proved
         self._lock = threading.Lock()
         self._twin: Twin | None = None
         self._trials = Trials(self._computed)
@@ -189,7 +239,7 @@ class OpenPostgreSQL:
             return self._twin
 
     def run(self, seconds: float | None = None) -> PostgreSQLRun:
-        return PostgreSQLRun(self._sessions, self._schema, seconds)
+        return PostgreSQLRun(self._sessions, self._schema, self.proved, seconds)
 
     def close(self) -> None:
         """Close the twin; sessions are the database's."""
@@ -398,9 +448,12 @@ def _unreachable(url: str) -> InterfaceError:
 class PostgreSQLRun:
     """The statements of one query: a transaction with one snapshot, on a session of its own."""
 
-    def __init__(self, sessions: _Sessions, schema: Schema, seconds: float | None) -> None:
+    def __init__(
+        self, sessions: _Sessions, schema: Schema, proved: Proved, seconds: float | None
+    ) -> None:
         self._sessions = sessions
         self._schema = schema
+        self._proved = proved
         self._seconds = seconds
         self._session: _Session | None = None
         self._open = _Open()
@@ -419,6 +472,19 @@ class PostgreSQLRun:
     def __exit__(self, *_: object) -> None:
         if self._deadline is not None:
             self._deadline.__exit__()
+        self.release()
+
+    def begin(self, tables: Iterable[TableName]) -> None:
+        assert self._session is None, "a run begins once"
+        session = self._sessions.take(self._seconds)
+        try:
+            self._proved.begin(session, tables)
+        except BaseException:
+            self._sessions.give(session, sound=session.rolled_back())
+            raise
+        self._session = self._open.session = session
+
+    def release(self) -> None:
         session, self._session = self._session, None
         self._open.session = None
         if session is not None:
@@ -431,15 +497,14 @@ class PostgreSQLRun:
 
     @property
     def session(self) -> _Session:
-        """The session of this run, taken when it is first needed. Raises ``EngineError``."""
+        """The session of this run: if it has not begun, it begins. Raises ``EngineError``."""
         if self._session is None:
-            self._session = self._open.session = self._taken()
+            # The price may be reserved by now: it is the engine that fails.
+            with contextlib.suppress(InterfaceError):
+                self.begin(table.name for table in self._schema.values())
+        if self._session is None:
+            raise EngineError()
         return self._session
-
-    def _taken(self) -> _Session:
-        with contextlib.suppress(InterfaceError):
-            return self._sessions.take(self._seconds)
-        raise EngineError()  # the price may be reserved by now: it is the engine that fails
 
     def over(self, reads: Reads) -> PostgreSQLReader:
         return PostgreSQLReader(lambda: self.session)

@@ -7,7 +7,7 @@ changes nothing, and a role that cannot either is what makes sure of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.sql import Sql, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
+from dpsql.engines.postgresql_definitions import OWN_ADDITIONS
 from dpsql.engines.postgresql_reading import duckdb_type
 from dpsql.errors import InterfaceError
 
@@ -46,7 +47,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 """What every session of dpsql's is set to: of all these, meaning or safety depends on it."""
 
 _ABOUT: Final = """
-SELECT version(), CAST(current_setting('server_version_num') AS INTEGER),
+SELECT version(), current_setting('server_version_num'),
   current_setting('server_encoding'), CAST(current_database() AS TEXT), CAST(current_user AS TEXT)
 """
 _ROLE: Final = """
@@ -72,10 +73,14 @@ SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), CAST(c.relkind AS TEXT)
     OR has_table_privilege(c.oid, 'DELETE') OR has_table_privilege(c.oid, 'TRUNCATE')
     OR has_table_privilege(c.oid, 'TRIGGER') OR has_table_privilege(c.oid, 'REFERENCES')
     OR has_any_column_privilege(c.oid, 'INSERT') OR has_any_column_privilege(c.oid, 'UPDATE'),
-  EXISTS (SELECT 1 FROM pg_partition_tree(c.oid) p JOIN pg_class f ON f.oid = p.relid
-    WHERE f.relkind = 'f')
-  OR EXISTS (SELECT 1 FROM pg_inherits i JOIN pg_class f ON f.oid = i.inhrelid
-    WHERE i.inhparent = c.oid AND f.relkind = 'f')
+  EXISTS (WITH RECURSIVE parts(oid) AS (
+    SELECT i.inhrelid FROM pg_inherits i WHERE i.inhparent = c.oid
+    UNION SELECT i.inhrelid FROM pg_inherits i JOIN parts p ON i.inhparent = p.oid)
+    SELECT 1 FROM parts p JOIN pg_class f ON f.oid = p.oid WHERE f.relkind = 'f'),
+  c.relkind IN ('r', 'p', 'v') AND has_table_privilege(c.oid, 'SELECT'),
+  c.relrowsecurity,
+  EXISTS (SELECT 1 FROM pg_attribute a
+    WHERE a.attrelid = c.oid AND a.attgenerated = 'v' AND NOT a.attisdropped)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
   AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'dpsql_ledger')
@@ -98,15 +103,31 @@ _VIEWS: Final = """
 SELECT CAST(r.ev_class AS BIGINT), CAST(r.ev_action AS TEXT) FROM pg_rewrite r
 JOIN pg_class c ON c.oid = r.ev_class WHERE c.relkind = 'v' AND r.rulename = '_RETURN'
 """
-# Comparisons never fail, whatever they compare: an index could not be built on any others.
+# Comparisons of single values never fail, whatever they compare: an index could not be built on
+# any others. Those of records, arrays and ranges do where their parts have none. Texts are compared
+# under a collation: two that differ leave none, which fails once there is a row.
 _COMPARISONS: Final = """
-SELECT CAST(o.oprcode AS OID)::BIGINT FROM pg_operator o
-JOIN pg_amop a ON a.amopopr = o.oid JOIN pg_am m ON m.oid = a.amopmethod
-WHERE m.amname IN ('btree', 'hash') AND o.oid < 16384
-UNION
-SELECT CAST(o.oprcode AS OID)::BIGINT FROM pg_operator o WHERE o.oprname = '<>' AND o.oid < 16384
+SELECT o.oid::BIGINT, l.typcollation <> 0 FROM pg_operator o
+JOIN pg_type l ON l.oid = o.oprleft JOIN pg_type r ON r.oid = o.oprright
+WHERE o.oid < 16384 AND l.typname = ANY({single}) AND r.typname = ANY({single})
+  AND (o.oprname = '<>' OR EXISTS (SELECT 1 FROM pg_amop a JOIN pg_am m ON m.oid = a.amopmethod
+    WHERE a.amopopr = o.oid AND m.amname IN ('btree', 'hash')))
 """
-_CALLS: Final = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid|inputcollid_func) (\d+)")
+_COLLATIONS: Final = "SELECT oid::BIGINT FROM pg_collation WHERE collisdeterministic"
+_OPERATORS: Final = re.compile(
+    r"\{(?:OPEXPR|DISTINCTEXPR|NULLIFEXPR|SCALARARRAYOPEXPR)\b(?: :\w+ \S+)*? :opno (\d+)"
+    r"(?: :\w+ \S+)*? :inputcollid (\d+)"
+)
+_OPERATOR_NODES: Final = re.compile(r"\{(?:OPEXPR|DISTINCTEXPR|NULLIFEXPR|SCALARARRAYOPEXPR)\b")
+_LARGEST: Final = re.compile(r"\{MINMAXEXPR :minmaxtype (\d+) :minmaxcollid \d+ :inputcollid (\d+)")
+_LARGEST_NODES: Final = re.compile(r"\{MINMAXEXPR\b")
+_COMPARED: Final = """
+SELECT oid::BIGINT, typcollation <> 0 FROM pg_type WHERE oid < 16384 AND typname = ANY({single})
+"""
+_SINGLE: Final = sql(
+    "CAST('{{bool,int2,int4,int8,oid,float4,float8,numeric,text,varchar,bpchar,name,bytea,uuid,"
+    "date,time,timestamp,timestamptz,interval}}' AS TEXT[])"
+)
 _READS: Final = re.compile(r":relid (\d+)")
 _NODES: Final = re.compile(r"\{([A-Z]+)\b")
 _PLAIN_NODES: Final = frozenset(
@@ -132,6 +153,7 @@ _SEVERAL_ROWS: Final = {
     ":distinctClause (": "makes equal rows one",
     ":groupClause (": "aggregates rows",
     ":setOperations {": "combines the rows of several statements",
+    ":sortClause (": "sorts rows, which compares them",
 }
 """Parts of views whose rows depend on several rows, and may be others each time."""
 _BELOW: Final = "List the tables below it instead, or store its rows as a table."
@@ -139,12 +161,44 @@ _BELOW: Final = "List the tables below it instead, or store its rows as a table.
 
 @dataclass(frozen=True, slots=True)
 class ServerRelation:
-    """A table of the server, with what the role may do with it; ``foreign``: a part of it is."""
+    """A table of the server, with what the role may do with it.
+
+    ``lockable``: LOCK TABLE keeps it as it is. ``below`` says why it may not stand below a view.
+    """
 
     table: Table
     oid: int
     kind: str
     writable: bool
+    lockable: bool = False
+    below: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparing:
+    """What can be compared without failing on a row: operators and types by their oids.
+
+    Each is True where it compares under a collation, which must be one of ``collations``.
+    """
+
+    operators: Mapping[int, bool]
+    types: Mapping[int, bool]
+    collations: frozenset[int]
+
+    def never_fails(self, rule: str) -> bool:
+        """Tell whether all operators of a view's rule are known comparisons."""
+        operators, largest = _OPERATORS.findall(rule), _LARGEST.findall(rule)
+        # What is not read as expected is not known.
+        counts = len(_OPERATOR_NODES.findall(rule)), len(_LARGEST_NODES.findall(rule))
+        if counts != (len(operators), len(largest)):
+            return False
+        return all(self._known(self.operators, *found) for found in operators) and all(
+            self._known(self.types, *found) for found in largest
+        )
+
+    def _known(self, known: Mapping[int, bool], what: str, collation: str) -> bool:
+        collated = known.get(int(what))
+        return collated is not None and (not collated or int(collation) in self.collations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +208,22 @@ class ServerCatalog:
     database: str
     relations: Mapping[str, ServerRelation]
     views: Mapping[int, str]
-    comparisons: frozenset[int]
+    comparing: Comparing
 
     @property
     def all(self) -> Catalog:
         """The tables in DuckDB's types."""
         return Catalog.of(*(relation.table for relation in self.relations.values()))
+
+    def is_same(self, other: ServerCatalog, listed: Iterable[str]) -> bool:
+        """Tell whether some tables are here what they are in another catalog."""
+        return all(
+            key in self.relations
+            and self.relations[key].table == other.relations[key].table
+            and self.definition(self.relations[key].table.name)
+            == other.definition(other.relations[key].table.name)
+            for key in listed
+        )
 
     def definition(self, name: TableName) -> Definition:
         """Describe a table or view: of views, what they call."""
@@ -176,9 +240,10 @@ class ServerCatalog:
         seen.add(oid)
         text = self.views.get(oid)
         if text is None:
-            kinds = {relation.oid: relation.kind for relation in self.relations.values()}
-            plain = kinds.get(oid) in ("r", "p", "m")
-            return None if plain else "reads what is no table of this database"
+            found = next((each for each in self.relations.values() if each.oid == oid), None)
+            if found is None or found.kind not in ("r", "p", "m", "f"):
+                return "reads what is no table of this database"
+            return found.below
         unknown = next((n for n in _NODES.findall(text) if n not in _PLAIN_NODES), None)
         if unknown is not None:
             what = _OPENED_SHOWN.get(unknown, f"is made with {unknown.lower()}")
@@ -186,7 +251,7 @@ class ServerCatalog:
         several = next((what for mark, what in _SEVERAL_ROWS.items() if mark in text), None)
         if several is not None:
             return several
-        if any(int(call) not in self.comparisons for call in _CALLS.findall(text) if call != "0"):
+        if not self.comparing.never_fails(text):
             return "computes with an operator that may fail on a row"
         below = (int(each) for each in _READS.findall(text) if each != "0")
         return next(filter(None, (self._objection(each, seen) for each in below)), None)
@@ -201,9 +266,9 @@ def check_server(ask: Ask) -> str:
             code="server_unsupported",
             hint="dpsql asks PostgreSQL 15 or later itself; others answer some things differently.",
         )
-    if number < OLDEST:
+    if int(number) < OLDEST:
         raise InterfaceError(
-            f"the server is PostgreSQL {number // 10_000}, which is too old",
+            f"the server is PostgreSQL {int(number) // 10_000}, which is too old",
             code="server_unsupported",
             hint="dpsql asks PostgreSQL 15 or later.",
         )
@@ -244,6 +309,19 @@ def check_role(ask: Ask) -> None:
             raise _may(what, hint)
 
 
+def check_own(ask: Ask) -> None:
+    """Require that PostgreSQL's own casts, functions and operators are all there are.
+
+    Generated SQL calls them by names that one of the owner's would take from them.
+    """
+    for (what,) in ask(sql(OWN_ADDITIONS)):
+        raise InterfaceError(
+            f"the database has a {what}, which stands in the place of PostgreSQL's own",
+            code="server_unsupported",
+            hint="Drop it, or copy the tables into a database without it.",
+        )
+
+
 def check_writable(relations: Sequence[ServerRelation]) -> None:
     """Require that the role may read these tables and change none of them."""
     for relation in relations:
@@ -270,7 +348,8 @@ def read_catalog(ask: Ask, database: str) -> ServerCatalog:
     for oid, *column in ask(sql(_COLUMNS)):
         columns.setdefault(int(oid), []).append(tuple(column))
     relations: dict[str, ServerRelation] = {}
-    for schema, name, kind, oid, secured, usable, writable, foreign in ask(sql(_TABLES)):
+    for schema, name, kind, oid, secured, usable, writable, foreign, *more in ask(sql(_TABLES)):
+        lockable, policies, computed = more
         reason = _unreadable(
             name, schema, kind, database, secured=secured, usable=usable, foreign=foreign
         )
@@ -278,10 +357,21 @@ def read_catalog(ask: Ask, database: str) -> ServerCatalog:
         key = table.name.key
         if key in relations:  # told apart by the case of letters alone, which analysts cannot
             table = _refused(relations[key].table, _ALIKE)
-        relations[key] = ServerRelation(table, int(oid), kind, bool(writable))
+        below = None
+        if kind == "f" or foreign:
+            below = "reads what another server keeps, wholly or in part"
+        elif policies:
+            below = "reads a table with row-level security"
+        elif computed:
+            below = "reads a table with columns that are computed when they are read"
+        relations[key] = ServerRelation(
+            table, int(oid), kind, bool(writable), bool(lockable), below
+        )
     views = {int(oid): text for oid, text in ask(sql(_VIEWS))}
-    comparisons = frozenset(int(oid) for (oid,) in ask(sql(_COMPARISONS)))
-    return ServerCatalog(database, relations, views, comparisons)
+    operators = {int(oid): bool(c) for oid, c in ask(sql(_COMPARISONS, single=_SINGLE))}
+    types = {int(oid): bool(c) for oid, c in ask(sql(_COMPARED, single=_SINGLE))}
+    collations = frozenset(int(oid) for (oid,) in ask(sql(_COLLATIONS)))
+    return ServerCatalog(database, relations, views, Comparing(operators, types, collations))
 
 
 def _schema(name: str) -> str:

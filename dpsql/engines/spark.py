@@ -27,9 +27,10 @@ from dpsql.engines.arrow_rows import exact_rows, integers
 from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
+from dpsql.engines.nets import TRIED, definitions_changed
 from dpsql.engines.rehearsal import Rehearsal
 from dpsql.engines.spark_results import sound
-from dpsql.engines.spark_schema import catalog_tables, read_as
+from dpsql.engines.spark_schema import catalog_tables, is_same, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
 from dpsql.engines.trials import TRIAL_SECONDS, Trials
@@ -232,6 +233,24 @@ class SparkRun:
         self._stop = stop
         self._deadline = None if seconds is None else Deadline(seconds, stop)
 
+    def begin(self, tables: Iterable[TableName]) -> None:
+        """Compare the columns of tables with what they were when opened."""
+        found = [self._tables[view_of(name)] for name in tables]
+        try:
+            same = quietly(lambda: all(is_same(self._parent, table) for table in found))
+        except EngineError:
+            same = False
+        TRIED["definitions"] += 1
+        if not same:
+            raise definitions_changed()
+
+    def release(self) -> None:
+        """Close the sessions of the run."""
+        sessions, self._sessions[:] = list(self._sessions), []
+        for session in sessions:
+            with suppress(Exception):
+                closed(session)
+
     @property
     def expired(self) -> bool:
         return self._deadline is not None and self._deadline.expired
@@ -244,9 +263,7 @@ class SparkRun:
     def __exit__(self, *_: object) -> None:
         if self._deadline is not None:
             self._deadline.__exit__()
-        for session in self._sessions:
-            with suppress(Exception):
-                closed(session)
+        self.release()
 
     @property
     def dialect(self) -> str:

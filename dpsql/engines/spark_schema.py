@@ -57,10 +57,11 @@ def catalog_tables(session: SparkSession, schemas: Sequence[str]) -> Iterator[Ta
             if listed.tableType in _VIEWS:
                 yield Table(name, (), is_view=True, unreadable=_VIEW)
             else:
-                yield _table(session, name)
+                yield table_of(session, name)
 
 
-def _table(session: SparkSession, name: TableName) -> Table:
+def table_of(session: SparkSession, name: TableName) -> Table:
+    """Describe a table, as Spark has it now."""
     try:
         fields = session.table(_written(name).render(SPARK_TEXT)).schema.fields
     except Exception:  # noqa: BLE001 - whatever a format's own code raises
@@ -76,6 +77,12 @@ def _table(session: SparkSession, name: TableName) -> Table:
         else:
             columns.append(Column(field.name, type_))
     return Table(name, tuple(columns), left_out=tuple(left_out))
+
+
+def is_same(session: SparkSession, table: Table) -> bool:
+    """Tell whether a table is still one, with these columns."""
+    kind = session.catalog.getTable(_written(table.name)).tableType
+    return kind not in _VIEWS and table_of(session, table.name) == table
 
 
 def _type(field: Any) -> tuple[str | None, str]:

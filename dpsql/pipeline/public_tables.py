@@ -97,6 +97,7 @@ class PublicTables:
             return
         made = sql("CREATE TABLE {} AS SELECT * FROM __dpsql_public", table_sql(table.name))
         with self._engine.run() as self._reading:
+            self._reading.begin([table.name])
             rows = self._reading.stream(table)
         with stay.registered(public=rows):
             for statement in (*_schema(table), made):
