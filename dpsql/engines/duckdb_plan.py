@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from dpsql.engines.duckdb_forms import (
@@ -20,13 +20,19 @@ from dpsql.engines.duckdb_forms import (
 )
 from dpsql.engines.plans import PlanNode
 
-_BUILT_IN: Final = ("system", "main")
+_BUILT_IN: Final = ["system", "main"]
+_TYPE: Final = frozenset({"type"})
+_COMPARISON: Final = frozenset({"comparison"})
+_DEEP: Final = (PlanPart.OPERATOR, PlanPart.VALUE, PlanPart.CONDITION)
 _Path: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """The lists that a plan is read by."""
+    """The lists that a plan is read by.
+
+    ``checks`` are made of them once: a plan has hundreds of parts, and every statement has a plan.
+    """
 
     operators: Mapping[str, tuple[Mapping[str, Form], ...]]
     expressions: Mapping[str, tuple[Mapping[str, Form], ...]]
@@ -34,12 +40,11 @@ class Forms:
     functions: frozenset[str]
     aggregates: frozenset[str]
     types: frozenset[str]
+    checks: _Checks = field(init=False, repr=False, compare=False)
 
-
-FORMS: Final = Forms(
-    OPERATORS, EXPRESSIONS, CONDITIONS, OWN_FUNCTIONS | CALLED_ON_ROWS, SUMMED, TYPES
-)
-"""Those of generated SQL."""
+    def __post_init__(self) -> None:
+        """Make the checks."""
+        object.__setattr__(self, "checks", _Checks(self))
 
 
 class UnknownPart(Exception):
@@ -56,7 +61,9 @@ class ReadPlan:
 
 def read_by_forms(plan: PlanNode, forms: Forms) -> ReadPlan:
     """Read a plan, all of it. Raises ``UnknownPart`` for whatever is not in the lists."""
-    return ReadPlan(_Walk(forms).tables_of(plan), _columns(plan))
+    walk = _Walk([(plan, forms.checks.operator)])
+    walk.finish()
+    return ReadPlan(walk.tables, _columns(plan))
 
 
 def fits(node: PlanNode, several: Sequence[Mapping[str, Form]]) -> bool:
@@ -65,8 +72,9 @@ def fits(node: PlanNode, several: Sequence[Mapping[str, Form]]) -> bool:
 
 
 def _fits(node: PlanNode, form: Mapping[str, Form]) -> bool:
+    check = FORMS.checks.of({**form, "type": PlanPart.ANYTHING})
     try:
-        _Walk(FORMS).look_through(node, {**form, "type": PlanPart.ANYTHING})
+        _Walk([(node, check)]).finish()
     except UnknownPart:
         return False
     return True
@@ -82,97 +90,189 @@ def _columns(plan: PlanNode) -> int:
     return len(plan["expressions"])
 
 
+@dataclass(slots=True)
 class _Walk:
+    """What is left to look at, each with what looks at it, and the tables that were met."""
+
+    todo: list[tuple[Any, _Check]]
+    tables: Counter[_Path] = field(default_factory=Counter)
+
+    def finish(self) -> None:
+        """Look at all that is left. Raises ``UnknownPart``."""
+        todo = self.todo
+        while todo:
+            found, check = todo.pop()
+            check(found, self)
+
+
+_Check: TypeAlias = Callable[[Any, _Walk], None]
+"""Looks at a part of a plan: raises ``UnknownPart``, or leaves its parts to be looked at."""
+
+
+_Several: TypeAlias = Mapping[str, list[tuple[Set[str], _Check]]]
+"""Checks of objects by their type, and there by the fields that they have."""
+
+
+class _Checks:
+    """Checks of the parts of a plan, made of the lists."""
+
     def __init__(self, forms: Forms) -> None:
-        self._forms = forms
-        self._todo: list[tuple[Any, Form]] = []
-        self._tables: Counter[_Path] = Counter()
+        self._parts: dict[PlanPart, _Check] = {
+            PlanPart.ANYTHING: _anything,
+            PlanPart.OPERATOR: self.operator,
+            PlanPart.VALUE: self.value,
+            PlanPart.CONDITION: self.condition,
+            PlanPart.CALL: _named(forms.functions),
+            PlanPart.AGGREGATE: _named(forms.aggregates),
+            PlanPart.TABLE: _table,
+            PlanPart.TYPE: _cast_to(forms.types),
+            PlanPart.ONE_GROUPING: _one_grouping,
+        }
+        self._operators = self._several(forms.operators)
+        self._values = self._several(forms.expressions)
+        self._conditions = {
+            kind: self._object(form, _COMPARISON) for kind, form in forms.conditions.items()
+        }
 
-    def tables_of(self, plan: PlanNode) -> Counter[_Path]:
-        self.look_through(plan, PlanPart.OPERATOR)
-        return self._tables
+    def operator(self, found: Any, walk: _Walk) -> None:
+        """Look at an operator."""
+        _of_these_fields(found, _listed(found, self._operators))(found, walk)
 
-    def look_through(self, found: Any, form: Form) -> None:
-        """Look at an object and all that is in it. Raises ``UnknownPart``."""
-        self._todo.append((found, form))
-        while self._todo:
-            self._look(*self._todo.pop())
+    def value(self, found: Any, walk: _Walk) -> None:
+        """Look at an expression."""
+        _of_these_fields(found, _listed(found, self._values))(found, walk)
 
-    def _look(self, found: Any, form: Form) -> None:
+    def condition(self, found: Any, walk: _Walk) -> None:
+        """Look at a condition of a join."""
+        _listed(found, self._conditions, "comparison")(found, walk)
+
+    def of(self, form: Form) -> _Check:
+        """Make what looks at a part of this form."""
         if isinstance(form, PlanPart):
-            self._part(found, form)
-        elif isinstance(form, frozenset):
-            # A list is not hashed, and 1 is not True.
-            if type(found) in (dict, list) or not any(
-                type(found) is type(one) and found == one for one in form
-            ):
-                raise UnknownPart
-        elif isinstance(form, Mapping):
-            self._object(found, form)
-        elif type(found) is not list:
-            raise UnknownPart
-        elif isinstance(form, list):
-            self._todo += [(each, form[0]) for each in found]
-        elif len(found) != len(form):
-            raise UnknownPart
-        else:
-            self._todo += zip(found, form, strict=True)
+            return self._parts[form]
+        if isinstance(form, frozenset):
+            return _one_of(form)
+        if isinstance(form, Mapping):
+            return self._object(form)
+        if isinstance(form, list):
+            return _each(self.of(form[0]))
+        return _in_places([self.of(part) for part in form])
 
-    def _object(
-        self, found: Any, form: Mapping[str, Form], given: frozenset[str] = frozenset()
-    ) -> None:
-        """Look at an object that has these fields, and ``given`` that have been looked at."""
-        if type(found) is not dict or found.keys() != form.keys() | given:
-            raise UnknownPart
-        self._todo += [
-            (found[name], each) for name, each in form.items() if each is not PlanPart.ANYTHING
+    def _several(self, forms: Mapping[str, tuple[Mapping[str, Form], ...]]) -> _Several:
+        return {
+            kind: [(form.keys() | _TYPE, self._object(form, _TYPE)) for form in several]
+            for kind, several in forms.items()
+        }
+
+    def _object(self, form: Mapping[str, Form], given: frozenset[str] = frozenset()) -> _Check:
+        """Make what looks at an object with these fields, and ``given`` ones that are known."""
+        keys = form.keys() | given
+        parts = [
+            (name, _later(self.of(part)) if part in _DEEP else self.of(part))
+            for name, part in form.items()
+            if part is not PlanPart.ANYTHING
         ]
 
-    def _part(self, found: Any, part: PlanPart) -> None:
-        match part:
-            case PlanPart.OPERATOR:
-                self._one_of(found, self._listed(found, self._forms.operators))
-            case PlanPart.VALUE:
-                self._one_of(found, self._listed(found, self._forms.expressions))
-            case PlanPart.CONDITION:
-                form = self._listed(found, self._forms.conditions, "comparison")
-                self._object(found, form, _COMPARISON)
-            case PlanPart.CALL:
-                self._named(found, self._forms.functions)
-            case PlanPart.AGGREGATE:
-                self._named(found, self._forms.aggregates)
-            case PlanPart.TABLE:
-                if type(found) is not list or not all(type(each) is str for each in found):
-                    raise UnknownPart
-                self._tables[tuple(found)] += 1
-            case PlanPart.TYPE:
-                if type(found) is not dict or found.get("id") not in self._forms.types:
-                    raise UnknownPart
-            case PlanPart.ONE_GROUPING:
-                if type(found) is not list or len(found) > 1:
-                    raise UnknownPart
+        def check(found: Any, walk: _Walk) -> None:
+            if type(found) is not dict or found.keys() != keys:
+                raise UnknownPart
+            for name, look in parts:
+                look(found[name], walk)
 
-    def _one_of(self, found: Any, several: tuple[Mapping[str, Form], ...]) -> None:
-        """Look at an operator or an expression, of which type there may be several forms."""
-        for form in several:
-            if len(found) == len(form) + 1 and found.keys() == form.keys() | _TYPE:
-                self._object(found, form, _TYPE)
+        return check
+
+
+def _later(check: _Check) -> _Check:
+    """Make what leaves a part to be looked at: parts may be nested as deeply as a query is."""
+
+    def look(found: Any, walk: _Walk) -> None:
+        walk.todo.append((found, check))
+
+    return look
+
+
+def _each(check: _Check) -> _Check:
+    """Make what leaves all in a list to be looked at."""
+
+    def look(found: Any, walk: _Walk) -> None:
+        if type(found) is not list:
+            raise UnknownPart
+        walk.todo += [(each, check) for each in found]
+
+    return look
+
+
+def _in_places(checks: Sequence[_Check]) -> _Check:
+    def look(found: Any, walk: _Walk) -> None:
+        if type(found) is not list or len(found) != len(checks):
+            raise UnknownPart
+        walk.todo += zip(found, checks, strict=True)
+
+    return look
+
+
+def _one_of(values: frozenset[object]) -> _Check:
+    listed = [(type(value), value) for value in values]
+
+    def look(found: Any, _: _Walk) -> None:
+        kind = type(found)  # 1 is not True
+        for type_, value in listed:
+            if kind is type_ and found == value:
                 return
         raise UnknownPart
 
-    def _listed(self, found: Any, forms: Mapping[str, Any], field: str = "type") -> Any:
-        kind = found.get(field) if type(found) is dict else None
-        if type(kind) is not str or kind not in forms:
-            raise UnknownPart
-        return forms[kind]
-
-    def _named(self, found: Any, names: frozenset[str]) -> None:
-        if type(found) is not list or len(found) != 3:
-            raise UnknownPart
-        *path, name = found
-        if tuple(path) != _BUILT_IN or name not in names:
-            raise UnknownPart
+    return look
 
 
-_TYPE: Final = frozenset({"type"})
-_COMPARISON: Final = frozenset({"comparison"})
+def _named(names: frozenset[str]) -> _Check:
+    def look(found: Any, _: _Walk) -> None:
+        if type(found) is not list or len(found) != 3 or found[:2] != _BUILT_IN:
+            raise UnknownPart
+        if type(found[2]) is not str or found[2] not in names:
+            raise UnknownPart
+
+    return look
+
+
+def _cast_to(types: frozenset[str]) -> _Check:
+    def look(found: Any, _: _Walk) -> None:
+        name = found.get("id") if type(found) is dict else None
+        if type(name) is not str or name not in types:
+            raise UnknownPart
+
+    return look
+
+
+def _anything(_: Any, __: _Walk) -> None:
+    """Look at nothing: it is not computed with."""
+
+
+def _table(found: Any, walk: _Walk) -> None:
+    if type(found) is not list or not all(type(each) is str for each in found):
+        raise UnknownPart
+    walk.tables[tuple(found)] += 1
+
+
+def _one_grouping(found: Any, _: _Walk) -> None:
+    if type(found) is not list or len(found) > 1:
+        raise UnknownPart
+
+
+def _of_these_fields(found: Any, several: list[tuple[Set[str], _Check]]) -> _Check:
+    for keys, check in several:
+        if found.keys() == keys:
+            return check
+    raise UnknownPart
+
+
+def _listed(found: Any, forms: Mapping[str, Any], name: str = "type") -> Any:
+    kind = found.get(name) if type(found) is dict else None
+    if type(kind) is not str or kind not in forms:
+        raise UnknownPart
+    return forms[kind]
+
+
+FORMS: Final = Forms(
+    OPERATORS, EXPRESSIONS, CONDITIONS, OWN_FUNCTIONS | CALLED_ON_ROWS, SUMMED, TYPES
+)
+"""Those of generated SQL."""
