@@ -119,8 +119,8 @@ class ListingNoise:
         return self.mechanism.counts.margin(self.step, confidence)
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> NoisySteps:
-        """Refuse to draw: the noise of a view comes from its key."""
-        raise AssertionError("the noise of a view comes from its key")
+        """Refuse to draw: the noise of a view comes from its keys."""
+        raise AssertionError("the noise of a view comes from its keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +160,8 @@ class ListingSelection(Usual):
         return self.mechanism.selection.score_for_inclusion(probability)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Refuse to draw: what a view draws comes from its key."""
-        raise AssertionError("what a view draws comes from its key")
+        """Refuse to draw: what a view draws comes from its keys."""
+        raise AssertionError("what a view draws comes from its keys")
 
 
 @dataclass(frozen=True, slots=True)

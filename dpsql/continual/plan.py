@@ -79,8 +79,8 @@ class StepNoise:
         return float(self.noise.margin(self.step, confidence))
 
     def add(self, values: NDArray[np.int64], source: EntropySource) -> NoisySteps:
-        """Refuse to draw: the noise of a view comes from its key."""
-        raise AssertionError("the noise of a view comes from its key")
+        """Refuse to draw: the noise of a view comes from its keys."""
+        raise AssertionError("the noise of a view comes from its keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +130,8 @@ class ContinualSelection(Usual):
         return threshold + 1 + self.histogram.margin(self.step, 2 * probability - 1)
 
     def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        """Refuse to draw: the noise of a view comes from its key."""
-        raise AssertionError("the noise of a view comes from its key")
+        """Refuse to draw: the noise of a view comes from its keys."""
+        raise AssertionError("the noise of a view comes from its keys")
 
 
 @dataclass(frozen=True, slots=True)
