@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,10 @@ from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import KeptNoise
 from dpsql.mechanisms.continual.buffered_noise import BufferedNoise, BufferedState
 from dpsql.mechanisms.continual.encoding import encode_texts
-from dpsql.mechanisms.continual.keyed import KeyedNoise, StepKey
+from dpsql.mechanisms.continual.keyed import KeyedNoise, StepKey, rounded_products
 from dpsql.mechanisms.continual.streams import UNIT_COUNTS
+
+_MOST_DRAWS: Final = 1 << 24  # that are kept of a measure while steps follow each other
 
 
 class ViewNoise:
@@ -37,6 +40,7 @@ class ViewNoise:
         ]
         self._stepwise = [BufferedNoise.worthwhile(noise) for noise in self._noises]
         self._encoded: list[bytes] = []
+        self._drawn: dict[int, dict[int, NDArray[np.int64]]] = {}
         self._states = dict(self._read(kept)) if kept is not None else {}
 
     def at(
@@ -65,10 +69,29 @@ class ViewNoise:
     def _of(self, index: int, step: int) -> NDArray[np.int64]:
         noise = self._stepwise[index]
         if noise is None:
-            return self._noises[index].noise(step, self._encoded)
+            return self._of_draws(index, step)
         state = self._before(index, noise, step)
         self._states[index], found = noise.next(state, self._encoded)
         return found
+
+    def _of_draws(self, index: int, step: int) -> NDArray[np.int64]:
+        """Return the noise of a step from all draws it uses, of which the next one needs most."""
+        noise, count = self._noises[index], len(self._encoded)
+        numbers = noise.factorisation.row(step).draws.tolist()
+        if count * len(numbers) > _MOST_DRAWS:
+            return noise.noise(step, self._encoded)
+        before = self._drawn.get(index, {})
+        known = min((len(drawn) for drawn in before.values()), default=0)
+        again = [number for number in numbers if number in before]
+        fresh = [number for number in numbers if number not in before]
+        newer = noise.draws.draw(self._encoded[known:], np.array(again, dtype=np.int64))
+        whole = noise.draws.draw(self._encoded, np.array(fresh, dtype=np.int64))
+        found = {n: np.append(before[n], newer[:, i]) for i, n in enumerate(again)}
+        found |= {n: whole[:, i] for i, n in enumerate(fresh)}
+        self._drawn[index] = found
+        return rounded_products(
+            noise.factorisation, step, np.column_stack([found[n] for n in numbers])
+        )
 
     def _before(self, index: int, noise: BufferedNoise, step: int) -> BufferedState:
         """Return the state of all groups before a step."""

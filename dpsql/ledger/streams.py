@@ -1,9 +1,9 @@
 """Streams: one charge that pays for many published steps, each of which is used once.
 
-The noise of a stream belongs to all of its steps (:mod:`dpsql.mechanisms.continual`), so its charge
-is settled in full at once and nothing of it is ever refunded. What remains to be promised is that no
-step has two answers, of two states of the data. So a step is an event of the chain before anything
-is read for it, later than all steps before, and no event takes that back.
+The noise of a stream belongs to all of its steps (:mod:`dpsql.mechanisms.continual`), so its
+charge is settled in full at once and nothing of it is ever refunded. What remains to be promised is
+that no step has two answers, of two states of the data. So a step is an event of the chain before
+anything is read for it, later than all steps before, and no event takes that back.
 
 What a stream is, and how far, is read from its events alone. Those that decide are compared with
 their hashes, as rows of accounts are with their events.
