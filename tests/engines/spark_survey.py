@@ -383,7 +383,9 @@ def cases_of(types: Sequence[str], texts: Sequence[str]) -> list[Case]:
             except (QueryRefused, duckdb.Error):
                 continue
             call = recorder.calls[-1] if recorder.calls else text
-            found.append(Case(text, call, f"{made.type} {type_}", sql, made.sql))
+            found.append(
+                Case(text, call, f"{made.type} {type_}", sql, made.sql.render(SPARK.renderer))
+            )
     return found
 
 

@@ -380,7 +380,8 @@ class Survey:
             return
         calls = rules.calls
         single = written.type == "FLOAT"  # the driver shows few digits of these
-        sql = f"CAST({written.sql} AS DOUBLE PRECISION)" if single else written.sql
+        sql = written.sql.render(POSTGRESQL.renderer)
+        sql = f"CAST({sql} AS DOUBLE PRECISION)" if single else sql
         verdict = self._compared(form, sql)
         known = Verdicts(found)
         # What differs is laid to the outermost call, if all others are known to be the same.

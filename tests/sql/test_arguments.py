@@ -18,10 +18,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dpsql.core.schema import Column, Table
+from dpsql.core.sql import literal, sql
 from dpsql.errors import Error, QueryRefused
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects import postgresql_rows, spark_expressions
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.dialects.postgresql import POSTGRESQL
 from dpsql.sql.dialects.postgresql_rows import RowExpressions
 from dpsql.sql.dialects.spark_expressions import Translator
 from dpsql.sql.expressions import totality
@@ -317,7 +319,8 @@ def test_of_an_aggregate_every_argument_is_read() -> None:
 
 
 def test_a_text_is_unlike_on_postgresql_where_it_is_not_like() -> None:
-    written = [RowExpressions(TABLE, None).value(parsed(f"s1 {w} 'x'")).sql for w in _LIKES]
+    values = [RowExpressions(TABLE, None).value(parsed(f"s1 {w} 'x'")) for w in _LIKES]
+    written = [value.sql.render(POSTGRESQL.renderer) for value in values]
     assert written[0].replace("NOT LIKE", "LIKE") == written[1] != written[0]
 
 
@@ -337,9 +340,7 @@ def test_what_passes_over_null_takes_no_part_that_may_fail(call: str, part: str)
 
 
 def test_a_declared_value_of_32_bits_is_that_value_on_postgresql() -> None:
-    from dpsql.sql.dialects.postgresql import POSTGRESQL
-
-    assert POSTGRESQL.declared(0.1, "FLOAT") == "CAST('0.1' AS REAL)"
-    assert POSTGRESQL.declared("1e39", "FLOAT") == "CAST('inf' AS REAL)"
+    assert POSTGRESQL.declared(0.1, "FLOAT") == sql("CAST({} AS REAL)", literal("0.1"))
+    assert POSTGRESQL.declared("1e39", "FLOAT") == sql("CAST({} AS REAL)", literal("inf"))
     with pytest.raises(QueryRefused):
         POSTGRESQL.declared("x", "BLOB")
