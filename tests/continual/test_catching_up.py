@@ -12,6 +12,8 @@ from typing import Any
 
 import duckdb
 import pytest
+from step_keys import repeat_keys as repeat_keys
+from step_keys import repeated_keys as repeated_keys
 
 import dpsql
 from dpsql.connection.connection import Connection

@@ -17,6 +17,8 @@ import duckdb
 import numpy as np
 import pytest
 from present import present
+from step_keys import repeat_keys as repeat_keys
+from step_keys import repeated_keys as repeated_keys
 
 import dpsql
 from dpsql.connection.connection import Connection

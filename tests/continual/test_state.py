@@ -12,6 +12,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from step_keys import repeat_keys as repeat_keys
+from step_keys import repeated_keys as repeated_keys
 
 from dpsql.continual.state import UNIT, Contribution, KeptNoise, StateShape, ViewState
 from dpsql.core.schema import Column
