@@ -43,9 +43,13 @@ tools: $(READY_TOOLS)
 
 check: lint types test slow
 
-# The standing attacker at length: random statements on databases that differ in one unit.
+# The standing attacker at length, then programs on two worlds: what differs in one unit must not show.
+# Readers on servers are played where there is time left, as far as these are installed.
 attack: $(READY)
-	$(BIN)/python tests/attack --statements 100000 --report benchmarks/results/attack.json
+	$(BIN)/python tests/two_worlds --programs 300 --minutes 20 --jobs 2 \
+	  --report benchmarks/results/two_worlds.json & worlds=$$!; \
+	  $(BIN)/python tests/attack --statements 100000 --report benchmarks/results/attack.json; \
+	  found=$$?; wait $$worlds && exit $$found
 
 # Speed, as ratios to plain queries in the same run: on DuckDB at length, then one table of all engines
 # that are installed (PostgreSQL: Debian's postgresql; Spark: make engines first). Writes benchmarks/results/.

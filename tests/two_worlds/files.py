@@ -203,6 +203,21 @@ class ParquetFiles(Files):
         pq.write_table(arrow_of(T, edited(number)), made)
 
 
+class BrokenText(ParquetFiles):
+    """Parquet files of which the unit's holds text that is none: their reader raises there."""
+
+    name = "parquet with broken text"
+
+    def _write(self, directory: Path, table: Table, mine: Rows, variant: int) -> None:
+        super()._write(directory, table, [], variant)
+        if mine and table.name == "t":
+            unit, count = arrow_of(T, mine), len(mine)
+            ends = pa.array(range(count + 1), pa.int32()).buffers()[1]
+            broken = pa.StringArray.from_buffers(count, ends, pa.py_buffer(b"\xff" * count))
+            place = unit.column_names.index("s")
+            pq.write_table(unit.set_column(place, "s", broken), directory / "b.parquet")
+
+
 class HiveDirectories(Files):
     """Parquet files below directories that are named by a value of a column."""
 

@@ -18,7 +18,7 @@ from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.relations import RowSet, Scan
 
 from .play import Heard, Side, TwoWorlds, Watcher
-from .programs import Step
+from .programs import ACCOUNTS, Step
 
 GROUPS_TO_TELL: Final = 3
 """So many groups with the same noise twice are no chance: its deviation is some units at least."""
@@ -178,43 +178,51 @@ class Again:
 
 
 class Price:
-    """What was shown, priced anew, is at most what the account is told at the end."""
+    """What a window has shown, priced anew, is at most what the account is told of it."""
 
     def __init__(self, worlds: TwoWorlds) -> None:
         self._worlds = worlds
-        self._shown: dict[tuple[str, str], float] = {}
-        self._account = ""
-        self._streams: set[Any] = set()
-        self._restored = False
+        self._shown: dict[tuple[str, str, str], float] = {}
+        self._streams: set[Any] = set()  # by the window in which they publish
+        self._off: set[str] = set()  # sides whose ledger was put back: it knows less
+        self._daily: set[str] = set()
+        self._bought: list[float] = []
+        self._published: dict[str, float] = {}
         worlds.door.watchers.append(self._watch)
-        self._pending: list[float] = []
 
     def _watch(self, door: str, arguments: tuple[Any, ...], drawn: Any) -> None:
-        side = self._worlds.sides[0 if self._worlds.door.leading else 1]
         if door == "release_block":
-            self._pending.append(drawn.rows.loss.rho)
+            self._bought.append(drawn.rows.loss.rho)
         elif door == "release_look":
-            self._pending.append(drawn.noise.loss.rho)
+            self._bought.append(drawn.noise.loss.rho)
         else:
-            plan = arguments[0]
-            stream = (side.name, plan.definition.name, repr(plan.definition))
-            if stream not in self._streams:
-                self._streams.add(stream)
-                self._pending.append(plan.loss.rho)
+            definition = arguments[0].definition
+            self._published[f"{definition.name} {definition!r}"] = arguments[0].loss.rho
 
     def __call__(
         self, worlds: TwoWorlds, side: Side, step: Step, heard: Heard
     ) -> Iterator[tuple[str, str]]:
-        self._restored |= step.kind == "restore"
+        if step.kind == "restore":
+            self._off.add(side.name)
+        if step.kind == "renews":
+            self._daily.add(side.name)
         if not step.is_statement:
             return
-        key = (side.name, step.account)
-        self._shown[key] = self._shown.get(key, 0.0) + sum(self._pending)
-        self._pending.clear()
-        if self._restored or not step.text.startswith("SHOW BUDGET"):
+        daily = side.name in self._daily and step.account == ACCOUNTS[0]
+        window = f"{side.tape.now:%Y-%m-%d}" if daily else ""
+        key = (side.name, step.account, window)
+        for stream, rho in self._published.items():
+            if (key, stream) not in self._streams:
+                self._streams.add((key, stream))
+                self._bought.append(rho)
+        self._shown[key] = self._shown.get(key, 0.0) + sum(self._bought)
+        self._bought.clear()
+        self._published.clear()
+        if side.name in self._off or not step.text.startswith("SHOW BUDGET"):
             return
         worlds.door.counted["accounts priced"] += 1
-        told = side.connection(step.account).budget().accounts[0].total.loss.rho
+        account = side.connection(step.account).budget().accounts[0]
+        told = (account.spent if daily else account.total).loss.rho
         if told < self._shown[key] * (1 - 1e-9):
             yield "price", f"{self._shown[key]} was shown to {step.account}, who is told {told}"
 

@@ -11,14 +11,16 @@ import math
 import os
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
 import dpsql
+from dpsql.continual import views
 
 from .programs import WorldsGrammar
 from .readers import Reader, policy_tables
@@ -151,6 +153,63 @@ def _ask(
         found.different.append(
             f"{text}: {sorted(answered, key=repr)[:4]} and {sorted(expected, key=repr)[:4]}"
         )
+
+
+def compare_views(reader: Reader, directory: Path, window: int | None) -> list[str]:
+    """Publish views of counts step by step, over all steps or a window of them; list differences.
+
+    Noise is zero already, and every group that anybody is in is shown.
+    """
+    rows = ordinary()["t"].arrow
+    own = duckdb.connect(":memory:", config={"threads": "1"})
+    own.register("t", rows)
+    reader.make(directory / "made", directory / "world", 0, False)
+    different: list[str] = []
+    before, now = os.getcwd(), views._now
+    os.chdir(directory / "world")
+    try:
+        database = reader.database()
+        policy = dpsql.parse_policy(
+            '{"version": 1, "dataset": "two", "accounts": {"ana": {"epsilon": 1000, "delta": 0.4}},'
+            '"views": {"directory": "states"},'
+            + policy_tables(reader.listed, typed=reader.typed).replace("MINIMUM", "1")
+            + "}"
+        )
+        views._now = lambda: datetime(2026, 1, 7, 1, tzinfo=UTC)
+        over = "" if window is None else f", window = '{window} days'"
+        given = f"step = '1 day', start = '2026-01-01', steps = 6, epsilon = 50{over}"
+        bounds = "max_groups_contributed = 1000, max_rows_contributed = 1000"
+        for number, aggregate in enumerate(("count(DISTINCT uid)", "count(*)")):
+            made = (
+                f"CREATE MATERIALIZED VIEW v{number} WITH ({given}, {bounds}) AS "
+                f"SELECT f64 > 4 AS g, {aggregate} AS n FROM t GROUP BY g"
+            )
+            with dpsql.connect(database, policy, f"views{number}.db", "ana") as connection:
+                connection.sql(made)
+                connection.sql(f"REFRESH MATERIALIZED VIEW v{number}")
+                found = connection.sql(f"SELECT step, g, n FROM v{number}").fetchall()
+            different += _steps(own, aggregate, window, found)
+    finally:
+        views._now = now
+        os.chdir(before)
+        own.close()
+    return different
+
+
+def _steps(
+    own: duckdb.DuckDBPyConnection, aggregate: str, window: int | None, found: list[Any]
+) -> Iterator[str]:
+    for step in range(1, 7):
+        first = 1 if window is None else max(1, step - window + 1)
+        sql = (
+            f"SELECT f64 > 4, {aggregate} FROM t WHERE ts >= DATE '2026-01-01' + {first - 1} "
+            f"AND ts < DATE '2026-01-01' + {step} GROUP BY 1"
+        )
+        expected = dict(own.execute(sql).fetchall())
+        answered = {g: n for at, g, n in found if at == step}
+        shown = {g: n for g, n in answered.items() if n}
+        if shown != expected:
+            yield f"{aggregate}, step {step}: {answered} and {expected}"
 
 
 def _as_dpsql_means(text: str) -> str:

@@ -29,6 +29,7 @@ from dpsql.continual import views
 from dpsql.continual.noise import ViewNoise
 from dpsql.engines.opening import is_server, open_engine
 from dpsql.interfaces.cli import cli
+from dpsql.ledger import Ledger, Renewal
 
 from . import door as doors
 from . import eyes
@@ -130,7 +131,8 @@ class Side:
         """Do one step; whatever comes of it is heard."""
         actions: dict[str, Callable[[Step], Heard]] = {
             "ask": self._ask, "again": self._ask, "clock": self._clock, "policy": self._policy,
-            "edit": self._edit, "save": self._save, "restore": self._restore, "close": self._close,
+            "edit": self._edit, "renews": self._renews, "save": self._save,
+            "restore": self._restore, "close": self._close,
         }  # fmt: skip
         return actions[step.kind](step)
 
@@ -248,6 +250,12 @@ class Side:
         self.leave()
         self.reader.edit(int(step.text))
         self.reader.written(self.tape.now)
+        return Heard("done", "")
+
+    def _renews(self, step: Step) -> Heard:
+        """Have the windows of the first account renewed each day, as their owner."""
+        with Ledger.open("ledger.db") as ledger:
+            ledger.owner("olga").renew(f"two/{ACCOUNTS[0]}", Renewal.DAY)
         return Heard("done", "")
 
     def _save(self, step: Step) -> Heard:

@@ -112,7 +112,9 @@ class Drawing:
             "back-up": (0.8, self._back_up),
             "tightened": (0.8, self._tightened),
         }
-        names, weights = list(kinds), [weight for weight, _ in kinds.values()]
+        rare = () if self._reader.has_views else ("create", "refresh", "view", "tightened")
+        names = list(kinds)
+        weights = [w / 20 if name in rare else w for name, (w, _) in kinds.items()]
         while sum(step.is_statement for step in self._steps) < statements:
             (name,) = self._rng.choices(names, weights)
             kinds[name][1]()

@@ -33,6 +33,7 @@ _BOUNDS: Final[dict[str, dict[str, dict[str, object]]]] = {
     "l": {"qty": {"lower": 0, "upper": 10}},
     "pub": {"i32": {"lower": 0, "upper": 9}},
     "seen": {"i32": {"lower": -5, "upper": 20}},
+    "looked": {},
 }
 _UNIT: Final = {"privacy_unit": {"name": "person", "column": "uid"}}
 _MINIMUM: Final = {"defaults": {"min_units_per_group": "MINIMUM"}}
@@ -42,6 +43,7 @@ _TABLES: Final[dict[str, dict[str, object]]] = {
     "l": {},
     "pub": {"public": True},
     "seen": {**_UNIT},
+    "looked": {**_UNIT},
 }
 
 
@@ -65,6 +67,7 @@ class Reader(ABC):
     name: str
     ways: tuple[str, ...] = IN_PROCESS
     edits = False  # whether the owner can change rows between statements
+    has_views = True  # whether materialized views are made of its rows
     typed = False  # whether the policy has to say all names and types
     hides = re.compile("(?!)")  # what each world calls otherwise: addresses, names of databases
     own_files = False  # whether the unit has files of its own, which are listed at opening
@@ -106,6 +109,10 @@ class Reader(ABC):
             for name in names:
                 os.utime(os.path.join(directory, name), (now.timestamp(), now.timestamp()))
 
+    def missing(self) -> str | None:
+        """Say what is not installed, None if nothing is missing."""
+        return None
+
     def close(self) -> None:
         """End what was started for it, and forget what was written."""
         self._home = None
@@ -121,7 +128,7 @@ class DuckDBFile(Reader):
     name = "duckdb"
     ways = ALL_WAYS
     edits = True
-    listed = ("t", "o", "l", "pub", "seen")
+    listed: tuple[str, ...] = ("t", "o", "l", "pub", "seen")
 
     def write(self, place: Path, variant: int, unit: bool) -> None:
         with duckdb.connect(str(place / "world.duckdb"), config={"threads": "1"}) as owner:
@@ -166,3 +173,19 @@ def fill(owner: duckdb.DuckDBPyConnection, variant: int, unit: bool) -> None:
         owner.register("__given", found)
         owner.execute(f"INSERT INTO {table.name} SELECT * FROM __given")
         owner.unregister("__given")
+
+
+class Lookup(DuckDBFile):
+    """A database file with a listed view that looks up one value for each row, by a subquery.
+
+    It is refused when it is opened: what one unit has twice would make it fail.
+    """
+
+    name = "duckdb with a lookup"
+    listed = (*DuckDBFile.listed, "looked")
+
+    def write(self, place: Path, variant: int, unit: bool) -> None:
+        super().write(place, variant, unit)
+        found = "(SELECT o.okey FROM o WHERE o.uid = t.uid AND o.okey >= 60)"
+        with duckdb.connect(str(place / "world.duckdb"), config={"threads": "1"}) as owner:
+            owner.execute(f"CREATE VIEW looked AS SELECT uid, i32, {found} AS okey FROM t")

@@ -29,6 +29,8 @@ if str(_ENGINES) not in sys.path:
 class Server(Reader):
     """Rows on a server: a world's directory says which of its places is read."""
 
+    has_views = False
+
     def __init__(self) -> None:
         super().__init__()
         self._stack = contextlib.ExitStack()
@@ -68,6 +70,11 @@ class PostgreSQL(Server):
     def __init__(self) -> None:
         super().__init__()
         self._servers: dict[bool, Any] = {}
+
+    def missing(self) -> str | None:
+        from postgres import binaries
+
+        return None if binaries() else "there is no PostgreSQL"
 
     def _server(self, unit: bool) -> Any:
         if unit not in self._servers:
@@ -126,6 +133,11 @@ class Spark(Server):
     def __init__(self) -> None:
         super().__init__()
         self._session: Any = None
+
+    def missing(self) -> str | None:
+        from spark_sessions import missing
+
+        return missing()
 
     def session(self) -> Any:
         """The owner's session."""

@@ -25,6 +25,8 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.sql import Sql
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.mechanisms.sampling.entropy import OSEntropy
 
 START: Final = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
@@ -129,7 +131,8 @@ def note(module: str, sql: object, values: object = None) -> None:
     tape = _current
     if tape is None:
         return
-    sent = Sent(module, str(sql), "" if values is None else repr(values))
+    text = sql.render(DUCKDB_TEXT) if isinstance(sql, Sql) else str(sql)
+    sent = Sent(module, text, "" if values is None else repr(values))
     with _lock:
         (tape.inside if tape.depth else tape.sent).append(sent)
         tape.counted["statements sent"] += 1
