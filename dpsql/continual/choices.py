@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import duckdb
 
+from dpsql.core.sql import Sql, sql
 from dpsql.engines.duckdb import discreetly
+from dpsql.engines.running import execute
 from dpsql.errors import EngineError
 
 ChosenGroups: TypeAlias = tuple[tuple[str | None, ...], ...]
 """The keys of chosen groups as texts, the first chosen first; of a declared domain, positions."""
-
-_CHOSEN: Final = "chosen"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,20 @@ class KeptChoices:
         Raises ``EngineError`` (``state_damaged``) for what was not kept as a choice.
         """
         self._execute(
-            f"CREATE TABLE IF NOT EXISTS {_CHOSEN} (number BIGINT, step BIGINT, groups VARCHAR)"
+            sql("CREATE TABLE IF NOT EXISTS chosen (number BIGINT, step BIGINT, groups VARCHAR)")
         )
-        found = self._execute(f"SELECT number, step, groups FROM {_CHOSEN} ORDER BY number")
+        found = self._execute(sql("SELECT number, step, groups FROM chosen ORDER BY number"))
         return {int(number): KeptChoice(step, _groups(text)) for number, step, text in found}
 
     def keep(self, number: int, choice: KeptChoice) -> None:
         """Keep a choice for good, under a number that has none yet."""
         self._execute(
-            f"INSERT INTO {_CHOSEN} VALUES (?, ?, ?)",
+            sql("INSERT INTO chosen VALUES (?, ?, ?)"),
             [number, choice.step, json.dumps(choice.groups)],
         )
 
-    def _execute(self, sql: str, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
-        return discreetly(lambda: self.connection.execute(sql, values).fetchall())
+    def _execute(self, statement: Sql, values: list[Any] | None = None) -> list[tuple[Any, ...]]:
+        return discreetly(lambda: execute(self.connection, statement, values).fetchall())
 
 
 def _groups(text: str) -> ChosenGroups:

@@ -13,7 +13,11 @@ from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.prepare import AS_OF, PreparedView
 from dpsql.continual.publication import GroupTexts, StepRelease
-from dpsql.core.quoting import quote, quote_table
+from dpsql.core.quoting import table_sql
+from dpsql.core.sql import join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.running import execute
 from dpsql.ir.sources import PublishedView
 from dpsql.pipeline.rooms import Stay
 from dpsql.sql.blocks.view_intervals import STEP
@@ -30,16 +34,23 @@ class ViewRows:
 
     def make(self, source: PublishedView, stay: Stay) -> None:
         """Make the table of a view in a room, in place of an earlier one."""
-        selected = [f"{quote(STEP)}", f"CAST({quote(AS_OF)} AS TIMESTAMP) AS {quote(AS_OF)}"]
-        selected += [
-            f"TRY_CAST({quote(c.name)} AS {c.type}) AS {quote(c.name)}" for c in self.view.columns
+        selected = [
+            quoted(STEP),
+            sql("CAST({as_of} AS TIMESTAMP) AS {as_of}", as_of=quoted(AS_OF)),
+            *(
+                sql(
+                    "TRY_CAST({name} AS {type}) AS {name}",
+                    name=quoted(c.name),
+                    type=type_sql(c.type),
+                )
+                for c in self.view.columns
+            ),
         ]
-        table = quote_table(source.table.name)
+        table = table_sql(source.table.name)
+        rows = sql("SELECT {} FROM {}", join(", ", selected), quoted(_ROWS))
         with stay.registered(rows=self.columns):
-            stay.cursor.execute(f"DROP TABLE IF EXISTS {table}")
-            stay.cursor.execute(
-                f"CREATE TABLE {table} AS SELECT {', '.join(selected)} FROM {_ROWS}"
-            )
+            execute(stay.cursor, sql("DROP TABLE IF EXISTS {}", table))
+            execute(stay.cursor, sql("CREATE TABLE {} AS {}", table, rows))
         stay.own.add(source)
 
 

@@ -26,11 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.continual.choices import KeptChoices
-from dpsql.core.quoting import INTERNAL_PREFIX, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column
+from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, number, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import ArrowStream
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import discreetly, raise_if_interrupted
+from dpsql.engines.running import execute
 from dpsql.errors import EngineError
 from dpsql.mechanisms.continual.keyed import KEY_BYTES, StepKey
 
@@ -39,11 +43,12 @@ _T = TypeVar("_T")
 UNIT: Final = f"{INTERNAL_PREFIX}unit"
 """The unit's column in a state and in the rows it absorbs."""
 _GROUP: Final = f"{INTERNAL_PREFIX}group"  # its number, from 0 on, in the order of first sight
+_UNIT_COLUMN, _GROUP_COLUMN = quoted(UNIT), quoted(_GROUP)
 _FILE: Final = "state.duckdb"
 _VERSION: Final = 3
 _MEMORY: Final = "4GB"
-_COUNTED, _ADDED, _GROUPS, _NOISE = "counted", "added", "groups", "noise"  # tables
-_INCOMING, _MET, _TAKEN = "incoming", "met", "taken"  # tables while a step is absorbed
+_COUNTED, _ADDED, _GROUPS, _NOISE = map(quoted, ("counted", "added", "groups", "noise"))  # tables
+_INCOMING, _MET, _TAKEN = map(quoted, ("incoming", "met", "taken"))  # while a step is absorbed
 _STREAM, _SUMS = "__dpsql_stream", "__dpsql_sums"
 _in_use: dict[Path, object] = {}  # the states that this process has open, by whom
 
@@ -79,9 +84,9 @@ class StateShape:
     by_step: bool = False
 
     @property
-    def key_names(self) -> list[str]:
-        """The quoted names of the keys."""
-        return [quote(key.name) for key in self.keys]
+    def key_names(self) -> list[Sql]:
+        """The columns of the keys."""
+        return [quoted(key.name) for key in self.keys]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,8 @@ class ViewState:
         self._shape = shape
         self._texts: list[list[str | None]] = [[] for _ in shape.keys]
         self._deadline: Deadline | None = None
-        found = _intact(lambda: connection.execute("SELECT key FROM read ORDER BY step").fetchall())
+        read = sql("SELECT key FROM read ORDER BY step")
+        found = _intact(lambda: execute(connection, read).fetchall())
         self._keys = [StepKey(bytes(key)) for (key,) in found]
         self.choices = KeptChoices(connection)
         """Which groups were chosen, and when."""
@@ -137,9 +143,9 @@ class ViewState:
             place.mkdir(mode=0o700)
             with duckdb.connect(str(place / _FILE)) as connection:
                 for statement in _tables(shape):
-                    connection.execute(statement)
-                connection.execute("INSERT INTO meta VALUES (?, ?)", [_VERSION, stream])
-                connection.execute("COMMIT")
+                    execute(connection, statement)
+                execute(connection, sql("INSERT INTO meta VALUES (?, ?)"), [_VERSION, stream])
+                execute(connection, sql("COMMIT"))
 
     @staticmethod
     def remove(place: Path) -> None:
@@ -165,9 +171,8 @@ class ViewState:
                 if _in_use.setdefault(used, mine) is not mine:
                     raise _busy()
                 connection = _connect(place / _FILE, memory or _MEMORY)
-                found = _intact(
-                    lambda: connection.execute("SELECT version, stream FROM meta").fetchall()
-                )
+                meta = sql("SELECT version, stream FROM meta")
+                found = _intact(lambda: execute(connection, meta).fetchall())
                 if found != [(_VERSION, stream)]:
                     raise _of_another(found)
                 yield cls(connection, shape)
@@ -227,7 +232,7 @@ class ViewState:
             discreetly(lambda: self._absorb(step, keys, rows))
         except BaseException:
             with suppress(duckdb.Error):
-                self._connection.execute("ROLLBACK")
+                self._run(sql("ROLLBACK"))
             raise
         finally:
             with suppress(duckdb.Error):
@@ -235,21 +240,24 @@ class ViewState:
         self._keys += keys
 
     def _absorb(self, step: int, keys: Sequence[StepKey], rows: ArrowStream) -> None:
-        run = self._connection.execute
+        run = self._run
         self._connection.register(_STREAM, rows)
-        run("BEGIN")
-        for number, key in enumerate(keys, start=step - len(keys) + 1):
-            run("INSERT INTO read VALUES (?, ?)", [number, key.secret])
-        run(f"CREATE TEMP TABLE {_INCOMING} AS {self._incoming()}")
-        run(f"CREATE TEMP TABLE {_MET} AS {self._met()}")
-        run(f"CREATE TEMP TABLE {_TAKEN} AS {self._taken(keys[-1])}")
+        run(sql("BEGIN"))
+        for place, key in enumerate(keys, start=step - len(keys) + 1):
+            run(sql("INSERT INTO read VALUES (?, ?)"), [place, key.secret])
+        run(sql("CREATE TEMP TABLE {} AS {}", _INCOMING, self._incoming()))
+        run(sql("CREATE TEMP TABLE {} AS {}", _MET, self._met()))
+        run(sql("CREATE TEMP TABLE {} AS {}", _TAKEN, self._taken(keys[-1])))
         run(self._named())
         run(self._logged(step))
         run(self._updated())
-        run(f"INSERT INTO {_COUNTED} {self._first_values()}")
+        run(sql("INSERT INTO {} {}", _COUNTED, self._first_values()))
         for table in (_INCOMING, _MET, _TAKEN):
-            run(f"DROP TABLE {table}")
-        run("COMMIT")
+            run(sql("DROP TABLE {}", table))
+        run(sql("COMMIT"))
+
+    def _run(self, statement: Sql, values: list[Any] | None = None) -> duckdb.DuckDBPyConnection:
+        return execute(self._connection, statement, values)
 
     def totals(self, step: int) -> Totals:
         """Return the exact values of a step, once its rows are absorbed."""
@@ -267,11 +275,13 @@ class ViewState:
         """
         return self._summed(_between(first, last))
 
-    def _summed(self, source: str) -> Totals:
+    def _summed(self, source: Sql) -> Totals:
         shape = self._shape
-        sums = [f"sum({quote(e.name)})::BIGINT AS {quote(e.name)}" for e in shape.contributions]
-        sql = f"SELECT {', '.join([_GROUP, *sums])} FROM {source} GROUP BY {_GROUP}"
-        found = discreetly(lambda: self._connection.execute(sql).fetchnumpy())
+        names = [quoted(each.name) for each in shape.contributions]
+        sums = [sql("sum({name})::BIGINT AS {name}", name=name) for name in names]
+        columns = join(", ", [_GROUP_COLUMN, *sums])
+        asked = sql("SELECT {} FROM {} GROUP BY {}", columns, source, _GROUP_COLUMN)
+        found = discreetly(lambda: self._run(asked).fetchnumpy())
         count = discreetly(self._read_texts)
         places, values = found[_GROUP], []
         for each in shape.contributions:
@@ -287,13 +297,17 @@ class ViewState:
         """
         names = self._shape.key_names
         if not names:
-            ((count,),) = self._connection.execute(f"SELECT count(*) FROM {_GROUPS}").fetchall()
+            ((count,),) = self._run(sql("SELECT count(*) FROM {}", _GROUPS)).fetchall()
             return int(count)
-        texts = ", ".join(f"CAST({name} AS VARCHAR) AS {name}" for name in names)
-        known = len(self._texts[0])
-        found = self._connection.execute(
-            f"SELECT {texts} FROM {_GROUPS} WHERE {_GROUP} >= {known} ORDER BY {_GROUP}"
-        ).fetchnumpy()
+        texts = (sql("CAST({name} AS VARCHAR) AS {name}", name=name) for name in names)
+        asked = sql(
+            "SELECT {texts} FROM {groups} WHERE {group} >= {known} ORDER BY {group}",
+            texts=join(", ", texts),
+            groups=_GROUPS,
+            group=_GROUP_COLUMN,
+            known=len(self._texts[0]),
+        )
+        found = self._run(asked).fetchnumpy()
         for column, key in zip(self._texts, self._shape.keys, strict=True):
             column.extend(_as_texts(found[key.name]))
         return len(self._texts[0])
@@ -305,11 +319,10 @@ class ViewState:
 
         Raises ``EngineError`` (``state_damaged``).
         """
-        rows = self._connection.execute
-        found = _intact(lambda: rows("SELECT step, digest FROM kept").fetchall())
+        found = _intact(lambda: self._run(sql("SELECT step, digest FROM kept")).fetchall())
         if not found:
             return None
-        columns = _intact(lambda: rows(f"SELECT * FROM {_NOISE}").fetchnumpy())
+        columns = _intact(lambda: self._run(sql("SELECT * FROM {}", _NOISE)).fetchnumpy())
         order = np.argsort(columns.pop(_GROUP))
         ((step, digest),) = found
         return KeptNoise(step, bytes(digest), {n: np.asarray(c)[order] for n, c in columns.items()})
@@ -324,31 +337,34 @@ class ViewState:
             )
         except BaseException:
             with suppress(duckdb.Error):
-                self._connection.execute("ROLLBACK")
+                self._run(sql("ROLLBACK"))
             raise
         finally:
             with suppress(duckdb.Error):
                 self._connection.unregister(_SUMS)
 
     def _keep(self, step: int, digest: bytes, columns: Mapping[str, NDArray[Any]]) -> None:
-        run = self._connection.execute
+        run = self._run
         self._connection.register(_SUMS, columns)
-        run("BEGIN")
-        run("DELETE FROM kept")
-        run("INSERT INTO kept VALUES (?, ?)", [step, digest])
-        run(f"CREATE OR REPLACE TABLE {_NOISE} AS SELECT * FROM {_SUMS}")
-        run("COMMIT")
+        run(sql("BEGIN"))
+        run(sql("DELETE FROM kept"))
+        run(sql("INSERT INTO kept VALUES (?, ?)"), [step, digest])
+        run(sql("CREATE OR REPLACE TABLE {} AS SELECT * FROM {}", _NOISE, quoted(_SUMS)))
+        run(sql("COMMIT"))
 
     # -- what is new ----------------------------------------------------------------------------
 
-    def _incoming(self) -> str:
+    def _incoming(self) -> Sql:
         """Select the rows with the number of their group, NULL for a group that is none yet."""
-        same = _same(self._shape.key_names, "known", "new")
-        return (
-            f"SELECT new.*, known.{_GROUP} FROM {_STREAM} new LEFT JOIN {_GROUPS} known ON {same}"
+        return sql(
+            "SELECT new.*, known.{} FROM {} new LEFT JOIN {} known ON {}",
+            _GROUP_COLUMN,
+            quoted(_STREAM),
+            _GROUPS,
+            _same(self._shape.key_names),
         )
 
-    def _met(self) -> str:
+    def _met(self) -> Sql:
         """Select the increments of pairs of unit and group, with the row of those that are counted.
 
         Pairs that are counted and have none are left out.
@@ -356,115 +372,153 @@ class ViewState:
         shape = self._shape
         increments = []
         for each in shape.contributions:
-            had = (f"coalesce(old.{name}, 0)" for name in (quote(each.name), _spent(each)))
-            increments.append(f"{_increment(each, *had)} AS {quote(each.name)}")
-        some = " OR ".join(f"{quote(e.name)} <> 0" for e in shape.contributions)
-        some = "FALSE" if shape.one_step else some
-        names = [f"new.{name}" for name in (UNIT, _GROUP, *shape.key_names)]
-        columns = ", ".join(["old.rowid AS place", *names, *increments])
-        return (
-            f"SELECT * FROM (SELECT {columns} FROM {_INCOMING} new LEFT JOIN {_COUNTED} old "
-            f"ON old.{UNIT} = new.{UNIT} AND old.{_GROUP} = new.{_GROUP}) "
-            f"WHERE place IS NULL OR {some}"
+            own_columns = (quoted(each.name), _spent(each))
+            had = (sql("coalesce(old.{}, 0)", column) for column in own_columns)
+            increments.append(sql("{} AS {}", _increment(each, *had), quoted(each.name)))
+        some = join(" OR ", (sql("{} <> 0", quoted(e.name)) for e in shape.contributions))
+        some = sql("FALSE") if shape.one_step else some
+        own = (_UNIT_COLUMN, _GROUP_COLUMN, *shape.key_names)
+        names = [sql("new.{}", name) for name in own]
+        return sql(
+            "SELECT * FROM (SELECT {columns} FROM {incoming} new LEFT JOIN {counted} old "
+            "ON old.{unit} = new.{unit} AND old.{group} = new.{group}) "
+            "WHERE place IS NULL OR {some}",
+            columns=join(", ", [sql("old.rowid AS place"), *names, *increments]),
+            incoming=_INCOMING,
+            counted=_COUNTED,
+            unit=_UNIT_COLUMN,
+            group=_GROUP_COLUMN,
+            some=some,
         )
 
-    def _taken(self, key: StepKey) -> str:
+    def _taken(self, key: StepKey) -> Sql:
         """Select the pairs that are counted from now on, as far as a unit may have more groups.
 
         The salt of a step's new groups comes from its key, so that it is drawn with it.
         """
         shape = self._shape
-        hashed = [f"new.{name}" for name in (UNIT, *shape.key_names)]
+        hashed = [sql("new.{}", name) for name in (_UNIT_COLUMN, *shape.key_names)]
         salt = int.from_bytes(key.source("groups").words(1).tobytes(), "little") >> 2
-        order = ", ".join([f"hash(hash({', '.join([str(salt), *hashed])}))", *hashed[1:]])
-        rank = f"row_number() OVER (PARTITION BY new.{UNIT} ORDER BY {order})"
-        fresh = f"SELECT {UNIT} FROM {_MET} WHERE place IS NULL"
-        had = (
-            f"SELECT {UNIT} AS owner, count(*) AS had FROM {_COUNTED} "
-            f"WHERE {UNIT} IN ({fresh}) GROUP BY {UNIT}"
+        mixed = sql("hash(hash({}))", join(", ", [digits(salt), *hashed]))
+        order = join(", ", [mixed, *hashed[1:]])
+        rank = sql("row_number() OVER (PARTITION BY new.{} ORDER BY {})", _UNIT_COLUMN, order)
+        fresh = sql("SELECT {} FROM {} WHERE place IS NULL", _UNIT_COLUMN, _MET)
+        had = sql(
+            "SELECT {unit} AS owner, count(*) AS had FROM {counted} "
+            "WHERE {unit} IN ({fresh}) GROUP BY {unit}",
+            unit=_UNIT_COLUMN,
+            counted=_COUNTED,
+            fresh=fresh,
         )
-        still = " AND had IS NULL" if shape.one_step else ""
-        within = "TRUE" if shape.groups is None else f"turn <= {shape.groups}"
-        return (
-            f"SELECT * FROM (SELECT new.* EXCLUDE (place), {rank} + coalesce(had, 0) AS turn "
-            f"FROM {_MET} new LEFT JOIN ({had}) ON owner = new.{UNIT} "
-            f"WHERE new.place IS NULL{still}) WHERE {within}"
+        return sql(
+            "SELECT * FROM (SELECT new.* EXCLUDE (place), {rank} + coalesce(had, 0) AS turn "
+            "FROM {met} new LEFT JOIN ({had}) ON owner = new.{unit} "
+            "WHERE new.place IS NULL{still}) WHERE {within}",
+            rank=rank,
+            met=_MET,
+            had=had,
+            unit=_UNIT_COLUMN,
+            still=sql(" AND had IS NULL") if shape.one_step else EMPTY_SQL,
+            within=sql("TRUE") if shape.groups is None else sql("turn <= {}", shape.groups),
         )
 
-    def _named(self) -> str:
+    def _named(self) -> Sql:
         """Give numbers to the groups that are new."""
         names = self._shape.key_names
-        new = f"SELECT DISTINCT {', '.join(names) or '1'} FROM {_TAKEN} WHERE {_GROUP} IS NULL"
-        number = f"(SELECT count(*) FROM {_GROUPS}) + row_number() OVER () - 1"
-        return f"INSERT INTO {_GROUPS} SELECT {', '.join([number, *names])} FROM ({new})"
+        keys = join(", ", names or [sql("1")])
+        new = sql("SELECT DISTINCT {} FROM {} WHERE {} IS NULL", keys, _TAKEN, _GROUP_COLUMN)
+        number = sql("(SELECT count(*) FROM {}) + row_number() OVER () - 1", _GROUPS)
+        columns = join(", ", [number, *names])
+        return sql("INSERT INTO {} SELECT {} FROM ({})", _GROUPS, columns, new)
 
-    def _updated(self) -> str:
-        numbers = [
-            part
-            for e in self._shape.contributions
-            for part in (
-                f"{quote(e.name)} = {_COUNTED}.{quote(e.name)} + {_MET}.{quote(e.name)}",
-                f"{_spent(e)} = {_COUNTED}.{_spent(e)} + abs({_MET}.{quote(e.name)})",
+    def _updated(self) -> Sql:
+        numbers = (
+            sql(
+                "{name} = {counted}.{name} + {met}.{name}, "
+                "{spent} = {counted}.{spent} + abs({met}.{name})",
+                name=quoted(each.name),
+                spent=_spent(each),
+                counted=_COUNTED,
+                met=_MET,
             )
-        ]
-        return (
-            f"UPDATE {_COUNTED} SET {', '.join(numbers)} FROM {_MET} "
-            f"WHERE {_COUNTED}.rowid = {_MET}.place"
+            for each in self._shape.contributions
+        )
+        return sql(
+            "UPDATE {counted} SET {numbers} FROM {met} WHERE {counted}.rowid = {met}.place",
+            counted=_COUNTED,
+            numbers=join(", ", numbers),
+            met=_MET,
         )
 
-    def _first_values(self) -> str:
+    def _first_values(self) -> Sql:
         shape = self._shape
-        numbers = [quote(each.name) for each in shape.contributions]
-        spent = [f"abs({name})" for name in numbers]
-        columns = ", ".join([f"new.{UNIT}", f"known.{_GROUP}", *numbers, *spent])
-        same = _same(shape.key_names, "known", "new")
-        return f"SELECT {columns} FROM {_TAKEN} new JOIN {_GROUPS} known ON {same}"
+        numbers = [quoted(each.name) for each in shape.contributions]
+        spent = [sql("abs({})", name) for name in numbers]
+        own = [sql("new.{}", _UNIT_COLUMN), sql("known.{}", _GROUP_COLUMN)]
+        return sql(
+            "SELECT {} FROM {} new JOIN {} known ON {}",
+            join(", ", [*own, *numbers, *spent]),
+            _TAKEN,
+            _GROUPS,
+            _same(shape.key_names),
+        )
 
-    def _logged(self, step: int) -> str:
+    def _logged(self, step: int) -> Sql:
         """Keep the increments of a step by group, where they are asked for; and no others."""
         shape = self._shape
         if shape.window is None and not shape.by_step:
-            return "SELECT 1"
-        names = ", ".join([*shape.key_names, *(quote(each.name) for each in shape.contributions)])
-        both = (
-            f"SELECT {names} FROM {_MET} WHERE place IS NOT NULL "
-            f"UNION ALL SELECT {names} FROM {_TAKEN}"
+            return sql("SELECT 1")
+        values = [quoted(each.name) for each in shape.contributions]
+        both = sql(
+            "SELECT {names} FROM {met} WHERE place IS NOT NULL "
+            "UNION ALL SELECT {names} FROM {taken}",
+            names=join(", ", [*shape.key_names, *values]),
+            met=_MET,
+            taken=_TAKEN,
         )
-        sums = [f"sum({quote(each.name)})::BIGINT" for each in shape.contributions]
-        selected = ", ".join([str(step), _GROUP, *sums])
-        same = _same(shape.key_names, "known", "new")
-        return (
-            f"INSERT INTO {_ADDED} SELECT {selected} FROM ({both}) new "
-            f"JOIN {_GROUPS} known ON {same} GROUP BY {_GROUP}"
+        sums = [sql("sum({})::BIGINT", value) for value in values]
+        return sql(
+            "INSERT INTO {added} SELECT {selected} FROM ({both}) new "
+            "JOIN {groups} known ON {same} GROUP BY {group}",
+            added=_ADDED,
+            selected=join(", ", [number(step), _GROUP_COLUMN, *sums]),
+            both=both,
+            groups=_GROUPS,
+            same=_same(shape.key_names),
+            group=_GROUP_COLUMN,
         )
 
 
-def _between(first: int, last: int) -> str:
-    return f"(SELECT * FROM {_ADDED} WHERE step BETWEEN {first} AND {last})"
+def _between(first: int, last: int) -> Sql:
+    return sql("(SELECT * FROM {} WHERE step BETWEEN {} AND {})", _ADDED, first, last)
 
 
-def _tables(shape: StateShape) -> Iterator[str]:
+def _tables(shape: StateShape) -> Iterator[Sql]:
     """Yield the statements that make an empty state; the transaction is left open."""
-    keys = [f"{quote(key.name)} {key.type}" for key in shape.keys]
-    numbers = [f"{quote(each.name)} BIGINT" for each in shape.contributions]
-    spent = [f"{_spent(each)} BIGINT" for each in shape.contributions]
+    keys = [sql("{} {}", quoted(key.name), type_sql(key.type)) for key in shape.keys]
+    numbers = [sql("{} BIGINT", quoted(each.name)) for each in shape.contributions]
+    spent = [sql("{} BIGINT", _spent(each)) for each in shape.contributions]
+    unit, group = (
+        sql("{} {}", _UNIT_COLUMN, type_sql(shape.unit_type)),
+        sql("{} BIGINT", _GROUP_COLUMN),
+    )
     tables = {
-        "meta": ["version INT", "stream VARCHAR"],
-        "read": ["step BIGINT", "key BLOB"],
-        _GROUPS: [f"{_GROUP} BIGINT", *keys],
-        _COUNTED: [f"{UNIT} {shape.unit_type}", f"{_GROUP} BIGINT", *numbers, *spent],
-        _ADDED: ["step BIGINT", f"{_GROUP} BIGINT", *numbers],
-        "kept": ["step BIGINT", "digest BLOB"],
+        sql("meta"): [sql("version INT, stream VARCHAR")],
+        sql("read"): [sql("step BIGINT, key BLOB")],
+        _GROUPS: [group, *keys],
+        _COUNTED: [unit, group, *numbers, *spent],
+        _ADDED: [sql("step BIGINT"), group, *numbers],
+        sql("kept"): [sql("step BIGINT, digest BLOB")],
     }
-    yield "BEGIN"
+    yield sql("BEGIN")
     for name, columns in tables.items():
-        yield f"CREATE TABLE {name} ({', '.join(columns)})"
+        yield sql("CREATE TABLE {} ({})", name, join(", ", columns))
 
 
-def _same(names: list[str], one: str, other: str) -> str:
-    """Write the condition that two rows have the same keys: that of no keys holds."""
-    pairs = (f"{one}.{name} IS NOT DISTINCT FROM {other}.{name}" for name in names)
-    return " AND ".join(pairs) or "TRUE"
+def _same(names: list[Sql]) -> Sql:
+    """Write the condition that a new and a known row have the same keys: that of none holds."""
+    pairs = [sql("known.{name} IS NOT DISTINCT FROM new.{name}", name=name) for name in names]
+    return join(" AND ", pairs or [sql("TRUE")])
 
 
 def _as_texts(column: NDArray[Any]) -> list[str | None]:
@@ -474,15 +528,20 @@ def _as_texts(column: NDArray[Any]) -> list[str | None]:
     return [None if gone else text for text, gone in zip(column.tolist(), masked, strict=True)]
 
 
-def _increment(each: Contribution, old: str, spent: str) -> str:
+def _increment(each: Contribution, old: Sql, spent: Sql) -> Sql:
     """Write what is added now: towards what there is, within what the unit has left."""
-    left = f"({each.reach} - {spent})"
-    least = "0" if each.grows else f"-{left}"
-    return f"greatest({least}, least({left}, coalesce(new.{quote(each.name)}, {old}) - {old}))"
+    left = sql("({} - {})", each.reach, spent)
+    return sql(
+        "greatest({least}, least({left}, coalesce(new.{name}, {old}) - {old}))",
+        least=sql("0") if each.grows else sql("-{}", left),
+        left=left,
+        name=quoted(each.name),
+        old=old,
+    )
 
 
-def _spent(each: Contribution) -> str:
-    return quote(f"{each.name}_spent")
+def _spent(each: Contribution) -> Sql:
+    return quoted(f"{each.name}_spent")
 
 
 def _leave(connection: duckdb.DuckDBPyConnection | None, used: Path, mine: object) -> None:
