@@ -24,9 +24,10 @@ from typing import Final
 import duckdb
 
 from dpsql.core.data_files import as_read, is_address
-from dpsql.core.quoting import literal
+from dpsql.core.sql import join, literal, sql
 from dpsql.engines.evidence import owners_directory
 from dpsql.engines.interruptible import interruptibly
+from dpsql.engines.running import execute
 from dpsql.errors import InterfaceError
 
 _HEAD: Final = 1 << 12
@@ -85,12 +86,12 @@ def _reads_all(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> b
     if not files:
         return True
     paths = (file if is_address(file) else as_read(file) for file in files)
-    sql = (
-        "SELECT bit_xor(hash(whole)) FROM read_parquet("
-        f"[{', '.join(map(literal, paths))}], hive_partitioning=false) AS whole"
+    every = sql(
+        "SELECT bit_xor(hash(whole)) FROM read_parquet([{}], hive_partitioning=false) AS whole",
+        join(", ", map(literal, paths)),
     )
     try:
-        interruptibly(lambda: connection.execute(sql).fetchall(), connection.interrupt)
+        interruptibly(lambda: execute(connection, every).fetchall(), connection.interrupt)
     except duckdb.Error:
         return False
     return True
@@ -113,13 +114,15 @@ def _identity(connection: duckdb.DuckDBPyConnection, file: str) -> str | None:
 
 def _remote_identity(connection: duckdb.DuckDBPyConnection, address: str) -> str | None:
     try:
-        row = connection.execute(
-            f"SELECT size, last_modified::VARCHAR FROM read_blob({literal(address)})"
-        ).fetchone()
-        footer = connection.execute(
-            f"SELECT md5(string_agg(f::VARCHAR, '' ORDER BY f::VARCHAR)) FROM "
-            f"parquet_metadata({literal(address)}) AS f"
-        ).fetchone()
+        place = literal(address)
+        about = sql("SELECT size, last_modified::VARCHAR FROM read_blob({})", place)
+        row = execute(connection, about).fetchone()
+        digest = sql(
+            "SELECT md5(string_agg(f::VARCHAR, '' ORDER BY f::VARCHAR)) "
+            "FROM parquet_metadata({}) AS f",
+            place,
+        )
+        footer = execute(connection, digest).fetchone()
     except duckdb.Error:
         return None
     return None if row is None or footer is None else _written(*row, *footer)

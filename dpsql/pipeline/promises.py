@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from dpsql.core.quoting import ROW_ID, quote_table
+from dpsql.core.quoting import ROW_ID, table_sql
 from dpsql.core.schema import fold
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
@@ -22,7 +22,7 @@ from dpsql.ir.relations import scanned
 from dpsql.policy.conformance import Finding
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.relations.from_clause import from_clause
@@ -98,7 +98,7 @@ def _finding(
 
 def _rows(policy: Policy, table: TablePolicy, engine: Engine, dialect: Dialect) -> Relation:
     """Return the rows of a table with the unit of each, as questions read them."""
-    text = f"SELECT * FROM {quote_table(table.name)}"
+    text = sql("SELECT * FROM {}", table_sql(table.name)).render(TWIN.renderer)
     tree = parse(text)
     assert isinstance(tree, exp.Select)
     lineage = Lineage(tree, text, policy, engine.schema, engine.bind, dialect)

@@ -1,4 +1,4 @@
-"""Generated SQL is a value: in the package's own syntax trees nothing makes a text of it, or reads one.
+"""Generated SQL is a value: nothing in the package makes a text of it, or reads one.
 
 A template is a constant of our own code. What is put into it are names, literals, numbers and other
 SQL. Text becomes SQL in a few listed places, and SQL becomes text where an engine is about to read
@@ -17,11 +17,11 @@ import pytest
 PACKAGE: Final = Path(__file__).parents[2] / "dpsql"
 PARTS: Final = (
     *("sql/dialects", "sql/rewrite", "sql/relations", "sql/expressions", "sql/tail"),
-    *("engines", "continual", "pipeline", "results"),
+    *("engines", "continual", "pipeline", "results/rows.py"),
 )
 """Where SQL is generated, or sent."""
 WRITTEN: Final = {
-    "connection/answering.py": "the values of query parameters, as the parser's generator writes them",
+    "connection/answering.py": "values of query parameters, as the parser's generator writes them",
     "engines/sandbox_child.py": "statements that the parent process has rendered",
     "engines/views.py": "the query of an owner's view, as the engine itself writes its tree",
     "ir/query.py": "a validated tail, as the parser's generator writes it",
@@ -43,8 +43,11 @@ ROW_EXPRESSIONS: Final = (
     *("sql/dialects/spark_values.py", "sql/dialects/spark_casts.py"),
 )
 """Modules that write checked trees for a server, which make text of their own."""
-NO_DATABASE: Final = ("engines/survey.py", "engines/postgresql_reading.py")
-"""Modules that make text which is SQL, and send it to no rows: the survey, and row expressions."""
+NO_DATABASE: Final = (
+    *("engines/survey.py", "engines/evidence.py"),  # names of calls in the table of evidence
+    "engines/postgresql_reading.py",  # a part of row expressions
+)
+"""Modules that make text which looks like SQL, and send it to nobody's rows."""
 WORDS: Final = (
     *(
         "SELECT ",
@@ -58,7 +61,7 @@ WORDS: Final = (
         "SET ",
         "ATTACH ",
     ),
-    *("UNION ", "ORDER BY", "GROUP BY", "LIMIT ", "CASE ", "COPY ", "LOAD "),
+    *("ATTACH ", "UNION ", "ORDER BY", "GROUP BY", "LIMIT ", "CASE ", "COPY ", "LOAD "),
 )
 """What a text has that is SQL."""
 
@@ -83,7 +86,8 @@ def constants_of(tree: ast.Module) -> frozenset[str]:
     found: set[str] = set()
     tables: set[str] = set()
     for node in tree.body:
-        target, value = None, None
+        target: ast.expr | None = None
+        value: ast.expr | None = None
         if isinstance(node, ast.AnnAssign):
             target, value = node.target, node.value
         elif isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -94,12 +98,23 @@ def constants_of(tree: ast.Module) -> frozenset[str]:
             found.add(target.id)
         if isinstance(value, ast.Dict) and all(isinstance(v, ast.Constant) for v in value.values):
             tables.add(target.id)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.comprehension) and (used := _items_of(node.iter)) in tables:
-            assert used is not None
-            *_, last = ast.walk(node.target)
-            if isinstance(node.target, ast.Tuple) and isinstance(node.target.elts[-1], ast.Name):
-                found.add(node.target.elts[-1].id)
+    loops = (part for part in ast.walk(tree) if isinstance(part, ast.comprehension))
+    for loop in loops:
+        last = loop.target.elts[-1] if isinstance(loop.target, ast.Tuple) else None
+        if _items_of(loop.iter) in tables and isinstance(last, ast.Name):
+            found.add(last.id)
+    return frozenset(found)
+
+
+def imported_by(tree: ast.Module) -> frozenset[str]:
+    """Find the constant texts that a module has of other modules of the package."""
+    found: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dpsql."):
+            path = PACKAGE.parent / f"{(node.module or '').replace('.', '/')}.py"
+            if path.is_file():
+                known = constants_of(ast.parse(path.read_text("utf-8")))
+                found |= {each.name for each in node.names} & known
     return frozenset(found)
 
 
@@ -120,36 +135,38 @@ def called(node: ast.AST) -> str | None:
 
 def objections(name: str, tree: ast.Module) -> Iterator[str]:
     """What makes SQL of text in a module, or text of SQL, and where."""
-    constants = constants_of(tree)
+    constants = constants_of(tree) | imported_by(tree)
     quiet = {id(part) for node in ast.walk(tree) for part in _of_no_engine(node)}
     for node in ast.walk(tree):
         if called(node) in ("sql", "join"):
             assert isinstance(node, ast.Call)
             if not node.args or not is_constant(node.args[0], constants):
-                yield f"{name}:{node.lineno}: the template is no constant"
+                yield f"{name}:{getattr(node, 'lineno', 0)}: the template is no constant"
         if called(node) == "Written" and name not in WRITTEN:
-            yield f"{name}:{node.lineno}: text becomes SQL here"
+            yield f"{name}:{getattr(node, 'lineno', 0)}: text becomes SQL here"
         if called(node) == "Sql":
             assert isinstance(node, ast.Call)
             if any(called(part) not in ("Name", "Text", "Written") for part in node.args):
-                yield f"{name}:{node.lineno}: Sql() of what is no piece"
+                yield f"{name}:{getattr(node, 'lineno', 0)}: Sql() of what is no piece"
         if (
             name not in (*ROW_EXPRESSIONS, *NO_DATABASE)
             and id(node) not in quiet
             and _is_text(node)
         ):
-            yield f"{name}:{node.lineno}: a text that is SQL is put together"
+            yield f"{name}:{getattr(node, 'lineno', 0)}: a text that is SQL is put together"
         if name not in SENDING and _sends(node):
-            yield f"{name}:{node.lineno}: text is sent to an engine"
+            yield f"{name}:{getattr(node, 'lineno', 0)}: text is sent to an engine"
 
 
 def _of_no_engine(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of errors and remarks, which people read."""
+    """The parts of errors and remarks, which people read, and of patterns."""
     if isinstance(node, ast.Raise):
+        yield from ast.walk(node)
+    if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "hint":
         yield from ast.walk(node)
     name = node.func if isinstance(node, ast.Call) else None
     word = name.id if isinstance(name, ast.Name) else getattr(name, "attr", "")
-    if word.lower().endswith(("error", "refused", "remark", "finding", "no_view", "unusable")):
+    if word.lower().endswith(("error", "refused", "remark", "finding", "_may", "compile")):
         yield from ast.walk(node)
 
 
