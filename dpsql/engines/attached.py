@@ -42,7 +42,7 @@ _DATABASES = frozenset({"memory", "system", "temp"})
 
 def ours(temp_directory: str) -> duckdb.DuckDBPyConnection:
     """Open a database of ours, in memory, to which nothing is attached yet."""
-    return duckdb.connect(
+    connection = duckdb.connect(
         ":memory:",
         config={
             "temp_directory": temp_directory,
@@ -54,6 +54,8 @@ def ours(temp_directory: str) -> duckdb.DuckDBPyConnection:
             "python_enable_replacements": "false",
         },
     )
+    connection.execute("SET enable_progress_bar = false")  # what commands print is theirs
+    return connection
 
 
 def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnection:

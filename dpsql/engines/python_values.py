@@ -128,13 +128,13 @@ def _of_polars(data: Any) -> PythonValues:
 def _texts(values: object) -> NDArray[Any]:
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
         values = [values]
-    texts = [value_text(value) for value in values]
+    texts = [python_text(value) for value in values]
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array
 
 
-def value_text(value: object) -> str | None:
+def python_text(value: object) -> str | None:
     """Write a Python value as a text that the engine reads; None for what is no value.
 
     No value makes it fail, so that no row makes a table unreadable.
@@ -186,7 +186,7 @@ def _moment(value: object) -> str | None:
 
 def _nested(value: object) -> str | None:
     try:
-        text = json.dumps(value, default=value_text, skipkeys=True, ensure_ascii=False)
+        text = json.dumps(value, default=python_text, skipkeys=True, ensure_ascii=False)
     except (ValueError, RecursionError, TypeError):
         return None
     return text if _is_text(text) else None

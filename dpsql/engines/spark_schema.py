@@ -42,6 +42,11 @@ _TYPES: Final = {
 }
 _BYTES: Final = "UTF8_BINARY"
 _CHARS: Final = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own note on columns of CHAR and VARCHAR
+_PROPERTIES: Final = "Storage Properties"
+_FAILS_FAST: Final = Remark(
+    "is read in the mode FAILFAST: a row that does not fit makes a statement fail, and tells of it",
+    "Set its option mode to PERMISSIVE, so that such values are NULL.",
+)
 _VIEWS: Final = ("VIEW", "TEMPORARY")
 
 
@@ -56,6 +61,8 @@ def catalog_tables(session: SparkSession, schemas: Sequence[str]) -> Iterator[Ta
             name = TableName(listed.name, schema)
             if listed.tableType in _VIEWS:
                 yield Table(name, (), is_view=True, unreadable=_VIEW)
+            elif _fails_fast(session, name):
+                yield Table(name, (), unreadable=_FAILS_FAST)
             else:
                 yield table_of(session, name)
 
@@ -77,6 +84,16 @@ def table_of(session: SparkSession, name: TableName) -> Table:
         else:
             columns.append(Column(field.name, type_))
     return Table(name, tuple(columns), left_out=tuple(left_out))
+
+
+def _fails_fast(session: SparkSession, name: TableName) -> bool:
+    """Tell whether a table's own options have a row that does not fit make a statement fail."""
+    described = sql("DESCRIBE TABLE EXTENDED {}", _written(name)).render(SPARK_TEXT)
+    try:
+        rows = session.sql(described).collect()
+    except Exception:  # noqa: BLE001 - told where its columns are asked for
+        return False
+    return any("mode=failfast" in str(row[1]).lower() for row in rows if row[0] == _PROPERTIES)
 
 
 def is_same(session: SparkSession, table: Table) -> bool:

@@ -31,6 +31,9 @@ SPARK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
         "spark.sql.variable.substitute": "false",
         # A name is that of a table, never the path of a file: FROM parquet.`/path`.
         "spark.sql.runSQLOnFiles": "false",
+        # Neither a type nor a failure follows from the name of a directory, key=value.
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+        "spark.sql.sources.validatePartitionColumns": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.timestampType": "TIMESTAMP_LTZ",
     }

@@ -19,7 +19,7 @@ import dpsql
 from dpsql.core.declared_types import KNOWN_TYPES, declared_columns, read_type, same_type
 from dpsql.core.schema import Column
 from dpsql.engines.duckdb import DuckDBEngine, open_database
-from dpsql.engines.python_values import value_text
+from dpsql.engines.python_values import python_text
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.load import parse_policy
 
@@ -366,7 +366,7 @@ def test_no_value_of_pythons_raises() -> None:
     deep: list[object] = []
     deep.append(deep)
     for value in (Odd(), deep, {Odd(): Odd()}, [Odd()], "\udc00", 1 << 100_000, complex(1), {1, 2}):
-        assert value_text(value) is None or isinstance(value_text(value), str)
+        assert python_text(value) is None or isinstance(python_text(value), str)
 
 
 @pytest.mark.parametrize("values", [[1, 2], [1, None], [1, 2**70], [1, 3.5]])
