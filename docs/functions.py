@@ -123,7 +123,7 @@ def _text(statement: Sql) -> str:
 def _on_spark(tree: exp.Expr, plain: str) -> str:
     met = _Met(spark_evidence().verdicts)
     try:
-        sql = Translator(_TABLE, met).value(total(tree, _TABLE, SPARK)).sql
+        sql = Translator(_TABLE, met).value(total(tree, _TABLE, SPARK)).sql.render(SPARK.renderer)
     except dpsql.QueryRefused as refused:
         return f"refused: {_reason(refused)}"
     buts = dict.fromkeys(each for each in met.found if each.startswith("same but"))

@@ -19,6 +19,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from string import Formatter
 from typing import Final, LiteralString, NoReturn, Protocol, TypeAlias
@@ -241,14 +242,14 @@ def number(value: int) -> Sql:
     return _of([str(value) if value >= 0 else f"({value})"])
 
 
-def digits(value: int | float) -> Sql:
-    """Make SQL of a finite number as Python writes it, its sign before it.
+def digits(value: int | float | Decimal) -> Sql:
+    """Make SQL of a finite number as Python writes it, its sign before it; a Decimal in full.
 
     It is for places behind a blank, a comma or a bracket: two signs would begin a comment.
     """
-    if type(value) not in (int, float) or not math.isfinite(value):
+    if type(value) not in (int, float, Decimal) or not math.isfinite(value):
         raise TypeError(f"{type(value).__name__} is no finite number")
-    return _of([repr(value)])
+    return _of([f"{value:f}" if isinstance(value, Decimal) else repr(value)])
 
 
 def bare_word(text: str) -> Sql:

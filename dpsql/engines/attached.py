@@ -20,17 +20,17 @@ import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.formatting import printable
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote, table_sql
+from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
+from dpsql.core.sql import EMPTY_SQL, Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql import sql
+from dpsql.core.sql_types import type_sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.plans import Plan, plan_of
-from dpsql.engines.running import relation
-from dpsql.engines.spelling import DUCKDB_TEXT
+from dpsql.engines.running import execute, relation
 from dpsql.engines.types import is_scalar, plain_type
 from dpsql.engines.untyped import as_declared
-from dpsql.engines.views import DATA, ParquetView, owned, owned_sql, parquet_view
+from dpsql.engines.views import DATA, ParquetView, owned, parquet_view
 from dpsql.errors import InterfaceError
 
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")
@@ -63,13 +63,13 @@ def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnectio
 
     Raises ``InterfaceError`` if the file is missing, cannot be read, or is being written to.
     """
-    source, how = ":memory:", ""
+    source, how = ":memory:", EMPTY_SQL
     if path is not None:
         refuse_missing(path)
-        source, how = str(path.absolute()), " (TYPE duckdb, READ_ONLY)"
+        source, how = str(path.absolute()), sql(" (TYPE duckdb, READ_ONLY)")
     connection = ours(temp_directory)
     try:
-        connection.execute(f"ATTACH {literal(source)} AS {DATA}{how}")
+        execute(connection, sql("ATTACH {} AS {}{}", literal(source), quoted(DATA), how))
     except duckdb.Error as error:
         connection.close()
         refusal = not_attached(path or Path(source), error, "DuckDB database")
@@ -124,7 +124,7 @@ class Published:
     """A table of the owner's as we have it, and the query that our view of it is."""
 
     table: Table
-    query: str = ""
+    query: Sql = EMPTY_SQL
 
 
 ListedViews: TypeAlias = dict[str, ParquetView | Remark | None]
@@ -150,7 +150,7 @@ def publish(
 def forget(connection: duckdb.DuckDBPyConnection, published: Iterable[Published]) -> None:
     """Drop the views that were made of all tables, so as to know these."""
     for each in published:
-        connection.execute(f"DROP VIEW IF EXISTS {_ours(each.table.name)}")
+        execute(connection, sql("DROP VIEW IF EXISTS {}", _ours(each.table.name)))
 
 
 def publish_in(connection: duckdb.DuckDBPyConnection, place: str, found: Published) -> None:
@@ -158,19 +158,22 @@ def publish_in(connection: duckdb.DuckDBPyConnection, place: str, found: Publish
 
     Raises ``duckdb.Error`` if the table cannot be read any more.
     """
-    schema = f"{quote(place)}.{quote(found.table.name.schema)}"
-    connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-    connection.execute(f"CREATE VIEW {schema}.{quote(found.table.name.table)} AS {found.query}")
+    schema, own = found.table.name.schema, found.table.name.table
+    inside = sql("{}.{}", quoted(place), quoted(schema))
+    execute(connection, sql("CREATE SCHEMA IF NOT EXISTS {}", inside))
+    execute(connection, sql("CREATE VIEW {}.{} AS {}", inside, quoted(own), found.query))
 
 
 def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, bool]]:
     """List the owner's tables and views, by name, with whether it is a view."""
-    rows = connection.execute(
+    asked = sql(
         "SELECT table_name, schema_name, false FROM duckdb_tables() "
-        f"WHERE database_name = '{DATA}' UNION ALL "
+        "WHERE database_name = {data} UNION ALL "
         "SELECT view_name, schema_name, true FROM duckdb_views() "
-        f"WHERE database_name = '{DATA}' AND NOT internal ORDER BY 1, 2"
-    ).fetchall()
+        "WHERE database_name = {data} AND NOT internal ORDER BY 1, 2",
+        data=literal(DATA),
+    )
+    rows = execute(connection, asked).fetchall()
     return [(TableName(table, schema), is_view) for table, schema, is_view in rows]
 
 
@@ -183,15 +186,14 @@ class _Source:
     plain: str | None
     named: bool = False  # by directories, which give it texts
 
-    def selected(self, position: int) -> str:
+    def selected(self, position: int) -> Sql:
         """Write the column as our view selects it, by its position in the table."""
-        column = quote(_place(position))
+        column = quoted(_place(position))
         if self.named and self.plain is not None:
-            declared = as_declared(quoted(_place(position)), self.plain).render(DUCKDB_TEXT)
-            return f"{declared} AS {quote(self.name)}"
+            return sql("{} AS {}", as_declared(column, self.plain), quoted(self.name))
         same = is_scalar(self.type) and str(self.type) == self.plain
-        cast = column if same else f"CAST({column} AS {self.plain})"
-        return f"{cast} AS {quote(self.name)}"
+        cast = column if same else sql("CAST({} AS {})", column, type_sql(self.plain or ""))
+        return sql("{} AS {}", cast, quoted(self.name))
 
 
 def _published(
@@ -216,17 +218,17 @@ def _published(
         if not used:
             return Published(Table(name, (), is_view, _NO_COLUMN, tuple(_left_out(sources))))
         query = _view_query(name, sources, used, over)
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS memory.{quote(name.schema)}")
-        connection.execute(f"CREATE OR REPLACE VIEW {_ours(name)} AS {query}")
+        execute(connection, sql("CREATE SCHEMA IF NOT EXISTS memory.{}", quoted(name.schema)))
+        execute(connection, sql("CREATE OR REPLACE VIEW {} AS {}", _ours(name), query))
         columns = _columns(connection, name)
     except duckdb.Error:
         return Published(Table(name, (), is_view, _DOES_NOT_BIND))
     return Published(Table(name, columns, is_view, None, tuple(_left_out(sources))), query)
 
 
-def _ours(name: TableName) -> str:
+def _ours(name: TableName) -> Sql:
     """Write the name of our view of a table, while all tables have one."""
-    return f"memory.{quote(name.schema)}.{quote(name.table)}"
+    return sql("memory.{}.{}", quoted(name.schema), quoted(name.table))
 
 
 _NO_COLUMN = Remark("has no column that dpsql can read", "Leave it out of the policy.")
@@ -244,7 +246,7 @@ def _files_of(
     connection: duckdb.DuckDBPyConnection, name: TableName
 ) -> ParquetView | Remark | None:
     """List what a view reads whose plan cannot be looked into; None where it can."""
-    if plan_of(connection, sql("SELECT * FROM {}", owned_sql(name))) is not None:
+    if plan_of(connection, sql("SELECT * FROM {}", owned(name))) is not None:
         return None
     return parquet_view(connection, name)
 
@@ -255,14 +257,14 @@ def _sources(
     over: ParquetView | None,
     declared: Sequence[Column],
 ) -> list[_Source]:
-    found = connection.sql(f"SELECT * FROM {owned(name)}")
+    found = relation(connection, sql("SELECT * FROM {}", owned(name)))
     if over is None:
         return [
             _Source(column, type_, None if _is_reserved(column) else plain_type(type_))
             for column, type_ in zip(found.columns, found.types, strict=True)
         ]
     types = {fold(column.name): column.type for column in declared}
-    listed = connection.sql(over.query)
+    listed = relation(connection, over.query)
     if len(listed.columns) != len(found.columns):
         raise duckdb.BinderException("the view has columns of files that are no more")
     return [
@@ -278,15 +280,15 @@ def _view_query(
     sources: Sequence[_Source],
     used: Sequence[tuple[int, _Source]],
     over: ParquetView | None,
-) -> str:
+) -> Sql:
     """Write the query of our view.
 
     Columns are named by position, so that no name of the owner's means another.
     """
-    places = ", ".join(quote(_place(position)) for position in range(len(sources)))
-    selected = ", ".join(each.selected(position) for position, each in used)
-    source = owned(name) if over is None else f"({over.query.removesuffix(';')})"
-    return f"SELECT {selected} FROM {source} AS {quote(DATA)}({places})"
+    places = join(", ", (quoted(_place(position)) for position in range(len(sources))))
+    selected = join(", ", (each.selected(position) for position, each in used))
+    source = owned(name) if over is None else sql("({})", over.query)
+    return sql("SELECT {} FROM {} AS {}({})", selected, source, quoted(DATA), places)
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: TableName) -> tuple[Column, ...]:

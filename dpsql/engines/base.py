@@ -79,6 +79,20 @@ class Reads:
     salt: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What of the data is not as the policy declares it, for the owner alone.
+
+    ``column`` is None for what concerns whole rows. With ``wrong`` the declaration is, without it
+    some rows are.
+    """
+
+    column: str | None
+    reason: str
+    hint: str
+    wrong: bool = False
+
+
 class Scratch(Protocol):
     """Where one query keeps intermediate private rows as tables, until it is left.
 
@@ -263,6 +277,9 @@ class Database(Protocol):
         Returns the keys of tables that cannot. Before :meth:`open`, which refuses tables of files
         that were not read, or that have changed since. Raises ``InterfaceError``.
         """
+
+    def misfits(self, table: TableName) -> tuple[Misfit, ...]:
+        """Read a table that has no types of its own, and list what is not as it is declared."""
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> Engine:
         """Open the tables with these keys, and no others: they are all that is left.

@@ -37,9 +37,19 @@ _INTEGERS: Final = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
     | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
 )
+_ESCAPED: Final = frozenset(
+    f"{negation}{name}_escape" for negation in ("", "not_") for name in ("like", "ilike")
+)
 _NUMBERS: Final = _INTEGERS | {"DOUBLE", "FLOAT", "DECIMAL"}
 _TAKES_INTEGERS: Final = frozenset({"INTEGER", "BIGINT", "HUGEINT", "DOUBLE"})
-_SAMPLES: Final = ("0", "2000-01-01", "00:00:00", "[]", "00000000-0000-0000-0000-000000000000")
+_SAMPLES: Final = (
+    "0",
+    "2000-01-01",
+    "00:00:00",
+    "[]",
+    "{}",
+    "00000000-0000-0000-0000-000000000000",
+)
 """Texts of which one stands for a value of nearly every type."""
 
 
@@ -69,7 +79,8 @@ def failing_constant(
     try:
         plan = _plan(connection, statement)
         if plan is None:
-            return None
+            reason = _unplanned(connection, statement)
+            return None if reason is None else FailingConstant(reason, ())
         found = failing_part(connection, plan)
         return next(_texts_read(plan), None) if found is None and texts else found
     except RecursionError:
@@ -80,6 +91,17 @@ def _plan(connection: duckdb.DuckDBPyConnection, statement: Sql) -> _Node | None
     (text,) = serialized_plan(connection, statement).fetchall()[0]
     plan = read_plan(text) if text else None  # BIGNUM is not written down
     return None if plan is None or plan["error"] else plan
+
+
+def _unplanned(connection: duckdb.DuckDBPyConnection, statement: Sql) -> str | None:
+    """Say why a statement that binds cannot be planned, as with a cast that no value has."""
+    try:
+        execute(connection, sql("EXPLAIN {}", statement)).fetchall()
+    except _FAILURES as error:
+        return _reason(error)
+    except duckdb.Error:
+        return None  # what it is about is not there, or is told elsewhere
+    return None
 
 
 def failing_part(connection: duckdb.DuckDBPyConnection, plan: _Node) -> FailingConstant | None:
@@ -94,6 +116,9 @@ def failing_part(connection: duckdb.DuckDBPyConnection, plan: _Node) -> FailingC
             reason = _failure(connection, [part.sql])
             if reason is not None:
                 return FailingConstant(reason, part.literals)
+    for each in parts:
+        if isinstance(each, _LongEscape):
+            return FailingConstant("an escape of LIKE is empty or one character", (each.literal,))
     for cast in dict.fromkeys(part for part in parts if isinstance(part, _Cast)):
         reason = _failure(connection, [cast.sample])
         if reason is not None and _NO_SUCH_CAST in reason:
@@ -131,15 +156,29 @@ def _failure(connection: duckdb.DuckDBPyConnection, expressions: Sequence[Sql]) 
     try:
         execute(connection, sql("SELECT {}", computed)).fetchall()
     except _FAILURES as error:
-        line = str(error).strip().split("\n", 1)[0]
-        return line.split(": ", 1)[-1]
+        return _reason(error)
     except duckdb.Error:
         return None
     return None
 
 
-def _parts(plan: _Node) -> Iterator[_Constant | _Cast]:
-    """Yield a plan's largest constant parts, and the casts between types that may have none."""
+def _reason(error: duckdb.Error) -> str:
+    line = str(error).strip().split("\n", 1)[0]
+    return line.split(": ", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class _LongEscape:
+    """An escape of LIKE that is no character, with which every text fails."""
+
+    literal: str
+
+
+def _parts(plan: _Node) -> Iterator[_Constant | _Cast | _LongEscape]:
+    """Yield a plan's largest constant parts, and what may fail whatever stands beside it.
+
+    That are casts between types that may have none, and escapes of LIKE.
+    """
     todo: list[Any] = [plan]
     while todo:
         node = todo.pop()
@@ -156,23 +195,22 @@ def _parts(plan: _Node) -> Iterator[_Constant | _Cast]:
                 continue
             if _is_cast(node):
                 yield from _doubtful(node)
+            yield from _long_escape(node)
         todo.extend(reversed(node.values()))
 
 
 def _texts_read(plan: _Node) -> Iterator[FailingConstant]:
-    """Yield the casts of texts that depend on rows."""
-    todo: list[Any] = [plan]
+    """Yield the casts of texts that depend on rows, with the constants that stand beside them."""
+    todo: list[tuple[Any, Sequence[Any]]] = [(plan, ())]
     while todo:
-        node = todo.pop()
+        node, beside = todo.pop()
         if isinstance(node, list):
-            todo.extend(reversed(node))
+            todo.extend((each, node) for each in reversed(node))
         elif isinstance(node, dict) and node.get("type") != "OPERATOR_TRY":
-            beside = node.get("children") or ()
-            for child in beside if isinstance(beside, list) else ():
-                if _reads_text(child):
-                    type_ = type_text(child["return_type"]) or ""
-                    yield FailingConstant(f"a text is read as {type_}", _constants(beside), type_)
-            todo.extend(reversed(node.values()))
+            if _reads_text(node):
+                type_ = type_text(node["return_type"]) or ""
+                yield FailingConstant(f"a text is read as {type_}", _constants(beside), type_)
+            todo.extend((each, ()) for each in reversed(node.values()))
 
 
 def _reads_text(node: object) -> bool:
@@ -184,8 +222,10 @@ def _reads_text(node: object) -> bool:
     return source == "VARCHAR" and type_text(node["return_type"]) not in ("VARCHAR", "JSON", None)
 
 
-def _constants(nodes: Iterable[_Node]) -> tuple[str, ...]:
-    written = [_written(node) for node in nodes if "expression_class" in node]
+def _constants(nodes: Iterable[Any]) -> tuple[str, ...]:
+    written = [
+        _written(node) for node in nodes if isinstance(node, dict) and "expression_class" in node
+    ]
     return tuple(text for part in written if part is not None for text in part.literals)
 
 
@@ -204,9 +244,21 @@ def _is_sure(node: _Node) -> bool:
     return plain and (source == target or target in known)
 
 
+def _long_escape(node: _Node) -> Iterator[_LongEscape]:
+    path = (node.get("qname") or {}).get("path") or [""]
+    if node["type"] != "BOUND_FUNCTION" or path[-1] not in _ESCAPED or len(node["children"]) < 3:
+        return
+    escape = node["children"][2]
+    if escape["expression_class"] == "BOUND_CONSTANT":
+        value = escape["value"]["value"]
+        if isinstance(value, str) and len(value.encode()) > 1:
+            quoted_value = value.replace("'", "''")
+            yield _LongEscape(f"'{quoted_value}'")
+
+
 def _doubtful(node: _Node) -> Iterator[_Cast]:
     (child,) = node["children"]
-    types = [type_text(child.get("return_type")), type_text(node["return_type"])]
+    types = [_any_type_text(child.get("return_type")), _any_type_text(node["return_type"])]
     source, target = types
     if source is None or target is None or "VARCHAR" in types or source == target:
         return
@@ -255,6 +307,8 @@ def _value(value: _Node) -> Sql | None:
         return literal(value["value"])
     if id_ in _INTEGERS and isinstance(value["value"], int):
         return digits(value["value"])
+    if id_ in ("HUGEINT", "UHUGEINT") and isinstance(value["value"], dict):
+        return digits((value["value"]["upper"] << 64) | value["value"]["lower"])
     if id_ == "DOUBLE" and isinstance(value["value"], int | float):
         return digits(value["value"])
     if id_ == "BOOLEAN":
@@ -288,3 +342,36 @@ def type_text(type_: _Node | None) -> str | None:
         inner = type_text(info["child_type"])
         return inner and f"{inner}[]"
     return None
+
+
+def _any_type_text(type_: _Node | None) -> str | None:
+    """Write a type as :func:`type_text` does, also of values that have parts, and dictionaries."""
+    info = None if type_ is None else type_["type_info"]
+    if type_ is None or info is None or info["alias"]:
+        return type_text(type_)
+    match type_["id"]:
+        case "STRUCT":
+            fields = [
+                (each["first"], _any_type_text(each["second"])) for each in info["child_types"]
+            ]
+            if not all(name and text for name, text in fields):
+                return None
+            return f"STRUCT({', '.join(f'{_in_quotes(name)} {text}' for name, text in fields)})"
+        case "MAP":
+            parts = info["child_type"]["type_info"]["child_types"]
+            key, value = (_any_type_text(part["second"]) for part in parts)
+            return key and value and f"MAP({key}, {value})"
+        case "ARRAY":
+            inner = _any_type_text(info["child_type"])
+            return inner and f"{inner}[{info['size']}]"
+        case "LIST":
+            inner = _any_type_text(info["child_type"])
+            return inner and f"{inner}[]"
+        case "ENUM":
+            texts = (str(value).replace("'", "''") for value in info["values"])
+            return "ENUM({})".format(", ".join(f"'{text}'" for text in texts))
+    return type_text(type_)
+
+
+def _in_quotes(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))

@@ -48,7 +48,15 @@ from dpsql.engines.attached import (
     publish,
     publish_in,
 )
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
+from dpsql.engines.base import (
+    ArrowStream,
+    Definition,
+    ExactRows,
+    Examined,
+    Misfit,
+    PrivateSource,
+    Reads,
+)
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb_reading import GivenValues, LastReading, Sheet
 from dpsql.engines.evidence import evidence_for
@@ -61,6 +69,7 @@ from dpsql.engines.lakes import (
     pinned,
 )
 from dpsql.engines.lockdown import allow, lock_down
+from dpsql.engines.misfits import misfits
 from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.proofs import Stamp, is_proved, prove, stamps_of
 from dpsql.engines.python_values import PythonValues, python_values
@@ -70,7 +79,7 @@ from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
 from dpsql.engines.types import numpy_safe
-from dpsql.engines.untyped import UntypedFiles, directory_keys, parquet_query
+from dpsql.engines.untyped import UntypedFiles, directory_keys, directory_types, parquet_query
 from dpsql.engines.views import DATA, definition, over_parquet
 from dpsql.errors import EngineError, InterfaceError, ParameterError
 
@@ -225,7 +234,16 @@ class DuckDBEngine:
             if isinstance(table.data, UntypedFiles):
                 with contextlib.suppress(duckdb.Error):
                     found[key] = table.data.proposed(self._connection)
+        for key in self._in_place:
+            named = self._named_by_directories(key)
+            found |= {key: named} if named else {}
         return found
+
+    def _named_by_directories(self, key: str) -> tuple[Column, ...]:
+        """List what directories give to columns that Parquet files have not."""
+        stored = self._all()[key].table
+        found = directory_types(self._in_place[key].paths)
+        return tuple(column for column in found if stored.column(column.name) is None)
 
     def _pin(self, name: str, files: DataFiles) -> None:
         """Make a table of a lake a table, of the snapshot that it has now."""
@@ -328,6 +346,7 @@ class DuckDBEngine:
             name = stored.name.table
             query = parquet_query(files.paths, given)
             self._create(name, query, None, "VIEW", files, replaces=True)
+        self._definitions.clear()
         self._declared[key] = declared
 
     def _load(self, key: str) -> None:
@@ -388,7 +407,9 @@ class DuckDBEngine:
         if key in self._untyped:
             return Definition(table.unreadable)
         if key in self._in_place:
-            return over_parquet(self._connection, self._in_place[key].paths)
+            found = over_parquet(self._connection, self._in_place[key].paths)
+            named = map(_named_by_directory, self._named_by_directories(key))
+            return replace(found, remarks=(*found.remarks, *named))
         if key in self._pinned:
             return files_definition(self._pinned[key].files)
         if self._lake is not None:
@@ -412,6 +433,20 @@ class DuckDBEngine:
             if table.unreadable is None
             and not prove(self._connection, self.definition(table.name).proved)
         )
+
+    def misfits(self, table: TableName) -> tuple[Misfit, ...]:
+        """Read a table that has no types of its own, and list what is not as it is declared.
+
+        ``dpsql check`` shows it to the owner.
+        """
+        found, declared = self._untyped.get(table.key), self._declared.get(table.key)
+        if found is None or declared is None or not isinstance(found.data, UntypedFiles):
+            return ()
+        try:
+            return tuple(misfits(self._connection, found.data, declared))
+        except duckdb.Error as error:
+            refusal = _not_loaded(found.name, found.data.files, error)
+        raise refusal
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenDuckDB:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
@@ -491,6 +526,13 @@ class DuckDBEngine:
             opened.close()
         self._connection.close()
         self._spill.remove()
+
+
+def _named_by_directory(column: Column) -> Remark:
+    return Remark(
+        f"has directories {column.name}=…, which no column is made of: its type is not declared",
+        f"Write `{column.name}: {column.type}` below `columns`, if analysts should use it.",
+    )
 
 
 def _unproved(table: Table) -> InterfaceError:

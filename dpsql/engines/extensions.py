@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import duckdb
 
+from dpsql.core.sql import bare_word, sql
+from dpsql.engines.running import execute
 from dpsql.errors import InterfaceError
 
 
@@ -16,7 +18,7 @@ def load_extension(
     (``extension_missing``) where it is not installed for this version of DuckDB.
     """
     try:
-        connection.execute(f"LOAD {extension}")
+        execute(connection, sql("LOAD {}", bare_word(extension)))
     except duckdb.Error:
         missing = True
     else:

@@ -10,7 +10,8 @@ from typing import Final
 
 import duckdb
 
-from dpsql.core.quoting import literal
+from dpsql.core.sql import bare_word, join, literal, sql
+from dpsql.engines.running import execute
 from dpsql.errors import InternalError
 
 LOCKDOWN_SETTINGS: Final = {
@@ -71,8 +72,8 @@ _BEFORE_SECRETS: Final = frozenset({"allow_persistent_secrets"})
 def allow(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> None:
     """Let a connection that is about to be locked read some files all the same."""
     if files:
-        listed = ", ".join(map(literal, files))
-        connection.execute(f"SET GLOBAL allowed_paths = [{listed}]")
+        listed = join(", ", map(literal, files))
+        execute(connection, sql("SET GLOBAL allowed_paths = [{}]", listed))
 
 
 def lock_down(
@@ -95,14 +96,14 @@ def lock_down(
         if name in _BEFORE_SECRETS and _has(connection, name, value):
             continue
         # Globally, because every query runs on a cursor, and cursors inherit nothing else.
-        connection.execute(f"SET GLOBAL {name} = {literal(value)}")
+        execute(connection, sql("SET GLOBAL {} = {}", bare_word(name), literal(value)))
     if settings_of(connection) != wanted:
         raise InternalError("the engine does not take the settings it needs", code="not_locked")
 
 
 def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Read the values that a connection has for ``LOCKDOWN_SETTINGS``."""
-    rows = connection.execute("SELECT name, value FROM duckdb_settings()").fetchall()
+    rows = execute(connection, sql("SELECT name, value FROM duckdb_settings()")).fetchall()
     # Lists come back in an order of their own.
     return {
         name.lower(): ",".join(sorted(value.lower().split(",")))
@@ -112,5 +113,6 @@ def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 
 def _has(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> bool:
-    found = connection.execute(f"SELECT current_setting({literal(name)})::VARCHAR").fetchone()
+    asked = sql("SELECT current_setting({})::VARCHAR", literal(name))
+    found = execute(connection, asked).fetchone()
     return found is not None and found[0].lower() == value

@@ -13,8 +13,11 @@ from typing import Final, TypeAlias
 import duckdb
 
 from dpsql.core.data_files import DataFiles, shown_address
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
+from dpsql.core.sql import name as quoted
 from dpsql.engines.extensions import load_extension
+from dpsql.engines.running import execute
 from dpsql.errors import InterfaceError
 
 Secret: TypeAlias = Mapping[str, str | int | bool | Mapping[str, str]]
@@ -58,7 +61,9 @@ def listed(connection: duckdb.DuckDBPyConnection, files: DataFiles) -> DataFiles
     if files.pattern is None:
         return files
     try:
-        rows = connection.execute(f"SELECT file FROM glob({literal(files.pattern)})").fetchall()
+        rows = execute(
+            connection, sql("SELECT file FROM glob({})", literal(files.pattern))
+        ).fetchall()
     except duckdb.Error as error:
         refusal = unreachable(files, error)  # this computer's own are listed without one
     else:
@@ -99,9 +104,9 @@ def _refuse_malformed(secret: Secret) -> None:
 
 
 def _create(connection: duckdb.DuckDBPyConnection, name: str, secret: Secret) -> None:
-    options = ", ".join(f"{option} {_written(value)}" for option, value in secret.items())
+    options = join(", ", (sql("{} {}", bare_word(n), _written(v)) for n, v in secret.items()))
     try:
-        connection.execute(f"CREATE TEMPORARY SECRET {quote(name)} ({options})")
+        execute(connection, sql("CREATE TEMPORARY SECRET {} ({})", quoted(name), options))
     except duckdb.Error:
         failed = True
     else:
@@ -122,10 +127,10 @@ def _unknown(reason: str) -> InterfaceError:
     )
 
 
-def _written(value: str | int | bool | Mapping[str, str]) -> str:
+def _written(value: str | int | bool | Mapping[str, str]) -> Sql:
     if isinstance(value, Mapping):
-        pairs = ", ".join(f"{literal(name)}: {literal(text)}" for name, text in value.items())
-        return f"MAP {{{pairs}}}"
+        pairs = (sql("{}: {}", literal(name), literal(text)) for name, text in value.items())
+        return sql("MAP {{{}}}", join(", ", pairs))
     if isinstance(value, bool):
-        return str(value).lower()
-    return literal(value) if isinstance(value, str) else str(value)
+        return sql("true") if value else sql("false")
+    return literal(value) if isinstance(value, str) else digits(value)

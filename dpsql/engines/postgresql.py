@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
+from weakref import finalize
 
 import duckdb
 import numpy as np
@@ -29,7 +30,15 @@ from dpsql.core.sql import Sql, bare_word, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import as_type, exact_rows, integers
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
+from dpsql.engines.base import (
+    ArrowStream,
+    Definition,
+    ExactRows,
+    Examined,
+    Misfit,
+    PrivateSource,
+    Reads,
+)
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.nets import TRIED, definitions_changed
@@ -94,6 +103,10 @@ class PostgreSQLEngine:
 
     def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
         """Return nothing: there are no files that dpsql reads itself."""
+        return ()
+
+    def misfits(self, table: TableName) -> tuple[Misfit, ...]:
+        """Return nothing: all tables have types of their own."""
         return ()
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenPostgreSQL:
@@ -328,6 +341,9 @@ class _Session:
         if failed:
             raise _unreachable(url)
         self._cursor = self._connection.cursor()
+        # Also where nobody closes it: left to itself, the driver closes these in any order at the
+        # end of the process, and complains on stderr of the one that it does not take.
+        self._end = finalize(self, _closed, self._cursor, self._connection)
         for name, value in SETTINGS.items():
             self.run(sql("SET SESSION {} = {}", bare_word(name), _setting(name, value)))
         self.limit(None)
@@ -380,9 +396,7 @@ class _Session:
 
     def close(self) -> None:
         """Close the connection; the server forgets what is left of it."""
-        for part in (self._cursor, self._connection):
-            with contextlib.suppress(Exception):
-                part.close()
+        self._end()
 
     def _discreetly(self, run: Callable[[], _T]) -> _T:
         """Run something; replace its errors by one with a fixed text, by their kind."""
@@ -392,6 +406,12 @@ class _Session:
             code = _code(error)
         # Raised outside the handler, so that not even its context quotes a row.
         raise EngineError(code=code)
+
+
+def _closed(*parts: Any) -> None:
+    for part in parts:
+        with contextlib.suppress(Exception):
+            part.close()
 
 
 def _rows(found: pa.Table) -> list[tuple[Any, ...]]:

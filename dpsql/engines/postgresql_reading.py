@@ -56,9 +56,12 @@ def rows_of(table: Table) -> Sql:
     return sql("SELECT {} FROM {}.{}", columns, name(schema), name(table.name.table))
 
 
-def within_years(value: str) -> str:
+def within_years(value: Sql) -> Sql:
     """Write a date or timestamp of the years 1 to 9999, NULL for any other."""
-    return f"CASE WHEN {value} >= '0001-01-01' AND {value} < '10000-01-01' THEN {value} END"
+    return sql(
+        "CASE WHEN {value} >= '0001-01-01' AND {value} < '10000-01-01' THEN {value} END",
+        value=value,
+    )
 
 
 def sent(column: Column) -> Sql:
@@ -75,14 +78,7 @@ def _read(column: Column) -> Sql:
         case "DECIMAL":
             return sql("NULLIF({}, CAST('NaN' AS NUMERIC))", own)
         case "DATE":
-            return _within_years(own)
+            return within_years(own)
         case "TIMESTAMP":
-            return _within_years(sql("CAST({} AS TIMESTAMP)", own))
+            return within_years(sql("CAST({} AS TIMESTAMP)", own))
     return own
-
-
-def _within_years(value: Sql) -> Sql:
-    return sql(
-        "CASE WHEN {value} >= '0001-01-01' AND {value} < '10000-01-01' THEN {value} END",
-        value=value,
-    )

@@ -11,12 +11,15 @@ from typing import Final
 import duckdb
 
 from dpsql.core.formatting import printable
-from dpsql.core.quoting import quote, quote_table
+from dpsql.core.quoting import table_sql
 from dpsql.core.schema import fold, is_numeric, is_text
+from dpsql.core.sql import join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Database
 from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.engines.opening import DatabasePlace, is_server
+from dpsql.engines.running import execute, relation
 from dpsql.engines.views import owned
 from dpsql.errors import EngineError, InterfaceError
 
@@ -93,16 +96,24 @@ def _most_per_unit(
     cursor: duckdb.DuckDBPyConnection, table: TableName, unit: str, others: Sequence[str]
 ) -> tuple[int | None, ...]:
     """Return the most rows of a unit, and its most values of each other column, NULL for one."""
+    numbers = [quoted(f"n{index}") for index in range(len(others))]
     counted = [
-        f"count(DISTINCT {quote(name)}) + (count(*) > count({quote(name)}))::INT AS n{index}"
-        for index, name in enumerate(others)
+        sql(
+            "count(DISTINCT {name}) + (count(*) > count({name}))::INT AS {number}",
+            name=quoted(name),
+            number=number,
+        )
+        for name, number in zip(others, numbers, strict=True)
     ]
-    largest = [f"max(n{index})" for index in range(len(others))]
-    (row,) = cursor.execute(
-        f"SELECT {', '.join(['max(r)', *largest])} FROM (SELECT "
-        f"{', '.join(['count(*) AS r', *counted])} FROM {quote_table(table)} "
-        f"WHERE {quote(unit)} IS NOT NULL GROUP BY {quote(unit)})"
-    ).fetchall()
+    largest = [sql("max(r)"), *(sql("max({})", number) for number in numbers)]
+    of_units = sql(
+        "SELECT {counted} FROM {table} WHERE {unit} IS NOT NULL GROUP BY {unit}",
+        counted=join(", ", [sql("count(*) AS r"), *counted]),
+        table=table_sql(table),
+        unit=quoted(unit),
+    )
+    asked = sql("SELECT {} FROM ({})", join(", ", largest), of_units)
+    (row,) = execute(cursor, asked).fetchall()
     return tuple(row)
 
 
@@ -118,7 +129,7 @@ def values_of_types(engine: Database) -> Mapping[tuple[str, str], tuple[str, ...
     found = {}
     for table in engine.catalog().tables.values():
         if table.unreadable is None and not engine.definition(table.name).files:
-            rows = cursor.sql(f"SELECT * FROM {owned(table.name)}")
+            rows = relation(cursor, sql("SELECT * FROM {}", owned(table.name)))
             for name, type_ in zip(rows.columns, rows.types, strict=True):
                 if type_.id == "enum":
                     values = dict(type_.children)["values"]
@@ -128,15 +139,18 @@ def values_of_types(engine: Database) -> Mapping[tuple[str, str], tuple[str, ...
 
 
 def _seen(cursor: duckdb.DuckDBPyConnection, table: TableName, column: str, numeric: bool) -> str:
-    name, source = quote(column), quote_table(table)
+    name, source = quoted(column), table_sql(table)
     if numeric:
-        rows = cursor.execute(f"SELECT min({name}), max({name}) FROM {source}").fetchall()
-        low, high = rows[0]
+        ends = sql("SELECT min({name}), max({name}) FROM {source}", name=name, source=source)
+        ((low, high),) = execute(cursor, ends).fetchall()
         return "" if low is None else f"{low} to {high}"
-    values = cursor.execute(
-        f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL "
-        f"ORDER BY 1 LIMIT {MAX_DOMAIN_VALUES + 1}"
-    ).fetchall()
+    few = sql(
+        "SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL ORDER BY 1 LIMIT {}",
+        MAX_DOMAIN_VALUES + 1,
+        name=name,
+        source=source,
+    )
+    values = execute(cursor, few).fetchall()
     if len(values) > MAX_DOMAIN_VALUES:
         return ""
     return ", ".join(printable(str(value), 40) for (value,) in values)

@@ -24,7 +24,15 @@ from dpsql.core.sql import Name, Sql, Written, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import exact_rows, integers
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, Examined, PrivateSource, Reads
+from dpsql.engines.base import (
+    ArrowStream,
+    Definition,
+    ExactRows,
+    Examined,
+    Misfit,
+    PrivateSource,
+    Reads,
+)
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.nets import TRIED, definitions_changed
@@ -82,6 +90,10 @@ class SparkEngine:
 
     def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
         """Return nothing: there are no files that dpsql reads itself."""
+        return ()
+
+    def misfits(self, table: TableName) -> tuple[Misfit, ...]:
+        """Return nothing: all tables have types of their own."""
         return ()
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenSpark:

@@ -40,6 +40,7 @@ _NO_DIALECT: Final = sql(
     "auto_detect=false, header=false, delim={}, quote='', escape=''", literal("\x01")
 )
 _DELIMITERS: Final = (",", ";", "\t", "|")
+_TOLD: Final = sql(", store_rejects=true, rejects_limit=100000")
 _BOM: Final = "\ufeff"
 _SAMPLE: Final = 20_000
 """Rows that a proposal looks at."""
@@ -76,6 +77,23 @@ def directory_keys(paths: Sequence[str]) -> tuple[str, ...]:
     """List what directories of these files give values to (``key=value``), folded, each once."""
     parts = (part for path in paths for part in path.split("/")[:-1])
     return tuple(dict.fromkeys(fold(part.partition("=")[0]) for part in parts if "=" in part[1:]))
+
+
+def directory_types(paths: Sequence[str]) -> tuple[Column, ...]:
+    """Guess the types of what directories give to columns, for a draft that the owner reads."""
+    values: dict[str, list[str]] = {}
+    for path in paths:
+        for part in path.split("/")[:-1]:
+            key, given, value = part.partition("=")
+            if key and given:
+                values.setdefault(fold(key), []).append(value)
+    return tuple(Column(key, _type_of_all(found)) for key, found in values.items())
+
+
+def _type_of_all(texts: Sequence[str]) -> str:
+    if all(re.fullmatch(r"-?\d{1,18}", text) for text in texts):
+        return "BIGINT"
+    return "DATE" if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in texts) else "VARCHAR"
 
 
 def from_directory(column: Column) -> Sql:
@@ -115,10 +133,27 @@ class UntypedFiles:
         """What such data are called in messages."""
         return f"{self.files.kind.name} files"
 
-    def query(self, connection: duckdb.DuckDBPyConnection, columns: Sequence[Column]) -> Sql:
-        """Write the query that reads the files as declared. Raises ``duckdb.Error``."""
-        read = _csv if self.files.kind is FileKind.CSV else _json
-        parts = list(read(connection, self.files.paths, columns))
+    @property
+    def is_csv(self) -> bool:
+        """True for lines of fields below a header, False for JSON."""
+        return self.files.kind is FileKind.CSV
+
+    def query(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        columns: Sequence[Column],
+        *,
+        tells_rejected: bool = False,
+    ) -> Sql:
+        """Write the query that reads the files as declared. Raises ``duckdb.Error``.
+
+        With ``tells_rejected`` DuckDB lists lines of CSV that are no rows in ``reject_errors``.
+        """
+        paths = self.files.paths
+        if self.is_csv:
+            parts = list(_csv(connection, paths, columns, tells_rejected))
+        else:
+            parts = list(_json(connection, paths, columns))
         nothing = (sql("{} AS {}", _null(c), quoted(c.name)) for c in columns)
         return join(" UNION ALL ", parts or [sql("SELECT {} WHERE false", join(", ", nothing))])
 
@@ -251,7 +286,10 @@ def _split(line: str, delimiter: str) -> list[str]:
 
 
 def _csv(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[str], columns: Sequence[Column]
+    connection: duckdb.DuckDBPyConnection,
+    paths: Sequence[str],
+    columns: Sequence[Column],
+    tells_rejected: bool,
 ) -> Iterator[Sql]:
     """Write a query for the files of each header. Those with none of the names have no rows."""
     alike: dict[Header, list[str]] = {}
@@ -269,12 +307,13 @@ def _csv(
             join(", ", read),
         )
         yield sql(
-            "SELECT {} FROM read_csv({}, {}, {}, filename={})",
+            "SELECT {} FROM read_csv({}, {}, {}, filename={}{})",
             _selected(columns, texts, directory_keys(files)),
             _listed(files),
             dialect,
             _LIMITS,
             literal(FILE),
+            _TOLD if tells_rejected else sql(""),
         )
 
 
@@ -324,6 +363,15 @@ def _objects(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Ite
             quoted(FILE),
             contents,
         )
+
+
+def objects_of(connection: duckdb.DuckDBPyConnection, files: UntypedFiles) -> Sql:
+    """Write the query that reads each object of JSON files, NULL where there is none."""
+    lines = (
+        sql("SELECT {} AS object FROM ({})", _valid(quoted(_LINE)), source)
+        for source in _objects(connection, files.files.paths)
+    )
+    return join(" UNION ALL ", lines)
 
 
 def _valid(text: Sql) -> Sql:

@@ -19,15 +19,17 @@ from typing import Any, Final
 import duckdb
 
 from dpsql.core.data_files import MAX_FILES, as_read, is_address, only_file
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Remark, fold
-from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import Sql, Written, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
 from dpsql.engines.duckdb_plan import fits
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.plans import Plan, PlanNode, has_collation, nodes, plan_of
+from dpsql.engines.running import execute, relation
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.engines.types import has_enum
 from dpsql.engines.untyped import directory_keys
 from dpsql.engines.view_forms import FRAMES, VIEW_OPERATORS
@@ -68,14 +70,9 @@ _AS_TABLE = "Load what it reads into the database as a table, and list that."
 _TABLES_BELOW = "List the tables below it instead, or store its rows as a table."
 
 
-def owned_sql(name: TableName) -> Sql:
-    """Write the name of a table or view of the owner's."""
-    return sql("{}.{}.{}", quoted(DATA), quoted(name.schema), quoted(name.table))
-
-
-def owned(name: TableName) -> str:
+def owned(name: TableName) -> Sql:
     """Write the name of a table of the owner's, in the owner's own catalog."""
-    return f"{DATA}.{quote(name.schema)}.{quote(name.table)}"
+    return sql("{}.{}.{}", quoted(DATA), quoted(name.schema), quoted(name.table))
 
 
 def definition(
@@ -89,7 +86,7 @@ def definition(
     ``files`` are what a view of Parquet files was found to read.
     """
     source = owned(name)
-    plan = plan_of(connection, sql("SELECT * FROM {}", owned_sql(name)))
+    plan = plan_of(connection, sql("SELECT * FROM {}", source))
     if plan is not None:
         remarks = (*_enums(connection, source), *_over_several(plan))
         return Definition(_refusal(connection, plan, evidence), remarks=remarks)
@@ -249,11 +246,12 @@ def _consistent() -> frozenset[str]:
     Asked of an engine without anything of the owner's, once for all databases.
     """
     with duckdb.connect(":memory:", config={"threads": "1"}) as empty:
-        rows = empty.execute(
+        asked = sql(
             "SELECT function_name FROM duckdb_functions() WHERE database_name = 'system' "
             "AND function_type IN ('scalar', 'aggregate') GROUP BY function_name "
             "HAVING bool_and(stability = 'CONSISTENT' AND NOT has_side_effects)"
-        ).fetchall()
+        )
+        rows = execute(empty, asked).fetchall()
     return frozenset(name for (name,) in rows) - _CHANGING
 
 
@@ -290,9 +288,9 @@ def _over_several(plan: Plan) -> Iterator[Remark]:
         )
 
 
-def _enums(connection: duckdb.DuckDBPyConnection, source: str) -> Iterator[Remark]:
+def _enums(connection: duckdb.DuckDBPyConnection, source: Sql) -> Iterator[Remark]:
     """Yield what becomes of columns of types whose values are listed in the schema."""
-    found = connection.sql(f"SELECT * FROM {source}")
+    found = relation(connection, sql("SELECT * FROM {}", source))
     names = [n for n, type_ in zip(found.columns, found.types, strict=True) if has_enum(type_)]
     if names:
         yield Remark(
@@ -320,13 +318,14 @@ def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) ->
 
 def _alike(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> bool:
     """Tell whether there are such files, all with the same columns of the same types."""
-    listed = ", ".join(map(literal, paths))
+    asked = sql(
+        "SELECT count(DISTINCT shape), count(*) FROM (SELECT list((name, type, type_length, "
+        "num_children, converted_type, scale, precision, logical_type)) AS shape "
+        "FROM parquet_schema([{}]) GROUP BY file_name)",
+        join(", ", map(literal, paths)),
+    )
     try:
-        ((shapes, files),) = connection.execute(
-            "SELECT count(DISTINCT shape), count(*) FROM (SELECT list((name, type, type_length, "
-            "num_children, converted_type, scale, precision, logical_type)) AS shape "
-            f"FROM parquet_schema([{listed}]) GROUP BY file_name)"
-        ).fetchall()
+        ((shapes, files),) = execute(connection, asked).fetchall()
     except duckdb.Error:
         return False
     return bool(shapes == 1 and files <= MAX_FILES)
@@ -341,7 +340,7 @@ class ParquetView:
     """
 
     paths: tuple[str, ...]
-    query: str
+    query: Sql
     directories: frozenset[str]
 
 
@@ -361,27 +360,28 @@ def parquet_view(
     files = [
         file
         for pattern in patterns
-        for (file,) in connection.execute(
-            f"SELECT file FROM glob({literal(pattern)}) ORDER BY 1"
+        for (file,) in execute(
+            connection, sql("SELECT file FROM glob({}) ORDER BY 1", literal(pattern))
         ).fetchall()
     ]
     paths = tuple(map(as_read, files))
     if not 0 < len(paths) <= MAX_FILES:
         return _NO_FILES
     query = _over_files(connection, tree, paths)
-    stored = connection.execute(
-        f"SELECT DISTINCT name FROM parquet_schema({literal(paths[0])})"
-    ).fetchall()
+    asked = sql("SELECT DISTINCT name FROM parquet_schema({})", literal(paths[0]))
+    stored = execute(connection, asked).fetchall()
     keys = {*directory_keys(paths)} - {fold(name) for (name,) in stored}
     return ParquetView(paths, query, frozenset(keys))
 
 
-def _over_files(connection: duckdb.DuckDBPyConnection, tree: PlanNode, paths: Sequence[str]) -> str:
+def _over_files(connection: duckdb.DuckDBPyConnection, tree: PlanNode, paths: Sequence[str]) -> Sql:
     """Write a view's SELECT over files by their names, without types that values would decide."""
-    listed = ", ".join(map(literal, paths))
     node = tree["statements"][0]["node"]
-    written = f"SELECT * FROM read_parquet([{listed}], hive_types_autocast => false)"
-    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [written]).fetchall()
+    rows = sql(
+        "SELECT * FROM read_parquet([{}], hive_types_autocast => false)",
+        join(", ", map(literal, paths)),
+    )
+    text = _tree_of(connection, rows.render(DUCKDB_TEXT))
     source = json.loads(text)["statements"][0]["node"]["from_table"]
     before = node["from_table"]
     if before["type"] == "TABLE_FUNCTION":
@@ -391,9 +391,15 @@ def _over_files(connection: duckdb.DuckDBPyConnection, tree: PlanNode, paths: Se
         source["alias"] = before["alias"] or Path(before["qualified_name"]["path"][-1]).stem
     source["column_name_alias"] = before["column_name_alias"]
     node["from_table"] = source
-    text = json.dumps(tree)
-    ((query,),) = connection.execute("SELECT json_deserialize_sql(?)", [text]).fetchall()
-    return str(query)
+    written = sql("SELECT json_deserialize_sql(?)")
+    ((query,),) = execute(connection, written, [json.dumps(tree)]).fetchall()
+    return Sql(Written(str(query).removesuffix(";")))
+
+
+def _tree_of(connection: duckdb.DuckDBPyConnection, text: str) -> str:
+    """Ask the engine for the syntax tree of a text, as JSON."""
+    ((tree,),) = execute(connection, sql("SELECT json_serialize_sql(?)"), [text]).fetchall()
+    return str(tree)
 
 
 def _parquet_select(
@@ -406,8 +412,7 @@ def _parquet_select(
     select = _select_of(connection, name)
     if select is None or _redefines(connection, [*_PARQUET, "list_value"]):
         return None
-    ((text,),) = connection.execute("SELECT json_serialize_sql(?)", [select]).fetchall()
-    found = json.loads(text)
+    found = json.loads(_tree_of(connection, select))
     if found["error"] or len(found["statements"]) != 1:
         return None
     node = found["statements"][0]["node"]
@@ -472,11 +477,12 @@ def _texts(node: PlanNode) -> list[str] | None:
 
 def _select_of(connection: duckdb.DuckDBPyConnection, name: TableName) -> str | None:
     """Read the query of a view: what stands after AS in its definition."""
-    rows: list[tuple[Any]] = connection.execute(
+    asked = sql(
         "SELECT sql FROM duckdb_views() "
-        f"WHERE database_name = '{DATA}' AND schema_name = ? AND view_name = ?",
-        [name.schema, name.table],
-    ).fetchall()
+        "WHERE database_name = ? AND schema_name = ? AND view_name = ?"
+    )
+    given = [DATA, name.schema, name.table]
+    rows: list[tuple[Any]] = execute(connection, asked, given).fetchall()
     if len(rows) != 1:
         return None
     found = _definition_pattern().match(rows[0][0])
@@ -492,19 +498,22 @@ def _definition_pattern() -> re.Pattern[str]:
 
 def _redefines(connection: duckdb.DuckDBPyConnection, functions: list[str]) -> bool:
     """Tell whether the owner has a function of such a name, anywhere."""
-    listed = ", ".join(map(literal, functions))
-    ((found,),) = connection.execute(
+    asked = sql(
         "SELECT count(*) FROM duckdb_functions() "
-        f"WHERE database_name = '{DATA}' AND lower(function_name) IN ({listed})"
-    ).fetchall()
+        "WHERE database_name = {} AND lower(function_name) IN ({})",
+        literal(DATA),
+        join(", ", map(literal, functions)),
+    )
+    ((found,),) = execute(connection, asked).fetchall()
     return bool(found)
 
 
 def _is_owned(connection: duckdb.DuckDBPyConnection, names: list[str]) -> bool:
     """Tell whether the owner has a table or view that is called like a file."""
-    listed = ", ".join(literal(fold(name)) for name in names)
-    ((found,),) = connection.execute(
+    asked = sql(
         "SELECT count(*) FROM (SELECT table_name AS name FROM duckdb_tables() UNION ALL "
-        f"SELECT view_name FROM duckdb_views()) WHERE lower(name) IN ({listed})"
-    ).fetchall()
+        "SELECT view_name FROM duckdb_views()) WHERE lower(name) IN ({})",
+        join(", ", (literal(fold(name)) for name in names)),
+    )
+    ((found,),) = execute(connection, asked).fetchall()
     return bool(found)

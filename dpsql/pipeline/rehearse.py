@@ -18,6 +18,7 @@ from dpsql.engines.base import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
 from dpsql.pipeline.read import read_exact, read_look
+from dpsql.sql.dialects.registry import TWIN
 
 _FEW: Final = np.arange(1, 2, dtype=np.int64)
 _MANY: Final = np.arange(1, 101, dtype=np.int64)  # row ids that are looked for in another way
@@ -27,9 +28,14 @@ _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 def rehearse(engine: Engine, block: PreparedBlock) -> None:
     """Have the engine plan all that a block and its looks would send; reads no row.
 
+    Where looks share the block's rows, and it turns out that not all of them can be taken, less is
+    read, in another way. Those ways are put together of the same parts: a server plans them too, as
+    it may not take what DuckDB does; DuckDB, which has examined the parts, reads their plans when
+    they are sent.
     Raises ``QueryRefused`` (``does_not_bind``) for what it does not take.
     """
-    engine.rehearse(partial(_read_all, block))
+    every_way = engine.dialect != TWIN.name
+    engine.rehearse(partial(_read_all, block, every_way=every_way))
 
 
 def rehearse_look(engine: Engine, look: PreparedLook) -> None:
@@ -37,10 +43,12 @@ def rehearse_look(engine: Engine, look: PreparedLook) -> None:
     engine.rehearse(lambda source: _discard(read_look(source, look)))
 
 
-def _read_all(block: PreparedBlock, source: PrivateSource) -> None:
-    _read(block, source, ())
+def _read_all(block: PreparedBlock, source: PrivateSource, *, every_way: bool) -> None:
     if block.looks and block.plan.shares_rows:
         _read(block, source, block.looks)
+        if not every_way:
+            return
+    _read(block, source, ())
     for look in block.looks:
         read_look(source, look)
 

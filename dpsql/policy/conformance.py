@@ -33,7 +33,7 @@ from dpsql.core.schema import (
     same_values,
 )
 from dpsql.core.table_name import TableName, only_namesake
-from dpsql.engines.base import Definition
+from dpsql.engines.base import Definition, Misfit
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
 
@@ -376,6 +376,12 @@ def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
                 "is not in the policy, so it does not exist for analysts",
                 "Add it with a privacy_unit, or with public: true, if they should use it.",
             )
+
+
+def misfit(table: TableName, found: Misfit) -> Finding:
+    """Say what of the data is not as the policy declares it."""
+    subject = str(table) if found.column is None else f"{table}.{found.column}"
+    return Finding("error" if found.wrong else "warning", subject, found.reason, found.hint)
 
 
 def unreadable_files(table: TableName) -> Finding:

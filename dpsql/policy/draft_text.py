@@ -134,8 +134,9 @@ def draft_policy(schema: Schema, draft: Draft) -> str:
 
 _STORED: Final = "They are those that are stored."
 _GUESSED: Final = """Those of {tables} were found
-# in its rows, as such data have none of their own: read them through, remove what no analyst should
-# see, and correct types. What is not listed does not exist; a value of another type is NULL."""
+# in rows, or in names of directories, as such data have none of their own: read them through,
+# remove what no analyst should see, and correct types. What is not listed does not exist; a value
+# of another type is NULL."""
 _MOST_TYPED: Final = 4_000
 """Columns whose types a draft writes: of more, those that are stored stand without it."""
 

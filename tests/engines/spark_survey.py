@@ -194,6 +194,17 @@ _OF_ONE = {
         *("CASE WHEN a > 0 THEN 'x' ELSE 'y' END", "coalesce(a, 2.5)", "a IS DISTINCT FROM 0"),
         *(
             "greatest(a, 2.5)",
+            "round(a, 15)",
+            "a * 1e308",
+            "a / 5e-324",
+            "a - 1.7e308",
+            "a * 12345678901234567.5",
+            "a + 0.000000000000000000001",
+            "a * 0.000000000001",
+            "a % 2147483647",
+            "a // 9223372036854775807",
+            "a + 9223372036854775807",
+            "a * 9223372036854775807",
             "a + 3000000000",
             "a NOT IN (1, NULL)",
             "if(a > 0, 1, 2)",
@@ -224,6 +235,11 @@ _OF_ONE = {
             "left(a, 0)",
             "right(a, 2)",
             "right(a, 0)",
+            "left(a, 2147483647)",
+            "right(a, 2147483647)",
+            "substr(a, 2147483647)",
+            "substr(a, 2, 2147483647)",
+            "substr(a, 2147483647, 2147483647)",
             "contains(a, 'a')",
             "contains(a, '')",
         ),
@@ -286,6 +302,8 @@ _OF_ONE = {
         *(f"date_trunc('{unit}', a)" for unit in _UNITS),
         *(f"a + INTERVAL 7 {unit}" for unit in _UNITS),
         *(f"a - INTERVAL 1 {unit}" for unit in _UNITS),
+        *(f"a {sign} INTERVAL 99999 {unit}" for unit in _UNITS for sign in "+-"),
+        *("a + 4000000", "a - 4000000", "a + 2147483647", "a - 2147483647"),
         *("a + 1", "a - 1", "a + 30", "a >= '2024-02-29'", "a = DATE '2024-02-29'", "a IS NULL"),
         *("a BETWEEN '1970-01-01' AND '2024-12-31'", "a IN ('2024-02-29', '1970-01-01')"),
         *(
@@ -383,7 +401,8 @@ def cases_of(types: Sequence[str], texts: Sequence[str]) -> list[Case]:
             except (QueryRefused, duckdb.Error):
                 continue
             call = recorder.calls[-1] if recorder.calls else text
-            found.append(Case(text, call, f"{made.type} {type_}", sql, made.sql))
+            spark = made.sql.render(SPARK.renderer)
+            found.append(Case(text, call, f"{made.type} {type_}", sql, spark))
     return found
 
 

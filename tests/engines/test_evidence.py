@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from spelled import text
 
 import dpsql
 from dpsql.engines.edges import EDGES, edge_sql
@@ -141,7 +142,7 @@ class TestTheTable:
             for kind, edges in EDGES.items():
                 for edge in edges:
                     sql = edge_sql(edge, kind)
-                    assert engine.execute(f"SELECT {sql} IS NULL").fetchall() == [(False,)]
+                    assert engine.execute(f"SELECT {text(sql)} IS NULL").fetchall() == [(False,)]
 
     def test_it_is_that_of_the_installed_engine(self) -> None:
         table = evidence_for(duckdb.__version__)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -318,3 +320,43 @@ def test_what_a_lock_waits_for_ends(
             run.begin([engine.schema["base"].name])
             run.release()
             freed.join()
+
+
+LEFT_OPEN = """
+import sys
+import dpsql
+from dpsql.core.table_name import TableName
+connection = dpsql.connect(*sys.argv[1:4], "ana")
+print(len(list(connection.sql("SELECT k, count(*) FROM base GROUP BY k"))))
+if sys.argv[4] == "in a run":
+    run = connection._answerer.engine.run(60.0)
+    run.begin([TableName("base")])
+    run.__enter__()
+raise SystemExit(3 if sys.argv[4] == "failing" else 0)
+"""
+POLICY_TEXT = """
+version: 1
+dataset: d
+defaults: {epsilon: 5, delta: 1e-6, max_groups_contributed: 3}
+accounts: {ana: {epsilon: 50, delta: 1e-3}}
+tables: {base: {privacy_unit: {name: u, column: u}}}
+"""
+
+
+@pytest.mark.parametrize("how", ["left open", "in a run", "failing"])
+def test_a_process_that_closes_nothing_ends_without_a_word(
+    how: str, server: tuple[psycopg.Connection[tuple[object, ...]], str], tmp_path: Path
+) -> None:
+    (tmp_path / "p.yaml").write_text(POLICY_TEXT, encoding="utf-8")
+    given = [server[1], str(tmp_path / "p.yaml"), str(tmp_path / "budget.db"), how]
+    done = subprocess.run(
+        [sys.executable, "-c", LEFT_OPEN, *given],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "_ADBC_DRIVER_MANAGER_WARN_UNCLOSED_RESOURCES": "1"},
+    )
+    assert done.stdout == "3\n", done.stderr
+    assert done.returncode == (3 if how == "failing" else 0)
+    assert "Cannot close" not in done.stderr
+    assert "adbc" not in done.stderr.lower()

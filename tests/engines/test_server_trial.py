@@ -159,7 +159,7 @@ def test_a_cast_that_spark_fails_on_is_refused_before_it_costs_anything(
         monkeypatch.setattr(
             spark_casts,
             "_double_to_decimal",
-            lambda sql, digits, scale: f"CAST({sql} AS DECIMAL({digits},{scale}))",
+            lambda value, width, scale: template("CAST({} AS DECIMAL({},{}))", value, width, scale),
         )
         before = repr(connection.budget())
         with pytest.raises(dpsql.QueryRefused) as raised:

@@ -381,3 +381,69 @@ def test_a_missing_value_changes_no_type_of_a_frame(values: list[object], tmp_pa
     with dpsql.connect(engine, policy, tmp_path / "b.db", "ana") as connection:
         assert connection.sql("SELECT uid, n FROM t LIMIT 0").types == ["BIGINT", "BIGINT"]
     engine.close()
+
+
+# -- what the owner is told -----------------------------------------------------------------------
+
+
+def misfits_of(path: Path, types: Mapping[str, str] = TYPES) -> dict[str | None, list[str]]:
+    engine = open_database(path)
+    (table,) = engine.catalog().tables.values()
+    engine.declare({table.name.key: columns(types)})
+    found: dict[str | None, list[str]] = {}
+    for each in engine.misfits(table.name):
+        found.setdefault(each.column, []).append(each.reason)
+    engine.close()
+    return found
+
+
+def test_check_tells_what_of_csv_is_not_as_declared(tmp_path: Path) -> None:
+    lines = [b"uid,ward,cost", b"1,a,2.5", b"x,b,y", b"\xff,c,1", b"3", b"5,\x00,1", b"6,d"]
+    (tmp_path / "t.csv").write_bytes(b"\n".join([*lines, b"7," + b"z" * 20_000_000 + b",1"]))
+    assert misfits_of(tmp_path / "t.csv") == {
+        "uid": ["values of 1 row do not fit BIGINT, and are NULL"],
+        "cost": ["values of 1 row do not fit DOUBLE, and are NULL"],
+        "ward": ["values of 1 row have a NUL character in them"],
+        "day": ["no header has it: it is NULL there"],
+        None: [
+            "no rows are made of 1 line of invalid UTF-8",
+            "no rows are made of 1 line of more than 16 MB",
+            "no rows are made of 2 lines with too few fields",
+        ],
+    }
+
+
+def test_check_tells_what_of_json_is_not_as_declared(tmp_path: Path) -> None:
+    rows = ['{"uid":1}', '{"uid":"x","day":"2024-13-01"}', "{bro", "[1]", '{"cost":{"a":1}}']
+    (tmp_path / "t.jsonl").write_text("\n".join(rows))
+    assert misfits_of(tmp_path / "t.jsonl") == {
+        "uid": ["values of 1 row do not fit BIGINT, and are NULL"],
+        "cost": ["values of 1 row do not fit DOUBLE, and are NULL"],
+        "day": ["values of 1 row do not fit DATE, and are NULL"],
+        None: [
+            "rows that are NULL throughout are made of 2 lines that have no object of JSON",
+        ],
+    }
+
+
+def test_nothing_is_told_of_what_is_as_declared(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("uid,ward,cost,day\n1,a,2.5,2024-01-01\n,,,\n")
+    assert misfits_of(tmp_path / "t.csv") == {}
+
+
+def test_a_draft_proposes_what_the_first_rows_have(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(
+        "id;name;price;at;day;ok;Id\n1;a;2.5;2024-01-01 10:00;2024-01-01;true;1\n2;;3;;;false;2\n"
+    )
+    (tmp_path / "u.jsonl").write_text('{"z":1,"a":{"b":2}}\n{"z":2.5,"c":"2024-01-01"}\n')
+    engine = DuckDBEngine(files={name[0]: tmp_path / name for name in ("t.csv", "u.jsonl")})
+    found = {
+        key: [(column.name, column.type) for column in proposed]
+        for key, proposed in engine.proposed().items()
+    }
+    engine.close()
+    assert found["t"] == [
+        *(("id", "BIGINT"), ("name", "VARCHAR"), ("price", "DOUBLE"), ("at", "TIMESTAMP")),
+        *(("day", "DATE"), ("ok", "BOOLEAN")),
+    ]
+    assert found["u"] == [("z", "DOUBLE"), ("a", "VARCHAR"), ("c", "DATE")]

@@ -296,3 +296,42 @@ def test_a_type_that_a_frame_does_not_have_is_told_and_the_answer_stays_readable
         result.pl()
     assert refused.value.code == "no_frame_type"
     assert len(result.fetchall()) == 1
+
+
+NEVER = [
+    *("CAST(n AS STRUCT(a INT))", "CAST(n AS INT[3])", "CAST(n AS MAP(INT, INT))"),
+    *("CAST(n AS ENUM('a'))", "CAST(n AS UNION(a VARCHAR[], b DATE))", "CAST({'a': n} AS INT)"),
+    *("c LIKE 'a' ESCAPE 'bb'", "c NOT LIKE 'a' ESCAPE 'bb'", "c ILIKE 'a' ESCAPE 'bb'"),
+    *("n + (170141183460469231731687303715884105727 + 1)", "CASE WHEN c THEN 1 END"),
+    *("sum(n) FILTER (WHERE c) OVER ()", "CAST(n AS DATE)"),
+]
+
+
+@pytest.mark.parametrize("never", NEVER)
+def test_what_can_never_be_computed_is_refused_before_it_is_paid_for(
+    paid: Paid, never: str
+) -> None:
+    before = paid.connection.budget()
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        paid.connection.sql(f"SELECT {never} FROM (SELECT c, count(*) AS n FROM visits GROUP BY c)")
+    assert refused.value.code in ("constant_fails", "text_compared")
+    assert paid.connection.budget() == before
+
+
+@pytest.mark.parametrize("condition", ["c", "NOT c", "c AND n > 0"])
+def test_a_text_is_no_condition(paid: Paid, condition: str) -> None:
+    before = paid.connection.budget()
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        paid.connection.sql(
+            f"SELECT n FROM (SELECT c, count(*) AS n FROM visits GROUP BY c) WHERE {condition}"
+        )
+    assert refused.value.code == "text_compared"
+    assert paid.connection.budget() == before
+
+
+@pytest.mark.parametrize(
+    "fine", ["c LIKE 'a!%' ESCAPE '!'", "{'a': n}.a", "[n, 1][1]", "n::DOUBLE::INT", "c = 'a'"]
+)
+def test_what_can_be_computed_is(paid: Paid, fine: str) -> None:
+    asked = f"SELECT {fine} AS x FROM (SELECT c, count(*) AS n FROM visits GROUP BY c)"
+    assert len(paid.connection.sql(asked).fetchall()) >= 0

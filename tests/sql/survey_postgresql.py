@@ -144,6 +144,12 @@ EDGES: Final[dict[str, Sequence[str]]] = {
     "TIME": ("00:00:00", "12:34:56.789", "23:59:59.999999"),
 }
 _MOST: Final = 500
+MOVES: Final = ("1", "400", "100000", "1400000", "2147483647")
+CONSTANTS: Final = (
+    *("0", "2", "-3", "2.5", "70000", "2147483647", "9223372036854775807", "1e308", "5e-324"),
+    *("12345678901234567.5", "0.000000000000000000001", "99999999999999999999999999999999999.5"),
+)
+"""What is added, multiplied and so on: at the ends of what a constant may be."""
 _NUMBERS = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE")
 WIDTHS: Final = tuple(f"DECIMAL({width},{scale})" for width, scale in DECIMALS)
 
@@ -177,7 +183,7 @@ def forms() -> Iterator[Form]:
         yield from (Form(f"a {sign} b", pair) for sign in signs)
     for kind in numbers:
         for sign in signs:
-            yield from (Form(f"a {sign} {c}", (kind,)) for c in ("0", "2", "-3", "2.5", "70000"))
+            yield from (Form(f"a {sign} {c}", (kind,)) for c in CONSTANTS)
     for kind in numbers:
         yield from (Form(text, (kind,)) for text in ("-a", "abs(a)", "sign(a)", "round(a)"))
         yield from (Form(f"{word}(a)", (kind,)) for word in ("floor", "ceil", "trunc"))
@@ -237,6 +243,8 @@ def of_texts() -> Iterator[Form]:
         "a > 'a'",
         "a BETWEEN 'A' AND 'b'",
     )
+    one += ("left(a, 2146435071)", "right(a, 2146435071)", "substr(a, 2146435071)")
+    one += ("substr(a, 2, 2146435071)", "substr(a, 2146435071, 2146435071)")
     one += ("a ILIKE 'A%'", "right(a, 0)", "a NOT LIKE '%a_'", "a NOT LIKE 'a%'")
     yield from (Form(text, ("VARCHAR",)) for text in one)
     two: tuple[str, ...] = (
@@ -295,6 +303,8 @@ def of_dates() -> Iterator[Form]:
         "2 QUARTER",
         "3 WEEK",
     )
+    shifts += ("4000 YEAR", "48000 MONTH", "16000 QUARTER", "200000 WEEK", "1460000 DAY")
+    shifts += ("35000000 HOUR", "999999999 MINUTE", "999999999 SECOND")
     shifts += ("1 HOUR", "90 MINUTE", "86401 SECOND")
     for kind in ("DATE", "TIMESTAMP"):
         yield from (Form(f"{word}(a)", (kind,)) for word in words)
@@ -310,7 +320,7 @@ def of_dates() -> Iterator[Form]:
             yield Form(f"a > '{text}'", (kind,))
             yield Form(f"a = DATE '{text}'", (kind,))
         yield Form("a - b", (kind, kind))
-    yield from (Form(f"a {sign} {n}", ("DATE",)) for sign in "+-" for n in ("1", "400", "100000"))
+    yield from (Form(f"a {sign} {n}", ("DATE",)) for sign in "+-" for n in MOVES)
     yield from (
         Form(f"a {sign} b", ("DATE", kind)) for sign in "+-" for kind in ("INTEGER", "SMALLINT")
     )
@@ -380,7 +390,8 @@ class Survey:
             return
         calls = rules.calls
         single = written.type == "FLOAT"  # the driver shows few digits of these
-        sql = f"CAST({written.sql} AS DOUBLE PRECISION)" if single else written.sql
+        sql = written.sql.render(POSTGRESQL.renderer)
+        sql = f"CAST({sql} AS DOUBLE PRECISION)" if single else sql
         verdict = self._compared(form, sql)
         known = Verdicts(found)
         # What differs is laid to the outermost call, if all others are known to be the same.

@@ -7,21 +7,31 @@ there, something else is written.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+import duckdb
 import pytest
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.sql import literal, sql
+from dpsql.engines.evidence import evidence_for
+from dpsql.engines.twin import Twin
 from dpsql.errors import Error, QueryRefused
-from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
+from dpsql.planner.groups import with_groups_decided
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
+from dpsql.policy.resolve import resolve
+from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects import postgresql_rows, spark_expressions
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.dialects.postgresql import POSTGRESQL
 from dpsql.sql.dialects.postgresql_rows import RowExpressions
 from dpsql.sql.dialects.spark_expressions import Translator
 from dpsql.sql.expressions import totality
@@ -317,7 +327,8 @@ def test_of_an_aggregate_every_argument_is_read() -> None:
 
 
 def test_a_text_is_unlike_on_postgresql_where_it_is_not_like() -> None:
-    written = [RowExpressions(TABLE, None).value(parsed(f"s1 {w} 'x'")).sql for w in _LIKES]
+    values = [RowExpressions(TABLE, None).value(parsed(f"s1 {w} 'x'")) for w in _LIKES]
+    written = [value.sql.render(POSTGRESQL.renderer) for value in values]
     assert written[0].replace("NOT LIKE", "LIKE") == written[1] != written[0]
 
 
@@ -337,9 +348,42 @@ def test_what_passes_over_null_takes_no_part_that_may_fail(call: str, part: str)
 
 
 def test_a_declared_value_of_32_bits_is_that_value_on_postgresql() -> None:
-    from dpsql.sql.dialects.postgresql import POSTGRESQL
-
-    assert POSTGRESQL.declared(0.1, "FLOAT") == "CAST('0.1' AS REAL)"
-    assert POSTGRESQL.declared("1e39", "FLOAT") == "CAST('inf' AS REAL)"
+    assert POSTGRESQL.declared(0.1, "FLOAT") == sql("CAST({} AS REAL)", literal("0.1"))
+    assert POSTGRESQL.declared("1e39", "FLOAT") == sql("CAST({} AS REAL)", literal("inf"))
     with pytest.raises(QueryRefused):
         POSTGRESQL.declared("x", "BLOB")
+
+
+PUBLIC: Final = Table("p", (Column("s", "VARCHAR"), Column("z", "INTEGER")))
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) FROM r WHERE s1 IN ((SELECT s FROM p) LIMIT 1)",
+        "SELECT COUNT(*) FROM r WHERE s1 NOT IN ((SELECT s FROM p) ORDER BY 1 LIMIT 0)",
+        "SELECT COUNT(*) FROM r WHERE s1 IN ((SELECT s FROM p) OFFSET 1)",
+        "SELECT COUNT(*) FROM r WHERE EXISTS ((SELECT 1 FROM p WHERE s = s1) LIMIT 0)",
+        "SELECT s1, i2, COUNT(*) FROM r GROUP BY ROLLUP (s1, i2) WITH TOTALS",
+        "SELECT s1, COUNT(*) FROM r GROUP BY s1 WITH TOTALS",
+        "SELECT s1, COUNT(*) FROM r GROUP BY ALL WITH TOTALS",
+        "WITH RECURSIVE c(i1, s1) USING KEY (i1) AS (SELECT i1, s1 FROM r) SELECT COUNT(*) FROM c",
+        "SELECT SUM(m) FROM (SELECT i1, max(i2, 3) AS m FROM r GROUP BY i1) AS q",
+        "SELECT COUNT(*) FROM (SELECT i1, s1 FROM r UNION BY NAME SELECT i1, s1 FROM r) AS q",
+        "SELECT COUNT(*) FROM r TABLESAMPLE 10%",
+    ],
+)
+def test_words_of_a_statement_that_nothing_reads_are_refused(sql: str) -> None:
+    policy = Policy(
+        "arguments",
+        accounts={"a": AccountPolicy("a", 1.0, 1e-6)},
+        tables={"r": POLICY, "p": TablePolicy("p", None)},
+    )
+    schema = schema_of(TABLE, PUBLIC)
+    with contextlib.closing(Twin(schema, evidence_for(duckdb.__version__))) as twin:
+        parameters = resolve(policy, base=Parameters(max_groups_contributed=1))
+        with pytest.raises(QueryRefused):
+            validate(
+                *(parse(sql), sql, policy, schema, parameters, twin.bind, DUCKDB),
+                with_groups_decided,
+            )

@@ -8,6 +8,7 @@ import pytest
 from postgres import Server
 from survey_postgresql import DECIMALS, PLACE, Form, Survey, forms
 
+from dpsql.core.sql import Sql
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, verdict_type, verdicts_on
 
@@ -57,7 +58,7 @@ def test_a_cast_that_holds_for_few_digits_alone_is_noticed(
 ) -> None:
     """Once, a double that became a wide decimal went through two pieces of 64 bits."""
 
-    def two_pieces(value: str, pieces: int) -> str:
+    def two_pieces(value: Sql, pieces: int) -> Sql:
         return real(value, min(pieces, 2))
 
     real = pg._exact_integer

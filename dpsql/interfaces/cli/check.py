@@ -58,6 +58,7 @@ def check_command(
         check_links,
         check_names,
         check_policy,
+        misfit,
         no_tables,
         unreadable_files,
     )
@@ -74,6 +75,8 @@ def check_command(
         if not any(finding.level == "error" for finding in findings):
             unreadable = found.prove(policy.tables)
             findings += [unreadable_files(tables[key].name) for key in unreadable]
+            listed = [tables[key].name for key in policy.tables]
+            findings += [misfit(name, each) for name in listed for each in found.misfits(name)]
         if not any(finding.level == "error" for finding in findings):
             engine = found.open(policy.tables, policy.limits.memory)
             findings += broken_promises(policy, engine)

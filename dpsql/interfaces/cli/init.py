@@ -93,6 +93,7 @@ def init_command(
         draft, schema = drafting.with_schema(bare, database)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
+        schema = drafting.with_numbers(schema, draft)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)
         if look:
             draft = drafting.looked(draft, schema, database, asking)

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import click
 
 from dpsql.core.formatting import printable
-from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.schema import Column, Schema, Table, fold, is_numeric
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.opening import DatabasePlace, open_engine
 from dpsql.engines.profile import look, look_at_units, values_of_types
@@ -53,6 +53,22 @@ def with_schema(draft: Draft, database: DatabasePlace) -> tuple[Draft, Schema]:
         found.declare(guessed)
         listed = values_of_types(found)
         return replace(draft, listed=listed, guessed=frozenset(guessed)), found.catalog().tables
+
+
+def with_numbers(schema: Schema, draft: Draft) -> Schema:
+    """Take columns whose types were guessed for numbers where the owner has given bounds."""
+    bounded = {key for key, known in draft.columns.items() if known.lower is not None}
+
+    def typed(table: Table, column: Column) -> Column:
+        key = (table.name.key, fold(column.name))
+        guessed = key in bounded and table.name.key in draft.guessed
+        number = Column(column.name, "DOUBLE")
+        return number if guessed and not is_numeric(column.type) else column
+
+    return {
+        key: replace(table, columns=tuple(typed(table, column) for column in table.columns))
+        for key, table in schema.items()
+    }
 
 
 def looked(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool) -> Draft:

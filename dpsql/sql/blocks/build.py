@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -26,11 +27,13 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
+from dpsql.sql.syntax.arguments import Arguments
 from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import refuse_deep
 from dpsql.sql.syntax.row_nodes import FUNCTION_NAMES
 from dpsql.sql.syntax.text import output_name, put, written_name
 
+_ALL: Final = Arguments("all")
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
     | {"offset", "distinct", "windows", "with_"}
@@ -297,7 +300,7 @@ class _BlockBuilder:
         if group is None:
             return self._distinct_keys()
         items = [item.unalias() for item in self.select.expressions]
-        if group.args.get("all"):
+        if group.args.get("all") and _ALL.hold(group):
             return [item for item in items if not _has_aggregate(item)]
         if not any(group.args.values()):
             raise self.names.refuse(

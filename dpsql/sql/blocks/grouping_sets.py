@@ -21,8 +21,10 @@ from dpsql.core.schema import fold
 from dpsql.sql.expressions.call import WRAPPERS
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.relation import Relation
+from dpsql.sql.syntax.arguments import Arguments
 from dpsql.sql.syntax.text import output_name, put
 
+_GROUP: Final = Arguments("expressions rollup cube grouping_sets")
 MAX_SETS = 32
 MAX_NODES = 3_000
 """Of the syntax trees of all sets together."""
@@ -45,6 +47,14 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
     group = select.args.get("group")
     if group is None or not _has_sets(group):
         return False
+    if not _GROUP.hold(group):
+        raise refusal(
+            text,
+            "this form of GROUP BY is not available",
+            "group_by_form",
+            group,
+            hint="Write GROUP BY a, b, or ROLLUP, CUBE or GROUPING SETS of keys.",
+        )
     definitions = {
         fold(item.alias): item.this
         for item in select.expressions

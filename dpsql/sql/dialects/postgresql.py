@@ -15,38 +15,19 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Spellings, Table, base_type, is_decimal, spellings_of
-from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, Written, digits, join, literal, name, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, digits, join, literal, name, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.postgresql_rows import RowExpressions
-from dpsql.sql.dialects.postgresql_types import PgValue
+from dpsql.sql.dialects.postgresql_types import PgValue, double_sql
 from dpsql.sql.dialects.verdicts import verdicts_on
 
 _WIDEST: Final = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
 _SMALL: Final = 1e-290
 _SECOND_SALT: Final = 2**62
-
-
-def _row(text: str) -> Sql:
-    """Take over what the row expressions have written of a checked tree."""
-    return Sql(Written(text))
-
-
-def _text(value: Sql) -> str:
-    """Render what row expressions and digests are made of."""
-    return value.render(POSTGRESQL_TEXT)
-
-
-def _named(type_: str) -> Sql:
-    """Name a type of the schema as PostgreSQL does."""
-    return type_sql(pg.sql_type(type_) or type_)
-
-
-def _double(value: float) -> Sql:
-    return sql("CAST({} AS DOUBLE PRECISION)", literal(repr(float(value))))
 
 
 class PostgreSQLDialect(Dialect):
@@ -79,7 +60,7 @@ class PostgreSQLDialect(Dialect):
 
     def double(self, value: float) -> Sql:
         """Write a cast of the digits of Python's repr: numbers alone are decimals."""
-        return _double(value)
+        return double_sql(value)
 
     def integer(self, value: int) -> Sql:
         """Write its digits: what is combined with it has 64 bits, as row numbers have."""
@@ -93,7 +74,7 @@ class PostgreSQLDialect(Dialect):
 
     def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree with a guard at each operation that could fail."""
-        return _row(RowExpressions(table, verdicts_on(self.name)).settled(tree).sql)
+        return RowExpressions(table, verdicts_on(self.name)).settled(tree).sql
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Leave it as it is: nothing that is written can fail."""
@@ -113,7 +94,7 @@ class PostgreSQLDialect(Dialect):
             source = "DECIMAL(38,0)"
         if source == type_ and not is_decimal(type_):
             return value
-        found = pg.cast(PgValue(_text(value), source), type_)
+        found = pg.cast(PgValue(value, source), type_)
         if found is None:
             raise QueryRefused(
                 f"values of type {base_type(source)} cannot be read as {base_type(type_)} in "
@@ -121,22 +102,18 @@ class PostgreSQLDialect(Dialect):
                 code="expression_not_allowed",
                 hint="Cast them in the query, or have the owner add a column or view of a number.",
             )
-        return _row(found.sql)
+        return found.sql
 
     def declared(self, value: object, type_: str) -> Sql:
         """Write a constant of the type, read from its text as DuckDB does."""
-        try:
-            found = pg.constant(value, type_)
-        except KeyError:
-            found = None if pg.sql_type(type_) is not None else ""
-        if found == "":
+        if pg.sql_type(type_) is None:
             raise QueryRefused(
                 f"values of type {base_type(type_)} cannot be declared of a PostgreSQL database",
                 code="expression_not_allowed",
                 hint="Ask for the groups without declared keys, or have the owner add a column of "
                 "another type.",
             )
-        return sql("CAST(NULL AS {})", _named(type_)) if found is None else _row(found)
+        return pg.constant(value, type_) or pg.cast_to(sql("NULL"), type_)
 
     def comparison_family(self, type_: str) -> str | None:
         """Name the family of texts, of numbers, or of a single type: none of them is guarded."""
@@ -161,7 +138,7 @@ class PostgreSQLDialect(Dialect):
     def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
         wide = type_ == self.integer_type(wide=True)  # with as many digits as it likes
-        return sql("CAST({} AS {})", value, type_sql(type_) if wide else _named(type_))
+        return sql("CAST({} AS {})", value, type_sql(type_) if wide else pg.named(type_))
 
     def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Write ``div``, which truncates, or ``/`` of BIGINTs, which does so too."""
@@ -181,19 +158,19 @@ class PostgreSQLDialect(Dialect):
 
     def quotient(self, value: Sql, quantum: float) -> Sql:
         """Write ``/``; by more than one, for what is not so small that nothing could be left."""
-        plain = sql("({} / {})", value, _double(quantum))
+        plain = sql("({} / {})", value, double_sql(quantum))
         if quantum <= 1:
             return plain
         return sql(
             "CASE WHEN abs({value}) >= {} THEN {plain} ELSE {value} END",
-            _double(_SMALL),
+            double_sql(_SMALL),
             value=value,
             plain=plain,
         )
 
     def rounded(self, value: Sql) -> Sql:
         """Write halves away from zero, as DuckDB rounds: ``round`` takes them to even."""
-        return _row(pg.half_away(_text(value)))
+        return pg.half_away(value)
 
     def root(self, value: Sql) -> Sql:
         """Take the root of a DOUBLE, which holds such integers exactly."""
@@ -202,7 +179,7 @@ class PostgreSQLDialect(Dialect):
     def divided_by_root(self, dividend: int, value: Sql) -> Sql:
         """Divide DOUBLEs."""
         root = sql("sqrt(CAST({} AS DOUBLE PRECISION))", value)
-        return sql("CAST(floor({} / {}) AS BIGINT)", _double(dividend), root)
+        return sql("CAST(floor({} / {}) AS BIGINT)", double_sql(dividend), root)
 
     # -- chance and order ---------------------------------------------------------------------
 
@@ -223,12 +200,12 @@ class PostgreSQLDialect(Dialect):
         """Normalise floats: zero and NaN have several forms."""
         if spellings_of(type_) is not Spellings.FLOATS:
             return value
-        nan = sql("CAST('NaN' AS {})", _named(type_))
+        nan = sql("CAST('NaN' AS {})", pg.named(type_))
         return sql(
             "CASE WHEN {value} = {nan} THEN {nan} ELSE {value} + CAST(0 AS {type}) END",
             value=value,
             nan=nan,
-            type=_named(type_),
+            type=pg.named(type_),
         )
 
     def same(self, one: Sql, other: Sql) -> Sql:
@@ -260,7 +237,7 @@ class PostgreSQLDialect(Dialect):
         """Put the statement in brackets; without an alias it gets a digest of its text."""
         if alias:
             return sql("({}) AS {}", statement, alias)
-        digest = hashlib.sha256(_text(statement).encode()).hexdigest()[:12]
+        digest = hashlib.sha256(statement.render(POSTGRESQL_TEXT).encode()).hexdigest()[:12]
         return sql("({}) AS {}", statement, name(f"{INTERNAL_PREFIX}t{digest}"))
 
     def to_group(self, rows: Sql, columns: Sequence[Sql]) -> Sql:

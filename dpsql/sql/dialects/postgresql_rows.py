@@ -10,14 +10,15 @@ types has a name, as ``+(INTEGER, INTEGER)``, and is written only if the table o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.quoting import quote
 from dpsql.core.schema import Table, base_type
+from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, digits, join, literal, name, number, sql
 from dpsql.engines.postgresql_reading import within_years
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
@@ -115,7 +116,7 @@ class RowExpressions:
         if found is None or pg.sql_type(found.type) is None:
             type_ = "" if found is None else f" of type {base_type(found.type)}"
             raise _refused(f"a value{type_}", "nothing is computed of these there")
-        return PgValue(quote(found.name), found.type)
+        return PgValue(name(found.name), found.type)
 
     def literal(self, node: exp.Expr) -> PgValue:
         text = node.name
@@ -126,10 +127,10 @@ class RowExpressions:
         return _number(text)
 
     def boolean(self, node: exp.Expr) -> PgValue:
-        return PgValue("TRUE" if node.this else "FALSE", "BOOLEAN")
+        return PgValue(sql("TRUE") if node.this else sql("FALSE"), "BOOLEAN")
 
     def null(self, node: exp.Expr) -> PgValue:
-        return PgValue("NULL", pg.UNTYPED)
+        return PgValue(sql("NULL"), pg.UNTYPED)
 
     def paren(self, node: exp.Expr) -> PgValue:
         return self.value(node.this)
@@ -142,30 +143,30 @@ class RowExpressions:
         if found.kind not in ("BOOLEAN", pg.UNTYPED):
             raise _refused(f"{found.kind} as a condition", "a condition is TRUE or FALSE there")
         if found.kind == pg.UNTYPED:
-            return PgValue("CAST(NULL AS BOOLEAN)", "BOOLEAN")
+            return PgValue(sql("CAST(NULL AS BOOLEAN)"), "BOOLEAN")
         return found
 
     def connective(self, node: exp.Expr) -> PgValue:
         word = "AND" if isinstance(node, exp.And) else "OR"
         self.called(word.lower(), plain=True)
         one, two = self.truth(node.this), self.truth(node.expression)
-        return _made(f"({one.sql} {word} {two.sql})", "BOOLEAN", one, two)
+        return _made(sql("({} {} {})", one.sql, bare_word(word), two.sql), "BOOLEAN", one, two)
 
     def negation(self, node: exp.Expr) -> PgValue:
         self.called("not", plain=True)
         found = self.truth(node.this)
-        return _made(f"(NOT {found.sql})", "BOOLEAN", found)
+        return _made(sql("(NOT {})", found.sql), "BOOLEAN", found)
 
     def is_(self, node: exp.Expr) -> PgValue:
         """Write IS: before it stands what TRY has made NULL where it fails."""
         if isinstance(node.expression, exp.Null):
             self.called("is null", plain=True)
-            return PgValue(f"({self.value(node.this).sql} IS NULL)", "BOOLEAN")
+            return PgValue(sql("({} IS NULL)", self.value(node.this).sql), "BOOLEAN")
         if not isinstance(node.expression, exp.Boolean):
             raise _refused("is", "it stands before NULL, TRUE and FALSE alone")
         self.called("is", "BOOLEAN", plain=True)
         word = self.value(node.expression).sql
-        return PgValue(f"({self.truth(node.this).sql} IS {word})", "BOOLEAN")
+        return PgValue(sql("({} IS {})", self.truth(node.this).sql, word), "BOOLEAN")
 
     def comparison(self, node: exp.Expr) -> PgValue:
         return self._compared(_COMPARISONS[type(node)], self.value(node.this), node.expression)
@@ -173,27 +174,28 @@ class RowExpressions:
     def _compared(self, sign: str, left: PgValue, other: exp.Expr) -> PgValue:
         one, two = self._alike(sign, [left, self.value(other)])
         self.called(sign, one.type, one.type, plain=True)
-        return _made(f"({one.sql} {sign} {two.sql})", "BOOLEAN", one, two)
+        return _made(sql("({} {} {})", one.sql, _SIGN[sign], two.sql), "BOOLEAN", one, two)
 
     def null_safe(self, node: exp.Expr) -> PgValue:
         given = _strict(self.values(node.this, node.expression))
         one, two = self._alike("=", given)
         self.called("=", one.type, one.type, plain=True)
-        word = "IS DISTINCT FROM" if isinstance(node, exp.NullSafeNEQ) else "IS NOT DISTINCT FROM"
-        return PgValue(f"({one.sql} {word} {two.sql})", "BOOLEAN")
+        if isinstance(node, exp.NullSafeNEQ):
+            return PgValue(sql("({} IS DISTINCT FROM {})", one.sql, two.sql), "BOOLEAN")
+        return PgValue(sql("({} IS NOT DISTINCT FROM {})", one.sql, two.sql), "BOOLEAN")
 
     def between(self, node: exp.Expr) -> PgValue:
         given = self.values(node.this, node.args["low"], node.args["high"])
         value, least, most = self._alike(">=", given)
         self.called(">=", value.type, value.type, plain=True)
         self.called("<=", value.type, value.type, plain=True)
-        text = f"({value.sql} BETWEEN {least.sql} AND {most.sql})"
+        text = sql("({} BETWEEN {} AND {})", value.sql, least.sql, most.sql)
         return _made(text, "BOOLEAN", value, least, most)
 
     def among(self, node: exp.Expr) -> PgValue:
         value, *items = self._alike("=", self.values(node.this, *node.expressions))
         self.called("=", value.type, value.type, plain=True)
-        text = f"({value.sql} IN ({', '.join(item.sql for item in items)}))"
+        text = sql("({} IN ({}))", value.sql, join(", ", (item.sql for item in items)))
         return _made(text, "BOOLEAN", value, *items)
 
     # -- choices: each part is one that TRY has made NULL where it fails ------------------------
@@ -220,16 +222,20 @@ class RowExpressions:
         given = [value for _, value in branches] + ([] if default is None else [default])
         values = self._alike("case", self.values(*given))
         self.called("case", values[0].type, plain=True)
-        whens = " ".join(
-            f"WHEN {test} THEN {value.sql}" for test, value in zip(tests, values, strict=False)
+        whens = join(
+            " ",
+            (
+                sql("WHEN {} THEN {}", test, value.sql)
+                for test, value in zip(tests, values, strict=False)
+            ),
         )
-        end = "" if default is None else f" ELSE {values[-1].sql}"
-        return PgValue(f"(CASE {whens}{end} END)", values[0].type)
+        end = EMPTY_SQL if default is None else sql(" ELSE {}", values[-1].sql)
+        return PgValue(sql("(CASE {}{} END)", whens, end), values[0].type)
 
     def coalesce(self, node: exp.Expr) -> PgValue:
         values = self._alike("coalesce", self.values(node.this, *node.expressions))
         self.called("coalesce", values[0].type, plain=True)
-        return PgValue(f"coalesce({', '.join(v.sql for v in values)})", values[0].type)
+        return PgValue(sql("coalesce({})", _all(values)), values[0].type)
 
     def nullif(self, node: exp.Expr) -> PgValue:
         first = self.settled(node.this)
@@ -239,14 +245,14 @@ class RowExpressions:
         if one.type != first.type:
             raise _refused(f"nullif({first.kind}, {two.kind})", "the two are of different types")
         self.called("nullif", one.type, plain=True)
-        return _made(f"NULLIF({one.sql}, {two.sql})", one.type, one)
+        return _made(sql("NULLIF({}, {})", one.sql, two.sql), one.type, one)
 
     def extreme(self, node: exp.Expr) -> PgValue:
         word = "least" if isinstance(node, exp.Least) else "greatest"
         given = _strict(self.values(node.this, *node.expressions))
         values = self._alike(word, given)
         self.called(word, values[0].type, plain=True)
-        return PgValue(f"{word}({', '.join(v.sql for v in values)})", values[0].type)
+        return PgValue(sql("{}({})", bare_word(word), _all(values)), values[0].type)
 
     def _alike(self, what: str, values: Sequence[PgValue]) -> list[PgValue]:
         """Give values one type, as DuckDB would; casts that could fail on a row are refused."""
@@ -293,22 +299,23 @@ class RowExpressions:
         type_ = _wider_integer(one, two)
         self.called(sign, type_, type_)
         wide = "NUMERIC" if type_ == "BIGINT" else "BIGINT"
-        left, right = f"CAST({one.sql} AS {wide})", two.sql
+        left, right = sql("CAST({} AS {})", one.sql, bare_word(wide)), two.sql
         if sign in ("+", "-", "*"):
-            return PgValue(pg.clamped_or_null(f"({left} {sign} {right})", type_), type_, fails=True)
+            plain = sql("({} {} {})", left, _SIGN[sign], right)
+            return PgValue(pg.clamped_or_null(plain, type_), type_, fails=True)
         if sign == "//":
-            quotient = f"({left} / NULLIF({right}, 0))"
+            quotient = sql("({} / NULLIF({}, 0))", left, right)
             if wide == "NUMERIC":
-                quotient = f"div({left}, NULLIF({right}, 0))"
+                quotient = sql("div({}, NULLIF({}, 0))", left, right)
             return PgValue(pg.clamped_or_null(quotient, type_), type_, fails=True)
-        low, _ = pg.ends(type_)
+        least = digits(pg.ends(type_)[0])
         if sign == "%":  # where the quotient does not fit, DuckDB fails
 
-            def rest(divisor: str) -> str:
-                some = f"NULLIF({divisor}, 0)"
-                plain = pg.clamped_or_null(f"({left} % {some})", type_)
-                fits = f"{divisor} <> -1 OR {one.sql} > {low}"
-                return f"CASE WHEN {fits} THEN {plain} END"
+            def rest(divisor: Sql) -> Sql:
+                some = sql("NULLIF({}, 0)", divisor)
+                plain = pg.clamped_or_null(sql("({} % {})", left, some), type_)
+                fits = sql("{} <> -1 OR {} > {}", divisor, one.sql, least)
+                return sql("CASE WHEN {} THEN {} END", fits, plain)
 
             return PgValue(once(right, rest), type_, fails=True)
         raise _refused(f"{sign}({type_}, {type_})", "it is not computed there on these types")
@@ -319,7 +326,7 @@ class RowExpressions:
             raise _refused(f"{sign}({_list([one, two])})", "its result has too many digits")
         self.called(sign, _decimal(one), _decimal(two))
         left, right = (_operand(sign, value, type_) for value in (one, two))
-        plain = f"({left} {sign} {right})"
+        plain = sql("({} {} {})", left, _SIGN[sign], right)
         return PgValue(pg.decimal_or_null(plain, type_), type_, fails=True)
 
     def _doubles(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
@@ -337,11 +344,12 @@ class RowExpressions:
         if found.kind in pg.INTEGERS:
             self.called("-", found.type)
             wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
-            value = pg.clamped_or_null(f"(- CAST({found.sql} AS {wide}))", found.type)
+            plain = sql("(- CAST({} AS {}))", found.sql, bare_word(wide))
+            value = pg.clamped_or_null(plain, found.type)
             return PgValue(value, found.type, fails=True)
         if found.kind in ("DOUBLE", "DECIMAL"):
             self.called("-", found.type, plain=True)
-            return _made(f"(- {found.sql})", found.type, found)
+            return _made(sql("(- {})", found.sql), found.type, found)
         raise _refused(f"-({found.kind})", "it is not computed there on this type")
 
     def absolute(self, node: exp.Expr) -> PgValue:
@@ -349,11 +357,12 @@ class RowExpressions:
         if found.kind in pg.INTEGERS:
             self.called("abs", found.type)
             wide = "NUMERIC" if found.kind == "BIGINT" else "BIGINT"
-            value = pg.clamped_or_null(f"abs(CAST({found.sql} AS {wide}))", found.type)
+            plain = sql("abs(CAST({} AS {}))", found.sql, bare_word(wide))
+            value = pg.clamped_or_null(plain, found.type)
             return PgValue(value, found.type, fails=True)
         if found.kind in ("DOUBLE", "DECIMAL"):
             self.called("abs", found.type, plain=True)
-            return _made(f"abs({found.sql})", found.type, found)
+            return _made(sql("abs({})", found.sql), found.type, found)
         raise _refused(f"abs({found.kind})", "it is not computed there on this type")
 
     def sign(self, node: exp.Expr) -> PgValue:
@@ -363,12 +372,14 @@ class RowExpressions:
         self.called("sign", found.type)
         zero = once(
             found.sql,
-            lambda v: (
-                f"CASE WHEN {_nan(v, found)} THEN 0 WHEN {v} > 0 THEN 1 WHEN {v} < 0 THEN -1 "
-                f"WHEN {v} = 0 THEN 0 END"
+            lambda v: sql(
+                "CASE WHEN {none} THEN 0 WHEN {v} > 0 THEN 1 WHEN {v} < 0 THEN -1 "
+                "WHEN {v} = 0 THEN 0 END",
+                none=_nan(v, found),
+                v=v,
             ),
         )
-        return _made(f"CAST({zero} AS SMALLINT)", "TINYINT", found)
+        return _made(sql("CAST({} AS SMALLINT)", zero), "TINYINT", found)
 
     def whole(self, node: exp.Expr) -> PgValue:
         """Write floor, ceil, trunc, and round without digits."""
@@ -382,16 +393,18 @@ class RowExpressions:
             return found
         if found.kind in pg.INTEGERS and word in ("floor", "ceil"):
             self.called(word, found.type)
-            return _made(f"CAST({found.sql} AS {pg.DOUBLE})", "DOUBLE", found)
+            return _made(pg.cast_to(found.sql, "DOUBLE"), "DOUBLE", found)
         if found.kind == "DOUBLE":
             self.called(word, "DOUBLE", plain=word != "round")
-            text = pg.half_away(found.sql) if word == "round" else f"{word}({found.sql})"
+            plain = sql("{}({})", bare_word(word), found.sql)
+            text = pg.half_away(found.sql) if word == "round" else plain
             return _made(text, "DOUBLE", found)
         if found.kind == "DECIMAL":
             self.called(word, found.type)
             width, _ = pg.width_and_scale(found.type)
             type_ = f"DECIMAL({width},0)"
-            return PgValue(pg.decimal_or_null(f"{word}({found.sql})", type_), type_, fails=True)
+            plain = sql("{}({})", bare_word(word), found.sql)
+            return PgValue(pg.decimal_or_null(plain, type_), type_, fails=True)
         raise _refused(f"{word}({found.kind})", "it is not computed there on this type")
 
     def _rounded_to(self, word: str, found: PgValue, digits: exp.Expr) -> PgValue:
@@ -403,7 +416,7 @@ class RowExpressions:
             raise _refused("round", f"a value with {scale} digits cannot be rounded to {places}")
         self.called("round", found.type, "CONSTANT")
         type_ = f"DECIMAL({width},{places})"
-        text = pg.decimal_or_null(f"round({found.sql}, {places})", type_)
+        text = pg.decimal_or_null(sql("round({}, {})", found.sql, places), type_)
         return PgValue(text, type_, fails=True)
 
     def of_double(self, node: exp.Expr) -> PgValue:
@@ -425,7 +438,7 @@ class RowExpressions:
         if found.kind != "DOUBLE":
             raise _refused(f"isnan({found.kind})", "it is not computed there on this type")
         self.called("isnan", "DOUBLE")
-        return _made(f"({found.sql} = {pg.NAN})", "BOOLEAN", found)
+        return _made(sql("({} = {})", found.sql, pg.NAN), "BOOLEAN", found)
 
     def cast(self, node: exp.Expr) -> PgValue:
         found = self.value(node.this)
@@ -445,7 +458,7 @@ class RowExpressions:
             text = pg.constant(found.constant, type_)
         except KeyError:
             return None
-        return PgValue(text or f"CAST(NULL AS {pg.sql_type(type_)})", type_)
+        return PgValue(text or pg.cast_to(sql("NULL"), type_), type_)
 
     # -- texts --------------------------------------------------------------------------------
 
@@ -458,23 +471,23 @@ class RowExpressions:
     def length(self, node: exp.Expr) -> PgValue:
         found = self._text("length", node.this)
         self.called("length", "VARCHAR")
-        return _made(f"CAST(char_length({found.sql}) AS BIGINT)", "BIGINT", found)
+        return _made(sql("CAST(char_length({}) AS BIGINT)", found.sql), "BIGINT", found)
 
     def substring(self, node: exp.Expr) -> PgValue:
         found = self._text("substr", node.this)
         first = self._whole_number("substr", node.args.get("start"), 1)
         self.called("substr", "VARCHAR", "CONSTANT", plain=True)
         if node.args.get("length") is None:
-            return _made(f"substr({found.sql}, {first})", "VARCHAR", found)
+            return _made(sql("substr({}, {})", found.sql, first), "VARCHAR", found)
         size = self._whole_number("substr", node.args["length"], 0)
-        return _made(f"substr({found.sql}, {first}, {size})", "VARCHAR", found)
+        return _made(sql("substr({}, {}, {})", found.sql, first, size), "VARCHAR", found)
 
     def side(self, node: exp.Expr) -> PgValue:
         word = "left" if isinstance(node, exp.Left) else "right"
         found = self._text(word, node.this)
         size = self._whole_number(word, node.expression, 0)
         self.called(word, "VARCHAR", "CONSTANT", plain=True)
-        return _made(f"{word}({found.sql}, {size})", "VARCHAR", found)
+        return _made(sql("{}({}, {})", bare_word(word), found.sql, size), "VARCHAR", found)
 
     def _whole_number(self, what: str, node: exp.Expr | None, least: int) -> int:
         value = None if node is None else self.value(node).constant
@@ -485,24 +498,25 @@ class RowExpressions:
     def trim(self, node: exp.Expr) -> PgValue:
         found = self._text("trim", node.this)
         self.called("trim", "VARCHAR")
-        return _made(f"btrim({found.sql}, ' ')", "VARCHAR", found)
+        return _made(sql("btrim({}, ' ')", found.sql), "VARCHAR", found)
 
     def like(self, node: exp.Expr) -> PgValue:
         found, pattern = self._text("like", node.this), self._text("like", node.expression)
         self.called("like", "VARCHAR", "VARCHAR")
-        word = "NOT LIKE" if node.args.get("negate") else "LIKE"
-        text = f"({found.sql} {word} {pattern.sql} ESCAPE '')"
+        text = sql("({} LIKE {} ESCAPE '')", found.sql, pattern.sql)
+        if node.args.get("negate"):
+            text = sql("({} NOT LIKE {} ESCAPE '')", found.sql, pattern.sql)
         return _made(text, "BOOLEAN", found, pattern)
 
     def contains(self, node: exp.Expr) -> PgValue:
         found, part = self._text("contains", node.this), self._text("contains", node.expression)
         self.called("contains", "VARCHAR", "VARCHAR")
-        return _made(f"(strpos({found.sql}, {part.sql}) > 0)", "BOOLEAN", found, part)
+        return _made(sql("(strpos({}, {}) > 0)", found.sql, part.sql), "BOOLEAN", found, part)
 
     def starts_with(self, node: exp.Expr) -> PgValue:
         found, part = (self._text("starts_with", n) for n in (node.this, node.expression))
         self.called("starts_with", "VARCHAR", "VARCHAR", plain=True)
-        return _made(f"starts_with({found.sql}, {part.sql})", "BOOLEAN", found, part)
+        return _made(sql("starts_with({}, {})", found.sql, part.sql), "BOOLEAN", found, part)
 
     def joined(self, node: exp.Expr) -> PgValue:
         """Write ``||``, which is NULL if either is."""
@@ -513,7 +527,7 @@ class RowExpressions:
     def concat(self, node: exp.Expr) -> PgValue:
         """Write concat, which passes over NULL."""
         texts = _strict([self._as_text("concat", n) for n in node.expressions])
-        parts = [f"coalesce({text.sql}, '')" for text in texts]
+        parts = [sql("coalesce({}, '')", text.sql) for text in texts]
         self.called("concat", "VARCHAR", "...")
         whole = parts[0]
         for part in parts[1:]:
@@ -548,12 +562,12 @@ class RowExpressions:
             raise _refused(f"extract({word})", "it has no equal there")
         return self._part(name, node.expression)
 
-    def _part(self, name: str, node: exp.Expr) -> PgValue:
-        found = self._moment(name, node)
-        if found.kind == "DATE" and name in ("hour", "minute", "second"):
-            raise _refused(f"{name}(DATE)", "a date has none there")
-        self.called(name, found.type)
-        text = f"CAST(trunc(EXTRACT({name} FROM {found.sql})) AS BIGINT)"
+    def _part(self, part: str, node: exp.Expr) -> PgValue:
+        found = self._moment(part, node)
+        if found.kind == "DATE" and part in ("hour", "minute", "second"):
+            raise _refused(f"{part}(DATE)", "a date has none there")
+        self.called(part, found.type)
+        text = sql("CAST(trunc(EXTRACT({} FROM {})) AS BIGINT)", bare_word(part), found.sql)
         return _made(text, "BIGINT", found)
 
     def truncated(self, node: exp.Expr) -> PgValue:
@@ -562,7 +576,7 @@ class RowExpressions:
         if unit not in _TRUNCATED:
             raise _refused(f"date_trunc('{unit}')", "it has no equal there")
         self.called(f"date_trunc '{unit}'", found.type)
-        text = f"date_trunc('{unit}', CAST({found.sql} AS TIMESTAMP))"
+        text = sql("date_trunc({}, CAST({} AS TIMESTAMP))", literal(unit), found.sql)
         return _made(text, "TIMESTAMP", found)
 
     def _moved(self, sign: str, moment: PgValue, interval: exp.Interval) -> PgValue:
@@ -583,19 +597,30 @@ class RowExpressions:
         self.called(f"{sign} interval '{unit}'", moment.type)
         if unit == "quarter":
             number, unit = 3 * number, "month"
-        plain = f"(CAST({moment.sql} AS TIMESTAMP) {sign} INTERVAL '{number} {unit}')"
+        plain = sql(
+            "(CAST({} AS TIMESTAMP) {} INTERVAL {})",
+            moment.sql,
+            _SIGN[sign],
+            literal(f"{number} {unit}"),
+        )
         return PgValue(once(plain, within_years), "TIMESTAMP", fails=moment.fails)
 
     def _of_dates(self, sign: str, one: PgValue, two: PgValue) -> PgValue:
         if sign == "-" and one.kind == two.kind == "DATE":
             self.called("-", "DATE", "DATE")
-            return _made(f"CAST({one.sql} - {two.sql} AS BIGINT)", "BIGINT", one, two)
+            return _made(sql("CAST({} - {} AS BIGINT)", one.sql, two.sql), "BIGINT", one, two)
         if sign in "+-" and one.kind == "DATE" and two.kind in ("SMALLINT", "INTEGER"):
             self.called(sign, "DATE", two.type)
 
-            def moved(days: str) -> str:
-                there = once(f"({one.sql} {sign} CAST({days} AS INTEGER))", within_years)
-                return f"CASE WHEN {days} BETWEEN {-_DAYS} AND {_DAYS} THEN {there} END"
+            def moved(days: Sql) -> Sql:
+                there = sql("({} {} CAST({} AS INTEGER))", one.sql, _SIGN[sign], days)
+                return sql(
+                    "CASE WHEN {days} BETWEEN {least} AND {most} THEN {there} END",
+                    days=days,
+                    least=digits(-_DAYS),
+                    most=_DAYS,
+                    there=once(there, within_years),
+                )
 
             return PgValue(once(two.sql, moved), "DATE", fails=True)
         raise _refused(f"{sign}({_list([one, two])})", "it is not computed there on these types")
@@ -608,13 +633,13 @@ class RowExpressions:
             raise _refused(f"date_diff('{unit}')", "it has no equal there on these types")
         self.called(f"date_diff '{unit}'", end.type, start.type)
         if unit == "day":
-            days = f"CAST({end.sql} AS DATE) - CAST({start.sql} AS DATE)"
-            return _made(f"CAST({days} AS BIGINT)", "BIGINT", end, start)
-        ends = [f"EXTRACT(year FROM {m.sql})" for m in (end, start)]
+            days = sql("CAST({} AS DATE) - CAST({} AS DATE)", end.sql, start.sql)
+            return _made(sql("CAST({} AS BIGINT)", days), "BIGINT", end, start)
+        ends = [sql("EXTRACT(year FROM {})", m.sql) for m in (end, start)]
         if unit == "month":
-            months = [f"EXTRACT(month FROM {m.sql})" for m in (end, start)]
-            ends = [f"({y} * 12 + {m})" for y, m in zip(ends, months, strict=True)]
-        return _made(f"CAST({ends[0]} - {ends[1]} AS BIGINT)", "BIGINT", end, start)
+            months = [sql("EXTRACT(month FROM {})", m.sql) for m in (end, start)]
+            ends = [sql("({} * 12 + {})", y, m) for y, m in zip(ends, months, strict=True)]
+        return _made(sql("CAST({} - {} AS BIGINT)", ends[0], ends[1]), "BIGINT", end, start)
 
 
 # -- doubles: results too large are infinite, results too small are 0, and nothing is raised ------
@@ -626,106 +651,155 @@ _LOG_LARGEST: Final = pg.double_sql(709.7827128)
 _LOG_LEAST: Final = pg.double_sql(-745.13)
 
 
-def _usual(value: str) -> str:
-    return f"abs({value}) BETWEEN {_SMALL} AND {_BIG}"
+def _usual(value: Sql) -> Sql:
+    return sql("abs({}) BETWEEN {} AND {}", value, _SMALL, _BIG)
 
 
-def _endless(value: str) -> str:
-    return f"abs({value}) > {_LARGEST}"  # so is NaN
+def _endless(value: Sql) -> Sql:
+    return sql("abs({}) > {}", value, _LARGEST)  # so is NaN
 
 
-def _sum(sign: str) -> Callable[[str, str], str]:
-    def written(a: str, b: str) -> str:
-        small = f"abs({a}) < {_HALF} AND abs({b}) < {_HALF}"
-        # Halves of what is large do not overflow, and what is small beside it does not count.
-        halves = [f"CASE WHEN abs({v}) < 1 THEN 0 ELSE {v} * 0.5 END" for v in (a, b)]
-        total = f"({halves[0]} {sign} {halves[1]})"
-        return (
-            f"CASE WHEN {small} OR {_endless(a)} OR {_endless(b)} THEN {a} {sign} {b} "
-            f"WHEN {total} >= {_HALF} THEN {pg.INFINITY} "
-            f"WHEN {total} <= -{_HALF} THEN {pg.MINUS_INFINITY} "
-            f"WHEN {total} IS NOT NULL THEN {a} {sign} {b} END"
-        )
+def _sum(sign: Sql) -> Callable[[Sql, Sql], Sql]:
+    def half(value: Sql) -> Sql:
+        return sql("CASE WHEN abs({v}) < 1 THEN 0 ELSE {v} * 0.5 END", v=value)
 
-    return written
+    # Halves of what is large do not overflow, and what is small beside it does not count.
+    return lambda a, b: sql(
+        "CASE WHEN abs({a}) < {half} AND abs({b}) < {half} OR {endless} OR {too} "
+        "THEN {a} {sign} {b} "
+        "WHEN {total} >= {half} THEN {infinity} "
+        "WHEN {total} <= -{half} THEN {minus} "
+        "WHEN {total} IS NOT NULL THEN {a} {sign} {b} END",
+        a=a,
+        b=b,
+        sign=sign,
+        half=_HALF,
+        endless=_endless(a),
+        too=_endless(b),
+        total=sql("({} {} {})", half(a), sign, half(b)),
+        infinity=pg.INFINITY,
+        minus=pg.MINUS_INFINITY,
+    )
 
 
-def _product(a: str, b: str) -> str:
-    grows = f"abs({a}) > 1 AND abs({b}) > 1"
-    return _scaled("*", "+", a, b, f"{a} = 0 OR {b} = 0", grows)
+def _product(a: Sql, b: Sql) -> Sql:
+    return _scaled(
+        sql("{} * {}", a, b),
+        log=sql("(ln(abs({})) + ln(abs({})))", a, b),
+        operands=(a, b),
+        zero=sql("{} = 0 OR {} = 0", a, b),
+        grows=sql("abs({}) > 1 AND abs({}) > 1", a, b),
+    )
 
 
-def _quotient(a: str, b: str) -> str:
+def _quotient(a: Sql, b: Sql) -> Sql:
     """Write a quotient; by zero it is NaN or infinite, as IEEE 754 has it."""
-    grows = f"abs({b}) < 1"
-    signed = f"({a} * CASE WHEN CAST({b} AS TEXT) = '-0' THEN -1 ELSE 1 END)"
-    by_zero = (
-        f"CASE WHEN {_nan_text(a)} OR {a} = 0 THEN {pg.NAN} "
-        f"WHEN {signed} > 0 THEN {pg.INFINITY} ELSE {pg.MINUS_INFINITY} END"
+    by_zero = sql(
+        "CASE WHEN {nan} OR {a} = 0 THEN {none} "
+        "WHEN ({a} * CASE WHEN CAST({b} AS TEXT) = '-0' THEN -1 ELSE 1 END) > 0 "
+        "THEN {infinity} ELSE {minus} END",
+        nan=_nan_text(a),
+        a=a,
+        b=b,
+        none=pg.NAN,
+        infinity=pg.INFINITY,
+        minus=pg.MINUS_INFINITY,
     )
-    return (
-        f"CASE WHEN {b} = 0 THEN CASE WHEN {a} IS NOT NULL THEN {by_zero} END "
-        f"ELSE {_scaled('/', '-', a, b, f'{a} = 0', grows)} END"
+    plain = _scaled(
+        sql("{} / {}", a, b),
+        log=sql("(ln(abs({})) - ln(abs({})))", a, b),
+        operands=(a, b),
+        zero=sql("{} = 0", a),
+        grows=sql("abs({}) < 1", b),
+    )
+    return sql(
+        "CASE WHEN {b} = 0 THEN CASE WHEN {a} IS NOT NULL THEN {by_zero} END ELSE {plain} END",
+        a=a,
+        b=b,
+        by_zero=by_zero,
+        plain=plain,
     )
 
 
-def _scaled(sign: str, logs: str, a: str, b: str, zero: str, grows: str) -> str:
+def _scaled(plain: Sql, *, log: Sql, operands: tuple[Sql, Sql], zero: Sql, grows: Sql) -> Sql:
     """Write a product or quotient; logarithms tell where it is too large or too small."""
-    plain, log = f"{a} {sign} {b}", f"(ln(abs({a})) {logs} ln(abs({b})))"
-    signs = f"(sign({a}) * sign({b}))"
-    return (
-        f"CASE WHEN {_usual(a)} AND {_usual(b)} THEN {plain} "
-        f"WHEN {zero} OR {_endless(a)} OR {_endless(b)} THEN {plain} "
-        f"WHEN {log} > {_LOG_LARGEST} AND {grows} THEN {signs} * {pg.INFINITY} "
-        f"WHEN {log} < {_LOG_LEAST} THEN {signs} * 0e0 "
-        f"WHEN {log} IS NOT NULL THEN {plain} END"
+    a, b = operands
+    return sql(
+        "CASE WHEN {usual} AND {too} THEN {plain} "
+        "WHEN {zero} OR {endless} OR {either} THEN {plain} "
+        "WHEN {log} > {most} AND {grows} THEN {signs} * {infinity} "
+        "WHEN {log} < {least} THEN {signs} * 0e0 "
+        "WHEN {log} IS NOT NULL THEN {plain} END",
+        usual=_usual(a),
+        too=_usual(b),
+        plain=plain,
+        zero=zero,
+        endless=_endless(a),
+        either=_endless(b),
+        log=log,
+        most=_LOG_LARGEST,
+        least=_LOG_LEAST,
+        grows=grows,
+        signs=sql("(sign({}) * sign({}))", a, b),
+        infinity=pg.INFINITY,
     )
 
 
-def _nan_text(value: str) -> str:
-    return f"{value} = {pg.NAN}"
+def _nan_text(value: Sql) -> Sql:
+    return sql("{} = {}", value, pg.NAN)
 
 
-def _nan(value: str, of: PgValue) -> str:
-    return _nan_text(value) if of.kind == "DOUBLE" else "FALSE"
+def _nan(value: Sql, of: PgValue) -> Sql:
+    return _nan_text(value) if of.kind == "DOUBLE" else sql("FALSE")
 
 
-_DOUBLES: Final[dict[str, Callable[[str, str], str]]] = {
-    "+": _sum("+"),
-    "-": _sum("-"),
+_DOUBLES: Final[dict[str, Callable[[Sql, Sql], Sql]]] = {
+    "+": _sum(sql("+")),
+    "-": _sum(sql("-")),
     "*": _product,
     "/": _quotient,
 }
 
 
-def _logarithm(word: str) -> Callable[[str], str]:
-    return lambda v: (
-        f"CASE WHEN {v} > 0 THEN {word}({v}) WHEN {v} = 0 THEN {pg.MINUS_INFINITY} "
-        f"WHEN {v} < 0 THEN {pg.NAN} END"
+def _logarithm(word: Sql) -> Callable[[Sql], Sql]:
+    return lambda v: sql(
+        "CASE WHEN {v} > 0 THEN {word}({v}) WHEN {v} = 0 THEN {minus} WHEN {v} < 0 THEN {nan} END",
+        v=v,
+        word=word,
+        minus=pg.MINUS_INFINITY,
+        nan=pg.NAN,
     )
 
 
-_GUARDED: Final[dict[str, Callable[[str], str]]] = {
-    "sqrt": lambda v: f"CASE WHEN {v} < 0 THEN {pg.NAN} ELSE sqrt({v}) END",
-    "ln": _logarithm("ln"),
-    "log": _logarithm("log"),
-    "exp": lambda v: (
-        f"CASE WHEN {_nan_text(v)} THEN {v} WHEN {v} > {pg.double_sql(709.782)} "
-        f"THEN {pg.INFINITY} WHEN {v} < {pg.double_sql(-745.1)} THEN {pg.double_sql(0)} "
-        f"ELSE exp({v}) END"
+_GUARDED: Final[dict[str, Callable[[Sql], Sql]]] = {
+    "sqrt": lambda v: sql("CASE WHEN {v} < 0 THEN {nan} ELSE sqrt({v}) END", v=v, nan=pg.NAN),
+    "ln": _logarithm(sql("ln")),
+    "log": _logarithm(sql("log")),
+    "exp": lambda v: sql(
+        "CASE WHEN {none} THEN {v} WHEN {v} > {most} "
+        "THEN {infinity} WHEN {v} < {least} THEN {zero} "
+        "ELSE exp({v}) END",
+        v=v,
+        none=_nan_text(v),
+        most=pg.double_sql(709.782),
+        infinity=pg.INFINITY,
+        least=pg.double_sql(-745.1),
+        zero=pg.double_sql(0),
     ),
 }
 _OF_DOUBLE: Final[dict[type[exp.Expr], str]] = {exp.Sqrt: "sqrt", exp.Ln: "ln", exp.Exp: "exp"}
 
 
-def _joined_once(one: str, other: str) -> str:
+def _joined_once(one: Sql, other: Sql) -> Sql:
     return once(one, lambda a: once(other, lambda b: _joined([a, b])))
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _joined(parts: Sequence[Sql]) -> Sql:
     """Write texts one behind the other, NULL where the result would be too long for the server."""
-    size = " + ".join(f"CAST(octet_length({part}) AS BIGINT)" for part in parts)
-    return f"CASE WHEN {size} < {_LONGEST_TEXT} THEN {' || '.join(parts)} END"
+    sizes = (sql("CAST(octet_length({}) AS BIGINT)", part) for part in parts)
+    return sql(
+        "CASE WHEN {} < {} THEN {} END", join(" + ", sizes), _LONGEST_TEXT, join(" || ", parts)
+    )
 
 
 # -- types ----------------------------------------------------------------------------------------
@@ -745,22 +819,23 @@ _PLAIN: Final = {"DECIMAL": "DECIMAL(18,3)", "TIMESTAMPNTZ": "TIMESTAMP"}
 
 def _number(text: str) -> PgValue:
     """Write a number as it is written, of the type that DuckDB gives it."""
-    digits = text.lstrip("-")
-    if "e" in digits.lower():
+    unsigned = text.lstrip("-")
+    if "e" in unsigned.lower():
         value = float(text)
         return PgValue(pg.double_sql(value), "DOUBLE")
-    if "." not in digits:
+    if "." not in unsigned:
         whole = int(text)
         for type_ in ("INTEGER", "BIGINT"):
             low, high = pg.ends(type_)
             if low <= whole <= high:
-                return PgValue(f"({text})" if whole < 0 else text, type_, whole)
+                return PgValue(number(whole), type_, whole)
         raise _refused("a number of more than 64 bits", "there are no such integers there")
-    before, after = digits.split(".")
+    before, after = unsigned.split(".")
     width = max(len(before.lstrip("0")) + len(after), len(after) + 1, 1)
     if width > pg.MOST_DIGITS:
         raise _refused("a number of that many digits", "decimals have 38 at most")
-    shown = f"({text})" if text.startswith("-") else text
+    plain = digits(Decimal(text))
+    shown = sql("({})", plain) if text.startswith("-") else plain
     return PgValue(shown, f"DECIMAL({width},{len(after)})", _Digits(text))
 
 
@@ -785,6 +860,10 @@ def _common(values: Sequence[PgValue]) -> str | None:
     return "TIMESTAMP" if kinds == set(pg.MOMENTS) else None
 
 
+def _common_type(*types: str) -> str | None:
+    return _common([PgValue(EMPTY_SQL, type_) for type_ in types])
+
+
 def _with_literals(target: str, literals: Sequence[PgValue]) -> str | None:
     """Widen a type to what constants need that stand beside its values."""
     if not target:
@@ -795,9 +874,9 @@ def _with_literals(target: str, literals: Sequence[PgValue]) -> str | None:
         if base_type(target) in pg.INTEGERS and isinstance(value.constant, int):
             low, high = pg.ends(target)
             fits = low <= value.constant <= high
-            found = target if fits else _common([PgValue("", target), PgValue("", value.type)])
+            found = target if fits else _common_type(target, value.type)
         else:
-            found = _common([PgValue("", target), PgValue("", value.type)])
+            found = _common_type(target, value.type)
         if found is None:
             return None
         target = found
@@ -809,8 +888,9 @@ def _converted(value: PgValue, type_: str) -> PgValue | None:
     if value.type == type_ and not value.is_literal:
         return value
     if value.type == pg.UNTYPED:
-        name = pg.sql_type(type_)
-        return value if name is None else PgValue(f"CAST(NULL AS {name})", type_)
+        if pg.sql_type(type_) is None:
+            return value
+        return PgValue(pg.cast_to(sql("NULL"), type_), type_)
     if value.is_literal:
         if value.kind == "VARCHAR" and type_ == "VARCHAR":
             return replace(value, constant=None)
@@ -847,11 +927,11 @@ def _decimal(value: PgValue) -> str:
     return f"DECIMAL({width},{scale})"
 
 
-def _operand(sign: str, value: PgValue, type_: str) -> str:
+def _operand(sign: str, value: PgValue, type_: str) -> Sql:
     """Write an operand of a sum as a value of the sum's type, as DuckDB adds; a factor as it is."""
     width, scale = _as_decimal(value)
     most, places = pg.width_and_scale(type_)
-    plain = f"CAST({value.sql} AS NUMERIC)"
+    plain = sql("CAST({} AS NUMERIC)", value.sql)
     return (
         plain if sign == "*" or width - scale <= most - places else pg.decimal_or_null(plain, type_)
     )
@@ -887,9 +967,13 @@ def _called(node: exp.Expr) -> str:
     return node.sql_name().lower() if isinstance(node, exp.Func) else type(node).__name__.lower()
 
 
-def _made(sql: str, type_: str, *operands: PgValue) -> PgValue:
+def _all(values: Sequence[PgValue]) -> Sql:
+    return join(", ", (value.sql for value in values))
+
+
+def _made(written: Sql, type_: str, *operands: PgValue) -> PgValue:
     """Return a value that is NULL where an operand is, and fails where one does."""
-    return PgValue(sql, type_, fails=any(operand.fails for operand in operands))
+    return PgValue(written, type_, fails=any(operand.fails for operand in operands))
 
 
 def _strict(values: list[PgValue]) -> list[PgValue]:
@@ -916,6 +1000,17 @@ def _refused(what: str, why: str) -> QueryRefused:
     )
 
 
+_SIGN: Final[Mapping[str, Sql]] = {
+    "=": sql("="),
+    "<>": sql("<>"),
+    ">": sql(">"),
+    ">=": sql(">="),
+    "<": sql("<"),
+    "<=": sql("<="),
+    "+": sql("+"),
+    "-": sql("-"),
+    "*": sql("*"),
+}
 _SIGNS: Final[dict[type[exp.Expr], str]] = {
     exp.Add: "+",
     exp.Sub: "-",

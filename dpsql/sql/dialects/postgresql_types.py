@@ -1,6 +1,6 @@
 """PostgreSQL's names of types and values of types, and casts that never raise.
 
-A value is SQL text with the type it has in DuckDB, which decides what every operation means. Dates
+A value is SQL with the type it has in DuckDB, which decides what every operation means. Dates
 and timestamps are of the years 1 to 9999: others were made NULL where the table was read.
 """
 
@@ -18,8 +18,11 @@ from uuid import UUID
 
 import numpy as np
 
-from dpsql.core.quoting import INTERNAL_PREFIX, literal, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import base_type, is_decimal
+from dpsql.core.sql import Sql, digits, join, literal, name, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT
 
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
@@ -43,17 +46,16 @@ _NAMES: Final = {
 }
 UNTYPED: Final = "NULL"
 """The type of NULL where nothing says what it is a NULL of."""
-DOUBLE: Final = "DOUBLE PRECISION"
-INFINITY: Final = f"CAST('Infinity' AS {DOUBLE})"
-MINUS_INFINITY: Final = f"CAST('-Infinity' AS {DOUBLE})"
-NAN: Final = f"CAST('NaN' AS {DOUBLE})"
+INFINITY: Final = sql("CAST('Infinity' AS DOUBLE PRECISION)")
+MINUS_INFINITY: Final = sql("CAST('-Infinity' AS DOUBLE PRECISION)")
+NAN: Final = sql("CAST('NaN' AS DOUBLE PRECISION)")
 _EXACT_DOUBLES: Final = 2**53
 _PIECE_BITS: Final = 40
 _SHORT: Final = 200  # characters of text that is cheaper to write twice than to compute once
 _LONGEST_NUMBER: Final = 100  # characters of a text that is read as a number
-_NUMBER: Final = "^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$"
-_NO_NUMBER: Final = "^(nan|[+-]?inf|[+-]?infinity)$"
-_SPACES: Final = " || ".join(["' '", *(f"chr({code})" for code in range(9, 14))])
+_NUMBER: Final = literal("^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$")
+_NO_NUMBER: Final = literal("^(nan|[+-]?inf|[+-]?infinity)$")
+_SPACES: Final = join(" || ", [sql("' '"), *(sql("chr({})", code) for code in range(9, 14))])
 
 
 def sql_type(type_: str) -> str | None:
@@ -61,6 +63,16 @@ def sql_type(type_: str) -> str | None:
     if is_decimal(type_):
         return f"NUMERIC({', '.join(map(str, width_and_scale(type_)))})"
     return _NAMES.get(base_type(type_))
+
+
+def named(type_: str) -> Sql:
+    """Write the name of a type; that of PostgreSQL's own for one that has no equal there."""
+    return type_sql(sql_type(type_) or type_)
+
+
+def cast_to(value: Sql, type_: str) -> Sql:
+    """Write a plain cast to a type that all values have a value of."""
+    return sql("CAST({} AS {})", value, named(type_))
 
 
 def width_and_scale(type_: str) -> tuple[int, int]:
@@ -86,7 +98,7 @@ class PgValue:
     ``fails`` where it may be NULL for having failed, as TRY would make it.
     """
 
-    sql: str
+    sql: Sql
     type: str
     constant: object = field(default=None, compare=False)
     fails: bool = False
@@ -102,55 +114,66 @@ class PgValue:
         return base_type(self.type)
 
 
-def once(value: str, body: Callable[[str], str]) -> str:
+def once(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
     """Write what reads a value several times so that it is computed once.
 
     A short value is written several times, a long one is a row of its own: otherwise nested
     expressions would grow with every level. OFFSET keeps the planner from undoing it.
     """
-    if len(value) <= _SHORT:
+    text = value.render(POSTGRESQL_TEXT)
+    if len(text) <= _SHORT:
         return body(value)
-    digest = hashlib.sha256(value.encode()).hexdigest()[:12]
-    name, row = (quote(f"{INTERNAL_PREFIX}{kind}{digest}") for kind in "vr")
-    return f"(SELECT {body(name)} FROM (SELECT {value} AS {name} OFFSET 0) AS {row})"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    column, row = (name(f"{INTERNAL_PREFIX}{kind}{digest}") for kind in "vr")
+    return sql(
+        "(SELECT {body} FROM (SELECT {value} AS {column} OFFSET 0) AS {row})",
+        body=body(column),
+        value=value,
+        column=column,
+        row=row,
+    )
 
 
-def clamped_or_null(value: str, type_: str) -> str:
+def clamped_or_null(value: Sql, type_: str) -> Sql:
     """Write an exact number as an integer of a type, NULL where it does not fit; computed once."""
     low, high = ends(type_)
-    kept = f"greatest({low - 1}, least({value}, {high + 1}))"
-    return f"CAST(NULLIF(NULLIF({kept}, {high + 1}), {low - 1}) AS {_NAMES[type_]})"
+    return cast_to(_without(value, digits(low - 1), digits(high + 1)), type_)
 
 
-def decimal_or_null(value: str, type_: str) -> str:
+def _without(value: Sql, least: Sql, most: Sql) -> Sql:
+    """Write a value, NULL where it is one of two ends or beyond; computed once."""
+    kept = sql("greatest({}, least({}, {}))", least, value, most)
+    return sql("NULLIF(NULLIF({}, {}), {})", kept, most, least)
+
+
+def decimal_or_null(value: Sql, type_: str) -> Sql:
     """Write an exact number as a DECIMAL, rounded to its scale; NULL where it does not fit."""
     width, scale = width_and_scale(type_)
     end = 10 ** (width - scale)
-    kept = f"greatest({-end}, least(round({value}, {scale}), {end}))"
-    return f"CAST(NULLIF(NULLIF({kept}, {end}), {-end}) AS NUMERIC({width}, {scale}))"
+    rounded = sql("round({}, {})", value, scale)
+    return cast_to(_without(rounded, digits(-end), digits(end)), f"DECIMAL({width},{scale})")
 
 
-def text_literal(text: str) -> str:
+def text_literal(text: str) -> Sql:
     """Write a text, compared by its bytes."""
-    return f'(CAST({literal(text)} AS TEXT) COLLATE "C")'
+    return sql('(CAST({} AS TEXT) COLLATE "C")', literal(text))
 
 
 # -- constants of a type ------------------------------------------------------------------------
 
 
-def constant(value: object, type_: str) -> str | None:
+def constant(value: object, type_: str) -> Sql | None:
     """Write a constant as the type, as DuckDB casts it; None where it does not fit.
 
     Raises ``KeyError`` for a type without constants.
     """
-    name = sql_type(type_)
     text = str(value)
-    if name is None:
+    if sql_type(type_) is None:
         raise KeyError(type_)
     if base_type(type_) == "VARCHAR":
         return None if "\0" in text else text_literal(text)
     found = _READERS["DECIMAL" if is_decimal(type_) else base_type(type_)](value, type_)
-    return None if found is None else f"CAST({literal(found)} AS {name})"
+    return None if found is None else cast_to(literal(found), type_)
 
 
 def _integer(value: object, type_: str) -> str | None:
@@ -268,11 +291,10 @@ def cast(value: PgValue, type_: str) -> PgValue | None:
 
     It never raises, on any row.
     """
-    name = sql_type(type_)
-    if name is None:
+    if sql_type(type_) is None:
         return None
     if value.type in (type_, UNTYPED):
-        return replace(value, type=type_, sql=f"CAST({value.sql} AS {name})", constant=None)
+        return replace(value, type=type_, sql=cast_to(value.sql, type_), constant=None)
     for written in _CASTS:
         found = written(value, type_)
         if found is not None:
@@ -300,58 +322,62 @@ def _always_fits(value: PgValue, type_: str) -> bool:
     return kind in INTEGERS and type_ in INTEGERS and ends(kind)[1] <= ends(type_)[1]
 
 
-def _to_integer(value: PgValue, type_: str) -> str | None:
+def _to_integer(value: PgValue, type_: str) -> Sql | None:
     if type_ not in INTEGERS:
         return None
     if value.kind in INTEGERS:
-        wider = INTEGERS.index(value.kind) <= INTEGERS.index(type_)
-        plain = f"CAST({value.sql} AS {_NAMES[type_]})"
-        return plain if wider else clamped_or_null(f"CAST({value.sql} AS BIGINT)", type_)
+        if INTEGERS.index(value.kind) <= INTEGERS.index(type_):
+            return cast_to(value.sql, type_)
+        return clamped_or_null(cast_to(value.sql, "BIGINT"), type_)
     if value.kind == "BOOLEAN":
-        return f"CAST(CAST({value.sql} AS INTEGER) AS {_NAMES[type_]})"
+        return cast_to(cast_to(value.sql, "INTEGER"), type_)
     if value.kind == "DECIMAL":
-        return clamped_or_null(f"round({value.sql})", type_)
+        return clamped_or_null(sql("round({})", value.sql), type_)
     if value.kind == "DOUBLE":
         whole = _nearest(value.sql)  # 127.5 becomes 128, which is found too large after that
         return whole if type_ == "BIGINT" else clamped_or_null(whole, type_)
     if value.kind == "VARCHAR":
         return once(
-            value.sql, lambda v: _text_number(v, lambda n: clamped_or_null(f"round({n})", type_))
+            value.sql,
+            lambda v: _text_number(v, lambda n: clamped_or_null(sql("round({})", n), type_)),
         )
     return None
 
 
-def _nearest(value: str) -> str:
+def _nearest(value: Sql) -> Sql:
     """Write a double as the nearest BIGINT, NULL for what has none; computed once.
 
     The ends are the doubles next to those that have one; NaN is above all of them.
     """
     low, high = double_sql(-(2.0**63) - 2048), double_sql(2.0**63)
-    kept = f"greatest({low}, least({value}, {high}))"
-    return f"CAST(NULLIF(NULLIF({kept}, {high}), {low}) AS BIGINT)"
+    return cast_to(_without(value, low, high), "BIGINT")
 
 
-def _text_number(value: str, body: Callable[[str], str]) -> str:
+def _text_number(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
     """Write what is made of the number that a text is; NULL for a text that is none."""
     trimmed = _trimmed(value)
-    number = f"CAST({trimmed} AS NUMERIC)"
-    return (
-        f"CASE WHEN octet_length({value}) <= {_LONGEST_NUMBER} THEN CASE WHEN {trimmed} ~ "
-        f"'{_NUMBER}' THEN {body(number)} END END"
+    return sql(
+        "CASE WHEN octet_length({value}) <= {longest} THEN CASE WHEN {trimmed} ~ "
+        "{form} THEN {made} END END",
+        value=value,
+        longest=_LONGEST_NUMBER,
+        trimmed=trimmed,
+        form=_NUMBER,
+        made=body(sql("CAST({} AS NUMERIC)", trimmed)),
     )
 
 
-def _trimmed(value: str) -> str:
-    return f"btrim({value}, {_SPACES})"
+def _trimmed(value: Sql) -> Sql:
+    return sql("btrim({}, {})", value, _SPACES)
 
 
-def _to_double(value: PgValue, type_: str) -> str | None:
+def _to_double(value: PgValue, type_: str) -> Sql | None:
     if type_ != "DOUBLE":
         return None
     if value.kind in INTEGERS or value.kind == "FLOAT":
-        return f"CAST({value.sql} AS {DOUBLE})"
+        return cast_to(value.sql, "DOUBLE")
     if value.kind == "BOOLEAN":
-        return f"CAST(CAST({value.sql} AS INTEGER) AS {DOUBLE})"
+        return cast_to(cast_to(value.sql, "INTEGER"), "DOUBLE")
     if value.kind == "DECIMAL":
         return _decimal_to_double(value)
     if value.kind == "VARCHAR":
@@ -359,119 +385,139 @@ def _to_double(value: PgValue, type_: str) -> str | None:
     return None
 
 
-def _decimal_to_double(value: PgValue) -> str:
+def _decimal_to_double(value: PgValue) -> Sql:
     """Write as DuckDB does: quotients of what doubles hold, else whole and fraction apart."""
     width, scale = width_and_scale(value.type)
-    plain = f"CAST({value.sql} AS {DOUBLE})"
     if width <= 15 or scale == 0:
-        return plain
-    exact = Decimal(_EXACT_DOUBLES).scaleb(-scale)
-
-    def apart(v: str) -> str:
-        parts = f"CAST(trunc({v}) AS {DOUBLE}) + CAST({v} - trunc({v}) AS {DOUBLE})"
-        return f"CASE WHEN abs({v}) <= {exact:f} THEN CAST({v} AS {DOUBLE}) ELSE {parts} END"
-
-    return once(value.sql, apart)
-
-
-_MOST_DOUBLE: Final = "1.7976931348623157e308"
-_LEAST_DOUBLE: Final = "1e-320"
-
-
-def _text_to_double(value: str) -> str:
-    def read(number: str) -> str:
-        return (
-            f"CASE WHEN abs({number}) > {_MOST_DOUBLE} THEN sign({number}) * {INFINITY} "
-            f"WHEN abs({number}) < {_LEAST_DOUBLE} THEN 0 ELSE CAST({number} AS {DOUBLE}) END"
-        )
-
-    word = f"CAST({_trimmed(value)} AS {DOUBLE})"
-    return (
-        f"CASE WHEN octet_length({value}) <= {_LONGEST_NUMBER} AND {_trimmed(value)} ~* "
-        f"'{_NO_NUMBER}' THEN {word} ELSE {_text_number(value, read)} END"
+        return cast_to(value.sql, "DOUBLE")
+    exact = digits(Decimal(_EXACT_DOUBLES).scaleb(-scale))
+    return once(
+        value.sql,
+        lambda v: sql(
+            "CASE WHEN abs({v}) <= {exact} THEN CAST({v} AS DOUBLE PRECISION) "
+            "ELSE CAST(trunc({v}) AS DOUBLE PRECISION) + "
+            "CAST({v} - trunc({v}) AS DOUBLE PRECISION) END",
+            v=v,
+            exact=exact,
+        ),
     )
 
 
-def _to_decimal(value: PgValue, type_: str) -> str | None:
+def _text_to_double(value: Sql) -> Sql:
+    def read(number: Sql) -> Sql:
+        return sql(
+            "CASE WHEN abs({n}) > 1.7976931348623157e308 THEN sign({n}) * {infinity} "
+            "WHEN abs({n}) < 1e-320 THEN 0 ELSE CAST({n} AS DOUBLE PRECISION) END",
+            n=number,
+            infinity=INFINITY,
+        )
+
+    return sql(
+        "CASE WHEN octet_length({value}) <= {longest} AND {trimmed} ~* "
+        "{words} THEN CAST({trimmed} AS DOUBLE PRECISION) ELSE {number} END",
+        value=value,
+        longest=_LONGEST_NUMBER,
+        trimmed=_trimmed(value),
+        words=_NO_NUMBER,
+        number=_text_number(value, read),
+    )
+
+
+def _to_decimal(value: PgValue, type_: str) -> Sql | None:
     if not is_decimal(type_):
         return None
     if value.kind in INTEGERS or value.kind == "DECIMAL":
-        return decimal_or_null(f"CAST({value.sql} AS NUMERIC)", type_)
+        return decimal_or_null(sql("CAST({} AS NUMERIC)", value.sql), type_)
     if value.kind == "DOUBLE":
         return once(value.sql, lambda v: double_to_decimal(v, type_))
     return None
 
 
-def double_to_decimal(value: str, type_: str) -> str:
+def double_to_decimal(value: Sql, type_: str) -> Sql:
     """Write a double as a DECIMAL: its multiple of a power of ten, rounded to an integer, exactly.
 
     A plain cast keeps 15 digits. Of the multiple, quotients and rests by 2^40 are exact, and as
     many of these are taken as the digits of the type need.
     """
     width, scale = width_and_scale(type_)
-    end = 10.0 ** (width - scale)
     pieces = 1
     while 10**width > 2 ** (_PIECE_BITS * pieces):
         pieces += 1
+    multiple = half_away(sql("({} * {})", value, double_sql(10.0**scale)))
+    whole = once(multiple, lambda steps: _exact_integer(steps, pieces))
+    step = digits(Decimal(1).scaleb(-scale))
+    return sql(
+        "CASE WHEN abs({value}) < {least} THEN 0 WHEN abs({value}) < {end} THEN {scaled} END",
+        value=value,
+        least=double_sql(1e-100),
+        end=double_sql(10.0 ** (width - scale)),
+        scaled=decimal_or_null(sql("{} * {}", whole, step), type_),
+    )
 
-    def exact(steps: str) -> str:
-        return _exact_integer(steps, pieces)
 
-    multiple = half_away(f"({value} * {double_sql(10.0**scale)})")
-    scaled = decimal_or_null(f"{once(multiple, exact)} * {Decimal(1).scaleb(-scale):f}", type_)
-    small, inside = (f"abs({value}) < {double_sql(limit)}" for limit in (1e-100, end))
-    return f"CASE WHEN {small} THEN 0 WHEN {inside} THEN {scaled} END"
-
-
-def _exact_integer(value: str, pieces: int) -> str:
+def _exact_integer(value: Sql, pieces: int) -> Sql:
     """Write an integral double of so many times 40 bits as a NUMERIC, piece by piece."""
     if pieces == 1:
-        return f"CAST(CAST({value} AS BIGINT) AS NUMERIC)"
+        return sql("CAST(CAST({} AS BIGINT) AS NUMERIC)", value)
     half = double_sql(2.0**_PIECE_BITS)
 
-    def split(whole: str) -> str:
-        size = f"trunc({whole} / {half})"
-        rest = f"CAST(CAST({whole} - {size} * {half} AS BIGINT) AS NUMERIC)"
-        larger = once(size, lambda s: _exact_integer(s, pieces - 1))
-        return f"({larger} * {2**_PIECE_BITS} + {rest})"
+    def split(whole: Sql) -> Sql:
+        size = sql("trunc({} / {})", whole, half)
+        return sql(
+            "({larger} * {power} + CAST(CAST({whole} - {size} * {half} AS BIGINT) AS NUMERIC))",
+            larger=once(size, lambda s: _exact_integer(s, pieces - 1)),
+            power=2**_PIECE_BITS,
+            whole=whole,
+            size=size,
+            half=half,
+        )
 
     return once(value, split)
 
 
-def half_away(value: str) -> str:
+def half_away(value: Sql) -> Sql:
     """Write a double rounded to an integer, halves away from zero: the engine's own is to even.
 
     What is added is the double below a half: with it a half, and no less, becomes an integer by the
     rounding of the sum, and integers of any size stay what they are.
     """
     below, above = (double_sql(sign * math.nextafter(0.5, 0.0)) for sign in (-1, 1))
-    return once(value, lambda v: f"trunc({v} + CASE WHEN {v} < 0 THEN {below} ELSE {above} END)")
+    return once(
+        value,
+        lambda v: sql(
+            "trunc({v} + CASE WHEN {v} < 0 THEN {below} ELSE {above} END)",
+            v=v,
+            below=below,
+            above=above,
+        ),
+    )
 
 
-def _to_text(value: PgValue, type_: str) -> str | None:
+def _to_text(value: PgValue, type_: str) -> Sql | None:
     plain = {*INTEGERS, "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID"}
     if type_ != "VARCHAR" or value.kind not in plain:
         return None
-    text = f"CAST({value.sql} AS TEXT)"
+    text = cast_to(value.sql, "VARCHAR")
     if value.kind == "DECIMAL" and len(set(width_and_scale(value.type))) == 1:
-        text = f"regexp_replace({text}, '0', '')"  # no digit stands before the point: .5
-    return f'({text} COLLATE "C")'
+        text = sql("regexp_replace({}, '0', '')", text)  # no digit stands before the point: .5
+    return sql('({} COLLATE "C")', text)
 
 
-def _to_boolean(value: PgValue, type_: str) -> str | None:
-    if type_ != "BOOLEAN":
+def _to_boolean(value: PgValue, type_: str) -> Sql | None:
+    if type_ != "BOOLEAN" or value.kind not in (*INTEGERS, "DECIMAL", "DOUBLE"):
         return None
-    return f"({value.sql} <> 0)" if value.kind in (*INTEGERS, "DECIMAL", "DOUBLE") else None
+    return sql("({} <> 0)", value.sql)
 
 
-def _to_moment(value: PgValue, type_: str) -> str | None:
+def _to_moment(value: PgValue, type_: str) -> Sql | None:
     if type_ in MOMENTS and value.kind in MOMENTS:
-        return f"CAST({value.sql} AS {_NAMES[type_]})"
+        return cast_to(value.sql, type_)
     return None
 
 
 _CASTS: Final = (_to_integer, _to_double, _to_decimal, _to_text, _to_boolean, _to_moment)
 
 
-def double_sql(value: float) -> str:
-    return f"CAST('{float(value)!r}' AS {DOUBLE})"
+def double_sql(value: float) -> Sql:
+    """Write exactly this double."""
+    return sql("CAST({} AS DOUBLE PRECISION)", literal(repr(float(value))))

@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
-from dpsql.core.sql import Sql, SqlRenderer, Written, digits, join, literal, name, sql
+from dpsql.core.sql import Sql, SqlRenderer, digits, join, literal, name, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, view_of
 from dpsql.sql.dialects.base import Dialect
@@ -25,11 +25,6 @@ from dpsql.sql.dialects.spark_values import SPARK_DIGITS, SparkValue, decimal_of
 _WIDEST: Final = (-(10**32) + 1, 10**32 - 1)
 _WIDE: Final = "DECIMAL(38,0)"
 _COMPARED_AS_THEY_ARE: Final = frozenset({"BOOLEAN", "DATE", "TIMESTAMP"})
-
-
-def _row(text: str) -> Sql:
-    """Take over what the row expressions have written of a checked tree."""
-    return Sql(Written(text))
 
 
 class SparkDialect(Dialect):
@@ -69,7 +64,7 @@ class SparkDialect(Dialect):
 
     def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree value by value, by the types of the columns."""
-        return _row(translated(tree, table).sql)
+        return translated(tree, table).sql
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Wrap the expression: every operation is written as one that is NULL where it fails."""
@@ -89,7 +84,7 @@ class SparkDialect(Dialect):
         A DECIMAL gets all digits there are: a sum of decimals has ten more than they, and no row
         may make it overflow.
         """
-        found = _row(cast_of(SparkValue(value.render(SPARK_TEXT), source), type_))
+        found = cast_of(SparkValue(value, source), type_)
         if not is_decimal(type_):
             return found
         return sql("CAST({} AS DECIMAL({},{}))", found, SPARK_DIGITS, decimal_of(type_)[1])

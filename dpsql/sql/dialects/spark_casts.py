@@ -12,32 +12,31 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from dpsql.core.schema import base_type
+from dpsql.core.sql import Sql, literal, sql
 from dpsql.sql.dialects.spark_values import (
     SparkValue,
     decimal_of,
     double,
     in_calendar,
     refused_in_spark,
-    spark_literal,
-    spark_spelling,
+    spelled,
 )
 
-_Cast: TypeAlias = Callable[[str, str], str]
-"""From the text of a value and the Spark type that it becomes to the text of the cast."""
+_Cast: TypeAlias = Callable[[Sql, Sql], Sql]
+"""From a value and the Spark type that it becomes to the cast."""
 
 # Exponents of few digits: to write out a number with a longer one takes all memory there is.
 _NUMBER: Final = r"[+-]?([0-9]{1,400}[.]?[0-9]{0,400}|[.][0-9]{1,400})([eE][+-]?[0-9]{1,3})?"
 _DATE: Final = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
 _TIME: Final = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _BITS: Final = 18  # digits that 64 bits hold
-_ROOMY: Final = "DECIMAL(38,18)"  # room for 64 bits, and to see which way they are rounded
 
 
-def cast_of(value: SparkValue, type_: str) -> str:
+def cast_of(value: SparkValue, type_: str) -> Sql:
     """Cast a value, to NULL where it does not fit. Raises ``QueryRefused`` for other casts."""
-    target = spark_spelling(type_)
+    target = spelled(type_)
     if value.kind == "NULL" or (value.kind == base_type(type_) != "DECIMAL"):
-        return f"CAST({value.sql} AS {target})" if value.kind == "NULL" else value.sql
+        return _plain(value.sql, target) if value.kind == "NULL" else value.sql
     found = _CASTS.get((value.kind, base_type(type_)))
     if value.kind == "VARCHAR" and _is_fraction(type_):
         found = None  # DuckDB reads 0.5 as one, and no 5e-1
@@ -50,17 +49,24 @@ def cast_of(value: SparkValue, type_: str) -> str:
     return found(value.sql, target)
 
 
-def _double_to_decimal(sql: str, digits: int, scale: int) -> str:
+def _double_to_decimal(value: Sql, width: int, scale: int) -> Sql:
     """Round to a multiple of the least step, as DuckDB does: a plain cast reads Spark's own text.
 
     The number of steps fits 64 bits.
     """
-    steps = f"try_cast(round({sql} * {double(10.0**scale)}) AS BIGINT)"
-    exact = f"CAST({steps} AS DECIMAL(19,0))"
+    steps = sql("try_cast(round({} * {}) AS BIGINT)", value, double(10.0**scale))
+    exact = sql("CAST({} AS DECIMAL(19,0))", steps)
     if scale:
-        exact = f"{exact} * CAST('1e-{scale}' AS DECIMAL({scale},{scale}))"
-    inside = f"abs({sql}) < {double(10.0 ** (digits - scale))}"
-    return f"CASE WHEN {inside} THEN try_cast({exact} AS DECIMAL({digits},{scale})) END"
+        step = literal(f"1e-{scale}")
+        exact = sql("{} * CAST({} AS DECIMAL({},{}))", exact, step, scale, scale)
+    return sql(
+        "CASE WHEN abs({}) < {} THEN try_cast({} AS DECIMAL({},{})) END",
+        value,
+        double(10.0 ** (width - scale)),
+        exact,
+        width,
+        scale,
+    )
 
 
 def _is_fraction(type_: str) -> bool:
@@ -68,12 +74,14 @@ def _is_fraction(type_: str) -> bool:
     return base_type(type_) == "DECIMAL" and len(set(decimal_of(type_))) == 1
 
 
-def _fraction_to_text(sql: str) -> str:
+def _fraction_to_text(value: Sql) -> Sql:
     """Write .5, as DuckDB does, for what Spark writes as 0.5."""
-    text = f"CAST({sql} AS STRING)"
-    positive = f"substring({text}, 2)"
-    negative = f"concat('-', substring({text}, 3))"
-    return f"CASE WHEN CAST({sql} AS DOUBLE) < 0D THEN {negative} ELSE {positive} END"
+    return sql(
+        "CASE WHEN CAST({value} AS DOUBLE) < 0D "
+        "THEN concat('-', substring(CAST({value} AS STRING), 3)) "
+        "ELSE substring(CAST({value} AS STRING), 2) END",
+        value=value,
+    )
 
 
 def is_known(kind: str, target: str) -> bool:
@@ -81,62 +89,67 @@ def is_known(kind: str, target: str) -> bool:
     return (kind, target) in _CASTS
 
 
-def _plain(sql: str, target: str) -> str:
-    return f"CAST({sql} AS {target})"
+def _plain(value: Sql, target: Sql) -> Sql:
+    return sql("CAST({} AS {})", value, target)
 
 
-def _tried(sql: str, target: str) -> str:
-    return f"try_cast({sql} AS {target})"
+def _tried(value: Sql, target: Sql) -> Sql:
+    return sql("try_cast({} AS {})", value, target)
 
 
-def _rounded_to_even(sql: str, target: str) -> str:
-    return f"try_cast(rint({sql}) AS {target})"
+def _rounded_to_even(value: Sql, target: Sql) -> Sql:
+    return sql("try_cast(rint({}) AS {})", value, target)
 
 
-def _rounded_to_bigint(sql: str, target: str) -> str:
+def _rounded_to_bigint(value: Sql, target: Sql) -> Sql:
     # 2^63 is a DOUBLE, and would become the largest integer.
-    return f"CASE WHEN {sql} < 9223372036854775808D THEN try_cast(rint({sql}) AS BIGINT) END"
-
-
-def _rounded_away(sql: str, target: str) -> str:
-    return f"try_cast(round({sql}) AS {target})"
-
-
-def _like(sql: str, form: str, then: str, blanks: str = r"\s*") -> str:
-    pattern = rf"\A{blanks}({form}){blanks}\z"
-    return f"CASE WHEN {sql} RLIKE {spark_literal(pattern)} THEN {then} END"
-
-
-def _text_to_integer(sql: str, target: str) -> str:
-    return _like(sql, _NUMBER, f"try_cast(round(try_cast({sql} AS {_ROOMY})) AS {target})")
-
-
-def _text_to_decimal(sql: str, target: str) -> str:
-    return _like(sql, _NUMBER, f"try_cast({sql} AS {target})")
-
-
-def _text_to_double(sql: str, target: str) -> str:
-    number = _like(sql, _NUMBER, f"try_cast({sql} AS DOUBLE)")
-    inside = number.removesuffix(" END")
-    sign = f"CASE WHEN contains({sql}, '-') THEN double('-Infinity') ELSE double('Infinity') END"
-    infinite = spark_literal(r"\A\s*[+-]?(?i:inf|infinity)\s*\z")
-    nan = spark_literal(r"\A\s*[+-]?(?i:nan)\s*\z")
-    return (
-        f"{inside} WHEN {sql} RLIKE {infinite} THEN {sign} "
-        f"WHEN {sql} RLIKE {nan} THEN double('NaN') END"
+    return sql(
+        "CASE WHEN {v} < 9223372036854775808D THEN try_cast(rint({v}) AS BIGINT) END", v=value
     )
 
 
-def _text_to_date(sql: str, target: str) -> str:
-    return _like(sql, _DATE, f"try_cast({sql} AS DATE)")
+def _rounded_away(value: Sql, target: Sql) -> Sql:
+    return sql("try_cast(round({}) AS {})", value, target)
 
 
-def _text_to_timestamp(sql: str, target: str) -> str:
-    return _like(sql, f"{_DATE}([ T]{_TIME})?", f"try_cast({sql} AS TIMESTAMP_NTZ)", "")
+def _like(value: Sql, form: str, then: Sql, blanks: str = r"\s*") -> Sql:
+    pattern = literal(rf"\A{blanks}({form}){blanks}\z")
+    return sql("CASE WHEN {} RLIKE {} THEN {} END", value, pattern, then)
+
+
+def _text_to_integer(value: Sql, target: Sql) -> Sql:
+    # DECIMAL(38,18) has room for 64 bits, and to see which way they are rounded.
+    read = sql("try_cast(round(try_cast({} AS DECIMAL(38,18))) AS {})", value, target)
+    return _like(value, _NUMBER, read)
+
+
+def _text_to_decimal(value: Sql, target: Sql) -> Sql:
+    return _like(value, _NUMBER, _tried(value, target))
+
+
+def _text_to_double(value: Sql, target: Sql) -> Sql:
+    return sql(
+        "CASE WHEN {value} RLIKE {number} THEN try_cast({value} AS DOUBLE) "
+        "WHEN {value} RLIKE {infinite} THEN "
+        "CASE WHEN contains({value}, '-') THEN double('-Infinity') ELSE double('Infinity') END "
+        "WHEN {value} RLIKE {nan} THEN double('NaN') END",
+        value=value,
+        number=literal(rf"\A\s*({_NUMBER})\s*\z"),
+        infinite=literal(r"\A\s*[+-]?(?i:inf|infinity)\s*\z"),
+        nan=literal(r"\A\s*[+-]?(?i:nan)\s*\z"),
+    )
+
+
+def _text_to_date(value: Sql, target: Sql) -> Sql:
+    return _like(value, _DATE, _tried(value, target))
+
+
+def _text_to_timestamp(value: Sql, target: Sql) -> Sql:
+    return _like(value, f"{_DATE}([ T]{_TIME})?", _tried(value, target), "")
 
 
 def _of_calendar(kind: str) -> _Cast:
-    return lambda sql, target: in_calendar(SparkValue(sql, kind), _plain(sql, target))
+    return lambda value, target: in_calendar(SparkValue(value, kind), _plain(value, target))
 
 
 def _casts() -> dict[tuple[str, str], _Cast]:

@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type
+from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, join, literal, name, sql
 from dpsql.engines.spark_evidence import spark_evidence
-from dpsql.engines.spark_text import spark_quote
 from dpsql.sql.dialects import spark_functions as functions
 from dpsql.sql.dialects.spark_casts import cast_of
 from dpsql.sql.dialects.spark_values import (
@@ -26,7 +26,6 @@ from dpsql.sql.dialects.spark_values import (
     common,
     number,
     refused_in_spark,
-    spark_literal,
     widened,
 )
 from dpsql.sql.dialects.verdicts import verdict_type
@@ -35,6 +34,15 @@ from dpsql.sql.syntax.row_nodes import is_row_node
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _Rule: TypeAlias = Callable[["Translator", exp.Expr], SparkValue]
+_SIGN: Final[Mapping[str, Sql]] = {
+    "=": sql("="),
+    "<>": sql("<>"),
+    ">": sql(">"),
+    ">=": sql(">="),
+    "<": sql("<"),
+    "<=": sql("<="),
+    "<=>": sql("<=>"),
+}
 _INTERVAL: Final = Arguments("this unit")
 _KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
 _READ_AS: Final = {"TINYINT": "INTEGER", "SMALLINT": "INTEGER", "FLOAT": "DOUBLE"}
@@ -74,7 +82,7 @@ class Translator:
             form = "this form of " if type(node) in _RULES else ""
             raise refused_in_spark(f"{form}{type(node).__name__.lower()} is not available")
         made = rule(self, node)
-        if len(made.sql) > _MOST:
+        if made.sql.size > _MOST:
             raise refused_in_spark(
                 "the expression is too large", "Compute some of it in a subquery."
             )
@@ -92,7 +100,7 @@ class Translator:
         if found is None or kind not in _KINDS:
             shown = "unknown" if found is None else found.type
             raise refused_in_spark(f"a column of type {shown} cannot be computed with")
-        return SparkValue(spark_quote(found.name), found.type if kind == "DECIMAL" else kind)
+        return SparkValue(name(found.name), found.type if kind == "DECIMAL" else kind)
 
     def known(self, operation: str, *operands: SparkValue | str) -> None:
         """Refuse an operation unless it is known to compute what DuckDB does."""
@@ -115,16 +123,16 @@ def _column(at: Translator, node: exp.Expr) -> SparkValue:
 
 def _literal(at: Translator, node: exp.Expr) -> SparkValue:
     if node.args.get("is_string"):
-        return SparkValue(spark_literal(node.this), "VARCHAR", constant=str(node.this))
+        return SparkValue(literal(node.this), "VARCHAR", constant=str(node.this))
     return number(str(node.this))
 
 
 def _boolean(at: Translator, node: exp.Expr) -> SparkValue:
-    return SparkValue("TRUE" if node.this else "FALSE", "BOOLEAN")
+    return SparkValue(sql("TRUE") if node.this else sql("FALSE"), "BOOLEAN")
 
 
 def _null(at: Translator, node: exp.Expr) -> SparkValue:
-    return SparkValue("NULL", SPARK_NULL)
+    return SparkValue(sql("NULL"), SPARK_NULL)
 
 
 def _paren(at: Translator, node: exp.Expr) -> SparkValue:
@@ -150,24 +158,25 @@ def _truth(value: SparkValue) -> SparkValue:
 def _connective(word: str) -> _Rule:
     def rule(at: Translator, node: exp.Expr) -> SparkValue:
         one, other = map(_truth, at.values((node.this, node.expression)))
-        return SparkValue(f"({one.sql} {word} {other.sql})", "BOOLEAN", one.fails or other.fails)
+        text = sql("({} {} {})", one.sql, bare_word(word), other.sql)
+        return SparkValue(text, "BOOLEAN", one.fails or other.fails)
 
     return rule
 
 
 def _not(at: Translator, node: exp.Expr) -> SparkValue:
     value = _truth(at.value(node.this))
-    return SparkValue(f"(NOT {value.sql})", "BOOLEAN", value.fails)
+    return SparkValue(sql("(NOT {})", value.sql), "BOOLEAN", value.fails)
 
 
 def _is(at: Translator, node: exp.Expr) -> SparkValue:
     value = at.value(node.this)
     if isinstance(node.expression, exp.Null):
-        return SparkValue(f"({value.sql} IS NULL)", "BOOLEAN")
+        return SparkValue(sql("({} IS NULL)", value.sql), "BOOLEAN")
     if not isinstance(node.expression, exp.Boolean):
         raise refused_in_spark("IS stands before NULL, TRUE and FALSE alone")
     word = at.value(node.expression).sql
-    return SparkValue(f"({_truth(value).sql} <=> {word})", "BOOLEAN")
+    return SparkValue(sql("({} <=> {})", _truth(value).sql, word), "BOOLEAN")
 
 
 def _comparison(sign: str) -> _Rule:
@@ -182,7 +191,7 @@ def compared(at: Translator, sign: str, *values: SparkValue) -> SparkValue:
     at.known("compare", *[value for value in values if value.kind != SPARK_NULL])
     type_ = common(list(values))
     one, other = (value if value.kind == SPARK_NULL else widened(value, type_) for value in values)
-    text = f"({one.sql} {sign} {other.sql})"
+    text = sql("({} {} {})", one.sql, _SIGN[sign], other.sql)
     # A comparison that fails is NULL; of values that failed, <=> is none.
     return SparkValue(text, "BOOLEAN", one.fails or other.fails)
 
@@ -192,7 +201,7 @@ def _null_safe(*, negated: bool) -> _Rule:
         values = at.values((node.this, node.expression))
         strict(values)
         same = compared(at, "<=>", *values)
-        return SparkValue(f"(NOT {same.sql})" if negated else same.sql, "BOOLEAN")
+        return SparkValue(sql("(NOT {})", same.sql) if negated else same.sql, "BOOLEAN")
 
     return rule
 
@@ -200,14 +209,16 @@ def _null_safe(*, negated: bool) -> _Rule:
 def _between(at: Translator, node: exp.Expr) -> SparkValue:
     value, low, high = at.values((node.this, node.args["low"], node.args["high"]))
     above, below = compared(at, ">=", value, low), compared(at, "<=", value, high)
-    return SparkValue(f"({above.sql} AND {below.sql})", "BOOLEAN", above.fails or below.fails)
+    return SparkValue(
+        sql("({} AND {})", above.sql, below.sql), "BOOLEAN", above.fails or below.fails
+    )
 
 
 def _in(at: Translator, node: exp.Expr) -> SparkValue:
     value, *items = at.values((node.this, *node.expressions))
     texts = [compared(at, "=", value, item) for item in items]
-    sql = " OR ".join(text.sql for text in texts)
-    return SparkValue(f"({sql})", "BOOLEAN", any(text.fails for text in texts))
+    listed = join(" OR ", (text.sql for text in texts))
+    return SparkValue(sql("({})", listed), "BOOLEAN", any(text.fails for text in texts))
 
 
 def _case(at: Translator, node: exp.Expr) -> SparkValue:
@@ -230,16 +241,20 @@ def _cases(
 ) -> SparkValue:
     values = at.values([*branches, *([] if default is None else [default])])
     type_, values = alike_in_spark(at, values)
-    whens = "".join(
-        f" WHEN {test.sql} THEN {value.sql}" for test, value in zip(tests, values, strict=False)
+    whens = join(
+        "",
+        (
+            sql(" WHEN {} THEN {}", test.sql, value.sql)
+            for test, value in zip(tests, values, strict=False)
+        ),
     )
-    last = "" if default is None else f" ELSE {values[-1].sql}"
-    return SparkValue(f"CASE{whens}{last} END", type_)
+    last = EMPTY_SQL if default is None else sql(" ELSE {}", values[-1].sql)
+    return SparkValue(sql("CASE{}{} END", whens, last), type_)
 
 
 def _coalesce(at: Translator, node: exp.Expr) -> SparkValue:
     type_, values = alike_in_spark(at, at.values((node.this, *node.expressions)))
-    return SparkValue(f"coalesce({', '.join(value.sql for value in values)})", type_)
+    return SparkValue(sql("coalesce({})", join(", ", (value.sql for value in values))), type_)
 
 
 def alike_in_spark(at: Translator, values: list[SparkValue]) -> tuple[str, list[SparkValue]]:
@@ -325,7 +340,7 @@ def _interval(node: exp.Interval) -> SparkValue:
     text = str(count.this) if plain else ""
     if unit is None or not text.isdigit() or len(text) > 5:
         raise refused_in_spark("an interval is a constant number of one unit: INTERVAL 7 DAY")
-    return SparkValue(text, "INTERVAL", constant=unit.upper().removesuffix("S"))
+    return SparkValue(literal(text), "INTERVAL", constant=unit.upper().removesuffix("S"))
 
 
 _RULES: Final[Rules[_Rule]] = Rules(

@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, digits, join, literal, sql
 from dpsql.sql.dialects.spark_patterns import searched_pattern
 from dpsql.sql.dialects.spark_values import (
     NUMBERS,
@@ -24,11 +25,11 @@ from dpsql.sql.dialects.spark_values import (
     decimal_type,
     in_calendar,
     refused_in_spark,
-    spark_literal,
-    spark_spelling,
+    spelled,
     widened,
 )
 
+_SIGN: Final[Mapping[str, Sql]] = {"+": sql("+"), "-": sql("-"), "*": sql("*")}
 _MOST_DECIMALS: Final = 15
 _SHORT: Final = 18  # digits of a decimal that 64 bits hold
 _KEPT_PLACES: Final = 6  # that Spark never rounds away
@@ -70,10 +71,10 @@ class Rule:
 
 
 def _made(
-    name: str, operands: list[SparkValue], sql: str, type_: str, *, fails: bool = False
+    name: str, operands: list[SparkValue], written: Sql, type_: str, *, fails: bool = False
 ) -> Call:
     failed = fails or any(operand.fails for operand in operands)
-    return Call(name, tuple(operands), SparkValue(sql, type_, failed))
+    return Call(name, tuple(operands), SparkValue(written, type_, failed))
 
 
 def _unfit(name: str, values: list[SparkValue]) -> Exception:
@@ -89,7 +90,7 @@ def _numeric(name: str, values: list[SparkValue]) -> None:
         raise _unfit(name, values)
 
 
-def _arithmetic(sign: str, guarded: str) -> _Make:
+def _arithmetic(sign: str, guarded: Sql) -> _Make:
     def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         if any(value.kind in ("DATE", "TIMESTAMP") for value in values):
             return _moved(sign, values)
@@ -97,12 +98,12 @@ def _arithmetic(sign: str, guarded: str) -> _Make:
         kinds = {value.kind for value in values}
         if "DOUBLE" in kinds:
             one, other = (widened(value, "DOUBLE").sql for value in values)
-            return _made(sign, values, f"({one} {sign} {other})", "DOUBLE")
+            return _made(sign, values, sql("({} {} {})", one, _SIGN[sign], other), "DOUBLE")
         if "DECIMAL" in kinds:
             return _of_decimals(sign, values)
         type_ = common(values)
         one, other = (widened(value, type_).sql for value in values)
-        return _made(sign, values, f"{guarded}({one}, {other})", type_, fails=True)
+        return _made(sign, values, sql("{}({}, {})", guarded, one, other), type_, fails=True)
 
     return make
 
@@ -112,20 +113,20 @@ def _of_decimals(sign: str, values: list[SparkValue]) -> Call:
 
     There a product of two with 64 bits has 64 bits, which hold 18 digits.
     """
-    (digits, scale), (others, other) = (decimal_of(value.type) for value in values)
+    (own, scale), (others, other) = (decimal_of(value.type) for value in values)
     if sign == "*":
-        width, places = digits + others, scale + other
+        width, places = own + others, scale + other
     else:
         places = max(scale, other)
-        width = max(digits - scale, others - other) + places + 1
+        width = max(own - scale, others - other) + places + 1
     exact = decimal_type(width, places)
     if sign == "*" and width == SPARK_DIGITS and places > _KEPT_PLACES:
         decimal_type(width + 1, places)  # which Spark would round to, and lose a place
-    short = sign == "*" and max(digits, others) <= _SHORT < width and places < _SHORT
+    short = sign == "*" and max(own, others) <= _SHORT < width and places < _SHORT
     type_ = decimal_type(_SHORT if short else width, places)
     one, two = (widened(v, decimal_type(*decimal_of(v.type))).sql for v in values)
-    computed = f"CAST(({one} {sign} {two}) AS {spark_spelling(exact)})"
-    text = f"try_cast({computed} AS {spark_spelling(type_)})"
+    computed = sql("CAST(({} {} {}) AS {})", one, _SIGN[sign], two, spelled(exact))
+    text = sql("try_cast({} AS {})", computed, spelled(type_))
     return _made(sign, values, text, type_, fails=True)
 
 
@@ -133,13 +134,15 @@ def _negated(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call
     (value,) = values
     _numeric("-", values)
     if isinstance(value.constant, int):
-        made = SparkValue(f"(-{value.sql})", value.type, constant=-value.constant)
+        made = SparkValue(sql("(-{})", value.sql), value.type, constant=-value.constant)
         return Call("-", (value,), made)
     if value.kind in SPARK_INTEGERS:
-        zero = widened(SparkValue("0", "INTEGER"), value.type).sql
-        return _made("-", values, f"try_subtract({zero}, {value.sql})", value.type, fails=True)
+        zero = widened(SparkValue(sql("0"), "INTEGER"), value.type).sql
+        return _made(
+            "-", values, sql("try_subtract({}, {})", zero, value.sql), value.type, fails=True
+        )
     _refuse_longest(value)
-    return _made("-", values, f"(-{value.sql})", value.type)
+    return _made("-", values, sql("(-{})", value.sql), value.type)
 
 
 def _refuse_longest(value: SparkValue) -> None:
@@ -154,12 +157,18 @@ def _divided(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call
     one, other = (widened(value, "DOUBLE").sql for value in values)
     constant = values[1].constant
     if isinstance(constant, int) and constant != 0:
-        return _made("/", values, f"({one} / {other})", "DOUBLE")
-    infinite = (
-        f"CASE WHEN CAST({other} AS STRING) = '-0.0' THEN double('-Infinity') "
-        "ELSE double('Infinity') END"
+        return _made("/", values, sql("({} / {})", one, other), "DOUBLE")
+    infinite = sql(
+        "CASE WHEN CAST({} AS STRING) = '-0.0' THEN double('-Infinity') ELSE "
+        "double('Infinity') END",
+        other,
     )
-    text = f"CASE WHEN {other} = 0 THEN {one} * {infinite} ELSE try_divide({one}, {other}) END"
+    text = sql(
+        "CASE WHEN {other} = 0 THEN {one} * {infinite} ELSE try_divide({one}, {other}) END",
+        other=other,
+        one=one,
+        infinite=infinite,
+    )
     return _made("/", values, text, "DOUBLE")
 
 
@@ -169,10 +178,14 @@ def _whole(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         raise _unfit("//", values)
     type_ = common(values)
     one, other = (widened(value, type_).sql for value in values)
-    zero = widened(SparkValue("0", "INTEGER"), type_).sql
-    text = (
-        f"CASE WHEN {other} = -1 THEN try_subtract({zero}, {one}) "
-        f"WHEN {other} <> 0 THEN CAST(({one} div {other}) AS {spark_spelling(type_)}) END"
+    zero = widened(SparkValue(sql("0"), "INTEGER"), type_).sql
+    text = sql(
+        "CASE WHEN {other} = -1 THEN try_subtract({zero}, {one}) WHEN {other} <> 0 "
+        "THEN CAST(({one} div {other}) AS {type_}) END",
+        other=other,
+        zero=zero,
+        one=one,
+        type_=spelled(type_),
     )
     return _made("//", values, text, type_, fails=True)
 
@@ -182,9 +195,16 @@ def _remainder(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Ca
         raise _unfit("%", values)
     type_ = common(values)
     one, other = (widened(value, type_).sql for value in values)
-    zero = widened(SparkValue("0", "INTEGER"), type_).sql
-    none = f"try_multiply(try_subtract({zero}, {one}), {zero})"  # the least integer fails
-    text = f"CASE WHEN {other} = -1 THEN {none} ELSE try_mod({one}, {other}) END"
+    zero = widened(SparkValue(sql("0"), "INTEGER"), type_).sql
+    none = sql(
+        "try_multiply(try_subtract({zero}, {one}), {zero})", zero=zero, one=one
+    )  # the least integer fails
+    text = sql(
+        "CASE WHEN {other} = -1 THEN {none} ELSE try_mod({one}, {other}) END",
+        other=other,
+        none=none,
+        one=one,
+    )
     return _made("%", values, text, type_, fails=True)
 
 
@@ -192,32 +212,38 @@ def _absolute(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Cal
     (value,) = values
     _numeric("abs", values)
     if value.kind in SPARK_INTEGERS:
-        zero = widened(SparkValue("0", "INTEGER"), value.type).sql
-        text = (
-            f"CASE WHEN {value.sql} < 0 THEN try_subtract({zero}, {value.sql}) ELSE {value.sql} END"
+        zero = widened(SparkValue(sql("0"), "INTEGER"), value.type).sql
+        text = sql(
+            "CASE WHEN {value} < 0 THEN try_subtract({zero}, {value}) ELSE {value} END",
+            value=value.sql,
+            zero=zero,
         )
         return _made("abs", values, text, value.type, fails=True)
     _refuse_longest(value)
-    return _made("abs", values, f"abs({value.sql})", value.type)
+    return _made("abs", values, sql("abs({})", value.sql), value.type)
 
 
 # -- rounding -------------------------------------------------------------------------------------
 
 
-def _down(sql: str) -> str:
+def _down(value: Sql) -> Sql:
     """Round a DOUBLE down, as a DOUBLE: ``floor`` makes it a BIGINT."""
-    return f"CASE WHEN rint({sql}) > {sql} THEN rint({sql}) - 1D ELSE rint({sql}) END"
+    return sql("CASE WHEN rint({v}) > {v} THEN rint({v}) - 1D ELSE rint({v}) END", v=value)
 
 
-def _up(sql: str) -> str:
-    return f"CASE WHEN rint({sql}) < {sql} THEN rint({sql}) + 1D ELSE rint({sql}) END"
+def _up(value: Sql) -> Sql:
+    return sql("CASE WHEN rint({v}) < {v} THEN rint({v}) + 1D ELSE rint({v}) END", v=value)
 
 
-def _to_zero(sql: str) -> str:
-    return f"CASE WHEN {sql} < 0 THEN {_up(sql)} ELSE {_down(sql)} END"
+def _to_zero(value: Sql) -> Sql:
+    return sql("CASE WHEN {} < 0 THEN {} ELSE {} END", value, _up(value), _down(value))
 
 
-def _rounding(name: str, double: Callable[[str], str]) -> _Make:
+def _away(value: Sql) -> Sql:
+    return sql("round({})", value)
+
+
+def _rounding(name: str, double: Callable[[Sql], Sql]) -> _Make:
     def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         if len(values) == 2:
             return _to_places(name, values)
@@ -225,10 +251,11 @@ def _rounding(name: str, double: Callable[[str], str]) -> _Make:
         _numeric(name, values)
         if value.kind == "DECIMAL":
             type_ = decimal_type(decimal_of(value.type)[0], 0)
-            whole = _truncated(value.sql) if name == "trunc" else f"{name}({value.sql})"
-            return _made(
-                name, values, f"try_cast({whole} AS {spark_spelling(type_)})", type_, fails=True
-            )
+            whole = sql("{}({})", bare_word(name), value.sql)
+            if name == "trunc":
+                whole = _truncated(value.sql)
+            text = sql("try_cast({} AS {})", whole, spelled(type_))
+            return _made(name, values, text, type_, fails=True)
         if value.kind == "DOUBLE":
             return _made(name, values, double(value.sql), "DOUBLE")
         if name in ("round", "trunc"):
@@ -238,9 +265,9 @@ def _rounding(name: str, double: Callable[[str], str]) -> _Make:
     return make
 
 
-def _truncated(sql: str) -> str:
+def _truncated(value: Sql) -> Sql:
     # Beside an integer, a decimal of many places is rounded: -1e-38 is not below 0.
-    return f"CASE WHEN CAST({sql} AS DOUBLE) < 0D THEN ceil({sql}) ELSE floor({sql}) END"
+    return sql("CASE WHEN CAST({v} AS DOUBLE) < 0D THEN ceil({v}) ELSE floor({v}) END", v=value)
 
 
 def _to_places(name: str, values: list[SparkValue]) -> Call:
@@ -254,23 +281,26 @@ def _to_places(name: str, values: list[SparkValue]) -> Call:
     if value.kind == "DECIMAL":
         digits, scale = decimal_of(value.type)
         type_ = decimal_type(digits, min(scale, wanted))
-        text = f"try_cast(round({value.sql}, {wanted}) AS {spark_spelling(type_)})"
+        text = sql("try_cast(round({}, {}) AS {})", value.sql, wanted, spelled(type_))
         return Call("round", (value, "places"), SparkValue(text, type_, fails=True))
     if value.kind != "DOUBLE":
         raise _unfit("round", values)
-    rounded = f"(round({value.sql} * 1e{wanted}D) / 1e{wanted}D)"
-    text = f"CASE WHEN abs({rounded}) < double('Infinity') THEN {rounded} ELSE {value.sql} END"
+    rounded = sql("(round({v} * 1e{n}D) / 1e{n}D)", v=value.sql, n=wanted)
+    text = sql(
+        "CASE WHEN abs({rounded}) < double('Infinity') THEN {rounded} ELSE {value} END",
+        rounded=rounded,
+        value=value.sql,
+    )
     return Call("round", (value, "places"), SparkValue(text, "DOUBLE", value.fails))
 
 
 # -- functions of DOUBLEs -------------------------------------------------------------------------
 
 
-def _of_double(name: str, text: str) -> _Make:
+def _of_double(name: str, write: Callable[[Sql], Sql]) -> _Make:
     def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         _numeric(name, values)
-        value = widened(values[0], "DOUBLE")
-        return _made(name, values, text.format(x=value.sql), "DOUBLE")
+        return _made(name, values, write(widened(values[0], "DOUBLE").sql), "DOUBLE")
 
     return make
 
@@ -280,24 +310,28 @@ def _log(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     base = 10 if len(values) == 1 else values[0].constant
     if base not in (10, 2):
         raise refused_in_spark("LOG is available to the bases 10 and 2")
-    return _of_double(f"log{base}", _logarithm(f"log{base}"))(node, values[-1:], units)
+    word = sql("log10") if base == 10 else sql("log2")
+    return _of_double(f"log{base}", _logarithm(word))(node, values[-1:], units)
 
 
-def _logarithm(name: str) -> str:
-    return (
+def _logarithm(word: Sql) -> Callable[[Sql], Sql]:
+    return lambda x: sql(
         "CASE WHEN {x} = 0 THEN double('-Infinity') WHEN {x} < 0 THEN double('NaN') "
-        f"ELSE {name}({{x}}) END"
+        "ELSE {word}({x}) END",
+        x=x,
+        word=word,
     )
 
 
 def _power(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     _numeric("pow", values)
     one, other = (widened(value, "DOUBLE").sql for value in values)
-    infinite = f"abs({other}) = double('Infinity')"
-    text = (
-        f"CASE WHEN {other} IS NULL THEN NULL "
-        f"WHEN {one} = 1 OR ({one} = -1 AND {infinite}) THEN 1D "
-        f"ELSE pow({one}, {other}) END"
+    text = sql(
+        "CASE WHEN {other} IS NULL THEN NULL "
+        "WHEN {one} = 1 OR ({one} = -1 AND abs({other}) = double('Infinity')) THEN 1D "
+        "ELSE pow({one}, {other}) END",
+        one=one,
+        other=other,
     )
     return _made("pow", values, text, "DOUBLE")
 
@@ -306,7 +340,7 @@ def _is_nan(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     (value,) = values
     if value.kind != "DOUBLE":
         raise _unfit("isnan", values)
-    return _made("isnan", values, f"({value.sql} = double('NaN'))", "BOOLEAN")
+    return _made("isnan", values, sql("({} = double('NaN'))", value.sql), "BOOLEAN")
 
 
 # -- of several values ----------------------------------------------------------------------------
@@ -316,8 +350,10 @@ def _extreme(name: str) -> _Make:
     def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         type_ = common(values)
         kinds = sorted({value.kind for value in values})
-        texts = ", ".join(v.sql if v.kind == "NULL" else widened(v, type_).sql for v in values)
-        text = f"{name}({texts})" if len(values) > 1 else values[0].sql
+        typed = [v.sql if v.kind == "NULL" else widened(v, type_).sql for v in values]
+        text = sql("{}({})", bare_word(name), join(", ", typed))
+        if len(values) == 1:
+            text = values[0].sql
         return Call(name, tuple(kinds), SparkValue(text, type_))
 
     return make
@@ -328,8 +364,8 @@ def _nullif(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     if other.fails:
         raise refused_in_spark("NULLIF with a value that can fail is not available")
     type_ = common(values)
-    test = f"{widened(one, type_).sql} = {widened(other, type_).sql}"
-    text = f"CASE WHEN {test} THEN NULL ELSE {one.sql} END"
+    test = sql("{} = {}", widened(one, type_).sql, widened(other, type_).sql)
+    text = sql("CASE WHEN {} THEN NULL ELSE {} END", test, one.sql)
     return _made("nullif", values, text, one.type)
 
 
@@ -341,11 +377,10 @@ def _texts(name: str, values: list[SparkValue]) -> None:
         raise _unfit(name, values)
 
 
-def _of_text(name: str, text: str, type_: str) -> _Make:
+def _of_text(name: str, write: Callable[..., Sql], type_: str) -> _Make:
     def make(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         _texts(name, values)
-        # At once: what is put in is never searched for places.
-        return _made(name, values, text.format(*(value.sql for value in values)), type_)
+        return _made(name, values, write(*(value.sql for value in values)), type_)
 
     return make
 
@@ -363,8 +398,8 @@ def _substring(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Ca
     _texts("substring", [text])
     start = _constants("SUBSTRING", places[:1], 1)
     length = _constants("SUBSTRING", places[1:], 0)
-    given = ", ".join(map(str, [*start, *length]))
-    value = SparkValue(f"substring({text.sql}, {given})", "VARCHAR", text.fails)
+    given = join(", ", map(digits, [*start, *length]))
+    value = SparkValue(sql("substring({}, {})", text.sql, given), "VARCHAR", text.fails)
     return Call("substring", (text, *["place"] * len(places)), value)
 
 
@@ -373,9 +408,8 @@ def _end(name: str) -> _Make:
         text, length = values
         _texts(name, [text])
         (given,) = _constants(name.upper(), [length], 0)
-        return Call(
-            name, (text, "place"), SparkValue(f"{name}({text.sql}, {given})", "VARCHAR", text.fails)
-        )
+        written = sql("{}({}, {})", bare_word(name), text.sql, given)
+        return Call(name, (text, "place"), SparkValue(written, "VARCHAR", text.fails))
 
     return make
 
@@ -383,7 +417,7 @@ def _end(name: str) -> _Make:
 def _trim(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     _texts("trim", values)
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")), "trim")
-    return _made(name, values, f"{name}({values[0].sql})", "VARCHAR")
+    return _made(name, values, sql("{}({})", bare_word(name), values[0].sql), "VARCHAR")
 
 
 def _like(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
@@ -396,29 +430,30 @@ def _like(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     escape = next((character for character in _ESCAPES if character not in given), None)
     if escape is None:
         raise refused_in_spark("this pattern of LIKE is not available")
-    word = "NOT " if node.args.get("negate") else ""
+    negated = sql("NOT ") if node.args.get("negate") else EMPTY_SQL
     searched = searched_pattern(given)
     if searched is not None:
-        matched = f"({word}{text.sql} RLIKE {spark_literal(searched)})"
+        matched = sql("({}{} RLIKE {})", negated, text.sql, literal(searched))
     else:
-        matched = f"({text.sql} {word}LIKE {pattern.sql} ESCAPE {spark_literal(escape)})"
+        escaped = literal(escape)
+        matched = sql("({} {}LIKE {} ESCAPE {})", text.sql, negated, pattern.sql, escaped)
     return Call("like", (text, "pattern"), SparkValue(matched, "BOOLEAN", text.fails))
 
 
 # -- dates ----------------------------------------------------------------------------------------
 
-_PARTS: Final = {
-    "YEAR": "year({x})",
-    "QUARTER": "quarter({x})",
-    "MONTH": "month({x})",
-    "WEEK": "weekofyear({x})",
-    "DAY": "day({x})",
-    "DAYOFWEEK": "(dayofweek({x}) - 1)",
-    "ISODOW": "(weekday({x}) + 1)",
-    "DAYOFYEAR": "dayofyear({x})",
-    "HOUR": "hour({x})",
-    "MINUTE": "minute({x})",
-    "SECOND": "second({x})",
+_PARTS: Final[Mapping[str, Callable[[Sql], Sql]]] = {
+    "YEAR": lambda x: sql("year({})", x),
+    "QUARTER": lambda x: sql("quarter({})", x),
+    "MONTH": lambda x: sql("month({})", x),
+    "WEEK": lambda x: sql("weekofyear({})", x),
+    "DAY": lambda x: sql("day({})", x),
+    "DAYOFWEEK": lambda x: sql("(dayofweek({}) - 1)", x),
+    "ISODOW": lambda x: sql("(weekday({}) + 1)", x),
+    "DAYOFYEAR": lambda x: sql("dayofyear({})", x),
+    "HOUR": lambda x: sql("hour({})", x),
+    "MINUTE": lambda x: sql("minute({})", x),
+    "SECOND": lambda x: sql("second({})", x),
 }
 _CLOCK: Final = ("HOUR", "MINUTE", "SECOND")
 _SAME_PARTS: Final = {
@@ -442,7 +477,7 @@ def _part(part: str) -> _Make:
         value = _moment(part.lower(), values[0])
         if part in _CLOCK and value.kind == "DATE":
             raise _unfit(part.lower(), values)
-        made = f"CAST({_PARTS[part].format(x=value.sql)} AS BIGINT)"
+        made = sql("CAST({} AS BIGINT)", _PARTS[part](value.sql))
         return _made(part.lower(), values, in_calendar(value, made), "BIGINT")
 
     return make
@@ -467,24 +502,33 @@ def _truncated_to(node: exp.Expr, values: list[SparkValue], units: list[str]) ->
     value = _moment("date_trunc", values[0])
     if unit not in _TRUNCATED:
         raise refused_in_spark(f"DATE_TRUNC to {unit} is not available")
-    made = f"CAST(date_trunc('{unit}', CAST({value.sql} AS TIMESTAMP)) AS TIMESTAMP_NTZ)"
+    made = sql(
+        "CAST(date_trunc({}, CAST({} AS TIMESTAMP)) AS TIMESTAMP_NTZ)", literal(unit), value.sql
+    )
     text = in_calendar(value, made)
     return Call(
         "date_trunc", (f"'{unit.lower()}'", value), SparkValue(text, "TIMESTAMP", value.fails)
     )
 
 
+_DIFFERENCES: Final[Mapping[str, Callable[[Sql, Sql], Sql]]] = {
+    "DAY": lambda a, b: sql("datediff({}, {})", a, b),
+    "MONTH": lambda a, b: sql("((year({a}) - year({b})) * 12 + month({a}) - month({b}))", a=a, b=b),
+    "QUARTER": lambda a, b: sql(
+        "((year({a}) - year({b})) * 4 + quarter({a}) - quarter({b}))", a=a, b=b
+    ),
+    "YEAR": lambda a, b: sql("(year({}) - year({}))", a, b),
+}
+
+
 def _between_dates(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
     """Count the boundaries between two dates; the parser has the later one first."""
     unit = _unit(units)
     end, start = (_moment("date_diff", value) for value in values)
-    months = "((year({0}) - year({1})) * 12 + month({0}) - month({1}))"
-    quarters = "((year({0}) - year({1})) * 4 + quarter({0}) - quarter({1}))"
-    forms = {"DAY": "datediff({0}, {1})", "MONTH": months, "QUARTER": quarters}
-    forms["YEAR"] = "(year({0}) - year({1}))"
-    if unit not in forms:
+    write = _DIFFERENCES.get(unit)
+    if write is None:
         raise refused_in_spark(f"DATE_DIFF in {unit} is not available")
-    made = f"CAST({forms[unit].format(end.sql, start.sql)} AS BIGINT)"
+    made = sql("CAST({} AS BIGINT)", write(end.sql, start.sql))
     text = in_calendar(end, in_calendar(start, made))
     value = SparkValue(text, "BIGINT", end.fails or start.fails)
     return Call("date_diff", (f"'{unit.lower()}'", start, end), value)
@@ -494,19 +538,25 @@ def _moved(sign: str, values: list[SparkValue]) -> Call:
     """Add to a date, or take from it: a constant interval, days, another date."""
     one, other = values
     if one.kind == other.kind == "DATE" and sign == "-":
-        made = f"CAST(datediff({one.sql}, {other.sql}) AS BIGINT)"
+        made = sql("CAST(datediff({}, {}) AS BIGINT)", one.sql, other.sql)
         return _made("-", values, in_calendar(one, in_calendar(other, made)), "BIGINT")
     if sign == "*" or one.kind not in ("DATE", "TIMESTAMP"):
         raise _unfit(sign, values)
     if other.kind == "INTERVAL" and other.constant in _INTERVALS:
         moment = widened(one, "TIMESTAMP").sql
-        made = f"({moment} {sign} INTERVAL '{other.sql}' {other.constant})"
+        unit = bare_word(str(other.constant))
+        made = sql("({} {} INTERVAL {} {})", moment, _SIGN[sign], other.sql, unit)
         operands = (one, f"INTERVAL {str(other.constant).lower()}")
         return Call(sign, operands, SparkValue(in_calendar(one, made), "TIMESTAMP", one.fails))
     if one.kind == "DATE" and other.kind == "INTEGER":
-        days = other.sql if sign == "+" else f"-{other.sql}"
-        near = f"{other.sql} BETWEEN -{_MOST_DAYS} AND {_MOST_DAYS}"
-        made = f"CASE WHEN {near} THEN date_add({one.sql}, {days}) END"
+        days = other.sql if sign == "+" else sql("-{}", other.sql)
+        made = sql(
+            "CASE WHEN {other} BETWEEN -{most} AND {most} THEN date_add({one}, {days}) END",
+            other=other.sql,
+            most=_MOST_DAYS,
+            one=one.sql,
+            days=days,
+        )
         return _made(sign, values, in_calendar(one, made), "DATE", fails=True)
     raise _unfit(sign, values)
 
@@ -516,9 +566,9 @@ _MANY: Final = ("this", "expressions")
 
 RULES: Final[Mapping[type[exp.Expr], Rule]] = MappingProxyType(
     {
-        exp.Add: Rule(_arithmetic("+", "try_add"), _BOTH),
-        exp.Sub: Rule(_arithmetic("-", "try_subtract"), _BOTH),
-        exp.Mul: Rule(_arithmetic("*", "try_multiply"), _BOTH),
+        exp.Add: Rule(_arithmetic("+", sql("try_add")), _BOTH),
+        exp.Sub: Rule(_arithmetic("-", sql("try_subtract")), _BOTH),
+        exp.Mul: Rule(_arithmetic("*", sql("try_multiply")), _BOTH),
         exp.Neg: Rule(_negated),
         exp.Div: Rule(_divided, _BOTH),
         exp.IntDiv: Rule(_whole, _BOTH),
@@ -527,28 +577,36 @@ RULES: Final[Mapping[type[exp.Expr], Rule]] = MappingProxyType(
         exp.Floor: Rule(_rounding("floor", _down)),
         exp.Ceil: Rule(_rounding("ceil", _up)),
         exp.Trunc: Rule(_rounding("trunc", _to_zero)),
-        exp.Round: Rule(_rounding("round", lambda sql: f"round({sql})"), ("this", "decimals")),
-        exp.Sqrt: Rule(_of_double("sqrt", "sqrt({x})")),
-        exp.Exp: Rule(_of_double("exp", "exp({x})")),
-        exp.Ln: Rule(_of_double("ln", _logarithm("ln"))),
+        exp.Round: Rule(_rounding("round", _away), ("this", "decimals")),
+        exp.Sqrt: Rule(_of_double("sqrt", lambda x: sql("sqrt({})", x))),
+        exp.Exp: Rule(_of_double("exp", lambda x: sql("exp({})", x))),
+        exp.Ln: Rule(_of_double("ln", _logarithm(sql("ln")))),
         exp.Log: Rule(_log, _BOTH),
         exp.Pow: Rule(_power, _BOTH),
         exp.IsNan: Rule(_is_nan),
         exp.Greatest: Rule(_extreme("greatest"), _MANY, ("ignore_nulls!",), swallows=True),
         exp.Least: Rule(_extreme("least"), _MANY, ("ignore_nulls!",), swallows=True),
         exp.Nullif: Rule(_nullif, _BOTH),
-        exp.DPipe: Rule(_of_text("||", "concat({0}, {1})", "VARCHAR"), _BOTH, ("safe?",)),
+        exp.DPipe: Rule(
+            _of_text("||", lambda a, b: sql("concat({}, {})", a, b), "VARCHAR"), _BOTH, ("safe?",)
+        ),
         exp.Concat: Rule(
             lambda node, values, units: _joined(values),
             ("expressions",),
             ("safe?", "coalesce!"),
             swallows=True,
         ),
-        exp.Contains: Rule(_of_text("contains", "contains({0}, {1})", "BOOLEAN"), _BOTH),
-        exp.StartsWith: Rule(_of_text("starts_with", "startswith({0}, {1})", "BOOLEAN"), _BOTH),
-        exp.Length: Rule(_of_text("length", "CAST(char_length({0}) AS BIGINT)", "BIGINT")),
-        exp.Lower: Rule(_of_text("lower", "lower({0})", "VARCHAR")),
-        exp.Upper: Rule(_of_text("upper", "upper({0})", "VARCHAR")),
+        exp.Contains: Rule(
+            _of_text("contains", lambda a, b: sql("contains({}, {})", a, b), "BOOLEAN"), _BOTH
+        ),
+        exp.StartsWith: Rule(
+            _of_text("starts_with", lambda a, b: sql("startswith({}, {})", a, b), "BOOLEAN"), _BOTH
+        ),
+        exp.Length: Rule(
+            _of_text("length", lambda a: sql("CAST(char_length({}) AS BIGINT)", a), "BIGINT")
+        ),
+        exp.Lower: Rule(_of_text("lower", lambda a: sql("lower({})", a), "VARCHAR")),
+        exp.Upper: Rule(_of_text("upper", lambda a: sql("upper({})", a), "VARCHAR")),
         exp.Substring: Rule(_substring, ("this", "start", "length")),
         exp.Left: Rule(_end("left"), _BOTH),
         exp.Right: Rule(_end("right"), _BOTH),
@@ -582,5 +640,5 @@ def _joined(values: list[SparkValue]) -> Call:
     return Call(
         "concat",
         ("VARCHAR",),
-        SparkValue(f"concat_ws('', {', '.join(v.sql for v in values)})", "VARCHAR"),
+        SparkValue(sql("concat_ws('', {})", join(", ", (v.sql for v in values))), "VARCHAR"),
     )

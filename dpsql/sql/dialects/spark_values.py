@@ -1,4 +1,4 @@
-"""Values of Spark's expressions: their texts, the types DuckDB has for them, and casts of them.
+"""Values of Spark's expressions: their SQL, the types DuckDB has for them, and casts of them.
 
 Row expressions are written for Spark value by value, each with its type: what ``+`` means, and how
 it can fail, is a matter of types. Types are those of the schema. Two kinds of integers, DOUBLE,
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpsql.core.schema import base_type
+from dpsql.core.sql import Sql, digits, literal, sql
+from dpsql.core.sql_types import type_sql
 from dpsql.errors import QueryRefused
 
 SPARK_INTEGERS: Final = ("INTEGER", "BIGINT")
@@ -30,10 +32,10 @@ _SPELLED: Final = {
 _DIGITS: Final = {"INTEGER": 10, "BIGINT": 19}
 _LARGEST: Final = {"INTEGER": 2**31 - 1, "BIGINT": 2**63 - 1}
 _CALENDAR: Final = {
-    "DATE": ("DATE'0001-01-01'", "DATE'9999-12-31'"),
+    "DATE": (sql("DATE'0001-01-01'"), sql("DATE'9999-12-31'")),
     "TIMESTAMP": (
-        "TIMESTAMP_NTZ'0001-01-01 00:00:00'",
-        "TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'",
+        sql("TIMESTAMP_NTZ'0001-01-01 00:00:00'"),
+        sql("TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"),
     ),
 }
 
@@ -46,7 +48,7 @@ class SparkValue:
     or the text of a literal.
     """
 
-    sql: str
+    sql: Sql
     type: str
     fails: bool = False
     constant: int | str | None = None
@@ -66,21 +68,20 @@ def refused_in_spark(reason: str, hint: str | None = None) -> QueryRefused:
     )
 
 
-def spark_literal(value: object) -> str:
-    """Write a text literal of Spark's: backslashes begin escapes there."""
-    text = str(value).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{text}'"
-
-
 def spark_spelling(type_: str) -> str:
     """Name a type of the schema as Spark does. Raises ``QueryRefused`` for those it has not."""
     kind = base_type(type_)
     if kind == "DECIMAL":
-        digits, scale = decimal_of(type_)
-        return f"DECIMAL({digits},{scale})"
+        width, scale = decimal_of(type_)
+        return f"DECIMAL({width},{scale})"
     if kind not in _SPELLED:
         raise refused_in_spark(f"values of type {type_} cannot be computed")
     return _SPELLED[kind]
+
+
+def spelled(type_: str) -> Sql:
+    """Write the name of a type of the schema. Raises ``QueryRefused`` for those Spark has not."""
+    return type_sql(spark_spelling(type_))
 
 
 def decimal_of(type_: str) -> tuple[int, int]:
@@ -109,8 +110,8 @@ def integer(value: int) -> SparkValue:
     size = abs(value)
     for type_ in SPARK_INTEGERS:
         if size <= _LARGEST[type_]:
-            suffix = "L" if type_ == "BIGINT" else ""
-            return SparkValue(f"{value}{suffix}", type_, constant=value)
+            written = digits(value) if type_ == "INTEGER" else sql("{}L", digits(value))
+            return SparkValue(written, type_, constant=value)
     raise refused_in_spark("integers beyond 64 bits cannot be computed")
 
 
@@ -121,20 +122,20 @@ def number(text: str) -> SparkValue:
     if "." not in text:
         return integer(int(text))
     whole, _, fraction = text.partition(".")
-    digits = max(len(whole.lstrip("0")), 1) + len(fraction)
-    type_ = decimal_type(digits, len(fraction))
-    return SparkValue(f"CAST('{text}' AS {spark_spelling(type_)})", type_)
+    width = max(len(whole.lstrip("0")), 1) + len(fraction)
+    type_ = decimal_type(width, len(fraction))
+    return SparkValue(sql("CAST({} AS {})", literal(text), spelled(type_)), type_)
 
 
-def double(value: float) -> str:
+def double(value: float) -> Sql:
     """Write exactly this finite DOUBLE."""
-    return f"{value!r}D"
+    return sql("{}D", digits(value))
 
 
-def in_calendar(value: SparkValue, made: str) -> str:
+def in_calendar(value: SparkValue, made: Sql) -> Sql:
     """Compute ``made`` of a date or timestamp in the years 1 to 9999, beyond which it may fail."""
     first, last = _CALENDAR[value.kind]
-    return f"CASE WHEN {value.sql} BETWEEN {first} AND {last} THEN {made} END"
+    return sql("CASE WHEN {} BETWEEN {} AND {} THEN {} END", value.sql, first, last, made)
 
 
 def common(values: list[SparkValue]) -> str:
@@ -178,12 +179,12 @@ def widened(value: SparkValue, type_: str) -> SparkValue:
     if value.kind == "VARCHAR" and isinstance(value.constant, str):
         return SparkValue(moment(value.constant, base_type(type_)), type_)
     if value.kind == "DATE":
-        text = in_calendar(value, f"CAST({value.sql} AS TIMESTAMP_NTZ)")
+        text = in_calendar(value, sql("CAST({} AS TIMESTAMP_NTZ)", value.sql))
         return SparkValue(text, type_, value.fails)
-    return SparkValue(f"CAST({value.sql} AS {spark_spelling(type_)})", type_, value.fails)
+    return SparkValue(sql("CAST({} AS {})", value.sql, spelled(type_)), type_, value.fails)
 
 
-def moment(text: str, kind: str) -> str:
+def moment(text: str, kind: str) -> Sql:
     """Write a date or timestamp that stands in a text as a literal."""
     made: datetime.date | None = None
     try:
@@ -200,5 +201,5 @@ def moment(text: str, kind: str) -> str:
             "Write a date as '2024-02-29', a timestamp as '2024-02-29 13:45:00'.",
         )
     if isinstance(made, datetime.datetime):
-        return f"TIMESTAMP_NTZ'{made.isoformat(sep=' ')}'"
-    return f"DATE'{made.isoformat()}'"
+        return sql("TIMESTAMP_NTZ{}", literal(made.isoformat(sep=" ")))
+    return sql("DATE{}", literal(made.isoformat()))

@@ -43,7 +43,10 @@ from dpsql.sql.lineage.semijoins import SubqueryTest, plain_query, semi_joined, 
 from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
+from dpsql.sql.syntax.arguments import Arguments
 
+_WITH = Arguments("expressions recursive")
+_CTE = Arguments("this alias materialized?")
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 _SOURCE_PARTS = frozenset({"this", "alias", "db", "joins"})
 
@@ -265,6 +268,13 @@ class Lineage:
 
         if not self.tables.may_be_private(cte.this, scope):
             return Cte(False, read)
+        if not _CTE.hold(cte) or not isinstance(cte.parent, exp.With) or not _WITH.hold(cte.parent):
+            raise self.names.refuse(
+                "this form of WITH is not available over private rows",
+                "clause_not_allowed",
+                cte,
+                hint="Write WITH name AS (SELECT …).",
+            )
         relation = read()
         return Cte(relation is not None and relation.private, lambda: relation)
 

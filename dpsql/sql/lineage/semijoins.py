@@ -8,7 +8,9 @@ equals x.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -18,7 +20,13 @@ from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.names import Names, columns_below
 from dpsql.sql.lineage.relation import Relation
+from dpsql.sql.syntax.arguments import Arguments
 
+_READ: Final[Mapping[type[exp.Expr], Arguments]] = {
+    exp.In: Arguments("this query"),
+    exp.Exists: Arguments("this"),
+}
+_BRACKETS: Final = Arguments("this")  # LIMIT and the like may stand behind them
 _PLAIN = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 
 
@@ -46,9 +54,10 @@ def _test(condition: exp.Expr) -> SubqueryTest | None:
         condition = condition.this
     subject = condition.this if isinstance(condition, exp.In) else None
     query = condition.args.get("query") if subject is not None else condition.this
-    if isinstance(query, exp.Subquery):
-        query = query.unnest()
-    if isinstance(condition, exp.In | exp.Exists) and isinstance(query, exp.Query):
+    while isinstance(query, exp.Subquery) and _BRACKETS.hold(query):
+        query = query.this
+    read = _READ.get(type(condition))
+    if read is not None and read.hold(condition) and isinstance(query, exp.Query):
         return SubqueryTest(query, subject, negated)
     return None
 
