@@ -444,7 +444,7 @@ class Preparer:
         block = plan.block
         computed = examined_expressions(block, self._twins)
         types = self._examined(block, computed, text) if computed else ()
-        if computed and self._dialect is not self._twins:
+        if self._dialect is not self._twins:
             self._try_out(block)
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [

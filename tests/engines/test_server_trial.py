@@ -82,6 +82,18 @@ def test_a_cast_that_fails_on_some_rows_is_refused_before_it_costs_anything(
 
 
 @pytest.mark.slow
+def test_casts_around_what_is_summed_are_tried_too(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pg, "_nearest", lambda value: template("CAST({} AS BIGINT)", value))
+    before = repr(connection.budget())
+    with pytest.raises(dpsql.QueryRefused) as raised:
+        connection.sql("SELECT SUM(v) FROM visits")
+    assert raised.value.code == "fails"
+    assert repr(connection.budget()) == before
+
+
+@pytest.mark.slow
 def test_the_same_cast_as_it_is_written_is_answered(connection: dpsql.Connection) -> None:
     tried = TRIED[NET]
     assert 550 < float(connection.sql(count(STEERED), epsilon=20).fetchall()[0][0]) < 650

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dpsql.core.schema import fold
+from dpsql.core.schema import Table, fold
 from dpsql.core.sql import Sql, sql
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
@@ -64,7 +64,8 @@ def tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     """Write all that a block computes of single rows in the SQL of the engine that will compute it.
 
     Parts come for themselves as well, unless the engine has no text for them alone, as for an
-    interval. Raises ``QueryRefused`` for what the engine cannot compute.
+    interval; and what is summed comes with the casts that bounding puts around it. Raises
+    ``QueryRefused`` for what the engine cannot compute.
     """
     table = block.source.table
     whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
@@ -74,7 +75,21 @@ def tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     for part in (part for node in whole for part in _parts(node)):
         with contextlib.suppress(QueryRefused):
             found[total_sql(part, table, dialect)] = None
+    for summed in [m.argument for m in block.measures] + [
+        q.ranked.argument for q in block.quantiles
+    ]:
+        if summed is not None:
+            found.update(dict.fromkeys(_numbers(summed, table, dialect)))
+    found.pop(sql("NULL"), None)  # of no type, and nothing is computed
     return list(found) or [dialect.cast(sql("NULL"), "BIGINT")]
+
+
+def _numbers(node: exp.Expr, table: Table, dialect: Dialect) -> Iterator[Sql]:
+    """Yield the casts of a value that may be summed, if it is of a type with such casts."""
+    for type_ in ("DOUBLE", "BIGINT"):
+        with contextlib.suppress(QueryRefused):
+            source = dialect.type_of(node, table)
+            yield dialect.try_cast(total_sql(node, table, dialect), type_, source)
 
 
 def rows_to_try(block: Block) -> RowSet:
