@@ -102,6 +102,28 @@ BOUNDS = """\
 Bounds and domains come from public knowledge, from what a value *can* be. Taken from the data, from
 what it happens to be, they reveal it, and no noise covers that.
 
+## Types of columns
+
+```yaml
+version: 1
+dataset: shop
+tables:
+  visits:
+    privacy_unit: { name: patient, column: patient_id }
+    columns:
+      patient_id: BIGINT # a text alone is the type
+      ward: VARCHAR
+      cost: { type: DOUBLE, lower: 0, upper: 500 }
+      price: { type: "DECIMAL(9,2)", lower: 0, upper: 99 } # in quotes, for its comma
+```
+
+Names and types are what every analyst sees, so they follow from this file and never from rows. Of
+data that have none of their own (CSV, JSON, directories `key=value`, lists and objects of Python's)
+the columns with a type are those that there are; a value that does not fit is NULL. Where the data
+have types, such as in DuckDB, Parquet, PostgreSQL and Spark tables, none need be written, and those
+that are must be the stored ones: `dpsql check` compares them, and shows all of them as analysts see
+them. `dpsql init` writes them. [How such data are read](duckdb.md#names-and-types).
+
 ## Tables of other schemas
 
 A name without a dot is that of a table in the schema `main`. Others have their schema in front, in

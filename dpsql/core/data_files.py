@@ -90,7 +90,7 @@ class DataFiles:
             raise _missing(self.pattern)
         if len(kept) > MAX_FILES:
             raise InterfaceError(
-                f"{self.pattern} matches {len(kept):,} files, of which {MAX_FILES:,} can be read",
+                f"{self.pattern} matches more than {MAX_FILES:,} files, the most of one table",
                 code="file_kinds",
                 hint="Write them again as fewer and larger files, which are read faster besides.",
             )
