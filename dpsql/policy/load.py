@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
 
-from dpsql.errors import Place, PolicyError
+from dpsql.errors import ParameterError, Place, PolicyError
 from dpsql.policy.document import PoliciesFile
 from dpsql.policy.ledger_place import from_file
 from dpsql.policy.model import Policy
@@ -56,8 +56,15 @@ def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
 
     Raises PolicyError with the first problem as its place and every problem in its hint:
     ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``; or
-    ``policy_too_large`` for a text that would take long to read.
+    ``policy_too_large`` for a text that would take long to read. ``ParameterError`` for what is no
+    text.
     """
+    if not isinstance(text, str):
+        raise ParameterError(
+            f"a policy is read from a text, not from {type(text).__name__}",
+            code="bad_parameter",
+            hint="Read a file with load_policy(path).",
+        )
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     _refuse_large(text, source_name)
     return _checked_file(text, source_name).policy()

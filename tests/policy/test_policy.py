@@ -1035,3 +1035,10 @@ def test_what_takes_parameters_tells_type_checkers_which(function: Callable[...,
     *_, last = inspect.signature(function).parameters.values()
     assert last.kind is inspect.Parameter.VAR_KEYWORD
     assert last.annotation == f"Unpack[{PrivacyParameters.__name__}]"
+
+
+@pytest.mark.parametrize("given", [None, 7, 1.5, b"version: 1", [], {}, object()])
+def test_a_policy_is_read_from_a_text_and_from_nothing_else(given: object) -> None:
+    with pytest.raises(ParameterError) as refused:
+        parse_policy(given)  # type: ignore[arg-type]
+    assert refused.value.code == "bad_parameter"
