@@ -36,6 +36,7 @@ from spark_survey import verdicts  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
 from spelled import Spelled, generated  # noqa: E402
 from support import planned  # noqa: E402
+from value_differences import DIFFERENCES  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
@@ -481,11 +482,32 @@ def test_no_text_makes_a_pattern_slow(world: SparkWorld) -> None:
     texts = ["a" * 20_000, "ab" * 3000, "a\nb", "", "b", "xaxbx"]
     frame = world.session.createDataFrame([(text,) for text in texts], "s string")
     for pattern in ("%a%b%", "%a%a%a%a%a%a%b", "%_%a%", "a%%b", "%%b%%x"):
-        written = SPARK.expression(
-            sqlglot.parse_one(f"s LIKE '{pattern}'", dialect="duckdb"), table
-        )
+        tree = sqlglot.parse_one(f"s LIKE '{pattern}'", dialect="duckdb")
+        written = SPARK.expression(tree, table).render(SPARK.renderer)
         began = time.monotonic()
         found = [row[0] for row in frame.selectExpr(written).collect()]
         assert time.monotonic() - began < 30
         expected = duckdb.sql(f"SELECT unnest($1) LIKE '{pattern}'", params=[texts]).fetchall()
         assert found == [value for (value,) in expected]
+
+
+# -- values that differ ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("expression", "type_", "value", "here", "_", "there"), DIFFERENCES)
+def test_values_differ_as_the_page_says(
+    world: SparkWorld,
+    expression: str,
+    type_: str,
+    value: str,
+    here: str | None,
+    _: object,
+    there: str | None,
+) -> None:
+    tree = sqlglot.parse_one(expression, dialect="duckdb")
+    written = SPARK.expression(tree, Table("t", (Column("a", type_),))).render(SPARK.renderer)
+    spark_type = "STRING" if type_ == "VARCHAR" else type_
+    frame = world.session.sql(f"SELECT CAST('{value}' AS {spark_type}) AS a")
+    ((found,),) = frame.selectExpr(f"CAST({written} AS STRING)").collect()
+    assert found == there
+    assert found != here

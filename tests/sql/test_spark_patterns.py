@@ -93,6 +93,6 @@ def test_only_patterns_that_are_searched_for_several_places_are_written_otherwis
 ) -> None:
     for negation in ("", "NOT "):
         tree = sqlglot.parse_one(f"s {negation}LIKE '{pattern}'", dialect="duckdb")
-        written = SPARK.expression(tree, _TABLE)
+        written = SPARK.expression(tree, _TABLE).render(SPARK.renderer)
         assert f" {word} " in written
         assert ("NOT " in written) == bool(negation)

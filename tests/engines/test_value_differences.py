@@ -1,0 +1,63 @@
+"""Values that differ between engines are those that the page of engines tells, on PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+import sqlglot
+from value_differences import DIFFERENCES, SAME
+
+from dpsql.core.schema import Column, Table
+from dpsql.sql.dialects.postgresql import POSTGRESQL
+
+if TYPE_CHECKING:
+    from postgres import Server
+
+_PAGE = Path(__file__).parents[2] / "docs" / "engines" / "README.md"
+_NAMES = {"VARCHAR": "text", "DATE": "date", "TIMESTAMP": "timestamp"}
+
+
+def in_duckdb(expression: str, type_: str, value: str) -> str | None:
+    sql = f"SELECT CAST(TRY({expression}) AS VARCHAR) FROM (SELECT CAST($1 AS {type_}) AS a)"
+    found: str | None = duckdb.sql(sql, params=[value]).fetchall()[0][0]
+    return found
+
+
+@pytest.mark.parametrize(("expression", "type_", "value", "here", "there", "_"), DIFFERENCES)
+def test_postgresql_differs_as_the_page_says(
+    postgres_server: Server,
+    expression: str,
+    type_: str,
+    value: str,
+    here: str | None,
+    there: str | None,
+    _: object,
+) -> None:
+    assert in_duckdb(expression, type_, value) == here
+    assert in_postgresql(postgres_server, expression, type_, value) == there
+    assert f"| `{expression}` of `{value}` | " in _PAGE.read_text()
+
+
+@pytest.mark.parametrize(("expression", "type_", "value", "expected"), SAME)
+def test_other_values_do_not(
+    postgres_server: Server, expression: str, type_: str, value: str, expected: str
+) -> None:
+    assert in_duckdb(expression, type_, value) == expected
+    found = in_postgresql(postgres_server, expression, type_, value)
+    assert found == expected.removesuffix(".0")
+
+
+def in_postgresql(server: Server, expression: str, type_: str, value: str) -> str | None:
+    import psycopg
+
+    tree = sqlglot.parse_one(expression, dialect="duckdb")
+    written = POSTGRESQL.expression(tree, Table("t", (Column("a", type_),)))
+    text = written.render(POSTGRESQL.renderer)
+    sql = f"SELECT ({text})::text FROM (SELECT '{value}'::{_NAMES[type_]} AS a) AS t"
+    with psycopg.connect(server.without_ledger(), autocommit=True) as connection:
+        ((found,),) = connection.execute(sql.encode()).fetchall()
+    result: str | None = found
+    return result
