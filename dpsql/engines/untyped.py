@@ -30,6 +30,7 @@ FILE: Final = f"{INTERNAL_PREFIX}file"
 _LINE: Final = f"{INTERNAL_PREFIX}line"
 _ROW: Final = f"{INTERNAL_PREFIX}row"
 _MOST_OF_A_LINE: Final = 16_777_216  # bytes; a longer line is no row
+_MOST_OF_AN_ARRAY: Final = 1 << 30  # bytes; a larger file is read by lines
 _LIMITS: Final = sql(
     "max_line_size={}, buffer_size={}, strict_mode=false, ignore_errors=true, "
     "hive_partitioning=false",
@@ -384,8 +385,19 @@ def _escaped(key: str) -> str:
 
 
 def _is_array(connection: duckdb.DuckDBPyConnection, path: str) -> bool:
-    """Tell whether a file is one array of objects: it begins with its bracket."""
+    """Tell whether a file is one array of objects, and not lines of which the first is an array.
+
+    One row says nothing of it: the file as a whole is an array, or it is read by lines.
+    """
     if not path.lower().endswith(".json"):
         return False
     line = line_at_start(connection, path)
-    return line is None or line.lstrip().startswith("[")
+    if line is not None and not line.lstrip().startswith("["):
+        return False
+    sized = sql("SELECT size FROM read_blob({})", _listed([path]))
+    row = execute(connection, sized).fetchone()
+    if row is None or row[0] > _MOST_OF_AN_ARRAY:
+        return False
+    whole = sql("SELECT TRY(decode(content)) AS content FROM read_blob({})", _listed([path]))
+    kind = sql("SELECT json_type({}) FROM ({})", _valid(sql("content")), whole)
+    return execute(connection, kind).fetchone() == ("ARRAY",)

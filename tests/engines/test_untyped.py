@@ -164,6 +164,18 @@ def test_a_line_of_json_changes_no_other_row(tmp_path: Path, line: str, place: s
     assert len(left) <= 1
 
 
+@pytest.mark.parametrize("line", ["[1, 2]", "[", '[{"uid": 7}]', "[" * 1000, '["'])
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_row_that_is_an_array_makes_no_other_reading_of_the_file(
+    tmp_path: Path, line: str, place: int
+) -> None:
+    rows = [json.dumps({"uid": number}) for number in range(20)]
+    rows.insert(place, line)
+    (tmp_path / "t.json").write_text("\n".join([*rows, "[3]"] if place else rows))
+    found = [uid for (uid,) in read(tmp_path / "t.json", {"uid": "BIGINT"}) if uid is not None]
+    assert sorted(found) == [*range(20)]
+
+
 def test_an_array_of_objects_is_read_like_lines(tmp_path: Path) -> None:
     rows = [dict(zip(TYPES, good(i), strict=True)) for i in range(20)]
     rows += [{"uid": "x", "ward": {"ann": 1}}, {}, 7, {"uid": 7, "cost": "1.5"}]  # type: ignore[list-item]
@@ -173,7 +185,7 @@ def test_an_array_of_objects_is_read_like_lines(tmp_path: Path) -> None:
     expected += [(None, '{"ann":1}', None, None), none, none, (7, None, 1.5, None)]  # type: ignore[list-item]
     assert read(tmp_path / "t.json") == expected
     (tmp_path / "t.json").write_text(json.dumps(rows, default=str)[:-5])  # broken as a whole
-    assert read(tmp_path / "t.json") == []
+    assert read(tmp_path / "t.json") == [none]
 
 
 @pytest.mark.parametrize(
