@@ -78,9 +78,10 @@ def as_type(column: Any, type_: str) -> Any:
     if is_decimal(type_):
         width, _, scale = type_[8:-1].partition(",")
         kind = pa.decimal128(int(width), int(scale or 0))
-        most = Decimal(10**kind.precision - 1).scaleb(-kind.scale)
+        # Made of digits: arithmetic of decimals rounds to 28, up to the next power of ten.
+        least, most = (Decimal((sign, (9,) * kind.precision, -kind.scale)) for sign in (1, 0))
         wide = column.cast(pa.decimal256(_WIDEST, kind.scale))
-        return _within(wide, -most, most).cast(kind)
+        return _within(wide, least, most).cast(kind)
     name = _ARROW.get(base_type(type_))
     if name is None:
         return column
