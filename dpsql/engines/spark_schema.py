@@ -98,7 +98,9 @@ def _fails_fast(session: SparkSession, name: TableName) -> bool:
 
 def is_same(session: SparkSession, table: Table) -> bool:
     """Tell whether a table is still one, with these columns."""
-    kind = session.catalog.getTable(_written(table.name)).tableType
+    written = _written(table.name).render(SPARK_TEXT)
+    session.catalog.refreshTable(written)  # a session remembers what others have changed since
+    kind = session.catalog.getTable(written).tableType
     return kind not in _VIEWS and table_of(session, table.name) == table
 
 

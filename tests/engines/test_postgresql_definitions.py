@@ -14,6 +14,7 @@ from typing import Final
 import psycopg
 import pytest
 from postgres import Server
+from secrets_in_objects import reached_texts
 
 import dpsql
 from dpsql.core.sql import name, sql
@@ -219,6 +220,24 @@ def test_a_run_that_nobody_began_begins_with_all_tables(
         owner.execute(b"CREATE OR REPLACE VIEW v AS SELECT u, k FROM base WHERE 1 / k >= 0")
         with engine.run() as run, pytest.raises(dpsql.EngineError):
             run.over(BASE).exact(count, (), ["m"])
+
+
+def test_nothing_unlisted_can_be_reached_or_read(
+    server: tuple[psycopg.Connection[tuple[object, ...]], str],
+) -> None:
+    with closing(PostgreSQLEngine(server[1])) as database:
+        engine, tables = database.open(["names", "parts"]), database.catalog().tables
+        assert set(engine.schema) == {"names", "parts"}
+        for key in ("base", "v", "partly"):
+            with engine.run() as run, pytest.raises(dpsql.EngineError):
+                run.stream(tables[key])
+            with pytest.raises(dpsql.QueryRefused):
+                engine.bind(sql("SELECT u FROM {}", name(key)))
+        with engine.run() as run:
+            run.stream(tables["names"])
+        texts = reached_texts(engine)
+        assert "parts" in texts
+        assert not texts & {"base", "above", "partly", "kept", "grand"}
 
 
 OWN = {

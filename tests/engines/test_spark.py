@@ -32,6 +32,7 @@ from engine_world import (  # noqa: E402
     schema_for,
     statement_groups,
 )
+from secrets_in_objects import reached_texts  # noqa: E402
 from spark_survey import verdicts  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
 from spelled import Spelled, generated  # noqa: E402
@@ -43,6 +44,7 @@ import dpsql  # noqa: E402
 from dpsql.core.schema import Column, Table  # noqa: E402
 from dpsql.core.sql import Sql  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
+from dpsql.engines.nets import TRIED  # noqa: E402
 from dpsql.engines.spark import SparkScratch  # noqa: E402
 from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
@@ -511,3 +513,55 @@ def test_values_differ_as_the_page_says(
     ((found,),) = frame.selectExpr(f"CAST({written} AS STRING)").collect()
     assert found == there
     assert found != here
+
+
+# -- definitions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ["DROP TABLE visits", "CREATE TABLE visits (u STRING, k STRING, v DOUBLE) USING parquet"],
+        ["ALTER TABLE visits RENAME TO former", "CREATE VIEW visits AS SELECT * FROM former"],
+        ["DROP TABLE visits"],
+    ],
+    ids=["another type", "a view", "gone"],
+)
+def test_a_table_that_is_another_now_is_refused_for_nothing(
+    change: list[str], world: SparkWorld, tmp_path: Path
+) -> None:
+    world.engine({"visits": VISITS})
+    sql, tried = "SELECT k, count(DISTINCT u) FROM visits GROUP BY k", TRIED["definitions"]
+    ledger, policy = tmp_path / "budget.db", dpsql.parse_policy(POLICY)
+    try:
+        with dpsql.connect(world.session, policy, ledger, "ana") as opened:
+            assert len(opened.sql(sql).fetchall()) == 3
+            spent = opened.budget().rho_spent
+            for statement in change:
+                world.session.sql(statement)
+            for _ in range(2):
+                with pytest.raises(dpsql.InterfaceError) as refused:
+                    opened.sql(sql, fresh=True)
+                assert refused.value.code == "definitions_changed"
+            assert opened.budget().rho_spent == spent
+            assert opened.budget().unsettled == 0
+        assert TRIED["definitions"] >= tried + 3
+    finally:
+        world._clear()
+
+
+def test_a_run_has_views_of_listed_tables_alone(world: SparkWorld) -> None:
+    world.engine({"visits": VISITS, "salaries": VISITS})
+    database = dpsql.SparkEngine(world.session)
+    engine = database.open(["visits"])
+    assert list(engine.schema) == ["visits"]
+    unlisted = database.catalog().tables["salaries"]
+    with engine.run() as run, pytest.raises(dpsql.EngineError):
+        run.stream(unlisted)
+    with pytest.raises(dpsql.QueryRefused):
+        engine.bind(template("SELECT u FROM salaries"))
+    texts = reached_texts(engine, skip=("_session", "_parent"))
+    assert "visits" in texts
+    assert "salaries" not in texts
+    database.close()
+    world._clear()
