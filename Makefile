@@ -97,6 +97,7 @@ pictures: $(READY)
 	$(BIN)/python docs/pictures.py
 	$(BIN)/python docs/tables.py
 	$(BIN)/python docs/functions.py
+	$(BIN)/python docs/last_reading.py
 	$(BIN)/python docs/errors.py
 	$(BIN)/python docs/api.py
 	$(BIN)/python docs/policies.py

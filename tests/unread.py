@@ -9,6 +9,7 @@ from spelled import generated
 from dpsql.core.sql import Sql
 from dpsql.engines.base import Reads, Run
 from dpsql.engines.duckdb import DuckDBReader, DuckDBRun
+from dpsql.engines.postgresql_last import ServerReading, ServerSheet
 
 
 class NoSheet:
@@ -58,6 +59,16 @@ class _InText:
             return found(*given, **named)
 
         return called
+
+
+class NoServerSheet(ServerSheet):
+    """The same for a server."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerReading(), Reads(()))
+
+    def read(self, *_: Any) -> None:
+        """Take any statement."""
 
 
 def unread(run: Run) -> Any:

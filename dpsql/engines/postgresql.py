@@ -57,8 +57,9 @@ from dpsql.engines.postgresql_definitions import (
     lock_sql,
     look_sql,
 )
+from dpsql.engines.postgresql_last import ServerReading, ServerSheet
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of, sent
-from dpsql.engines.rehearsal import Rehearsal
+from dpsql.engines.rehearsal import Rehearsal, unrecognised
 from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
@@ -178,6 +179,7 @@ class OpenPostgreSQL:
         self._lock = threading.Lock()
         self._twin: Twin | None = None
         self._trials = Trials(self._computed)
+        self.last_reading = ServerReading()
 
     @property
     def dialect(self) -> str:
@@ -231,13 +233,16 @@ class OpenPostgreSQL:
         What is stored on the way are empty temporary tables of a transaction that is rolled back.
         """
         with self._sessions.one() as session:
+            planned = _PlannedOnServer(session, self.last_reading)
             try:
-                read(_PlannedOnServer(session))
+                read(planned)
                 return
             except EngineError:
                 alive = session.rolled_back()
         if not alive:
             raise _silent()
+        if planned.objected:
+            raise unrecognised()
         raise QueryRefused(
             "the query does not fit its tables: the server does not take what it becomes there",
             code="does_not_bind",
@@ -252,7 +257,8 @@ class OpenPostgreSQL:
             return self._twin
 
     def run(self, seconds: float | None = None) -> PostgreSQLRun:
-        return PostgreSQLRun(self._sessions, self._schema, self.proved, seconds)
+        reading, proved = self.last_reading, self.proved
+        return PostgreSQLRun(self._sessions, reading, self._schema, proved, seconds)
 
     def close(self) -> None:
         """Close the twin; sessions are the database's."""
@@ -469,9 +475,15 @@ class PostgreSQLRun:
     """The statements of one query: a transaction with one snapshot, on a session of its own."""
 
     def __init__(
-        self, sessions: _Sessions, schema: Schema, proved: Proved, seconds: float | None
+        self,
+        sessions: _Sessions,
+        reading: ServerReading,
+        schema: Schema,
+        proved: Proved,
+        seconds: float | None,
     ) -> None:
         self._sessions = sessions
+        self._reading = reading
         self._schema = schema
         self._proved = proved
         self._seconds = seconds
@@ -527,13 +539,14 @@ class PostgreSQLRun:
         return self._session
 
     def over(self, reads: Reads) -> PostgreSQLReader:
-        return PostgreSQLReader(lambda: self.session)
+        return PostgreSQLReader(lambda: self.session, self._reading.over(reads))
 
     def stream(self, table: Table) -> ArrowStream:
         if self._schema.get(table.name.key) != table:
             raise EngineError()  # it is none of those that are listed
         selected = _selected((), table.columns)
-        found = self.session.rows(sql("SELECT {} FROM ({}) AS t", selected, rows_of(table)))
+        door = _ServerDoor(self.session, self._reading.over(Reads((table.name,))))
+        found = door.rows(sql("SELECT {} FROM ({}) AS t", selected, rows_of(table)))
         names = [column.name for column in table.columns]
         columns = [as_type(found[c.name], c.type) for c in table.columns]
         stream: ArrowStream = type(found).from_arrays(columns, names=names)
@@ -546,22 +559,66 @@ class PostgreSQLRun:
 class PostgreSQLReader:
     """Where the statements of one reading run: the transaction of its run."""
 
-    def __init__(self, session: Callable[[], _Session]) -> None:
+    def __init__(self, session: Callable[[], _Session], sheet: ServerSheet) -> None:
         self._session = session
+        self._sheet = sheet
 
     @property
     def dialect(self) -> str:
         return _DIALECT
 
     def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._session(), statement, keys, measures)
+        return _exact(self._door(), statement, keys, measures)
 
     def pairs(self, statement: Sql) -> ArrowStream:
-        found: ArrowStream = self._session().rows(statement)
+        found: ArrowStream = self._door().rows(statement)
         return found
 
     def scratch(self) -> PostgreSQLScratch:
-        return PostgreSQLScratch(self._session())
+        return PostgreSQLScratch(self._door())
+
+    def _door(self) -> _ServerDoor:
+        return _ServerDoor(self._session(), self._sheet)
+
+
+class _ServerDoor:
+    """The one place where statements over rows are sent: none that has not been read."""
+
+    def __init__(self, session: _Session, sheet: ServerSheet) -> None:
+        self._session = session
+        self._sheet = sheet
+
+    def rows(self, statement: Sql, parameters: Sequence[int | list[int]] = ()) -> pa.Table:
+        """Run a statement and return its rows."""
+        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
+        return self._session.rows(statement, parameters)
+
+    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
+        """Have a statement planned for none of its rows; returns how many columns it has."""
+        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
+        return len(self._session.rows(_of_no_rows(statement), parameters).columns)
+
+    def store(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> int:
+        """Run a statement, whose rows become a table; returns how many there are."""
+        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
+        self._session.store(sql("CREATE TEMP TABLE {} AS {}", quoted(name), statement), parameters)
+        self._sheet.stored(name)
+        # Without figures of a new table, the planner takes it for a small one.
+        self._session.run(sql("ANALYZE pg_temp.{}", quoted(name)))
+        count = self._session.rows(sql("SELECT count(*) AS n FROM pg_temp.{}", quoted(name)))
+        return int(integers(count["n"])[0])
+
+    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
+        """Make an empty table of the columns that a statement has."""
+        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
+        empty = _of_no_rows(statement)
+        self._session.store(sql("CREATE TEMP TABLE {} AS {}", quoted(name), empty), parameters)
+        self._sheet.stored(name)
+
+    def drop(self, name: str) -> None:
+        """Drop a table that was stored."""
+        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
+        self._sheet.dropped(name)
 
 
 class _Open:
@@ -582,8 +639,8 @@ def _cancel(running: _Open) -> None:
 class PostgreSQLScratch:
     """Temporary tables of one run, which go with its transaction at the latest."""
 
-    def __init__(self, session: _Session) -> None:
-        self._session = session
+    def __init__(self, door: _ServerDoor) -> None:
+        self._door = door
         self._tables: set[str] = set()
 
     def __enter__(self) -> PostgreSQLScratch:
@@ -592,63 +649,67 @@ class PostgreSQLScratch:
     def __exit__(self, *_: object) -> None:
         for table in self._tables:
             with contextlib.suppress(EngineError):  # the transaction is over
-                self._session.run(sql("DROP TABLE pg_temp.{}", quoted(table)))
+                self._door.drop(table)
         self._tables.clear()
 
     def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
-        place = sql("pg_temp.{}", quoted(name))
-        self._session.store(sql("CREATE TEMP TABLE {} AS {}", quoted(name), statement), parameters)
+        rows = self._door.store(name, statement, parameters)
         self._tables.add(name)
-        # Without figures of a new table, the planner takes it for a small one.
-        self._session.run(sql("ANALYZE {}", place))
-        count = self._session.rows(sql("SELECT count(*) AS n FROM {}", place))
-        return int(integers(count["n"])[0])
+        return rows
 
     def drop(self, name: str) -> None:
-        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
+        self._door.drop(name)
         self._tables.remove(name)
 
     def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._session, statement, keys, measures)
+        return _exact(self._door, statement, keys, measures)
 
     def pairs(self, statement: Sql) -> ArrowStream:
-        found: ArrowStream = self._session.rows(statement)
+        found: ArrowStream = self._door.rows(statement)
         return found
 
     def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        return [integers(column) for column in self._session.rows(statement, parameters).columns]
+        return [integers(column) for column in self._door.rows(statement, parameters).columns]
 
     def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return _exact(self._session, statement, keys, (), [row_ids.tolist()])
+        return _exact(self._door, statement, keys, (), [row_ids.tolist()])
 
 
 class _PlannedOnServer(Rehearsal):
-    """Statements that run for none of their rows, which has the server plan all of them."""
+    """Statements that are read, and run for none of their rows: the server plans all of them."""
 
-    def __init__(self, session: _Session) -> None:
+    def __init__(self, session: _Session, reading: ServerReading) -> None:
         super().__init__()
         self._session = session
+        self._reading = reading
+        self._sheet = reading.over(Reads(()))
+        self._door = _ServerDoor(session, self._sheet)
+
+    @property
+    def objected(self) -> bool:
+        """True if a statement is none of dpsql's by its tree."""
+        return self._sheet.objected
 
     @property
     def dialect(self) -> str:
         return _DIALECT
 
     def over(self, reads: Reads) -> _PlannedOnServer:
+        self._sheet = self._reading.over(reads)
+        self._door = _ServerDoor(self._session, self._sheet)
         return self
 
     def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
-        return len(self._session.rows(_of_no_rows(statement), parameters).columns)
+        return self._door.planned(statement, parameters)
 
     def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
         return _sent(statement, keys, measures)
 
     def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
-        self._session.store(
-            sql("CREATE TEMP TABLE {} AS {}", quoted(name), _of_no_rows(statement)), parameters
-        )
+        self._door.make(name, statement, parameters)
 
     def forget(self, name: str) -> None:
-        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
+        self._door.drop(name)
 
 
 def _of_no_rows(statement: Sql) -> Sql:
@@ -656,14 +717,14 @@ def _of_no_rows(statement: Sql) -> Sql:
 
 
 def _exact(
-    session: _Session,
+    door: _ServerDoor,
     statement: Sql,
     keys: Sequence[Column],
     measures: Sequence[str],
     parameters: Sequence[int | list[int]] = (),
 ) -> ExactRows:
     """Read exact rows; what leaves the server are integers of 64 bits, and keys."""
-    return exact_rows(session.rows(_sent(statement, keys, measures), parameters), keys, measures)
+    return exact_rows(door.rows(_sent(statement, keys, measures), parameters), keys, measures)
 
 
 def _sent(statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import runpy
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -436,3 +437,10 @@ def test_a_net_that_cannot_be_set_up_refuses(
             connection.sql("SELECT k, count(*) FROM visits GROUP BY k")
         assert refused.value.code == "statement_unrecognised"
         assert connection.budget() == spent
+
+
+def test_the_page_has_the_lists() -> None:
+    place = Path(__file__).parents[2] / "docs" / "last_reading.py"
+    script = runpy.run_path(str(place))
+    text = script["PAGE"].read_text(encoding="utf-8")
+    assert script["page"](text) == text, "python docs/last_reading.py"

@@ -1,0 +1,61 @@
+"""Writes the lists of docs/engines/last-reading.md, by which plans are read: ``make pictures``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from dpsql.engines.duckdb_forms import (
+    CALLED_ON_ROWS,
+    COMPARISONS,
+    EXPRESSIONS,
+    OPERATORS,
+    OWN_FUNCTIONS,
+    SUMMED,
+    TYPES,
+)
+from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS
+from dpsql.engines.postgresql_trees import OPERATORS as SIGNS
+from dpsql.engines.view_forms import VIEW_OPERATORS
+
+PAGE = Path(__file__).parent / "engines" / "last-reading.md"
+
+
+def lists() -> dict[str, str]:
+    """The lists of the page, by name."""
+    return {
+        "operators": _words(_short(OPERATORS)),
+        "expressions": _words(_short(EXPRESSIONS)),
+        "comparisons": _words(COMPARISONS.values()),
+        "functions": _words(OWN_FUNCTIONS),
+        "functions_on_rows": _words(CALLED_ON_ROWS),
+        "aggregates": _words(SUMMED),
+        "types": _words(TYPES),
+        "view_operators": _words(_short(VIEW_OPERATORS)),
+        "nodes": _words(NODES),
+        "server_functions": _words(CALLED),
+        "server_functions_on_rows": _words(ON_ROWS),
+        "server_operators": _words(SIGNS),
+    }
+
+
+def _short(names: Iterable[str]) -> list[str]:
+    return [name.removeprefix("LOGICAL_").lower() for name in names]
+
+
+def _words(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)).replace("|", "\\|")
+
+
+def page(text: str) -> str:
+    """The page with its lists as they are now."""
+    for name, words in lists().items():
+        between = re.compile(rf"(<!-- list: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text, found = between.subn(lambda m, w=words: f"{m[1]}{w}\n{m[2]}", text)  # type: ignore[misc]
+        assert found == 1, name
+    return text
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

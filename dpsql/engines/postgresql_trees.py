@@ -1,0 +1,273 @@
+"""Reads a query as PostgreSQL has analysed it: the tree in its catalogs, by a closed list.
+
+The text of a tree is ``{TYPE :field value …}``, with lists in brackets. In a tree a function, an
+operator or a relation is a number, not a name, and a view is one relation. So the names in the
+lists are looked up once for a server, among what PostgreSQL came with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+_TOKEN: Final = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s(){}\\])+', re.DOTALL)
+BUILT_IN: Final = 16384
+"""The first number of what was made after the server: all below came with it."""
+_SUBQUERIES: Final = frozenset({"0", "2"})  # EXISTS and ANY
+_ONE_VALUE: Final = "4"  # which fails where it finds two rows
+_JOINS: Final = frozenset({"0", "1", "3"})  # INNER, LEFT and RIGHT
+_RELATION, _SUBQUERY, _JOIN, _FUNCTION, _CTE, _RESULT = "0", "1", "2", "3", "6", "8"
+_NULL: Final = "<>"
+
+NODES: Final = frozenset(
+    {"QUERY", "RANGETBLENTRY", "RANGETBLREF", "FROMEXPR", "JOINEXPR", "TARGETENTRY", "ALIAS"}
+    | {"COMMONTABLEEXPR", "SETOPERATIONSTMT", "SORTGROUPCLAUSE", "WINDOWCLAUSE", "SUBLINK"}
+    | {"RANGETBLFUNCTION", "VAR", "CONST", "PARAM", "OPEXPR", "DISTINCTEXPR", "NULLIFEXPR"}
+    | {"SCALARARRAYOPEXPR", "BOOLEXPR", "FUNCEXPR", "AGGREF", "WINDOWFUNC", "NULLTEST"}
+    | {"RELABELTYPE", "COERCEVIAIO", "CASEEXPR", "CASEWHEN", "CASETESTEXPR", "COALESCEEXPR"}
+    | {"MINMAXEXPR", "ARRAYEXPR", "ROWEXPR", "COLLATEEXPR"}
+    | {"RTEPERMISSIONINFO"}  # of later versions: which columns of a relation are read
+)
+"""What a tree may be made of."""
+
+FIELDS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
+    "QUERY": {
+        "commandType": frozenset({"1"}),  # SELECT
+        "utilityStmt": frozenset({_NULL}),
+        "resultRelation": frozenset({"0"}),
+        "hasRecursive": frozenset({"false"}),
+        "hasModifyingCTE": frozenset({"false"}),
+        "hasForUpdate": frozenset({"false"}),
+        "groupingSets": frozenset({_NULL}),
+        "rowMarks": frozenset({_NULL}),
+    },
+    "RANGETBLENTRY": {"lateral": frozenset({"false"})},
+    "JOINEXPR": {"jointype": _JOINS},
+    "AGGREF": {
+        "aggorder": frozenset({_NULL}),
+        "aggfilter": frozenset({_NULL}),
+        "aggkind": frozenset({"n"}),
+        "aggdirectargs": frozenset({_NULL}),
+    },
+    "WINDOWFUNC": {"aggfilter": frozenset({_NULL})},
+    "WINDOWCLAUSE": {"startOffset": frozenset({_NULL}), "endOffset": frozenset({_NULL})},
+    "COMMONTABLEEXPR": {"cterecursive": frozenset({"false"})},
+}
+"""Fields that hold one of a few values, by the type of their node. All of them must be there."""
+
+CALLED: Final = frozenset(
+    {"count", "sum", "min", "max", "row_number", "rank", "dense_rank", "floor", "round", "trunc"}
+    | {"sqrt", "hashint8extended", "hash_record_extended", "unnest", "generate_series"}
+    # casts
+    | {"bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "date", "timestamp"}
+    | {"time"}
+)
+"""Functions that generated SQL is put together of."""
+ON_ROWS: Final = frozenset(
+    {"abs", "ceil", "sign", "exp", "ln", "log", "power", "div", "mod", "extract", "date_trunc"}
+    | {"lower", "upper", "char_length", "octet_length", "btrim", "ltrim", "rtrim", "left", "right"}
+    | {"substr", "strpos", "starts_with", "like_escape", "chr", "replace", "regexp_replace"}
+)
+"""Functions that analysts' expressions over rows are written with."""
+OPERATORS: Final = frozenset(
+    {"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "~~", "!~~", "~~*", "!~~*"}
+    | {"~", "!~", "~*", "!~*", ">>", "&"}
+)
+"""Operators, by their names."""
+
+_CALLS: Final = {"FUNCEXPR": "funcid", "AGGREF": "aggfnoid", "WINDOWFUNC": "winfnoid"}
+
+Value: TypeAlias = "str | Node | list[Value]"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: its type, and what stands in each field."""
+
+    kind: str
+    fields: Mapping[str, Value]
+
+
+class UnknownTree(Exception):
+    """A tree has something that is not in the lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a server has of the lists, by number; ``operators`` with the function of each."""
+
+    functions: frozenset[str]
+    operators: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeForms:
+    """The lists that a tree is read by."""
+
+    nodes: frozenset[str] = NODES
+    called: frozenset[str] = CALLED | ON_ROWS
+    operators: frozenset[str] = OPERATORS
+
+
+def relations_read(text: str, known: Known, forms: TreeForms) -> Counter[str]:
+    """Read a tree, all of it; returns the numbers of relations, each as often as it is scanned.
+
+    Raises ``UnknownTree`` for whatever is not in the lists.
+    """
+    found: Counter[str] = Counter()
+    for node in _nodes(_query(text)):
+        if node.kind not in forms.nodes:
+            raise UnknownTree(node.kind)
+        for field, allowed in FIELDS.get(node.kind, {}).items():
+            value = node.fields.get(field)
+            if not isinstance(value, str) or value not in allowed:
+                raise UnknownTree(f"{node.kind} {field} {value}")
+        match node.kind:
+            case "RANGETBLENTRY":
+                found.update(_scanned(node))
+            case "OPEXPR" | "DISTINCTEXPR" | "NULLIFEXPR" | "SCALARARRAYOPEXPR":
+                _look_up_operator(node, known)
+            case "FUNCEXPR" | "AGGREF" | "WINDOWFUNC":
+                number = node.fields.get(_CALLS[node.kind])
+                if not isinstance(number, str) or number not in known.functions:
+                    raise UnknownTree(f"{node.kind} {number}")
+            case "COERCEVIAIO" | "RELABELTYPE":
+                _look_at_type(node, "resulttype")
+            case "SUBLINK":
+                _look_at_subquery(node)
+            case "QUERY":
+                if _varies(node.fields.get("limitOffset")) or _varies(
+                    node.fields.get("limitCount")
+                ):
+                    raise UnknownTree("limit")
+    return found
+
+
+def _look_up_operator(node: Node, known: Known) -> None:
+    number, function = node.fields.get("opno"), node.fields.get("opfuncid")
+    if not isinstance(number, str) or number not in known.operators:
+        raise UnknownTree(f"{node.kind} {number}")
+    if function not in ("0", known.operators[number]):
+        raise UnknownTree(f"{node.kind} {number} {function}")
+    if node.fields.get("hashfuncid", "0") != "0" or node.fields.get("negfuncid", "0") != "0":
+        raise UnknownTree(node.kind)
+
+
+def _look_at_type(node: Node, field: str) -> None:
+    number = node.fields.get(field)
+    if not isinstance(number, str) or not number.isdecimal() or int(number) >= BUILT_IN:
+        raise UnknownTree(f"{node.kind} {number}")
+
+
+def _look_at_subquery(node: Node) -> None:
+    kind = node.fields.get("subLinkType")
+    if kind == _ONE_VALUE and _is_one_row(node.fields.get("subselect")):
+        return
+    if not isinstance(kind, str) or kind not in _SUBQUERIES:
+        raise UnknownTree(f"SUBLINK {kind}")
+
+
+def _is_one_row(value: Value | None) -> bool:
+    """Tell whether a query has one row at most: it is over nothing, or over such queries."""
+    if not isinstance(value, Node) or value.kind != "QUERY":
+        return False
+    entries = value.fields.get("rtable")
+    if value.fields.get("hasTargetSRFs") != "false" or value.fields.get("setOperations") != _NULL:
+        return False
+    if not isinstance(entries, list):
+        return entries == _NULL
+    return all(
+        isinstance(entry, Node)
+        and entry.fields.get("rtekind") == _SUBQUERY
+        and _is_one_row(entry.fields.get("subquery"))
+        for entry in entries
+    )
+
+
+def _scanned(node: Node) -> Iterator[str]:
+    """Yield the number of the relation that an entry of a FROM clause scans, if it does."""
+    kind = node.fields.get("rtekind")
+    if kind == _RELATION:
+        number = node.fields.get("relid")
+        if not isinstance(number, str) or node.fields.get("tablesample") != _NULL:
+            raise UnknownTree("relation")
+        yield number
+    elif kind == _FUNCTION:
+        if node.fields.get("funcordinality") != "false" or _varies(node.fields.get("functions")):
+            raise UnknownTree("function in FROM")
+    elif kind not in (_SUBQUERY, _JOIN, _CTE, _RESULT):
+        raise UnknownTree(f"entry {kind}")
+
+
+def _varies(value: Value | None) -> bool:
+    """Tell whether something depends on more than constants and what a statement is given."""
+    if value is None:
+        return True
+    return any(node.kind in ("VAR", "SUBLINK", "QUERY") for node in _nodes(value))
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+
+def _query(text: str) -> Value:
+    """Parse the text of the body of a function, and return the only query that it is."""
+    tokens = _TOKEN.findall(text)
+    tokens.reverse()
+    value = _value(tokens)
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if tokens or not isinstance(value, Node) or value.kind != "QUERY":
+        raise UnknownTree("no query")
+    return value
+
+
+def _value(tokens: list[str]) -> Value:
+    """Take one value off the end of reversed tokens."""
+    # Nested as deeply as the expression is, which the analyst's text limits.
+    word = tokens.pop() if tokens else ""
+    if word == "(":
+        listed: list[Value] = []
+        while tokens and tokens[-1] != ")":
+            listed.append(_value(tokens))
+        _drop(tokens, ")")
+        return listed
+    if word == "{":
+        return _node(tokens)
+    if word in ("", ")", "}"):
+        raise UnknownTree("text")
+    return word
+
+
+def _node(tokens: list[str]) -> Node:
+    kind = tokens.pop()
+    fields: dict[str, Value] = {}
+    while tokens and tokens[-1] != "}":
+        label = tokens.pop()
+        if not label.startswith(":") or label[1:] in fields:
+            raise UnknownTree("text")
+        values: list[Value] = []
+        while tokens and tokens[-1] != "}" and not tokens[-1].startswith(":"):
+            values.append(_value(tokens))
+        fields[label[1:]] = values[0] if len(values) == 1 else values
+    _drop(tokens, "}")
+    return Node(kind, fields)
+
+
+def _drop(tokens: list[str], token: str) -> None:
+    if not tokens or tokens.pop() != token:
+        raise UnknownTree("text")
+
+
+def _nodes(value: Value) -> Iterator[Node]:
+    """Yield every node of a value."""
+    todo = [value]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, list):
+            todo += each
+        elif isinstance(each, Node):
+            yield each
+            todo += each.fields.values()

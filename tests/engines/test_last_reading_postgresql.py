@@ -1,0 +1,229 @@
+"""The last reading on PostgreSQL: nothing is sent to rows whose tree is not what dpsql sends."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_world import Filled
+from postgres import Server
+from postgresql_world import PostgreSQLWorld
+
+import dpsql
+from dpsql.core.sql import Sql, Written
+from dpsql.core.table_name import TableName
+from dpsql.engines import postgresql as door
+from dpsql.engines.base import Reads
+from dpsql.engines.postgresql import OpenPostgreSQL
+from dpsql.engines.postgresql_last import ServerReading
+from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, OPERATORS, TreeForms
+from dpsql.errors import EngineError
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
+
+pytestmark = pytest.mark.slow  # they start a server
+
+pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
+
+VISITS = Reads((TableName("visits"),))
+SENT = "SELECT row_number() OVER () AS __dpsql_rid, k, count(*) AS m FROM public.visits GROUP BY k"
+TABLES = {
+    "visits": Filled(
+        (("uid", "BIGINT"), ("k", "INTEGER"), ("s", "VARCHAR"), ("n", "INTEGER")),
+        [(i % 60, i % 3, "a", i % 5) for i in range(600)],
+    )
+}
+POLICY = Policy(
+    "d",
+    defaults=Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10),
+    accounts={"ana": AccountPolicy("ana", 1000.0, 1e-3)},
+    tables={"visits": TablePolicy("visits", PrivacyUnit("person", "uid"))},
+)
+SETUP = (
+    "CREATE TABLE hidden (k INTEGER, v TEXT)",
+    "CREATE VIEW seen AS SELECT * FROM visits",
+    "CREATE SCHEMA s",
+    "CREATE TABLE s.visits (k INTEGER)",
+    "CREATE FUNCTION least_of(x INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT 7'",
+    "CREATE FUNCTION rows_of() RETURNS SETOF hidden LANGUAGE sql AS 'SELECT * FROM hidden'",
+    "CREATE FUNCTION same(a TEXT, b INTEGER) RETURNS BOOLEAN LANGUAGE sql AS 'SELECT true'",
+    "CREATE OPERATOR = (LEFTARG = text, RIGHTARG = integer, FUNCTION = same)",
+    "CREATE TYPE colour AS ENUM ('red')",
+    "GRANT USAGE ON SCHEMA s TO PUBLIC",
+    "GRANT SELECT ON ALL TABLES IN SCHEMA public, s TO PUBLIC",
+)
+
+
+@pytest.fixture(scope="module")
+def engine(postgres_server: Server) -> Iterator[OpenPostgreSQL]:
+    world = PostgreSQLWorld(postgres_server, f"read_{os.getpid()}")
+    world.engine(TABLES)
+    for statement in SETUP:
+        world.run(statement)
+    yield world.engine(TABLES)
+    world.close()
+
+
+def sent(engine: OpenPostgreSQL, text: str, reads: Reads = VISITS) -> Any:
+    """Send a statement, as questions are."""
+    with engine.run() as run:
+        return run.over(reads).pairs(Sql(Written(text)))
+
+
+def test_what_dpsql_sends_is_sent(engine: OpenPostgreSQL) -> None:
+    sent(engine, SENT)
+    sent(engine, "SELECT k FROM s.visits", Reads((TableName("visits", "s"),)))
+    sent(
+        engine,
+        "SELECT a.k FROM public.visits a JOIN public.visits b USING (uid)",
+        Reads(VISITS.tables * 2),
+    )
+
+
+PLANTED = {
+    "a second scan": "SELECT a.k FROM public.visits a JOIN public.visits b USING (uid)",
+    "a second scan in a subquery": "SELECT k FROM public.visits "
+    "WHERE k IN (SELECT k FROM public.visits)",
+    "a foreign table": "SELECT k FROM public.hidden",
+    "a foreign table beside": "SELECT v.k FROM public.visits v JOIN public.hidden s USING (k)",
+    "a table of that name elsewhere": "SELECT k FROM s.visits",
+    "a view for its table": "SELECT k FROM public.seen",
+    "the catalog": "SELECT rolname FROM pg_catalog.pg_roles",
+    "a function of the owner's": "SELECT public.least_of(k) FROM public.visits",
+    "a function of rows": "SELECT v FROM public.rows_of()",
+    "an operator of the owner's": "SELECT s OPERATOR(public.=) k FROM public.visits",
+    "a type of the owner's": "SELECT CAST(s AS public.colour) FROM public.visits",
+    "another query by text": "SELECT query_to_xml('SELECT 1', true, true, '') FROM public.visits",
+    "a file": "SELECT pg_catalog.pg_read_file('x') FROM public.visits",
+    "chance": "SELECT random() FROM public.visits",
+    "the clock": "SELECT now() FROM public.visits",
+    "a setting": "SELECT current_setting('port') FROM public.visits",
+    "a lock": "SELECT pg_advisory_lock(1) FROM public.visits",
+    "sleep": "SELECT pg_sleep(0) FROM public.visits",
+    "the user": "SELECT current_user FROM public.visits",
+    "a list of all rows": "SELECT array_agg(k) FROM public.visits",
+    "an aggregate in an order": "SELECT sum(k ORDER BY uid) FROM public.visits",
+    "a filter in an aggregate": "SELECT count(*) FILTER (WHERE k > 1) FROM public.visits",
+    "a sample": "SELECT k FROM public.visits TABLESAMPLE SYSTEM (50)",
+    "a limit by rows": "SELECT k FROM public.visits LIMIT (SELECT 1 FROM public.visits LIMIT 1)",
+    "a lookup": "SELECT (SELECT b.k FROM public.visits b) FROM public.visits a",
+    "all of them": "SELECT k > ALL (SELECT 1) FROM public.visits",
+    "numbers up to a value": "SELECT k, n FROM public.visits, generate_series(1, k) AS n",
+    "a lateral subquery": "SELECT k, n FROM public.visits v, LATERAL (SELECT v.k + 1 AS n) x",
+    "a full join": "SELECT 1 FROM public.visits a FULL JOIN (SELECT 1 AS uid) b USING (uid)",
+    "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) "
+    "FROM public.visits",
+    "the row before": "SELECT lag(k) OVER (ORDER BY uid) FROM public.visits",
+    "several groupings": "SELECT k FROM public.visits GROUP BY GROUPING SETS ((k), ())",
+    "recursion": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) "
+    "SELECT n FROM r",
+    "rows of its own": "VALUES (1)",
+    "locked rows": "SELECT k FROM public.visits FOR SHARE",
+    "two statements": f"{SENT}; {SENT}",
+    "the end of a body": f"{SENT}; END; SELECT 1",
+    "another statement": "CREATE TEMP TABLE x AS SELECT 1",
+    "no statement": "SELECT FROM WHERE",
+}
+
+
+@pytest.mark.parametrize("text", PLANTED.values(), ids=PLANTED)
+def test_what_dpsql_does_not_send_is_not_sent(text: str, engine: OpenPostgreSQL) -> None:
+    with pytest.raises(EngineError) as caught:
+        sent(engine, text)
+    assert caught.value.reason == EngineError.FIXED_REASON
+    assert caught.value.__context__ is None
+    with engine.run() as run, run.over(VISITS).scratch() as scratch, pytest.raises(EngineError):
+        scratch.store("__dpsql_stage", Sql(Written(text)))
+
+
+def test_stored_tables_are_those_of_the_same_question(engine: OpenPostgreSQL) -> None:
+    stored = Sql(Written("SELECT a.k FROM __dpsql_stage a JOIN __dpsql_stage b USING (uid)"))
+    with engine.run() as run, run.over(VISITS).scratch() as one:
+        one.store("__dpsql_stage", Sql(Written("SELECT uid, k FROM public.visits")))
+        one.pairs(stored)
+        one.integers(Sql(Written("SELECT k FROM __dpsql_stage WHERE k = ANY($1)")), [1, 2])
+        run.over(VISITS).pairs(Sql(Written(SENT)))
+        with pytest.raises(EngineError):
+            run.over(VISITS).pairs(stored)
+
+
+def test_nothing_is_left_of_a_reading(engine: OpenPostgreSQL) -> None:
+    with engine.run() as run:
+        run.over(VISITS).pairs(Sql(Written(SENT)))
+        left = run.session.ask(
+            Sql(Written("SELECT count(*) FROM pg_catalog.pg_proc WHERE proname ~ '^__dpsql'"))
+        )
+    assert left == [(0,)]
+
+
+def test_a_question_is_read_before_it_is_paid_for(
+    engine: OpenPostgreSQL, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = "SELECT k, count(*) FROM public.visits WHERE n > {} GROUP BY k"
+    with dpsql.connect(door_of(engine), POLICY, tmp_path / "budget.db", "ana") as connection:
+        connection.sql(asked.format(1))
+        opened = connection._answerer.engine
+        assert isinstance(opened, OpenPostgreSQL)
+        assert opened.last_reading.count > 1
+        spent = connection.budget()
+        narrow = ServerReading(TreeForms(called=frozenset({"count"})))
+        monkeypatch.setattr(opened, "last_reading", narrow)
+        with pytest.raises(dpsql.InternalError) as refused:
+            connection.sql(asked.format(2))
+        assert refused.value.code == "statement_unrecognised"
+        assert connection.budget() == spent
+        monkeypatch.setattr(OpenPostgreSQL, "rehearse", lambda self, read: None)
+        with pytest.raises(dpsql.EngineError):
+            connection.sql(asked.format(3))
+        assert connection.budget() != spent
+
+
+def door_of(engine: OpenPostgreSQL) -> str:
+    return engine._sessions._url
+
+
+def test_a_reading_takes_some_milliseconds(engine: OpenPostgreSQL) -> None:
+    with engine.run() as run:
+        sheet = engine.last_reading.over(VISITS)
+        best = 1.0
+        for _ in range(20):
+            began = time.perf_counter()
+            sheet.read(run.session.run, run.session.ask, Sql(Written(SENT)))
+            best = min(best, time.perf_counter() - began)
+    assert best < 0.02
+
+
+def test_there_is_one_door_to_rows_and_it_reads_first() -> None:
+    module = ast.parse(inspect.getsource(door))
+    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    for name in ("PostgreSQLReader", "PostgreSQLScratch", "_PlannedOnServer"):
+        text = ast.unparse(classes[name])
+        assert "_session.rows" not in text, name
+        assert "_session.store" not in text, name
+    for method in classes["_ServerDoor"].body:
+        if isinstance(method, ast.FunctionDef) and method.name in (
+            "rows",
+            "planned",
+            "store",
+            "make",
+        ):
+            assert ast.unparse(method.body[1]).startswith("self._sheet.read("), method.name
+
+
+def test_the_lists_are_of_what_a_server_has(engine: OpenPostgreSQL) -> None:
+    with engine.run() as run:
+        functions = run.session.ask(
+            Sql(Written("SELECT DISTINCT proname::text FROM pg_catalog.pg_proc WHERE oid < 16384"))
+        )
+        operators = run.session.ask(
+            Sql(Written("SELECT DISTINCT oprname::text FROM pg_catalog.pg_operator"))
+        )
+    assert {name for (name,) in functions} >= CALLED | ON_ROWS
+    assert {name for (name,) in operators} >= OPERATORS
+    assert len(NODES) > 30
