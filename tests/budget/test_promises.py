@@ -19,7 +19,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.accounting.zcdp import Composition, PrivacyLoss, epsilon_from_zcdp
+from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import BudgetReport
 from dpsql.connection import answering
 from dpsql.continual import views as views_module
@@ -27,6 +27,7 @@ from dpsql.continual.plan import ViewPlan
 from dpsql.errors import BudgetExceeded, Error
 from dpsql.ledger import Ledger
 from dpsql.ledger import accounts as ledger_accounts
+from dpsql.pipeline.release import release_block
 from dpsql.policy.model import (
     AccountPolicy,
     Policy,
@@ -172,8 +173,9 @@ class World:
                 f"CREATE MATERIALIZED VIEW {name} WITH (step = '1 day', start = '2026-01-01', "
                 f"steps = {steps}, epsilon = {epsilon}, delta = 1e-8) AS {COUNT}"
             )
-            views = connection._answerer.views  # type: ignore[attr-defined]
-            prices[name] = priced_view(views.prepared(name).plan)
+            plan = connection._answerer.views.prepared(name).plan
+            assert isinstance(plan, ViewPlan)
+            prices[name] = priced_view(plan)
         self.counts[analyst] = number + 1
 
     def live(self, analyst: str) -> list[str]:
@@ -211,7 +213,7 @@ def day(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], None]:
         monkeypatch.setattr(
             views_module, "_now", lambda: datetime(2026, 1, min(world.day, DAYS), 1, tzinfo=UTC)
         )
-        released = answering.release_block
+        released = release_block
 
         def noted(block: Any, exact: Any, source: Any) -> Any:
             world.note(priced(block.plan))
@@ -284,7 +286,7 @@ def test_what_was_shown_costs_no_more_than_is_printed_at_length(
 
 
 def _no_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_accounts, "carried_by", lambda sql, key: ledger_accounts.Amount())
+    monkeypatch.setattr(ledger_accounts, "carried_by", lambda sql, key: Amount())
 
 
 def _no_views_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -343,8 +343,8 @@ def entries() -> Iterator[tuple[str, Forms]]:
                 forms = replace(FORMS, expressions={**EXPRESSIONS, name: those})
                 yield f"{name} {place} {what}", forms
     for name in CONDITIONS:
-        rest = {key: value for key, value in CONDITIONS.items() if key != name}
-        yield f"condition {name}", replace(FORMS, conditions=rest)
+        others = {key: value for key, value in CONDITIONS.items() if key != name}
+        yield f"condition {name}", replace(FORMS, conditions=others)
     for name in FORMS.functions:
         yield f"function {name}", replace(FORMS, functions=FORMS.functions - {name})
     for name in FORMS.aggregates:

@@ -351,7 +351,7 @@ def test_texts_of_questions_are_texts(world: SparkWorld) -> None:
     listed = ", ".join(f"{dialect.literal(text)} AS c{n}" for n, text in enumerate(texts))
     with engine.run() as run:
         found = unread(run).pairs(f"SELECT {listed}")
-    assert tuple(found.to_pylist()[0].values()) == texts  # type: ignore[attr-defined]
+    assert tuple(found.to_pylist()[0].values()) == texts
 
 
 def test_the_table_of_calls_is_that_of_this_spark(world: SparkWorld) -> None:
@@ -489,7 +489,7 @@ def test_no_text_makes_a_pattern_slow(world: SparkWorld) -> None:
         began = time.monotonic()
         found = [row[0] for row in frame.selectExpr(written).collect()]
         assert time.monotonic() - began < 30
-        expected = duckdb.sql(f"SELECT unnest($1) LIKE '{pattern}'", params=[texts]).fetchall()
+        expected = duckdb.execute(f"SELECT unnest($1) LIKE '{pattern}'", [texts]).fetchall()
         assert found == [value for (value,) in expected]
 
 

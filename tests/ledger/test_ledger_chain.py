@@ -23,7 +23,7 @@ from dpsql.ledger import Account, Cause, Event, Head, Kind, Ledger, Renewal, Ver
 from dpsql.ledger import verify as verification
 from dpsql.ledger.chain import FIELDS, NOTHING, hash_of
 from dpsql.ledger.replay import Replay
-from dpsql.ledger.schema import SCHEMA_VERSION, SQLITE_SCHEMAS
+from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.sqlite import SQLiteBackend
 from dpsql.ledger.sqlite_file import _require_schema
 from dpsql.ledger.verify import verify
@@ -520,7 +520,7 @@ def test_a_flipped_bit_in_any_byte_of_the_file_changes_nothing_or_is_found(path:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             connection.deserialize(image)
             try:
-                _require_schema(connection, SQLITE_SCHEMAS[SCHEMA_VERSION])
+                _require_schema(connection, SCHEMA_VERSION)
                 sound = verify(SQLiteBackend(connection)).sound
                 return sound, contents(connection) if sound else None
             except (LedgerError, sqlite3.DatabaseError, UnicodeDecodeError):

@@ -296,8 +296,8 @@ def test_releases_that_cannot_be_kept_are_refused(ledger: Ledger) -> None:
     assert refusal.value.code == "release_too_large"
     assert ledger.head() == before
     ledger.publish_step(ticket, [b"x" * 500] * 1100)
-    ((_, parts),) = ledger.step_releases(A, "s1")
-    assert len(parts) == 1100
+    ((_, kept),) = ledger.step_releases(A, "s1")
+    assert len(kept) == 1100
 
 
 # -- the end of a stream, and failures ----------------------------------------------------------

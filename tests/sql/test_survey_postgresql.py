@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from edge_decimals import DECIMALS
 from postgres import Server
-from survey_postgresql import DECIMALS, PLACE, Form, Survey, forms
+from survey_postgresql import PLACE, Form, Survey, forms
 
 from dpsql.core.sql import Sql
 from dpsql.sql.dialects import postgresql_types as pg
