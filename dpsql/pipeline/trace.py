@@ -168,7 +168,8 @@ def _write_error(text: str) -> None:
 
 def _block_parts(block: Block, dialect: Dialect) -> Iterator[str]:
     """Yield what a block asks for, in SQL whose names are all quoted."""
-    yield f"rows: {from_clause(block.source.rows, dialect)}"
+    rows = from_clause(block.source.rows, dialect).render(dialect.renderer)
+    yield f"rows: {rows}"
     yield f"unit: {quote(block.unit_column)}"
     if block.condition is not None:
         yield f"where: {to_sql(block.condition)}"
