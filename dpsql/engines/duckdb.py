@@ -140,6 +140,7 @@ class DuckDBEngine:
         self._definitions: dict[str, Definition] = {}
         self._untyped: dict[str, _Untyped] = {}  # tables without types of their own
         self._declared: dict[str, tuple[Column, ...]] = {}  # what is declared of tables
+        self._loaded: set[str] = set()  # tables of files whose rows are in memory
         self._in_place: dict[str, DataFiles] = {}  # tables that are files, read where they are
         self._views: ListedViews = {}  # what views read, listed once
         self._pinned: dict[str, Pinned] = {}  # tables of lakes, of one snapshot each
@@ -328,6 +329,10 @@ class DuckDBEngine:
             except duckdb.Error as error:
                 refusal = _not_loaded(table.name, table.data.files, error)
             else:
+                if key in self._loaded:  # as it was declared before
+                    drop = sql("DROP TABLE {}.main.{}", quoted(DATA), quoted(table.name))
+                    execute(self._connection, drop)
+                    self._loaded.discard(key)
                 self._create(table.name, query, None, "VIEW", table.data.files, replaces=True)
                 self._declared[key] = declared
                 return
@@ -354,6 +359,8 @@ class DuckDBEngine:
         table = self._untyped.get(key)
         if table is None or not isinstance(table.data, UntypedFiles) or key not in self._declared:
             return
+        if key in self._loaded:
+            return
         place, name = sql("{}.main", quoted(DATA)), quoted(table.name)
         loaded = sql("{}.{}", place, quoted(_LOADED))
         steps = (
@@ -368,6 +375,7 @@ class DuckDBEngine:
         except duckdb.Error as error:
             refusal = _not_loaded(table.name, table.data.files, error)
         else:
+            self._loaded.add(key)
             return
         raise refusal
 
@@ -452,20 +460,35 @@ class DuckDBEngine:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked
         with self._lock:
             schema = self.catalog().cut(tables)
+            opened = self._opened.get(frozenset(schema))
+            if opened is not None:
+                return opened
+            stamps = self._stamps(schema)
             if not self._locked:
                 self._lock_down(schema, memory)
-            opened = self._opened.get(frozenset(schema)) or self._cut(schema)
+            opened = self._cut(schema, stamps)
             for table in schema.values():
                 self._prove(opened, table)
-            return self._opened.setdefault(frozenset(schema), opened)
+            self._opened[frozenset(schema)] = opened
+            return opened
+
+    def _stamps(self, schema: Schema) -> Mapping[str, Stamp | None]:
+        """Look at the files of tables, which are those that were read whole.
+
+        Raises ``InterfaceError`` (``file_unproved``) if they are not.
+        """
+        found: dict[str, Stamp | None] = {}
+        for table in schema.values():
+            files = self.definition(table.name).proved
+            found |= stamps_of(files)
+            if not is_proved(self._connection, files):
+                raise _unproved(table)
+        return found
 
     def _lock_down(self, schema: Schema, memory: str | None) -> None:
         for key in schema:
             self._load(key)
         made_of = [self.definition(table.name) for table in schema.values()]
-        for table, made in zip(schema.values(), made_of, strict=True):
-            if not is_proved(self._connection, made.proved):
-                raise _unproved(table)
         allow(self._connection, [file for each in made_of for file in each.files])
         if memory is not None:
             self._limit_memory(memory)
@@ -473,7 +496,7 @@ class DuckDBEngine:
         lock_down(self._connection)
         self._locked = True
 
-    def _cut(self, schema: Schema) -> OpenDuckDB:
+    def _cut(self, schema: Schema, stamps: Mapping[str, Stamp | None]) -> OpenDuckDB:
         """Make what a connection holds: views of these tables, and of no others."""
         place = f"{INTERNAL_PREFIX}listed_{next(_NUMBERS)}"
         execute(self._connection, sql("ATTACH ':memory:' AS {}", quoted(place)))
@@ -483,7 +506,6 @@ class DuckDBEngine:
             except duckdb.Error:
                 raise _view_unreadable(table) from None
         places = tuple(path for key, path in self._places if key is None or key in schema)
-        files = [file for t in schema.values() for file in self.definition(t.name).proved]
         return OpenDuckDB(
             self._connection,
             self._spill,
@@ -492,7 +514,7 @@ class DuckDBEngine:
             schema,
             places,
             self._edition(schema),
-            stamps_of(files),
+            stamps,
         )
 
     def _edition(self, schema: Schema) -> str | None:

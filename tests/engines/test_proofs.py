@@ -205,3 +205,21 @@ def test_what_cannot_be_remembered_is_told(home: Path) -> None:
     engine = open_database("t.parquet")
     assert refused(engine.prove).code == "proof_not_kept"
     engine.close()
+
+
+def test_an_engine_in_use_opens_no_file_that_has_changed(home: Path) -> None:
+    write(home / "t.parquet")
+    write(home / "u.parquet")
+    (home / "c.csv").write_text("uid\n1\n")
+    places = {name[0]: name for name in ("t.parquet", "u.parquet", "c.csv")}
+    engine = DuckDBEngine(files=places)
+    others = "}, u: {privacy_unit: uid}, c: {privacy_unit: uid, columns: {uid: INT}}}"
+    two = POLICY.replace("uid}}", f"uid{others}")
+    assert refused(lambda: connect(engine, two)).code == "file_unproved"  # type: ignore[arg-type]
+    assert engine.prove() == ()
+    connect(engine, two).close()  # type: ignore[arg-type]
+    of_invalid_text(home / "t.parquet")
+    assert refused(lambda: connect(engine)).code == "file_unproved"  # type: ignore[arg-type]
+    with connect(engine, two) as con:  # type: ignore[arg-type]
+        assert refused(lambda: con.sql(COUNT)).code == "files_changed"
+    engine.close()
