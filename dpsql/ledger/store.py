@@ -213,7 +213,7 @@ class Ledger:
     def settle_together(
         self, settled: Sequence[tuple[Charge, Amount, bytes | Iterable[bytes] | None]]
     ) -> None:
-        """Settle several charges as :meth:`settle` does, all of them durably or none."""
+        """Replace several reservations as :meth:`settle` does, all of them durably or none."""
         staged: list[tuple[Charge, Amount, bytes | None, PartsDigest]] = []
         for charge, amount, release in settled:
             check_units("entry", charge.entry)
