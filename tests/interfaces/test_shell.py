@@ -542,7 +542,9 @@ def prices(
 ) -> tuple[Price, Balance, Balance, BudgetReport]:
     """The price of a query, and the balances before and after it has run."""
     engine = DuckDBEngine()
-    engine.register("visits", {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]})
+    types = {"uid": "BIGINT", "color": "VARCHAR", "cost": "DOUBLE"}
+    rows = {"uid": [1, 2], "color": ["a", "b"], "cost": [1.0, 2.0]}
+    engine.register("visits", rows, types=types)
     rules = Policy(
         "world",
         defaults=Parameters(epsilon=0.5, delta=1e-8, left_out_share=0.0),
