@@ -15,8 +15,7 @@ from dpsql.engines.duckdb_forms import (
     SUMMED,
     TYPES,
 )
-from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS
-from dpsql.engines.postgresql_trees import OPERATORS as SIGNS
+from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, SIGNS
 from dpsql.engines.view_forms import VIEW_OPERATORS
 
 PAGE = Path(__file__).parent / "engines" / "last-reading.md"

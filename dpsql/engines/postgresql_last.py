@@ -17,15 +17,15 @@ from dpsql.core.sql import Sql, join, literal, name, sql
 from dpsql.engines.base import Reads
 from dpsql.engines.postgresql_trees import (
     BUILT_IN,
-    Known,
+    KnownNumbers,
     TreeForms,
     UnknownTree,
     relations_read,
 )
 from dpsql.errors import EngineError
 
-Ask: TypeAlias = "Callable[[Sql], list[tuple[Any, ...]]]"
-Run: TypeAlias = "Callable[[Sql], None]"
+Asking: TypeAlias = "Callable[[Sql], list[tuple[Any, ...]]]"
+Sending: TypeAlias = "Callable[[Sql], None]"
 _READ: Final = f"{INTERNAL_PREFIX}read"
 
 
@@ -34,14 +34,14 @@ class ServerReading:
 
     def __init__(self, forms: TreeForms = TreeForms()) -> None:  # noqa: B008 - a frozen value
         self._forms = forms
-        self._known: Known | None = None
+        self._known: KnownNumbers | None = None
         self.count = 0
 
     def over(self, reads: Reads) -> ServerSheet:
         """Return what reads the statements over these tables."""
         return ServerSheet(self, reads)
 
-    def relations(self, ask: Ask, tree: str) -> Counter[str]:
+    def relations(self, ask: Asking, tree: str) -> Counter[str]:
         """Return the numbers of relations that a tree scans. Raises ``UnknownTree``."""
         self.count += 1
         if self._known is None:
@@ -61,7 +61,7 @@ class ServerSheet:
         self.objected = False
 
     def read(
-        self, run: Run, ask: Ask, statement: Sql, given: Sequence[int | list[int]] = ()
+        self, run: Sending, ask: Asking, statement: Sql, given: Sequence[int | list[int]] = ()
     ) -> None:
         """Read a statement. Raises ``EngineError`` for what it may not be."""
         types = join(", ", (_type_of(value) for value in given))
@@ -84,7 +84,7 @@ class ServerSheet:
             self.objected = True
             raise EngineError()
 
-    def _is_known(self, ask: Ask, bodies: list[tuple[Any, ...]]) -> bool:
+    def _is_known(self, ask: Asking, bodies: list[tuple[Any, ...]]) -> bool:
         if len(bodies) != 1 or not isinstance(bodies[0][0], str):
             return False
         try:
@@ -96,7 +96,7 @@ class ServerSheet:
             return False
         return not names or names == self._tables
 
-    def _names(self, ask: Ask, found: Counter[str]) -> Counter[tuple[str, str]] | None:
+    def _names(self, ask: Asking, found: Counter[str]) -> Counter[tuple[str, str]] | None:
         """Name the relations of the owner's; None if there is any of another kind."""
         if not found:
             return Counter()
@@ -132,7 +132,7 @@ def _type_of(value: int | list[int]) -> Sql:
     return sql("bigint") if isinstance(value, int) else sql("bigint[]")
 
 
-def _known(ask: Ask, forms: TreeForms) -> Known:
+def _known(ask: Asking, forms: TreeForms) -> KnownNumbers:
     """Look up the numbers of what the lists name, among what the server came with."""
     called = join(", ", map(literal, sorted(forms.called)))
     functions = ask(
@@ -153,7 +153,7 @@ def _known(ask: Ask, forms: TreeForms) -> Known:
             signs,
         )
     )
-    return Known(
+    return KnownNumbers(
         frozenset(str(number) for (number,) in functions),
         {str(number): str(function) for number, function in operators},
     )

@@ -33,7 +33,7 @@ NODES: Final = frozenset(
 )
 """What a tree may be made of."""
 
-FIELDS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
+TREE_FIELDS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
     "QUERY": {
         "commandType": frozenset({"1"}),  # SELECT
         "utilityStmt": frozenset({_NULL}),
@@ -72,7 +72,7 @@ ON_ROWS: Final = frozenset(
     | {"substr", "strpos", "starts_with", "like_escape", "chr", "replace", "regexp_replace"}
 )
 """Functions that analysts' expressions over rows are written with."""
-OPERATORS: Final = frozenset(
+SIGNS: Final = frozenset(
     {"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "~~", "!~~", "~~*", "!~~*"}
     | {"~", "!~", "~*", "!~*", ">>", "&"}
 )
@@ -80,7 +80,7 @@ OPERATORS: Final = frozenset(
 
 _CALLS: Final = {"FUNCEXPR": "funcid", "AGGREF": "aggfnoid", "WINDOWFUNC": "winfnoid"}
 
-Value: TypeAlias = "str | Node | list[Value]"
+TreeValue: TypeAlias = "str | Node | list[TreeValue]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Node:
     """A node: its type, and what stands in each field."""
 
     kind: str
-    fields: Mapping[str, Value]
+    fields: Mapping[str, TreeValue]
 
 
 class UnknownTree(Exception):
@@ -96,7 +96,7 @@ class UnknownTree(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownNumbers:
     """What a server has of the lists, by number; ``operators`` with the function of each."""
 
     functions: frozenset[str]
@@ -109,10 +109,10 @@ class TreeForms:
 
     nodes: frozenset[str] = NODES
     called: frozenset[str] = CALLED | ON_ROWS
-    operators: frozenset[str] = OPERATORS
+    operators: frozenset[str] = SIGNS
 
 
-def relations_read(text: str, known: Known, forms: TreeForms) -> Counter[str]:
+def relations_read(text: str, known: KnownNumbers, forms: TreeForms) -> Counter[str]:
     """Read a tree, all of it; returns the numbers of relations, each as often as it is scanned.
 
     Raises ``UnknownTree`` for whatever is not in the lists.
@@ -121,7 +121,7 @@ def relations_read(text: str, known: Known, forms: TreeForms) -> Counter[str]:
     for node in _nodes(_query(text)):
         if node.kind not in forms.nodes:
             raise UnknownTree(node.kind)
-        for field, allowed in FIELDS.get(node.kind, {}).items():
+        for field, allowed in TREE_FIELDS.get(node.kind, {}).items():
             value = node.fields.get(field)
             if not isinstance(value, str) or value not in allowed:
                 raise UnknownTree(f"{node.kind} {field} {value}")
@@ -146,7 +146,7 @@ def relations_read(text: str, known: Known, forms: TreeForms) -> Counter[str]:
     return found
 
 
-def _look_up_operator(node: Node, known: Known) -> None:
+def _look_up_operator(node: Node, known: KnownNumbers) -> None:
     number, function = node.fields.get("opno"), node.fields.get("opfuncid")
     if not isinstance(number, str) or number not in known.operators:
         raise UnknownTree(f"{node.kind} {number}")
@@ -170,7 +170,7 @@ def _look_at_subquery(node: Node) -> None:
         raise UnknownTree(f"SUBLINK {kind}")
 
 
-def _is_one_row(value: Value | None) -> bool:
+def _is_one_row(value: TreeValue | None) -> bool:
     """Tell whether a query has one row at most: it is over nothing, or over such queries."""
     if not isinstance(value, Node) or value.kind != "QUERY":
         return False
@@ -202,7 +202,7 @@ def _scanned(node: Node) -> Iterator[str]:
         raise UnknownTree(f"entry {kind}")
 
 
-def _varies(value: Value | None) -> bool:
+def _varies(value: TreeValue | None) -> bool:
     """Tell whether something depends on more than constants and what a statement is given."""
     if value is None:
         return True
@@ -212,7 +212,7 @@ def _varies(value: Value | None) -> bool:
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _query(text: str) -> Value:
+def _query(text: str) -> TreeValue:
     """Parse the text of the body of a function, and return the only query that it is."""
     tokens = _TOKEN.findall(text)
     tokens.reverse()
@@ -224,12 +224,12 @@ def _query(text: str) -> Value:
     return value
 
 
-def _value(tokens: list[str]) -> Value:
+def _value(tokens: list[str]) -> TreeValue:
     """Take one value off the end of reversed tokens."""
     # Nested as deeply as the expression is, which the analyst's text limits.
     word = tokens.pop() if tokens else ""
     if word == "(":
-        listed: list[Value] = []
+        listed: list[TreeValue] = []
         while tokens and tokens[-1] != ")":
             listed.append(_value(tokens))
         _drop(tokens, ")")
@@ -243,12 +243,12 @@ def _value(tokens: list[str]) -> Value:
 
 def _node(tokens: list[str]) -> Node:
     kind = tokens.pop()
-    fields: dict[str, Value] = {}
+    fields: dict[str, TreeValue] = {}
     while tokens and tokens[-1] != "}":
         label = tokens.pop()
         if not label.startswith(":") or label[1:] in fields:
             raise UnknownTree("text")
-        values: list[Value] = []
+        values: list[TreeValue] = []
         while tokens and tokens[-1] != "}" and not tokens[-1].startswith(":"):
             values.append(_value(tokens))
         fields[label[1:]] = values[0] if len(values) == 1 else values
@@ -261,7 +261,7 @@ def _drop(tokens: list[str], token: str) -> None:
         raise UnknownTree("text")
 
 
-def _nodes(value: Value) -> Iterator[Node]:
+def _nodes(value: TreeValue) -> Iterator[Node]:
     """Yield every node of a value."""
     todo = [value]
     while todo:

@@ -22,7 +22,7 @@ from dpsql.engines import postgresql as door
 from dpsql.engines.base import Reads
 from dpsql.engines.postgresql import OpenPostgreSQL
 from dpsql.engines.postgresql_last import ServerReading
-from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, OPERATORS, TreeForms
+from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, SIGNS, TreeForms
 from dpsql.errors import EngineError
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -225,5 +225,5 @@ def test_the_lists_are_of_what_a_server_has(engine: OpenPostgreSQL) -> None:
             Sql(Written("SELECT DISTINCT oprname::text FROM pg_catalog.pg_operator"))
         )
     assert {name for (name,) in functions} >= CALLED | ON_ROWS
-    assert {name for (name,) in operators} >= OPERATORS
+    assert {name for (name,) in operators} >= SIGNS
     assert len(NODES) > 30
