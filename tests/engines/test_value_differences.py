@@ -22,8 +22,10 @@ _NAMES = {"VARCHAR": "text", "DATE": "date", "TIMESTAMP": "timestamp"}
 
 def in_duckdb(expression: str, type_: str, value: str) -> str | None:
     sql = f"SELECT CAST(TRY({expression}) AS VARCHAR) FROM (SELECT CAST($1 AS {type_}) AS a)"
-    found: str | None = duckdb.sql(sql, params=[value]).fetchall()[0][0]
-    return found
+    with duckdb.connect() as connection:
+        ((found,),) = connection.execute(sql, [value]).fetchall()
+    result: str | None = found
+    return result
 
 
 @pytest.mark.parametrize(("expression", "type_", "value", "here", "there", "_"), DIFFERENCES)
