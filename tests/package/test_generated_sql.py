@@ -26,8 +26,6 @@ WRITTEN: Final = {
     "engines/views.py": "the query of an owner's view, as the engine itself writes its tree",
     "ir/query.py": "a validated tail, as the parser's generator writes it",
     "sql/dialects/duckdb.py": "checked expressions, as the parser's generator writes them",
-    "sql/dialects/postgresql.py": "checked expressions, as its row expressions write them",
-    "sql/dialects/spark.py": "checked expressions, as its row expressions write them",
 }
 """The modules in which text becomes SQL, and which text."""
 SENDING: Final = {

@@ -39,7 +39,7 @@ from dpsql.sql.expressions.call import _READ, read_call
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, is_truth, range_of
 from dpsql.sql.expressions.totality import total
-from dpsql.sql.syntax.arguments import Arguments, Rules, is_given, rules_of
+from dpsql.sql.syntax.arguments import NodeArguments, Rules, grouped_rules, is_given
 from dpsql.sql.syntax.parse import parse
 from dpsql.sql.syntax.row_nodes import ROW_ARGUMENTS
 
@@ -99,7 +99,7 @@ class Layer:
 
     name: str
     say: Callable[[exp.Expr], object]
-    rules: Rules[Any] | Mapping[type[exp.Expr], Arguments]
+    rules: Rules[Any] | Mapping[type[exp.Expr], NodeArguments]
     writes: bool = True
 
     def outcome(self, tree: exp.Expr) -> object:
@@ -109,7 +109,7 @@ class Layer:
         except Error:
             return None
 
-    def arguments(self, kind: type[exp.Expr]) -> Arguments | None:
+    def arguments(self, kind: type[exp.Expr]) -> NodeArguments | None:
         """The arguments that are read of a class of nodes; None if it is refused."""
         if isinstance(self.rules, Rules):
             return self.rules.arguments(kind) if kind in self.rules else None
@@ -271,7 +271,7 @@ def test_a_rule_that_forgets_an_argument_is_noticed(monkeypatch: pytest.MonkeyPa
         plain.set("negate", None)
         return RowExpressions.like(at, plain)
 
-    rules = rules_of({"this expression negate": {exp.Like: forgetful}})
+    rules = grouped_rules({"this expression negate": {exp.Like: forgetful}})
     known = postgresql_rows._RULES
     monkeypatch.setattr(postgresql_rows, "_RULES", _Both(rules, known))
     layer = Layer("forgetful", LAYERS[-2].say, postgresql_rows._RULES)

@@ -27,13 +27,13 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
-from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.arguments import NodeArguments
 from dpsql.sql.syntax.options import AskedOptions
 from dpsql.sql.syntax.parse import refuse_deep
 from dpsql.sql.syntax.row_nodes import FUNCTION_NAMES
 from dpsql.sql.syntax.text import output_name, put, written_name
 
-_ALL: Final = Arguments("all")
+_ALL: Final = NodeArguments("all")
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
     | {"offset", "distinct", "windows", "with_"}

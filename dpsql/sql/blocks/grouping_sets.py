@@ -21,10 +21,10 @@ from dpsql.core.schema import fold
 from dpsql.sql.expressions.call import WRAPPERS
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.relation import Relation
-from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.arguments import NodeArguments
 from dpsql.sql.syntax.text import output_name, put
 
-_GROUP: Final = Arguments("expressions rollup cube grouping_sets")
+_GROUP: Final = NodeArguments("expressions rollup cube grouping_sets")
 MAX_SETS = 32
 MAX_NODES = 3_000
 """Of the syntax trees of all sets together."""

@@ -17,7 +17,7 @@ from dpsql.core.wordlists import words
 from dpsql.engines.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.arguments import NodeArguments
 from dpsql.sql.syntax.row_nodes import is_row_node
 
 _GENERATOR: Final = DuckDB()
@@ -40,7 +40,7 @@ _NULL_OF_NULL: Final = tuple(
 # Nothing fails to become a text; and a TRY_CAST of a BIGNUM is none, as it fails.
 _NOT_TRIED: Final = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
 _FAILS_TO_CAST: Final = "BIGNUM"
-_CALL: Final = Arguments("this expressions")
+_CALL: Final = NodeArguments("this expressions")
 
 
 def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:

@@ -24,7 +24,7 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.postgresql_types import PgValue, once
 from dpsql.sql.dialects.verdicts import Verdicts, verdict_type
-from dpsql.sql.syntax.arguments import Arguments, Rules, rules_of, when_branches, word_of
+from dpsql.sql.syntax.arguments import NodeArguments, Rules, grouped_rules, when_branches, word_of
 from dpsql.sql.syntax.row_nodes import is_row_node
 from dpsql.sql.syntax.text import to_sql
 
@@ -65,7 +65,7 @@ _EXTRACTED: Final = {
 _TRUNCATED: Final = frozenset(
     {"year", "quarter", "month", "week", "day", "hour", "minute", "second"}
 )
-_INTERVAL: Final = Arguments("this unit")
+_INTERVAL: Final = NodeArguments("this unit")
 _COUNT: Final = re.compile(r"-?[0-9]{1,9}")
 _UNITS: Final = {"year": 12, "quarter": 3, "month": 1}
 _MICROSECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
@@ -1026,7 +1026,7 @@ _WHOLE: Final[dict[type[exp.Expr], str]] = {
     exp.Trunc: "trunc",
 }
 _Rule = Callable[[RowExpressions, exp.Expr], PgValue]
-_RULES: Final[Rules[_Rule]] = rules_of(
+_RULES: Final[Rules[_Rule]] = grouped_rules(
     {
         "": {exp.Null: RowExpressions.null},
         "this": {

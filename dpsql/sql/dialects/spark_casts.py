@@ -19,7 +19,7 @@ from dpsql.sql.dialects.spark_values import (
     double,
     in_calendar,
     refused_in_spark,
-    spelled,
+    spark_type_sql,
 )
 
 _Cast: TypeAlias = Callable[[Sql, Sql], Sql]
@@ -34,7 +34,7 @@ _BITS: Final = 18  # digits that 64 bits hold
 
 def cast_of(value: SparkValue, type_: str) -> Sql:
     """Cast a value, to NULL where it does not fit. Raises ``QueryRefused`` for other casts."""
-    target = spelled(type_)
+    target = spark_type_sql(type_)
     if value.kind == "NULL" or (value.kind == base_type(type_) != "DECIMAL"):
         return _plain(value.sql, target) if value.kind == "NULL" else value.sql
     found = _CASTS.get((value.kind, base_type(type_)))

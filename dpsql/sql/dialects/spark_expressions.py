@@ -24,12 +24,12 @@ from dpsql.sql.dialects.spark_values import (
     SPARK_NULL,
     SparkValue,
     common,
-    number,
     refused_in_spark,
     widened,
+    written_number,
 )
 from dpsql.sql.dialects.verdicts import verdict_type
-from dpsql.sql.syntax.arguments import Arguments, Rules, reads, when_branches, word_of
+from dpsql.sql.syntax.arguments import NodeArguments, Rules, reads, when_branches, word_of
 from dpsql.sql.syntax.row_nodes import is_row_node
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
@@ -43,7 +43,7 @@ _SIGN: Final[Mapping[str, Sql]] = {
     "<=": sql("<="),
     "<=>": sql("<=>"),
 }
-_INTERVAL: Final = Arguments("this unit")
+_INTERVAL: Final = NodeArguments("this unit")
 _KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
 _READ_AS: Final = {"TINYINT": "INTEGER", "SMALLINT": "INTEGER", "FLOAT": "DOUBLE"}
 _CASTS: Final = {
@@ -124,7 +124,7 @@ def _column(at: Translator, node: exp.Expr) -> SparkValue:
 def _literal(at: Translator, node: exp.Expr) -> SparkValue:
     if node.args.get("is_string"):
         return SparkValue(literal(node.this), "VARCHAR", constant=str(node.this))
-    return number(str(node.this))
+    return written_number(str(node.this))
 
 
 def _boolean(at: Translator, node: exp.Expr) -> SparkValue:

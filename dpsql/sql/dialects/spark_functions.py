@@ -25,7 +25,7 @@ from dpsql.sql.dialects.spark_values import (
     decimal_type,
     in_calendar,
     refused_in_spark,
-    spelled,
+    spark_type_sql,
     widened,
 )
 
@@ -125,8 +125,8 @@ def _of_decimals(sign: str, values: list[SparkValue]) -> Call:
     short = sign == "*" and max(own, others) <= _SHORT < width and places < _SHORT
     type_ = decimal_type(_SHORT if short else width, places)
     one, two = (widened(v, decimal_type(*decimal_of(v.type))).sql for v in values)
-    computed = sql("CAST(({} {} {}) AS {})", one, _SIGN[sign], two, spelled(exact))
-    text = sql("try_cast({} AS {})", computed, spelled(type_))
+    computed = sql("CAST(({} {} {}) AS {})", one, _SIGN[sign], two, spark_type_sql(exact))
+    text = sql("try_cast({} AS {})", computed, spark_type_sql(type_))
     return _made(sign, values, text, type_, fails=True)
 
 
@@ -185,7 +185,7 @@ def _whole(node: exp.Expr, values: list[SparkValue], units: list[str]) -> Call:
         other=other,
         zero=zero,
         one=one,
-        type_=spelled(type_),
+        type_=spark_type_sql(type_),
     )
     return _made("//", values, text, type_, fails=True)
 
@@ -254,7 +254,7 @@ def _rounding(name: str, double: Callable[[Sql], Sql]) -> _Make:
             whole = sql("{}({})", bare_word(name), value.sql)
             if name == "trunc":
                 whole = _truncated(value.sql)
-            text = sql("try_cast({} AS {})", whole, spelled(type_))
+            text = sql("try_cast({} AS {})", whole, spark_type_sql(type_))
             return _made(name, values, text, type_, fails=True)
         if value.kind == "DOUBLE":
             return _made(name, values, double(value.sql), "DOUBLE")
@@ -281,7 +281,7 @@ def _to_places(name: str, values: list[SparkValue]) -> Call:
     if value.kind == "DECIMAL":
         digits, scale = decimal_of(value.type)
         type_ = decimal_type(digits, min(scale, wanted))
-        text = sql("try_cast(round({}, {}) AS {})", value.sql, wanted, spelled(type_))
+        text = sql("try_cast(round({}, {}) AS {})", value.sql, wanted, spark_type_sql(type_))
         return Call("round", (value, "places"), SparkValue(text, type_, fails=True))
     if value.kind != "DOUBLE":
         raise _unfit("round", values)

@@ -79,7 +79,7 @@ def spark_spelling(type_: str) -> str:
     return _SPELLED[kind]
 
 
-def spelled(type_: str) -> Sql:
+def spark_type_sql(type_: str) -> Sql:
     """Write the name of a type of the schema. Raises ``QueryRefused`` for those Spark has not."""
     return type_sql(spark_spelling(type_))
 
@@ -115,7 +115,7 @@ def integer(value: int) -> SparkValue:
     raise refused_in_spark("integers beyond 64 bits cannot be computed")
 
 
-def number(text: str) -> SparkValue:
+def written_number(text: str) -> SparkValue:
     """Return the value of a number as it is written: an integer, a decimal or a DOUBLE."""
     if "e" in text.lower():
         return SparkValue(double(float(text)), "DOUBLE")
@@ -124,7 +124,7 @@ def number(text: str) -> SparkValue:
     whole, _, fraction = text.partition(".")
     width = max(len(whole.lstrip("0")), 1) + len(fraction)
     type_ = decimal_type(width, len(fraction))
-    return SparkValue(sql("CAST({} AS {})", literal(text), spelled(type_)), type_)
+    return SparkValue(sql("CAST({} AS {})", literal(text), spark_type_sql(type_)), type_)
 
 
 def double(value: float) -> Sql:
@@ -181,7 +181,7 @@ def widened(value: SparkValue, type_: str) -> SparkValue:
     if value.kind == "DATE":
         text = in_calendar(value, sql("CAST({} AS TIMESTAMP_NTZ)", value.sql))
         return SparkValue(text, type_, value.fails)
-    return SparkValue(sql("CAST({} AS {})", value.sql, spelled(type_)), type_, value.fails)
+    return SparkValue(sql("CAST({} AS {})", value.sql, spark_type_sql(type_)), type_, value.fails)
 
 
 def moment(text: str, kind: str) -> Sql:

@@ -21,7 +21,7 @@ from dpsql.ir.measures import AggregateKind, MaxError
 from dpsql.policy.parameters import check_value
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
-from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.arguments import NodeArguments
 from dpsql.sql.syntax.dialect import BOUNDS_PREFIX, MAX_ERROR, BoundedAggregate
 from dpsql.sql.syntax.parse import place_of
 from dpsql.sql.syntax.text import display
@@ -29,20 +29,20 @@ from dpsql.sql.syntax.text import display
 PER_ROW = f"{BOUNDS_PREFIX}_per_row"
 PER_GROUP = f"{BOUNDS_PREFIX}_per_group"
 WRAPPERS = (exp.Filter, exp.WithinGroup, BoundedAggregate)
-_READ: Final[Mapping[type[exp.Expr], Arguments]] = {
-    **{node: Arguments("this") for kind in AggregateKind for node in kind.value.nodes},
-    **dict.fromkeys((exp.Sum, exp.Where), Arguments("this")),
-    exp.Count: Arguments("this expressions big_int?"),
-    exp.CountIf: Arguments("this zero_on_all_null"),
-    **dict.fromkeys((exp.Min, exp.Max), Arguments("this expressions")),
-    **dict.fromkeys((exp.Quantile, exp.ApproxQuantile), Arguments("this quantile")),
-    **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), Arguments("this expression")),
-    **dict.fromkeys((exp.Filter, exp.WithinGroup), Arguments("this expression")),
-    **dict.fromkeys((BoundedAggregate,), Arguments("this expressions")),
-    exp.Distinct: Arguments("expressions"),
-    exp.Order: Arguments("this expressions"),
-    exp.Ordered: Arguments("this desc nulls_first?"),  # a quantile is of values that are not NULL
-    exp.Star: Arguments(""),
+_READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
+    **{node: NodeArguments("this") for kind in AggregateKind for node in kind.value.nodes},
+    **dict.fromkeys((exp.Sum, exp.Where), NodeArguments("this")),
+    exp.Count: NodeArguments("this expressions big_int?"),
+    exp.CountIf: NodeArguments("this zero_on_all_null"),
+    **dict.fromkeys((exp.Min, exp.Max), NodeArguments("this expressions")),
+    **dict.fromkeys((exp.Quantile, exp.ApproxQuantile), NodeArguments("this quantile")),
+    **dict.fromkeys((exp.PercentileCont, exp.PercentileDisc), NodeArguments("this expression")),
+    **dict.fromkeys((exp.Filter, exp.WithinGroup), NodeArguments("this expression")),
+    **dict.fromkeys((BoundedAggregate,), NodeArguments("this expressions")),
+    exp.Distinct: NodeArguments("expressions"),
+    exp.Order: NodeArguments("this expressions"),
+    exp.Ordered: NodeArguments("this desc nulls_first?"),  # values are not NULL
+    exp.Star: NodeArguments(""),
 }
 """What is read of the nodes that an aggregate consists of, beside the expressions over rows."""
 

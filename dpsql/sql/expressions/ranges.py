@@ -25,7 +25,7 @@ from dpsql.core.schema import (
     is_numeric,
 )
 from dpsql.policy.model import ColumnPolicy, TablePolicy
-from dpsql.sql.syntax.arguments import Rules, rules_of, when_branches, word_of
+from dpsql.sql.syntax.arguments import Rules, grouped_rules, when_branches, word_of
 from dpsql.sql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
@@ -284,7 +284,7 @@ def branches(node: exp.Expr) -> list[exp.Expr]:
 
 
 _Bound: TypeAlias = Callable[[exp.Expr, TablePolicy], Range]
-_RULES: Rules[_Bound] = rules_of(
+_RULES: Rules[_Bound] = grouped_rules(
     {
         "this": {
             exp.Paren: _inner,

@@ -21,7 +21,7 @@ from sqlglot import exp
 from dpsql.core.schema import Table, base_type
 from dpsql.core.sql import Sql
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.syntax.arguments import Rules, rules_of, unread, when_branches
+from dpsql.sql.syntax.arguments import Rules, grouped_rules, unread, when_branches
 from dpsql.sql.syntax.row_nodes import is_row_node
 
 
@@ -219,7 +219,7 @@ def _operand(node: exp.Expr) -> exp.Expr:
 
 
 _Make: TypeAlias = Callable[[exp.Expr, _Setting], exp.Expr]
-_LAZY: Rules[_Make] = rules_of(
+_LAZY: Rules[_Make] = grouped_rules(
     {
         "this": {exp.Paren: _paren, exp.Not: _not},
         "this expression": {

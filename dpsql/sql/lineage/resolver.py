@@ -43,10 +43,10 @@ from dpsql.sql.lineage.semijoins import SubqueryTest, plain_query, semi_joined, 
 from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
-from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.arguments import NodeArguments
 
-_WITH = Arguments("expressions recursive")
-_CTE = Arguments("this alias materialized?")
+_WITH = NodeArguments("expressions recursive")
+_CTE = NodeArguments("this alias materialized?")
 _ROW_CLAUSES = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 _SOURCE_PARTS = frozenset({"this", "alias", "db", "joins"})
 

@@ -20,13 +20,13 @@ from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.names import Names, columns_below
 from dpsql.sql.lineage.relation import Relation
-from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.arguments import NodeArguments
 
-_READ: Final[Mapping[type[exp.Expr], Arguments]] = {
-    exp.In: Arguments("this query"),
-    exp.Exists: Arguments("this"),
+_READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
+    exp.In: NodeArguments("this query"),
+    exp.Exists: NodeArguments("this"),
 }
-_BRACKETS: Final = Arguments("this")  # LIMIT and the like may stand behind them
+_BRACKETS: Final = NodeArguments("this")  # LIMIT and the like may stand behind them
 _PLAIN = frozenset({"expressions", "from_", "joins", "where", "with_", "distinct"})
 
 

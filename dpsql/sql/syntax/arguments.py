@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Arguments:
+class NodeArguments:
     """The arguments that a node may have, as they are written in the module's docstring."""
 
     written: str
@@ -57,8 +57,8 @@ def is_given(value: object) -> bool:
     return not (value is None or value is False or value == [])
 
 
-_WORD = Arguments("this")
-_BRANCH = Arguments("this true")
+_WORD = NodeArguments("this")
+_BRANCH = NodeArguments("this true")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +66,12 @@ class Named(Generic[R]):
     """A rule, and the arguments of a node that it reads."""
 
     rule: R
-    arguments: Arguments
+    arguments: NodeArguments
 
 
 def reads(arguments: str, rule: R) -> Named[R]:
     """Name the arguments that a rule reads."""
-    return Named(rule, Arguments(arguments))
+    return Named(rule, NodeArguments(arguments))
 
 
 class Rules(Generic[R]):
@@ -93,12 +93,12 @@ class Rules(Generic[R]):
         """Go through the classes that have a rule."""
         return iter(self._rules)
 
-    def arguments(self, kind: type[exp.Expr]) -> Arguments:
+    def arguments(self, kind: type[exp.Expr]) -> NodeArguments:
         """Return the arguments that the rule for a class reads."""
         return self._rules[kind].arguments
 
 
-def rules_of(table: Mapping[str, Mapping[type[exp.Expr], R]]) -> Rules[R]:
+def grouped_rules(table: Mapping[str, Mapping[type[exp.Expr], R]]) -> Rules[R]:
     """Make rules of a table by arguments: those that read the same stand together."""
     return Rules(
         {kind: reads(names, rule) for names, rules in table.items() for kind, rule in rules.items()}

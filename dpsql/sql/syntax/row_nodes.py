@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import fold
 from dpsql.core.wordlists import words
-from dpsql.sql.syntax.arguments import Arguments
+from dpsql.sql.syntax.arguments import NodeArguments
 
 
 def nodes_named(names: str) -> tuple[type[exp.Expr], ...]:
@@ -25,12 +25,12 @@ def nodes_named(names: str) -> tuple[type[exp.Expr], ...]:
     return tuple(getattr(exp, name) for name in words(names))
 
 
-def _shaped(lines: str) -> dict[type[exp.Expr], Arguments]:
+def _shaped(lines: str) -> dict[type[exp.Expr], NodeArguments]:
     """Read lines of arguments and of the nodes that may have these and no others."""
-    found: dict[type[exp.Expr], Arguments] = {}
+    found: dict[type[exp.Expr], NodeArguments] = {}
     for line in filter(None, map(str.strip, lines.splitlines())):
         arguments, _, names = line.partition(":")
-        found.update(dict.fromkeys(nodes_named(names), Arguments(arguments)))
+        found.update(dict.fromkeys(nodes_named(names), NodeArguments(arguments)))
     return found
 
 
@@ -79,11 +79,11 @@ FUNCTION_NAMES = tuple(
     sorted({fold(n) for kind in _FUNCTIONS if issubclass(kind, exp.Func) for n in kind.sql_names()})
 )
 """What functions of a row may be called; most may be called otherwise as well."""
-ROW_ARGUMENTS: Final[Mapping[type[exp.Expr], Arguments]] = MappingProxyType(
+ROW_ARGUMENTS: Final[Mapping[type[exp.Expr], NodeArguments]] = MappingProxyType(
     _OPERATORS | _LEAVES | _FUNCTIONS
 )
 """What may stand in an expression over a row, with the arguments that it may have."""
-_BRANCH: Final = Arguments("this true")
+_BRANCH: Final = NodeArguments("this true")
 ROW_NODES = frozenset(ROW_ARGUMENTS)
 
 
