@@ -54,7 +54,7 @@ def ours(temp_directory: str) -> duckdb.DuckDBPyConnection:
             "python_enable_replacements": "false",
         },
     )
-    connection.execute("SET enable_progress_bar = false")  # what commands print is theirs
+    execute(connection, sql("SET enable_progress_bar = false"))  # what commands print is theirs
     return connection
 
 
