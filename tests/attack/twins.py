@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from dpsql.core.sql import sql
+
 from .grammar import Grammar, Statement
 from .nets import examine
 from .report import Report
@@ -39,16 +41,11 @@ def _constant(value: Any) -> Callable[[Any], Any]:
 def _as_written(original: Any) -> Any:
     """In place of a function that makes an expression safe: its SQL as it is."""
 
-    def sql(node: Any, *_: Any) -> str:
-        from dpsql.sql.syntax.text import to_sql
-
-        return to_sql(node)
-
-    return sql
+    return lambda node, table, dialect: dialect.expression(node, table)
 
 
 def _uncapped(original: Any) -> Any:
-    return lambda self, ranked: f"{ranked} WHERE TRUE"
+    return lambda self, ranked: sql("{} WHERE TRUE", ranked)
 
 
 def _said_to_be_clamped(original: Any) -> Any:
@@ -64,18 +61,20 @@ def _said_to_be_clamped(original: Any) -> Any:
 def _owners_macros(original: Any) -> Any:
     """Names in generated SQL are looked up among the owner's, as in one database with the data."""
 
-    def publish(connection: Any) -> Any:
+    def publish_in(connection: Any, place: str, *others: Any) -> Any:
         macros = connection.execute(
             "SELECT function_name, parameters, macro_definition FROM duckdb_functions() "
             "WHERE database_name LIKE '%data%' AND function_type = 'macro'"
         ).fetchall()
-        found = original(connection)
+        found = original(connection, place, *others)
         for name, parameters, definition in macros:
             given = ", ".join(parameters)
-            connection.execute(f"CREATE MACRO memory.main.{name}({given}) AS {definition}")
+            connection.execute(
+                f"CREATE OR REPLACE MACRO {place}.main.{name}({given}) AS {definition}"
+            )
         return found
 
-    return publish
+    return publish_in
 
 
 def _as_they_are(original: Any) -> Any:
@@ -163,7 +162,7 @@ TWINS: tuple[Twin, ...] = (
     ),
     Twin(
         "engine isolation",
-        (Patch("dpsql.engines.duckdb", "publish", _owners_macros),),
+        (Patch("dpsql.engines.duckdb", "publish_in", _owners_macros),),
         ("names",),
     ),
     Twin(
@@ -177,7 +176,7 @@ TWINS: tuple[Twin, ...] = (
         ("ranges",),
     ),
     Twin("a price without the data", (Patch("dpsql.pipeline.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
-    Twin("quiet messages", (Patch("dpsql.engines.duckdb", "DuckDBEngine.bind", _leaks),), ("leak", "schema")),
+    Twin("quiet messages", (Patch("dpsql.engines.duckdb", "OpenDuckDB.bind", _leaks),), ("leak", "schema")),
     Twin("dpsql's own errors", (Patch("dpsql.pipeline.prepare", "validate", _raises),), ("exception",)),
     Twin("planning in bounded work", (Patch("dpsql.pipeline.prepare", "validate", _burns),), ("time",)),
 )  # fmt: skip

@@ -34,7 +34,7 @@ def held(found: Compared, statements: int) -> None:
 
 
 def test_answers_without_noise_are_the_engines_own(still: None, tmp_path: Path) -> None:
-    held(compare(READERS["duckdb"], tmp_path, 60), 60)
+    held(compare(READERS["duckdb"], tmp_path, 40), 40)
 
 
 @pytest.mark.slow
