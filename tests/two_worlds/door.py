@@ -89,6 +89,15 @@ def replaced() -> Iterator[None]:
 
 
 def _through(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Watchers are told of what comes out on each side, which is the leader's on both."""
+
+    def watched(*arguments: Any, **named: Any) -> Any:
+        released = pass_door(*arguments, **named)
+        if _door is not None and tapes.current() is not None:
+            for watch in _door.watchers:
+                watch(name, arguments, released)
+        return released
+
     def pass_door(*arguments: Any, **named: Any) -> Any:
         door, tape = _door, tapes.current()
         if door is None or tape is None:
@@ -99,8 +108,6 @@ def _through(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             exact = door.look(name, arguments)
             drawn = original(*arguments, **named)
             door.counted[name] += 1
-            for watch in door.watchers:
-                watch(name, arguments, drawn)
         finally:
             tape.depth -= 1
         plan = _public(arguments[0])
@@ -118,7 +125,7 @@ def _through(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
             door.problems.append(problem)
         return _given(passed.released, arguments[0])
 
-    return pass_door
+    return watched
 
 
 def _public(planned: Any) -> str:
