@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-from dpsql.core.sql import Sql, Written
+from dpsql.core.sql import Name, Sql, Written
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.sql.dialects.base import Dialect
 
 
 def generated(text: str) -> Sql:
-    """The SQL of a text, as if a dialect had written it."""
-    return Sql(Written(text))
+    """The SQL of a text, as if a dialect had written it; what stands in backticks are names."""
+    parts = text.split("`")
+    return Sql(*(Name(part) if at % 2 else Written(part) for at, part in enumerate(parts)))
 
 
 def text(statement: Sql) -> str:

@@ -534,7 +534,8 @@ def _frame(session: SparkSession, statement: Sql, numbers: Sequence[int] = ()) -
 
 def _has_with(statement: Sql) -> bool:
     """Tell whether a statement has a WITH anywhere: numbered rows are selected from one."""
-    return any(isinstance(piece, str) and _WITH.search(piece) for piece in statement.pieces)
+    texts = (p.text if isinstance(p, Written) else p for p in statement.pieces)
+    return any(isinstance(text, str) and _WITH.search(text) for text in texts)
 
 
 def _is_read(column: Column, statement: Sql) -> bool:
