@@ -24,7 +24,7 @@ class PlanPart(Enum):
     TABLE = auto()  # the name of a table: counted
     CALL = auto()  # the name of a function
     AGGREGATE = auto()  # the name of an aggregate
-    TYPE = auto()  # what is cast to
+    TYPE = auto()  # what is cast to, unless it is NULL
     CONDITION = auto()  # of a join
     ONE_GROUPING = auto()  # not several sets of keys
 
@@ -387,8 +387,9 @@ EXPRESSIONS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
 }
 """What may be computed, by the type that each expression has."""
 
-SUMMED: Final = frozenset({"count", "count_star", "sum", "min", "max"})
-"""Aggregates, also over windows."""
+SUMMED: Final = frozenset({"count", "count_star", "sum", "min", "max", "first"})
+"""Aggregates, also over windows. ``first`` is the engine's own, of intervals that are grouped: what
+is grouped has one spelling by then."""
 
 OWN_FUNCTIONS: Final = frozenset(
     {"+", "-", "*", "/", "//", "%", ">>", "floor", "round", "sqrt", "greatest", "least", "isnan"}

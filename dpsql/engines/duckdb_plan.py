@@ -170,14 +170,16 @@ class _Checks:
         parts = [
             (name, _later(self.of(part)) if part in _DEEP else self.of(part))
             for name, part in form.items()
-            if part is not PlanPart.ANYTHING
+            if part not in (PlanPart.ANYTHING, PlanPart.TYPE)
         ]
+        cast = self.of(PlanPart.TYPE) if PlanPart.TYPE in form.values() else _anything
 
         def check(found: Any, walk: _Walk) -> None:
             if type(found) is not dict or found.keys() != keys:
                 raise UnknownPart
             for name, look in parts:
                 look(found[name], walk)
+            cast(found, walk)
 
         return check
 
@@ -235,12 +237,24 @@ def _named(names: frozenset[str]) -> _Check:
 
 
 def _cast_to(types: frozenset[str]) -> _Check:
+    """Make what looks at a cast: NULL may become of any type, which no row has a part in."""
+
     def look(found: Any, _: _Walk) -> None:
-        name = found.get("id") if type(found) is dict else None
-        if type(name) is not str or name not in types:
+        type_ = found["return_type"]
+        name = type_.get("id") if type(type_) is dict else None
+        if (type(name) is not str or name not in types) and not _of_null(found["children"]):
             raise UnknownPart
 
     return look
+
+
+def _of_null(children: Any) -> bool:
+    if type(children) is not list or len(children) != 1 or type(children[0]) is not dict:
+        return False
+    if children[0].get("type") != "VALUE_CONSTANT":
+        return False
+    value: Any = children[0].get("value")
+    return type(value) is dict and value.get("is_null") is True
 
 
 def _anything(_: Any, __: _Walk) -> None:

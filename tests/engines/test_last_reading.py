@@ -98,6 +98,7 @@ PLANTED = {
     "a full join": "SELECT 1 FROM visits a FULL JOIN (SELECT 1 AS uid) b USING (uid)",
     "rows by their position": "SELECT 1 FROM visits POSITIONAL JOIN (SELECT 1) b",
     "a cast to another type": "SELECT CAST([k] AS INTEGER[]) FROM visits",
+    "a text as a nested value": "SELECT CAST(k::VARCHAR AS INTEGER[]) FROM visits",
     "recursion": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) "
     "SELECT n FROM r",
     "rows of its own": "VALUES (1)",
@@ -292,6 +293,7 @@ MORE: dict[str, dict[str, Any]] = {
     "SELECT count(*) FROM visits WHERE k > 1 AND n > 2": {},
     "SELECT c, count(*), median(n) FROM visits GROUP BY c": {},
     "SELECT k, count(DISTINCT n) FROM visits GROUP BY k": {},
+    "SELECT to_days(CAST(n AS INTEGER)), count(*) FROM visits GROUP BY 1": {},
 }
 
 
