@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
-from dpsql.core.quoting import literal
+from dpsql.core.quoting import quote_text
 from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import Place, UnknownName
@@ -301,7 +301,7 @@ def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[obje
 
 
 def _value(value: object) -> str:
-    return literal(value) if isinstance(value, str) else str(value)
+    return quote_text(value) if isinstance(value, str) else str(value)
 
 
 def _access(table: TablePolicy) -> str:

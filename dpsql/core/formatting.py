@@ -9,7 +9,7 @@ from datetime import date, time
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
-from dpsql.core.quoting import literal
+from dpsql.core.quoting import quote_text
 
 MAX_DECIMALS = 6
 MISSING = "NULL"
@@ -168,7 +168,7 @@ def no_marker(text: str) -> str:
     >>> no_marker("NULL"), no_marker("null")
     ("'NULL'", 'null')
     """
-    return literal(text) if text.strip("'") == MISSING else text
+    return quote_text(text) if text.strip("'") == MISSING else text
 
 
 def _float(value: float) -> str:

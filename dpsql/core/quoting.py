@@ -24,10 +24,10 @@ def quote_table(name: TableName) -> str:
     return quote(name.table) if name.in_main else f"{quote(name.schema)}.{quote(name.table)}"
 
 
-def literal(value: object) -> str:
+def quote_text(value: object) -> str:
     """Write the text of a value as a string literal.
 
-    >>> literal("it's")
+    >>> quote_text("it's")
     "'it''s'"
     """
     return "'" + str(value).replace("'", "''") + "'"
@@ -42,7 +42,7 @@ class Quoted:
 
     def text(self, value: str) -> str:
         """Write a string literal."""
-        return literal(value)
+        return quote_text(value)
 
 
 def table_sql(name: TableName) -> Sql:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.quoting import literal
+from dpsql.core.quoting import quote_text
 from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
 from dpsql.engines.evidence import (
     FAILS,
@@ -163,10 +163,10 @@ def _called(name: str, types: tuple[str, ...]) -> Iterator[_Form]:
     if name in SPECIFIED:
         arguments = "".join(f", {{{i}}}" for i in range(len(types) - 1))
         for part in _PARTS:
-            yield _Form(f"{quoted}({literal(part)}{arguments})", types[1:])
+            yield _Form(f"{quoted}({quote_text(part)}{arguments})", types[1:])
     elif name in PATTERNED:
         for pattern in _PATTERNS:
-            yield _Form(f"{quoted}({{0}}, {literal(pattern)}, '#')", types[:1])
+            yield _Form(f"{quoted}({{0}}, {quote_text(pattern)}, '#')", types[:1])
     else:
         arguments = ", ".join(f"{{{i}}}" for i in range(len(types)))
         yield _Form(f"{quoted}({arguments})", types)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from edge_decimals import DECIMALS, decimals
 from spelled import text as text_of
 
-from dpsql.core.quoting import literal
+from dpsql.core.quoting import quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.duckdb import DUCKDB
@@ -410,7 +410,7 @@ def rows_of(types: Sequence[str]) -> pa.Table:
     """All combinations of edge values and NULL, numbered."""
     lists = []
     for name, type_ in zip("ab", types, strict=False):
-        values = ", ".join(f"(CAST({literal(edge)} AS {type_}))" for edge in EDGES[type_])
+        values = ", ".join(f"(CAST({quote_text(edge)} AS {type_}))" for edge in EDGES[type_])
         lists.append(f"(VALUES {values}, (NULL)) v{name}({name})")
     sql = f"SELECT row_number() OVER () AS n, * FROM {', '.join(lists)}"
     with duckdb.connect() as connection:

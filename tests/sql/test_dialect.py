@@ -22,7 +22,7 @@ from spelled import Spelled, of_text, text
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
-from dpsql.core.quoting import literal, quote
+from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine
@@ -589,7 +589,7 @@ class Renders:
     """A renderer that writes names or literals in another way."""
 
     name: Callable[[str], str] = quote
-    text: Callable[[str], str] = literal
+    text: Callable[[str], str] = quote_text
 
 
 TWINS = (
@@ -597,7 +597,7 @@ TWINS = (
     Twin("schemas and tables are joined by a dot", "table", lambda _, table: quote(str(table.name))),
     Twin("schemas are left out", "table", lambda _, table: quote(table.name.table)),
     Twin("quotes in texts end them", "renderer", Renders(text=lambda text: f"'{text}'")),
-    Twin("backslashes are doubled", "renderer", Renders(text=lambda text: literal(text.replace("\\", "\\\\")))),
+    Twin("backslashes are doubled", "renderer", Renders(text=lambda text: quote_text(text.replace("\\", "\\\\")))),
     Twin("doubles are decimals", "double", lambda _, value: repr(value)),
     Twin("doubles have 15 digits", "double", lambda _, value: f"{value:.14e}"),
     Twin("integers are doubles", "integer", lambda _, value: f"{value}e0"),

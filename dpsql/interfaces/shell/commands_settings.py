@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from dpsql.core.kept_files import refuse_kept
-from dpsql.core.quoting import literal
+from dpsql.core.quoting import quote_text
 from dpsql.core.schema import fold
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.candidates import Argument
@@ -50,7 +50,7 @@ def _written(name: str, value: str) -> str:
     """Write a value as SET has it: periods of time are texts, in quotes or without."""
     spec = PARAMETERS.get(fold(name))
     text = spec is not None and spec.period and not value.startswith("'")
-    return literal(value) if text else value
+    return quote_text(value) if text else value
 
 
 def _unset(call: Invocation) -> None:

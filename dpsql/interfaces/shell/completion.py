@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpsql.core.quoting import literal
+from dpsql.core.quoting import quote_text
 from dpsql.core.schema import fold
 from dpsql.core.table_name import MAIN, unquoted
 from dpsql.interfaces.shell.candidates import (
@@ -368,7 +368,7 @@ def _options(tokens: Sequence[_Token], known: Known) -> Iterator[tuple[str, str]
     if last.text in ("(", ","):
         yield from _noted((f"{name} = " for name in (*PARAMETER_NAMES, "mechanism")), _PARAMETER)
     elif last.text == "=" and tokens[-2].word == "mechanism":
-        yield from _noted(map(literal, MECHANISM_NAMES), "mechanism")
+        yield from _noted(map(quote_text, MECHANISM_NAMES), "mechanism")
     elif last.text == "=":
         yield from _noted(known.catalog.parameters.get(tokens[-2].word, ()), tokens[-2].word)
 

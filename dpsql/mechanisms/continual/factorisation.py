@@ -78,7 +78,7 @@ class Factorisation(ABC):
 
     @abstractmethod
     def first_steps(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the first step that uses each of some draws, by their numbers.
+        """Return the first step that uses each of some draws, by their numbers: shape (draws,).
 
         No step before it depends on them: the rows of C that they are added to say nothing of
         later increments, so they need not exist before.
@@ -148,6 +148,7 @@ class Toeplitz(Factorisation):
         return NoiseRow(np.arange(step, dtype=np.int64), weights[step - 1 :: -1], slack)
 
     def first_steps(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the step of each draw, of shape (draws,): every step has one of its own."""
         return draws + 1
 
     def row_norms(self) -> NDArray[np.float64]:
@@ -357,7 +358,7 @@ class TreeFactorisation(Factorisation):
         return _tree_row(self, step)
 
     def first_steps(self, draws: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the last step of each node: before, its sum is not complete."""
+        """Return the last step of each node, of shape (draws,): its sum is complete then."""
         levels, nodes = np.divmod(draws, self.steps)
         found: NDArray[np.int64] = (nodes + 1) * self.degree**levels
         return found

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp, parse_one
 
-from dpsql.core.quoting import literal, quote
+from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Schema, Table, fold
 from dpsql.policy.model import Policy
 from dpsql.sql.syntax.dialect import PrivateDuckDB
@@ -118,7 +118,7 @@ def _constants(types: Mapping[str, str], rows: Sequence[tuple[_Value, ...]]) -> 
 def _literal(value: _Value) -> str:
     if value is None:
         return "NULL"
-    return literal(value) if isinstance(value, str) else str(value).upper()
+    return quote_text(value) if isinstance(value, str) else str(value).upper()
 
 
 def _tables(catalog: str, tables: list[Table]) -> _Rows:
