@@ -17,6 +17,7 @@ from worlds import small_tables
 
 import dpsql
 from dpsql.core.sql import Sql
+from dpsql.core.sql import sql as template
 from dpsql.engines import postgresql
 from dpsql.sql.dialects.postgresql import PostgreSQLDialect
 
@@ -116,7 +117,9 @@ def test_a_later_step_that_the_server_does_not_take_costs_nothing(
     before = repr(connection.budget())
     with monkeypatch.context() as broken:
         broken.setattr(
-            PostgreSQLDialect, "among_given", lambda self, sql, *, few: f"no_such_function({sql})"
+            PostgreSQLDialect,
+            "among_given",
+            lambda self, value, *, few: template("no_such_function({})", value),
         )
         with pytest.raises(dpsql.QueryRefused) as refused:
             connection.sql(sql, **options)

@@ -137,7 +137,9 @@ def test_a_later_step_that_spark_does_not_take_costs_nothing(
     before = repr(connection.budget())
     with monkeypatch.context() as broken:
         broken.setattr(
-            SparkDialect, "among_given", lambda self, sql, *, few: f"no_such_function({sql})"
+            SparkDialect,
+            "among_given",
+            lambda self, value, *, few: template("no_such_function({})", value),
         )
         with pytest.raises(dpsql.QueryRefused) as refused:
             connection.sql(sql, **options)
