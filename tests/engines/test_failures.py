@@ -15,14 +15,15 @@ import pytest
 from click.testing import CliRunner
 from spelled import generated, text
 from support import ANALYST, FILL, policy, world_file
+from unread import NoSheet
 
 import dpsql
 from dpsql import dbapi
+from dpsql.engines.duckdb import DuckDBScratch, _Door
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import AccountPolicy
-from dpsql.sql.rewrite.rewrite import rewrite
 
 ACCOUNT = f"world/{ANALYST}"
 QUESTION = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -54,11 +55,25 @@ def opened(tmp_path: Path) -> Opened:
 
 
 def made(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
-    """Have generated SQL run inside other SQL."""
-    monkeypatch.setattr(
-        "dpsql.pipeline.read.rewrite",
-        lambda *given: generated(pattern.format(text(rewrite(*given)))),
-    )
+    """Have generated SQL, once it has been read, run inside other SQL."""
+
+    def inside(way: str, place: int) -> Callable[..., Any]:
+        send = getattr(_Door, way)
+
+        def sent(self: _Door, *given: Any) -> Any:
+            self._sheet.read(given[place])
+            other = generated(pattern.format(text(given[place])))
+            return send(beyond(self), *given[:place], other, *given[place + 1 :])
+
+        return sent
+
+    for way, place in (("executed", 0), ("materialized", 0), ("store", 1)):
+        monkeypatch.setattr(_Door, way, inside(way, place))
+
+
+def beyond(door: _Door) -> _Door:
+    """The same door, behind which nothing is read before it is sent."""
+    return _Door(door._cursor, NoSheet())
 
 
 def failed(con: dpsql.Connection, sql: str = QUESTION) -> dpsql.EngineError:
@@ -126,16 +141,15 @@ def test_a_failure_in_a_session_suspends_the_analyst(
 def test_failures_on_stages_are_failures(
     sql: str, what: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpsql.engines.duckdb import DuckDBScratch
-
     step = getattr(DuckDBScratch, what)
     called: list[str] = []
 
     def failing(self: DuckDBScratch, *given: Any) -> object:
         position = 1 if what == "store" else 0
         called.append(what)
-        sql = f"SELECT error('row 4711') FROM ({given[position]})"
-        return step(self, *given[:position], sql, *given[position + 1 :])
+        statement = generated(f"SELECT error('row 4711') FROM ({text(given[position])})")
+        unread = DuckDBScratch(beyond(self._door))
+        return step(unread, *given[:position], statement, *given[position + 1 :])
 
     with opened() as con:
         with monkeypatch.context() as patch:
