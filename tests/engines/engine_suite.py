@@ -421,8 +421,8 @@ class EngineSuite:
             with engine.run(60) as run, unread(run).scratch() as scratch:
                 assert scratch.store("__dpsql_t", f"SELECT n FROM {numbers}") == 5
                 assert scratch.store("__dpsql_u", "SELECT n FROM __dpsql_t WHERE n > 3") == 2
-                few = world.dialect.among_given(generated("n"), few=True)
-                many = world.dialect.among_given(generated("n"), few=False)
+                few = dialect.among_given("n", few=True)
+                many = dialect.among_given("n", few=False)
                 assert scratch.store("__dpsql_v", f"SELECT n FROM __dpsql_t WHERE {few}", [1]) == 1
                 for among in (few, many):
                     (found,) = scratch.integers(
