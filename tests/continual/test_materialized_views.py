@@ -138,6 +138,20 @@ def test_a_view_is_paid_for_once_and_read_for_nothing(
     assert connection.budget().streams
 
 
+@pytest.mark.parametrize("name", ["duckdb_tables", "sqlite_master", "pragma_database_list"])
+def test_a_view_may_have_a_name_that_the_engine_has_views_by(
+    name: str, place: Path, clock: Callable[[int], None]
+) -> None:
+    for day in (3, 5):
+        with connect(place) as connection:
+            if day == 3:
+                connection.sql(CREATE.replace("VIEW v", f"VIEW {name}"))
+            clock(day)
+            connection.sql(REFRESH.replace("VIEW v", f"VIEW {name}"))
+            found = rows(connection, f"SELECT max(step), count(*) > 0 FROM {name}")
+            assert found == [(day - 1, True)]
+
+
 def test_values_are_running_counts_and_noise(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
