@@ -27,6 +27,7 @@ NODES: Final = frozenset(
     | {"COMMONTABLEEXPR", "SETOPERATIONSTMT", "SORTGROUPCLAUSE", "WINDOWCLAUSE", "SUBLINK"}
     | {"RANGETBLFUNCTION", "VAR", "CONST", "PARAM", "OPEXPR", "DISTINCTEXPR", "NULLIFEXPR"}
     | {"SCALARARRAYOPEXPR", "BOOLEXPR", "FUNCEXPR", "AGGREF", "WINDOWFUNC", "NULLTEST"}
+    | {"BOOLEANTEST"}  # IS TRUE and the like, which has a value for every row
     | {"RELABELTYPE", "COERCEVIAIO", "CASEEXPR", "CASEWHEN", "CASETESTEXPR", "COALESCEEXPR"}
     | {"MINMAXEXPR", "ARRAYEXPR", "ROWEXPR", "COLLATEEXPR"}
     | {"RTEPERMISSIONINFO"}  # of later versions: which columns of a relation are read
@@ -52,6 +53,7 @@ TREE_FIELDS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
         "aggkind": frozenset({"n"}),
         "aggdirectargs": frozenset({_NULL}),
     },
+    "BOOLEANTEST": {"booltesttype": frozenset({"0", "1", "2", "3"})},  # IS [NOT] TRUE, FALSE
     "WINDOWFUNC": {"aggfilter": frozenset({_NULL})},
     "WINDOWCLAUSE": {"startOffset": frozenset({_NULL}), "endOffset": frozenset({_NULL})},
     "COMMONTABLEEXPR": {"cterecursive": frozenset({"false"})},
