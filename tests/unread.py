@@ -9,6 +9,7 @@ from spelled import generated
 from dpsql.core.sql import Sql
 from dpsql.engines.base import Reads, Run
 from dpsql.engines.duckdb import DuckDBReader, DuckDBRun
+from dpsql.engines.postgresql import PostgreSQLReader, PostgreSQLRun
 from dpsql.engines.postgresql_last import ServerReading, ServerSheet
 
 
@@ -75,4 +76,6 @@ def unread(run: Run) -> Any:
     """What runs any statement in a run, also one that is a text."""
     if isinstance(run, DuckDBRun):
         return _InText(DuckDBReader(run._cursor, NoSheet()))
+    if isinstance(run, PostgreSQLRun):
+        return _InText(PostgreSQLReader(lambda: run.session, NoServerSheet()))
     return _InText(run.over(Reads(())))

@@ -11,21 +11,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 from engine_world import Filled
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
+from survey_postgresql import EDGES, Form, forms
 
 import dpsql
-from dpsql.core.sql import Sql, Written
+from dpsql.core.schema import Column, Table
+from dpsql.core.sql import Sql, Written, join, name, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines import postgresql as door
 from dpsql.engines.base import Reads
 from dpsql.engines.postgresql import OpenPostgreSQL
 from dpsql.engines.postgresql_last import ServerReading
 from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, SIGNS, TreeForms
-from dpsql.errors import EngineError
+from dpsql.errors import EngineError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.sql.dialects.postgresql import POSTGRESQL
+from dpsql.sql.dialects.postgresql_rows import RowExpressions
+from dpsql.sql.dialects.postgresql_types import sql_type
+from dpsql.sql.expressions.totality import total
 
 pytestmark = pytest.mark.slow  # they start a server
 
@@ -45,7 +52,11 @@ POLICY = Policy(
     accounts={"ana": AccountPolicy("ana", 1000.0, 1e-3)},
     tables={"visits": TablePolicy("visits", PrivacyUnit("person", "uid"))},
 )
+KINDS = list(EDGES)
 SETUP = (
+    "CREATE TABLE edges ("
+    + ", ".join(f"{side}{place} {sql_type(k)}" for place, k in enumerate(KINDS) for side in "ab")
+    + ")",
     "CREATE TABLE hidden (k INTEGER, v TEXT)",
     "CREATE VIEW seen AS SELECT * FROM visits",
     "CREATE SCHEMA s",
@@ -86,6 +97,56 @@ def test_what_dpsql_sends_is_sent(engine: OpenPostgreSQL) -> None:
     )
 
 
+def expression(form: Form) -> Sql | None:
+    """A form of the survey as it is sent; None if it is refused."""
+    table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
+    tree = sqlglot.parse_one(form.text, read="duckdb")
+    try:
+        return RowExpressions(table, None).settled(total(tree, table, POSTGRESQL)).sql
+    except QueryRefused:
+        return None
+
+
+def test_what_analysts_may_compute_of_rows_is_sent(engine: OpenPostgreSQL) -> None:
+    """Every expression that has a verdict, of every type; those of the same types at once."""
+    written: dict[tuple[str, ...], list[tuple[Form, Sql]]] = {}
+    for form in forms():
+        found = expression(form)
+        if found is not None:
+            written.setdefault(form.types, []).append((form, found))
+    edges = Reads((TableName("edges"),))
+    with engine.run() as run:
+        sheet = engine.last_reading.over(edges)
+
+        def is_read(values: list[Sql], columns: Sql) -> bool:
+            made = sql("SELECT {} FROM (SELECT {} FROM public.edges) t", _listed(values), columns)
+            try:
+                sheet.read(run.session.run, run.session.ask, made)
+            except EngineError:
+                return False
+            return True
+
+        unknown = []
+        for types, each in written.items():
+            columns = join(
+                ", ",
+                (
+                    sql("{} AS {}", name(f"{side}{KINDS.index(type_)}"), name(side))
+                    for side, type_ in zip("ab", types, strict=False)
+                ),
+            )
+            for at in range(0, len(each), 20):
+                several = each[at : at + 20]
+                if not is_read([value for _, value in several], columns):
+                    unknown += [form for form, value in several if not is_read([value], columns)]
+    assert unknown == []
+    assert sum(map(len, written.values())) > 3000
+
+
+def _listed(values: list[Sql]) -> Sql:
+    return join(", ", (sql("{} AS {}", v, name(f"x{n}")) for n, v in enumerate(values)))
+
+
 PLANTED = {
     "a second scan": "SELECT a.k FROM public.visits a JOIN public.visits b USING (uid)",
     "a second scan in a subquery": "SELECT k FROM public.visits "
@@ -120,6 +181,7 @@ PLANTED = {
     "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) "
     "FROM public.visits",
     "the row before": "SELECT lag(k) OVER (ORDER BY uid) FROM public.visits",
+    "another test of truth": "SELECT (k > 1) IS UNKNOWN FROM public.visits",
     "several groupings": "SELECT k FROM public.visits GROUP BY GROUPING SETS ((k), ())",
     "recursion": "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 9) "
     "SELECT n FROM r",
@@ -202,10 +264,10 @@ def test_a_reading_takes_some_milliseconds(engine: OpenPostgreSQL) -> None:
 def test_there_is_one_door_to_rows_and_it_reads_first() -> None:
     module = ast.parse(inspect.getsource(door))
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
-    for name in ("PostgreSQLReader", "PostgreSQLScratch", "_PlannedOnServer"):
-        text = ast.unparse(classes[name])
-        assert "_session.rows" not in text, name
-        assert "_session.store" not in text, name
+    for reader in ("PostgreSQLReader", "PostgreSQLScratch", "_PlannedOnServer"):
+        text = ast.unparse(classes[reader])
+        assert "_session.rows" not in text, reader
+        assert "_session.store" not in text, reader
     for method in classes["_ServerDoor"].body:
         if isinstance(method, ast.FunctionDef) and method.name in (
             "rows",
@@ -224,6 +286,6 @@ def test_the_lists_are_of_what_a_server_has(engine: OpenPostgreSQL) -> None:
         operators = run.session.ask(
             Sql(Written("SELECT DISTINCT oprname::text FROM pg_catalog.pg_operator"))
         )
-    assert {name for (name,) in functions} >= CALLED | ON_ROWS
-    assert {name for (name,) in operators} >= SIGNS
+    assert {each for (each,) in functions} >= CALLED | ON_ROWS
+    assert {each for (each,) in operators} >= SIGNS
     assert len(NODES) > 30
