@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -13,8 +14,8 @@ from dpsql.sql.dialects.base import Dialect
 
 
 def generated(text: str) -> Sql:
-    """The SQL of a text, as if a dialect had written it; what stands in backticks are names."""
-    parts = text.split("`")
+    """The SQL of a text, as if a dialect had written it; words in backticks are names."""
+    parts = re.split(r"`(\w+)`", text)
     return Sql(*(Name(part) if at % 2 else Written(part) for at, part in enumerate(parts)))
 
 

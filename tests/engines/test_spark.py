@@ -42,7 +42,8 @@ from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
 from dpsql.core.schema import Column, Table  # noqa: E402
-from dpsql.core.sql import Sql  # noqa: E402
+from dpsql.core.sql import Sql, join, literal  # noqa: E402
+from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
 from dpsql.engines.nets import TRIED  # noqa: E402
 from dpsql.engines.spark import SparkScratch  # noqa: E402
@@ -348,11 +349,10 @@ def test_pyspark_logs_nothing_of_a_failed_question(world: SparkWorld) -> None:
 
 def test_texts_of_questions_are_texts(world: SparkWorld) -> None:
     texts = ("${spark.app.name}", "a\\nb", "\\", "'", '"', "`", "\u0000", "%", "😀", "--", "/*")
-    dialect = Spelled(SparkDialect())
     engine = world.engine({"visits": VISITS})
-    listed = ", ".join(f"{dialect.literal(text)} AS c{n}" for n, text in enumerate(texts))
+    listed = [template("{} AS {}", literal(text), quoted(f"c{n}")) for n, text in enumerate(texts)]
     with engine.run() as run:
-        found = unread(run).pairs(f"SELECT {listed}")
+        found = unread(run).pairs(template("SELECT {}", join(", ", listed)))
     assert tuple(found.to_pylist()[0].values()) == texts
 
 
