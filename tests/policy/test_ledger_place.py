@@ -82,8 +82,9 @@ def test_the_ledger_is_beside_the_database_wherever_we_are(
     clinic: Path, monkeypatch: pytest.MonkeyPatch, database: str, ledger: str
 ) -> None:
     policies = clinic / "policies.yaml"
-    if "2024" in database:
-        policies.write_text(POLICY.replace("visits:", """'"visits.2024"':"""))
+    if "2024" in database:  # a file of texts alone, whose types are declared
+        typed = """'"visits.2024"': {columns: {uid: {type: BIGINT}}, """
+        policies.write_text(POLICY.replace("visits: {", typed))
     count = COUNT.replace("visits", '"visits.2024"' if "2024" in database else "visits")
 
     def ask() -> dpsql.Connection:
