@@ -394,8 +394,10 @@ is grouped has one spelling by then."""
 OWN_FUNCTIONS: Final = frozenset(
     {"+", "-", "*", "/", "//", "%", ">>", "floor", "round", "sqrt", "greatest", "least", "isnan"}
     | {"hash", "list_contains", "list_position", "list_value", "normalized_interval"}
+    | {"bitstring_byte_comparable", "timetz_byte_comparable"}
 )
-"""Functions that generated SQL is put together of."""
+"""Functions that generated SQL is put together of. The last two are the engine's own, of keys that
+it groups and sorts by bytes."""
 CALLED_ON_ROWS: Final = frozenset(
     {"~~", "!~~", "~~*", "!~~*", "like_escape", "not_like_escape", "ilike_escape"}
     | {"not_ilike_escape", "||", "concat", "contains", "length", "lower", "upper", "left", "right"}

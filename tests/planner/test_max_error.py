@@ -65,7 +65,10 @@ COMPOSITIONS = tuple(Composition)
 
 def widest(plan: BlockPlan, index: int, confidence: float) -> float:
     """Half the width of the widest interval that an answer may have."""
-    counts = range(1, 6) if plan.groups is None else [1]
+    counts = [*range(1, 6)] if plan.groups is None else [1]
+    if plan.block.top_k is not None:  # LIMIT's choice is the worse the more it chooses from
+        most, fetched = plan.max_released, plan.selection.top_rows_needed
+        counts.append((fetched or 2) - 1 if most is None else most)
     found = [interval_of(plan, n, index, [np.zeros(1)], confidence) for n in counts]
     return max(float(interval.high[0]) for interval in found)
 
