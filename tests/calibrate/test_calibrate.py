@@ -201,6 +201,7 @@ RHO_OF: dict[str, Callable[[Answer, float], float]] = {
     "gaussian-positive-counts": lambda a, c: gaussian_rho(a, c, 7),
     "weighted-gaussian-positive-counts": lambda a, c: gaussian_rho(a, c, 7),
     "gaussian-top-k": lambda a, c: gaussian_rho(a, c, 7 * 3**2),
+    "known-domain-top-k": lambda a, c: 5 * (3 / (a["drawn"]["scale"] * c)) ** 2 / 8,
     "gumbel-top-k": lambda a, c: 5 * (3 / (a["drawn"]["scale"] * c)) ** 2 / 8,
     "gumbel-top-k-chosen-k-bar": lambda a, c: 6 * (3 / (a["drawn"]["scale"] * c)) ** 2 / 8,
     "correlated-top-k": lambda a, c: correlated_rho(a, c, 40, 2),

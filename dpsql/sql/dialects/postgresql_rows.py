@@ -24,7 +24,14 @@ from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.postgresql_types import PgValue, once
 from dpsql.sql.dialects.verdicts import Verdicts, verdict_type
-from dpsql.sql.syntax.arguments import NodeArguments, Rules, grouped_rules, when_branches, word_of
+from dpsql.sql.syntax.arguments import (
+    NodeArguments,
+    Rules,
+    extracted_part,
+    grouped_rules,
+    when_branches,
+    word_of,
+)
 from dpsql.sql.syntax.row_nodes import is_row_node
 from dpsql.sql.syntax.text import to_sql
 
@@ -556,7 +563,7 @@ class RowExpressions:
         return self._part(_PARTS[type(node)], node.this)
 
     def extract(self, node: exp.Expr) -> PgValue:
-        word = (word_of(node.this) or "").lower()
+        word = extracted_part(node.this)
         name = _EXTRACTED.get(word)
         if name is None:
             raise _refused(f"extract({word})", "it has no equal there")

@@ -25,7 +25,7 @@ from dpsql.core.schema import (
     is_numeric,
 )
 from dpsql.policy.model import ColumnPolicy, TablePolicy
-from dpsql.sql.syntax.arguments import Rules, grouped_rules, when_branches, word_of
+from dpsql.sql.syntax.arguments import Rules, extracted_part, grouped_rules, when_branches
 from dpsql.sql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
@@ -248,7 +248,7 @@ def _branched(node: exp.Expr, table: TablePolicy) -> Range:
 
 
 def _date_part(node: exp.Expr, table: TablePolicy) -> Range:
-    part = _DATE_FUNCTIONS.get(type(node)) or (word_of(node.this) or "").lower()
+    part = _DATE_FUNCTIONS.get(type(node)) or extracted_part(node.this)
     return _DATE_PARTS.get(part, _EVERYTHING)
 
 
@@ -343,7 +343,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, exp.Cast):
         return node.to.this in _INTEGER_TYPES
     if isinstance(node, exp.Extract):
-        return (word_of(node.this) or "").lower() in (*_DATE_PARTS, "year", "isoyear")
+        return extracted_part(node.this) in (*_DATE_PARTS, "year", "isoyear")
     if isinstance(node, exp.Least | exp.Greatest):
         return all(is_integral(operand, table) for operand in [node.this, *node.expressions])
     if isinstance(node, _CHOICES):

@@ -58,6 +58,7 @@ def is_given(value: object) -> bool:
 
 
 _WORD = NodeArguments("this")
+_TEXT = NodeArguments("this is_string!")
 _BRANCH = NodeArguments("this true")
 
 
@@ -110,6 +111,13 @@ def word_of(node: object) -> str | None:
     if not isinstance(node, exp.Var) or not _WORD.hold(node):
         return None
     return str(node.this)
+
+
+def extracted_part(node: object) -> str:
+    """Return the part that EXTRACT names by a word or a text, in lower case; empty for others."""
+    if isinstance(node, exp.Literal) and _TEXT.hold(node):
+        return str(node.this).lower()
+    return (word_of(node) or "").lower()
 
 
 def when_branches(case: exp.Expr) -> list[exp.If]:
