@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from spelled import generated
+import pytest
+from spelled import generated, text
 
 from dpsql.core.sql import Sql
 from dpsql.engines.base import Reads, Run
-from dpsql.engines.duckdb import DuckDBReader, DuckDBRun
+from dpsql.engines.duckdb import DuckDBReader, DuckDBRun, _Door
 from dpsql.engines.postgresql import PostgreSQLReader, PostgreSQLRun
 from dpsql.engines.postgresql_last import ServerReading, ServerSheet
 
@@ -79,3 +81,32 @@ def unread(run: Run) -> Any:
     if isinstance(run, PostgreSQLRun):
         return _InText(PostgreSQLReader(lambda: run.session, NoServerSheet()))
     return _InText(run.over(Reads(())))
+
+
+def beyond(door: _Door) -> _Door:
+    """The same door, behind which nothing is read before it is sent."""
+    return _Door(door._cursor, NoSheet())
+
+
+def sent_inside(
+    monkeypatch: pytest.MonkeyPatch, pattern: Callable[[], str], table: str = "visits"
+) -> None:
+    """Have statements over a table, once they have been read, run inside other SQL."""
+
+    def inside(way: str, place: int) -> Callable[..., Any]:
+        send = getattr(_Door, way)
+
+        def sent(self: _Door, *given: Any) -> Any:
+            if table not in text(given[place]):
+                return send(self, *given)
+            self._sheet.read(given[place])
+            other = generated(pattern().format(text(given[place])))
+            found = send(beyond(self), *given[:place], other, *given[place + 1 :])
+            if way == "store":
+                self._sheet.stored(*given)
+            return found
+
+        return sent
+
+    for way, place in (("executed", 0), ("materialized", 0), ("store", 1)):
+        monkeypatch.setattr(_Door, way, inside(way, place))

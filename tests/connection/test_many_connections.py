@@ -13,22 +13,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
-from spelled import generated, text
 from support import ANALYST, FILL, policy, world_file
+from unread import sent_inside
 
 import dpsql
 import dpsql.pipeline.tail as tail_module
-from dpsql.core.sql import Sql
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.ledger import Ledger
 from dpsql.pipeline.rooms import Room, Stay
 from dpsql.policy.limits import Limits
 from dpsql.policy.model import AccountPolicy, TablePolicy
-from dpsql.sql.rewrite.rewrite import rewrite
 
 OTHER = "bob"
 QUESTION = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
@@ -68,14 +65,13 @@ def open_one(engine: DuckDBEngine, tmp_path: Path) -> Iterator[Open]:
 
 @pytest.fixture
 def lasting(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What generated SQL runs inside, by the name of the thread that has it generated."""
+    """What generated SQL runs inside, by the name of the thread that sends it."""
     patterns: dict[str, str] = {}
 
-    def rewritten(*given: Any) -> Sql:
-        pattern = patterns.get(threading.current_thread().name.partition("_")[0], "{0}")
-        return generated(pattern.format(text(rewrite(*given))))
+    def pattern() -> str:
+        return patterns.get(threading.current_thread().name.partition("_")[0], "{0}")
 
-    monkeypatch.setattr("dpsql.pipeline.read.rewrite", rewritten)
+    sent_inside(monkeypatch, pattern)
     return patterns
 
 

@@ -15,11 +15,11 @@ import pytest
 from click.testing import CliRunner
 from spelled import generated, text
 from support import ANALYST, FILL, policy, world_file
-from unread import NoSheet
+from unread import beyond, sent_inside
 
 import dpsql
 from dpsql import dbapi
-from dpsql.engines.duckdb import DuckDBScratch, _Door
+from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures
@@ -56,24 +56,7 @@ def opened(tmp_path: Path) -> Opened:
 
 def made(monkeypatch: pytest.MonkeyPatch, pattern: str) -> None:
     """Have generated SQL, once it has been read, run inside other SQL."""
-
-    def inside(way: str, place: int) -> Callable[..., Any]:
-        send = getattr(_Door, way)
-
-        def sent(self: _Door, *given: Any) -> Any:
-            self._sheet.read(given[place])
-            other = generated(pattern.format(text(given[place])))
-            return send(beyond(self), *given[:place], other, *given[place + 1 :])
-
-        return sent
-
-    for way, place in (("executed", 0), ("materialized", 0), ("store", 1)):
-        monkeypatch.setattr(_Door, way, inside(way, place))
-
-
-def beyond(door: _Door) -> _Door:
-    """The same door, behind which nothing is read before it is sent."""
-    return _Door(door._cursor, NoSheet())
+    sent_inside(monkeypatch, lambda: pattern)
 
 
 def failed(con: dpsql.Connection, sql: str = QUESTION) -> dpsql.EngineError:
