@@ -130,12 +130,12 @@ def wrong(node: Ranged) -> str | None:
     try:
         results = ENGINE.execute(f"SELECT {sql}, typeof({sql}) FROM v").fetchall()
     except duckdb.Error as error:
-        return f"{node.sql} fails: {error}"
+        return f"{text(node.sql)} fails: {error}"
     for value, type_ in results:
         if value is not None and not node.low <= value <= node.high:
-            return f"{node.sql} is {value}, outside of {node.low} to {node.high}"
+            return f"{text(node.sql)} is {value}, outside of {node.low} to {node.high}"
         if type_ != node.type:
-            return f"{node.sql} is of type {type_}, not {node.type}"
+            return f"{text(node.sql)} is of type {type_}, not {node.type}"
     return None
 
 
