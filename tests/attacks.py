@@ -1098,7 +1098,7 @@ VIEW_ATTACKS = [
             "select song, count(*) from plays join songs using (song) group by song",
             "view_beside_rows",
         ),
-        ("refresh materialized view sums", "view_changed"),
+        ("refresh materialized view sums", "view_not_allowed"),
         ("describe sums", "view_changed"),
         (
             f"create materialized view v {VIEW_WITH} as select count(*) as n from plays",
