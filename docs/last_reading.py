@@ -9,7 +9,9 @@ from pathlib import Path
 from dpsql.engines.duckdb_forms import (
     CALLED_ON_ROWS,
     COMPARISONS,
+    ELEMENTS,
     EXPRESSIONS,
+    OF_ELEMENTS,
     OPERATORS,
     OWN_FUNCTIONS,
     SUMMED,
@@ -26,6 +28,7 @@ def lists() -> dict[str, str]:
     return {
         "operators": _words(_short(OPERATORS)),
         "expressions": _words(_short(EXPRESSIONS)),
+        "elements": _words([*_short(ELEMENTS), *OF_ELEMENTS]),
         "comparisons": _words(COMPARISONS.values()),
         "functions": _words(OWN_FUNCTIONS),
         "functions_on_rows": _words(CALLED_ON_ROWS),

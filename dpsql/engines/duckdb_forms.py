@@ -26,6 +26,8 @@ class PlanPart(Enum):
     AGGREGATE = auto()  # the name of an aggregate
     TYPE = auto()  # what is cast to, unless it is NULL
     CONDITION = auto()  # of a join
+    ELEMENT = auto()  # an expression over an element of a list or record
+    BYTES = auto()  # the name of a function over such an element
     ONE_GROUPING = auto()  # not several sets of keys
 
 
@@ -39,6 +41,10 @@ object with exactly these fields."""
 def only(*values: object) -> frozenset[object]:
     """Return the form of a field with one of these values."""
     return frozenset(values)
+
+
+def _built_in(function: str) -> Form:
+    return (only("system"), only("main"), only(function))
 
 
 _ANYTHING: Final = PlanPart.ANYTHING
@@ -142,7 +148,7 @@ SCAN: Final[Mapping[str, Form]] = {
 CONSTANT_RANGE: Final[Mapping[str, Form]] = {
     **_LEAF,
     "arguments": _ANYTHING,
-    "qname": {"path": (only("system"), only("main"), only("range"))},
+    "qname": {"path": _built_in("range")},
     "has_serialize": _ANYTHING,
     "parameters": (_WHOLE_NUMBER, _WHOLE_NUMBER),
     "input_table_types": _ANYTHING,
@@ -381,23 +387,84 @@ _OF_DECIMALS: Final[Mapping[str, Form]] = {
     },
 }
 """A call of ``+``, ``-`` or ``*`` on decimals, which says whether it looks for overflow."""
+_FIRST_OF_EQUALS: Final[Mapping[str, Form]] = {
+    **_EXPRESSIONS["BOUND_AGGREGATE"],
+    "alias": only("__collated_group"),  # which no SQL can give to an aggregate
+    "qname": {"path": _built_in("first")},
+    "aggregate_type": only("NON_DISTINCT"),
+}
+"""The engine's own, of keys that it groups by something made of them: all of a group are equal."""
+_BODY: Final[Mapping[str, Form]] = {"lambda_expr": PlanPart.ELEMENT}
+_OF_LISTS: Final[Mapping[str, Form]] = {
+    **_CALL,
+    "qname": {"path": _built_in("list_transform")},
+    "function_data": {**_BODY, "return_type": _ANYTHING, "has_index": _NO, "has_initial": _NO},
+}
+_OF_RECORDS: Final[Mapping[str, Form]] = {
+    **_CALL,
+    "qname": {"path": _built_in("invoke")},
+    "function_data": _BODY,
+}
+_LAMBDA: Final[Mapping[str, Form]] = {
+    **_COMMON,
+    **_BODY,
+    "expression_class": only("BOUND_LAMBDA"),
+    "return_type": _ANYTHING,
+    "captures": _EMPTY,
+    "parameter_count": only(1),
+    "parameter_names": _ANYTHING,
+}
 EXPRESSIONS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
     **{kind: (form,) for kind, form in _EXPRESSIONS.items()},
-    "BOUND_FUNCTION": (_EXPRESSIONS["BOUND_FUNCTION"], _OF_DECIMALS),
+    "BOUND_FUNCTION": (*(_EXPRESSIONS["BOUND_FUNCTION"], _OF_DECIMALS, _OF_LISTS, _OF_RECORDS),),
+    "LAMBDA": (_LAMBDA,),
+    "BOUND_AGGREGATE": (_FIRST_OF_EQUALS, _EXPRESSIONS["BOUND_AGGREGATE"]),
 }
 """What may be computed, by the type that each expression has."""
 
-SUMMED: Final = frozenset({"count", "count_star", "sum", "min", "max", "first"})
-"""Aggregates, also over windows. ``first`` is the engine's own, of intervals that are grouped: what
-is grouped has one spelling by then."""
+_ELEMENTS: Final[Form] = [PlanPart.ELEMENT]
+ELEMENTS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
+    "BOUND_REF": EXPRESSIONS["BOUND_REF"],
+    "VALUE_CONSTANT": EXPRESSIONS["VALUE_CONSTANT"],
+    "OPERATOR_IS_NULL": ({**_OPERATOR, "children": _ELEMENTS},),
+    "CASE_EXPR": (
+        {
+            **_EXPRESSIONS["CASE_EXPR"],
+            "case_checks": ({"when_expr": PlanPart.ELEMENT, "then_expr": PlanPart.ELEMENT},),
+            "else_expr": PlanPart.ELEMENT,
+        },
+    ),
+    "BOUND_FUNCTION": (
+        {**_CALL, "children": _ELEMENTS, "qname": {"path": PlanPart.BYTES}},
+        {**_OF_LISTS, "children": _ELEMENTS},
+        {**_OF_RECORDS, "children": _ELEMENTS},
+        {
+            **_CALL,
+            "children": _ELEMENTS,
+            "qname": {"path": _built_in("struct_pack")},
+            "positional_arguments": only(0),
+            "named_arguments": _ANYTHING,
+            "function_data": {"variable_return_type": _ANYTHING},
+        },
+    ),
+    "LAMBDA": EXPRESSIONS["LAMBDA"],
+}
+"""What may be computed of the elements of a key that is a list or a record: the engine's own, which
+makes bytes of them that it groups and sorts by."""
 
+SUMMED: Final = frozenset({"count", "count_star", "sum", "min", "max"})
+"""Aggregates, also over windows."""
+
+BYTES: Final = frozenset({"bitstring_byte_comparable", "timetz_byte_comparable"})
+"""The engine's own functions, of keys that it groups and sorts by bytes."""
+OF_ELEMENTS: Final = BYTES | {"struct_extract_at"}
+"""Those functions, of keys that are lists and records."""
 OWN_FUNCTIONS: Final = frozenset(
     {"+", "-", "*", "/", "//", "%", ">>", "floor", "round", "sqrt", "greatest", "least", "isnan"}
     | {"hash", "list_contains", "list_position", "list_value", "normalized_interval"}
-    | {"bitstring_byte_comparable", "timetz_byte_comparable"}
+    | BYTES
 )
-"""Functions that generated SQL is put together of. The last two are the engine's own, of keys that
-it groups and sorts by bytes."""
+"""Functions that generated SQL is put together of."""
 CALLED_ON_ROWS: Final = frozenset(
     {"~~", "!~~", "~~*", "!~~*", "like_escape", "not_like_escape", "ilike_escape"}
     | {"not_ilike_escape", "||", "concat", "contains", "length", "lower", "upper", "left", "right"}

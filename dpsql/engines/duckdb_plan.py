@@ -10,7 +10,9 @@ from typing import Any, Final, TypeAlias
 from dpsql.engines.duckdb_forms import (
     CALLED_ON_ROWS,
     CONDITIONS,
+    ELEMENTS,
     EXPRESSIONS,
+    OF_ELEMENTS,
     OPERATORS,
     OWN_FUNCTIONS,
     SUMMED,
@@ -22,8 +24,9 @@ from dpsql.engines.plans import PlanNode
 
 _BUILT_IN: Final = ["system", "main"]
 _TYPE: Final = frozenset({"type"})
+_DATA: Final = "function_data"
 _COMPARISON: Final = frozenset({"comparison"})
-_DEEP: Final = (PlanPart.OPERATOR, PlanPart.VALUE, PlanPart.CONDITION)
+_DEEP: Final = (PlanPart.OPERATOR, PlanPart.VALUE, PlanPart.CONDITION, PlanPart.ELEMENT)
 _Path: TypeAlias = tuple[str, ...]
 
 
@@ -40,6 +43,8 @@ class Forms:
     functions: frozenset[str]
     aggregates: frozenset[str]
     types: frozenset[str]
+    elements: Mapping[str, tuple[Mapping[str, Form], ...]]
+    of_elements: frozenset[str]
     checks: _Checks = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -109,8 +114,21 @@ _Check: TypeAlias = Callable[[Any, _Walk], None]
 """Looks at a part of a plan: raises ``UnknownPart``, or leaves its parts to be looked at."""
 
 
-_Several: TypeAlias = Mapping[str, list[tuple[Set[str], _Check]]]
-"""Checks of objects by their type, and there by the fields that they have."""
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """One of the forms of a type of object: which objects are to be of it, and what looks at them.
+
+    They are told apart by their fields, those of their data, and their alias.
+    """
+
+    keys: Set[str]
+    data: Set[str] | None
+    alias: Form | None
+    check: _Check
+
+
+_Several: TypeAlias = Mapping[str, list[_Choice]]
+"""Forms of objects by their type."""
 
 
 class _Checks:
@@ -122,7 +140,9 @@ class _Checks:
             PlanPart.OPERATOR: self.operator,
             PlanPart.VALUE: self.value,
             PlanPart.CONDITION: self.condition,
+            PlanPart.ELEMENT: self.element,
             PlanPart.CALL: _named(forms.functions),
+            PlanPart.BYTES: _named(forms.of_elements),
             PlanPart.AGGREGATE: _named(forms.aggregates),
             PlanPart.TABLE: _table,
             PlanPart.TYPE: _cast_to(forms.types),
@@ -130,6 +150,7 @@ class _Checks:
         }
         self._operators = self._several(forms.operators)
         self._values = self._several(forms.expressions)
+        self._elements = self._several(forms.elements)
         self._conditions = {
             kind: self._object(form, _COMPARISON) for kind, form in forms.conditions.items()
         }
@@ -141,6 +162,10 @@ class _Checks:
     def value(self, found: Any, walk: _Walk) -> None:
         """Look at an expression."""
         _of_these_fields(found, _listed(found, self._values))(found, walk)
+
+    def element(self, found: Any, walk: _Walk) -> None:
+        """Look at an expression over an element."""
+        _of_these_fields(found, _listed(found, self._elements))(found, walk)
 
     def condition(self, found: Any, walk: _Walk) -> None:
         """Look at a condition of a join."""
@@ -160,7 +185,15 @@ class _Checks:
 
     def _several(self, forms: Mapping[str, tuple[Mapping[str, Form], ...]]) -> _Several:
         return {
-            kind: [(form.keys() | _TYPE, self._object(form, _TYPE)) for form in several]
+            kind: [
+                _Choice(
+                    form.keys() | _TYPE,
+                    _keys(form.get(_DATA)),
+                    form.get("alias"),
+                    self._object(form, _TYPE),
+                )
+                for form in several
+            ]
             for kind, several in forms.items()
         }
 
@@ -272,11 +305,21 @@ def _one_grouping(found: Any, _: _Walk) -> None:
         raise UnknownPart
 
 
-def _of_these_fields(found: Any, several: list[tuple[Set[str], _Check]]) -> _Check:
-    for keys, check in several:
-        if found.keys() == keys:
-            return check
+def _of_these_fields(found: Any, several: list[_Choice]) -> _Check:
+    if len(several) == 1:
+        return several[0].check
+    data = _keys(found.get(_DATA))
+    for each in several:
+        if found.keys() != each.keys or data != each.data:
+            continue
+        if isinstance(each.alias, frozenset) and found["alias"] not in each.alias:
+            continue
+        return each.check
     raise UnknownPart
+
+
+def _keys(data: object) -> Set[str] | None:
+    return data.keys() if isinstance(data, Mapping) else None
 
 
 def _listed(found: Any, forms: Mapping[str, Any], name: str = "type") -> Any:
@@ -287,6 +330,13 @@ def _listed(found: Any, forms: Mapping[str, Any], name: str = "type") -> Any:
 
 
 FORMS: Final = Forms(
-    OPERATORS, EXPRESSIONS, CONDITIONS, OWN_FUNCTIONS | CALLED_ON_ROWS, SUMMED, TYPES
+    OPERATORS,
+    EXPRESSIONS,
+    CONDITIONS,
+    OWN_FUNCTIONS | CALLED_ON_ROWS,
+    SUMMED,
+    TYPES,
+    ELEMENTS,
+    OF_ELEMENTS,
 )
 """Those of generated SQL."""

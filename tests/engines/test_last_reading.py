@@ -22,7 +22,7 @@ from dpsql.core.table_name import TableName
 from dpsql.engines import duckdb as door
 from dpsql.engines.base import Reads
 from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
-from dpsql.engines.duckdb_forms import CONDITIONS, EXPRESSIONS, OPERATORS, Form
+from dpsql.engines.duckdb_forms import CONDITIONS, ELEMENTS, EXPRESSIONS, OPERATORS, Form
 from dpsql.engines.duckdb_plan import FORMS, Forms, UnknownPart, read_by_forms
 from dpsql.engines.duckdb_reading import LastReading
 from dpsql.engines.plans import Plan, nodes, plan_of
@@ -85,6 +85,9 @@ PLANTED = {
     "a list of all rows": "SELECT list(k ORDER BY uid) FROM visits",
     "an aggregate of no noise": "SELECT quantile_cont(k, 0.5) FROM visits",
     "a lambda": "SELECT list_transform([k], lambda x: x + 1) FROM visits",
+    "a lambda within a key": "SELECT list_transform([k], lambda x: [x]) FROM visits",
+    "the first row": "SELECT first(k) FROM visits",
+    "the first row of a window": "SELECT first(k) OVER (ORDER BY uid) FROM visits",
     "a sample": "SELECT * FROM visits USING SAMPLE 50%",
     "a limit by rows": "SELECT * FROM visits LIMIT (SELECT max(k) FROM visits)",
     "a limit in percent": "SELECT * FROM visits LIMIT 10%",
@@ -200,6 +203,7 @@ QUESTIONS = [attack.sql for attack in ATTACKS if attack.outcome == ANSWERS]
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
     """What answered questions send, and each function that they may call, with its plan."""
     found: dict[str, Plan] = {}
+    grouped: dict[str, Plan] = {}
     real = LastReading._plan
 
     def noted(self: LastReading, connection: Any, statement: Sql) -> Any:
@@ -215,12 +219,15 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
         for question in MORE:
             con.explain(question, **MORE[question])
     with duckdb.connect() as connection:
-        for kind in ("BIT", "TIME WITH TIME ZONE", "INTERVAL"):
+        for kind in (
+            *("BIT", "TIME WITH TIME ZONE", "INTERVAL"),
+            *("BIT[]", "TIMETZ[][]", "STRUCT(b BIT, n INTEGER)", "STRUCT(b TIMETZ)[]"),
+        ):
             connection.execute(f"CREATE OR REPLACE TABLE edges (a {kind})")
             sql = "SELECT a, count(*) FROM edges GROUP BY a ORDER BY a"
             plan = plan_of(connection, generated(sql))
             assert plan is not None
-            found[f"{sql} {kind}"] = plan
+            grouped[f"{sql} {kind}"] = plan
         for form in surveyed():
             types = form.types or ("INTEGER",)
             columns = ", ".join(f"a{place} {type_}" for place, type_ in enumerate(types))
@@ -229,7 +236,8 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
             plan = plan_of(connection, generated(sql))
             if plan is not None:
                 found.setdefault(f"{sql} {columns}", plan)
-    return dict(_telling({sql: plan for sql, plan in found.items() if reads(plan, FORMS)}))
+    read = {sql: plan for sql, plan in found.items() if reads(plan, FORMS)}
+    return dict(_telling(read)) | grouped
 
 
 def is_cast(node: dict[str, Any]) -> bool:
@@ -349,6 +357,17 @@ def entries() -> Iterator[tuple[str, Forms]]:
                 those = (*several[:place], without, *several[place + 1 :])
                 forms = replace(FORMS, expressions={**EXPRESSIONS, name: those})
                 yield f"{name} {place} {what}", forms
+    for name, several in ELEMENTS.items():
+        rest = {key: value for key, value in ELEMENTS.items() if key != name}
+        yield f"element {name}", replace(FORMS, elements=rest)
+        if several is not EXPRESSIONS.get(name):
+            for place, one in enumerate(several):
+                for what, without in shorter(dict(one)):
+                    those = (*several[:place], without, *several[place + 1 :])
+                    forms = replace(FORMS, elements={**ELEMENTS, name: those})
+                    yield f"element {name} {place} {what}", forms
+    for name in FORMS.of_elements:
+        yield f"of elements {name}", replace(FORMS, of_elements=FORMS.of_elements - {name})
     for name in CONDITIONS:
         others = {key: value for key, value in CONDITIONS.items() if key != name}
         yield f"condition {name}", replace(FORMS, conditions=others)
@@ -362,6 +381,7 @@ def entries() -> Iterator[tuple[str, Forms]]:
 
 @pytest.mark.slow
 def test_without_any_entry_of_the_lists_something_is_refused(corpus: dict[str, Plan]) -> None:
+    assert not refuses(corpus, FORMS)
     idle = [name for name, forms in entries() if not refuses(corpus, forms)]
     assert idle == []
 

@@ -84,6 +84,10 @@ KEYS: dict[str, tuple[str, str, object, object]] = {
     "many_bits": ("BIT[]", "['01'::BIT]", ["01"], ["01"]),
     "many_ids": ("UUID[]", f"['{ONE}']", [str(ONE)], [ONE]),
     "many_times": ("TIMETZ[]", "['12:00:00+02'::TIMETZ]", ["12:00:00+02"], ["12:00:00+02"]),
+    "bits_within": (
+        *("STRUCT(b BIT, n INTEGER)", "{'b': '01'::BIT, 'n': 1}"),
+        *({"b": "01", "n": 1}, {"b": "01", "n": 1}),
+    ),
     "many_flags": ("BOOLEAN[]", "[true]", [True], [True]),
     "union_within": (
         *("STRUCT(u UNION(n INTEGER, s TEXT))", "{'u': union_value(n := 1)}"),
