@@ -660,7 +660,7 @@ class OpenDuckDB:
         twin = self._empty_twin()
         with self._twin_lock:
             if self._last_reading is None:
-                self._last_reading = LastReading(twin.cursor)
+                self._last_reading = LastReading(twin.cursor, self._schema)
             return self._last_reading
 
     def _empty_twin(self) -> Twin:

@@ -6,30 +6,39 @@ plan, and files are too. The plan is the one before optimisation, which rows hav
 hold the tables that the relations of the question scan, each as often, or none of them; tables that
 the same question has stored; and what :mod:`dpsql.engines.duckdb_forms` lists. Anything else is not
 sent.
+
+A statement is read once. It is known again by its shape (:mod:`dpsql.engines.shapes`) without the
+salt, and by the columns of the tables that it may scan: a plan follows from these.
 """
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from threading import Lock
 from typing import Final, Protocol, TypeAlias
 
 import duckdb
 
-from dpsql.core.sql import Sql, sql
+from dpsql.core.schema import Schema
+from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import Reads
 from dpsql.engines.duckdb_plan import FORMS, Forms, ReadPlan, UnknownPart, read_by_forms
 from dpsql.engines.plans import plan_of
-from dpsql.engines.running import execute
+from dpsql.engines.running import execute, relation
+from dpsql.engines.shapes import shape
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.errors import EngineError
 
 GivenValues: TypeAlias = Sequence[int | list[int]]
+_Columns: TypeAlias = tuple[tuple[str, str], ...]  # names and types
 _OURS: Final = "memory"
 _STORED: Final = ("temp", "main")
-_REMEMBERED: Final = 1000  # statements, by their text without the salt
+_REMEMBERED: Final = 10_000  # statements
 
 
 class Sheet(Protocol):
@@ -45,20 +54,87 @@ class Sheet(Protocol):
         """Forget a stored table."""
 
 
+class KnownStatements:
+    """Statements that were read, by what their plans follow from; safe to use from several threads.
+
+    Those that scan nothing but stored tables are known whatever else they might have scanned.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[Hashable, ReadStatement] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: _Key) -> ReadStatement | None:
+        """Return what is known of a statement; None if it has not been read."""
+        with self._lock:
+            for known in (key.anywhere, key):
+                found = self._found.get(known)
+                if found is not None:
+                    self._found.move_to_end(known)
+                    return found
+        return None
+
+    def add(self, key: _Key, read: ReadStatement) -> None:
+        """Keep in mind a statement that was read."""
+        with self._lock:
+            self._found[key if read.scans_listed else key.anywhere] = read
+            if len(self._found) > _REMEMBERED:
+                self._found.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStatement:
+    """What is known of a statement that was read.
+
+    ``columns`` counts its columns, ``scans_listed`` tells whether it scans any of the listed
+    tables, and ``makes`` are the columns of the table that it has been stored as.
+    """
+
+    columns: int
+    scans_listed: bool
+    makes: _Columns | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What the plan of a statement follows from: its shape, and the columns of what it scans."""
+
+    tables: frozenset[tuple[tuple[str, str, _Columns], int]] | None
+    stored: frozenset[tuple[str, _Columns]]
+    shape: bytes
+
+    @property
+    def anywhere(self) -> _Key:
+        """The key of a statement that scans no listed table."""
+        return _Key(None, self.stored, self.shape)
+
+
+KNOWN = KnownStatements()
+"""Statements that were read by the lists of ``FORMS``, in all connections of the process."""
+
+
 class LastReading:
     """Reads statements before they are sent; safe to use from several threads.
 
-    ``cursor`` opens a connection to the twin. Statements that differ in their salt alone are one.
+    ``cursor`` opens a connection to the twin, which has the tables of ``schema``. Lists other than
+    ``FORMS`` need statements known by them alone.
     """
 
     def __init__(
-        self, cursor: Callable[[], duckdb.DuckDBPyConnection], forms: Forms = FORMS
+        self,
+        cursor: Callable[[], duckdb.DuckDBPyConnection],
+        schema: Schema,
+        forms: Forms = FORMS,
+        known: KnownStatements | None = None,
     ) -> None:
         self._cursor = cursor
         self._forms = forms
-        self._known: OrderedDict[Hashable, int] = OrderedDict()
-        self._lock = Lock()
+        self._columns = {
+            table.name: tuple((column.name, column.type) for column in table.columns)
+            for table in schema.values()
+        }
         self._count = 0
+        self.known = KNOWN if known is None else known
 
     @property
     def count(self) -> int:
@@ -67,7 +143,8 @@ class LastReading:
 
     def over(self, reads: Reads) -> Sheet:
         """Return what reads the statements over these tables."""
-        return _DuckDBSheet(self, reads)
+        tables = Counter((n.schema, n.table, self._columns.get(n, ())) for n in reads.tables)
+        return _DuckDBSheet(self, reads, frozenset(tables.items()))
 
     # -- for its sheets -----------------------------------------------------------------------
 
@@ -75,27 +152,22 @@ class LastReading:
         """Open a connection to the twin."""
         return self._cursor()
 
-    def known(self, key: Hashable) -> int | None:
-        """Return the columns of a statement that was read before; None for others."""
-        with self._lock:
-            self._count += 1
-            found = self._known.get(key)
-            if found is not None:
-                self._known.move_to_end(key)
-            return found
+    def counted(self) -> None:
+        """Count a statement."""
+        self._count += 1
 
     def read(
         self,
         connection: duckdb.DuckDBPyConnection,
         statement: Sql,
         tables: Counter[tuple[str, ...]],
-    ) -> int:
-        """Read a statement that may scan these tables; returns its columns."""
+    ) -> ReadStatement:
+        """Read a statement that may scan these tables. Raises ``EngineError``."""
         found = self._plan(connection, statement)
         scanned = Counter({path: n for path, n in found.tables.items() if path[:2] != _STORED})
         if scanned and scanned != tables:
             raise EngineError()
-        return found.columns
+        return ReadStatement(found.columns, bool(scanned))
 
     def _plan(self, connection: duckdb.DuckDBPyConnection, statement: Sql) -> ReadPlan:
         plan = plan_of(connection, statement)
@@ -106,52 +178,70 @@ class LastReading:
                 pass
         raise EngineError()
 
-    def remember(self, key: Hashable, columns: int) -> None:
-        """Keep in mind a statement that was read."""
-        with self._lock:
-            self._known[key] = columns
-            if len(self._known) > _REMEMBERED:
-                self._known.popitem(last=False)
-
 
 class _DuckDBSheet:
     """Reads what one question sends over some tables. Used by one thread at a time."""
 
-    def __init__(self, reading: LastReading, reads: Reads) -> None:
+    def __init__(
+        self,
+        reading: LastReading,
+        reads: Reads,
+        over: frozenset[tuple[tuple[str, str, _Columns], int]],
+    ) -> None:
         self._reading = reading
         self._salt = reads.salt
         names = ((_OURS, name.schema, name.table) for name in reads.tables)
         self._tables = Counter[tuple[str, ...]](names)
-        self._over: Hashable = frozenset(self._tables.items())
-        self._stored: dict[str, Hashable] = {}  # what each stored table was made of
-        self._behind: list[tuple[Sql, GivenValues]] = []  # what the twin has not done yet
+        self._over = over
+        self._stored: dict[str, _Columns] = {}
+        self._behind: list[Sql] = []  # what the twin has not done yet
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def read(self, statement: Sql, given: GivenValues = ()) -> int:
-        key = self._key(statement)
-        columns = self._reading.known(key)
-        if columns is None:
-            columns = self._reading.read(self._twin(), statement, self._tables)
-            self._reading.remember(key, columns)
-        return columns
+        self._reading.counted()
+        return self._read(self._key(statement), statement).columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
-        self._stored[name] = self._key(statement)
-        made = sql("CREATE TEMP TABLE {} AS {} WITH NO DATA", quoted(name), statement)
-        self._behind.append((made, given))
+        key = self._key(statement)
+        found = self._read(key, statement)
+        if found.makes is None:
+            found = replace(found, makes=self._bound(statement, given))
+            self._reading.known.add(key, found)
+        assert found.makes is not None
+        self._stored[name] = found.makes
+        listed = join(", ", (sql("{} {}", quoted(n), type_sql(t)) for n, t in found.makes))
+        self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
 
     def dropped(self, name: str) -> None:
         del self._stored[name]
-        self._behind.append((sql("DROP TABLE temp.main.{}", quoted(name)), ()))
+        self._behind.append(sql("DROP TABLE temp.main.{}", quoted(name)))
 
-    def _key(self, statement: Sql) -> Hashable:
+    def _read(self, key: _Key, statement: Sql) -> ReadStatement:
+        found = self._reading.known.get(key)
+        if found is None:
+            found = self._reading.read(self._twin(), statement, self._tables)
+            self._reading.known.add(key, found)
+        return found
+
+    def _key(self, statement: Sql) -> _Key:
         """Return what is equal for two statements with one plan.
 
         A salt is digits, always as many: where it stands in a text, digits stand in the other.
         """
         text = statement.render(DUCKDB_TEXT)
-        unsalted = text if self._salt is None else tuple(text.split(str(self._salt)))
-        return self._over, frozenset(self._stored.items()), unsalted
+        if self._salt is not None:
+            text = text.replace(str(self._salt), "0" * len(str(self._salt)))
+        stored = frozenset(self._stored.items())
+        return _Key(self._over, stored, sha256(shape(text)).digest())
+
+    def _bound(self, statement: Sql, given: GivenValues) -> _Columns:
+        """Return the names and types of a statement's columns. Raises ``EngineError``."""
+        try:
+            found = relation(self._twin(), statement, list(given) or None)
+            return tuple(zip(found.columns, map(str, found.types), strict=True))
+        except duckdb.Error:
+            pass
+        raise EngineError()
 
     def _twin(self) -> duckdb.DuckDBPyConnection:
         """Return the connection to the twin, with empty tables of all that is stored.
@@ -162,8 +252,8 @@ class _DuckDBSheet:
             self._connection = self._reading.opened()
         failed = False
         try:
-            for statement, given in self._behind:
-                execute(self._connection, statement, list(given))
+            for statement in self._behind:
+                execute(self._connection, statement)
         except duckdb.Error:
             failed = True
         if failed:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import runpy
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,23 @@ import dpsql
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
 from dpsql.engines import duckdb as door
+from dpsql.engines import duckdb_reading
 from dpsql.engines.base import Reads
 from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
 from dpsql.engines.duckdb_forms import CONDITIONS, ELEMENTS, EXPRESSIONS, OPERATORS, Form
 from dpsql.engines.duckdb_plan import FORMS, Forms, UnknownPart, read_by_forms
-from dpsql.engines.duckdb_reading import LastReading
+from dpsql.engines.duckdb_reading import KnownStatements, LastReading
 from dpsql.engines.plans import Plan, nodes, plan_of
+from dpsql.engines.shapes import shape
 from dpsql.engines.survey import _forms as surveyed
 from dpsql.errors import EngineError
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests have had statements read in this process."""
+    monkeypatch.setattr(duckdb_reading, "KNOWN", KnownStatements())
+
 
 VISITS = Reads((TableName("visits"),))
 SENT = "SELECT row_number() OVER () AS __dpsql_rid, k, count(*) AS m FROM visits GROUP BY k"
@@ -193,6 +203,68 @@ def test_a_statement_is_bound_once_whatever_its_salt(
         sent(engine, SENT, Reads((TableName("secret"),)))
 
 
+def test_statements_of_one_shape_are_bound_once_and_others_each(
+    engine: OpenDuckDB, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound: list[str] = []
+    real = LastReading._plan
+
+    def noted(self: LastReading, connection: Any, statement: Sql) -> Any:
+        bound.append(text(statement))
+        return real(self, connection, statement)
+
+    monkeypatch.setattr(LastReading, "_plan", noted)
+    asked = "SELECT uid FROM visits WHERE k > {} AND CAST(k AS VARCHAR) <> {}"
+    sent(engine, asked.format(1, "'a'"))
+    sent(engine, asked.format(7, "'it''s -- é'"))
+    assert len(bound) == 1
+    # Of another type, or more than a constant: read, and what is not dpsql's is not sent.
+    sent(engine, asked.format(17, "'a'"))
+    sent(engine, asked.format("1.5", "'a'"))
+    assert len(bound) == 3
+    for forged in ("'a' OR random() > 0.5", "'' || version()", "'a' -- '", "error('a')"):
+        before = len(bound)
+        with suppress(EngineError):
+            sent(engine, asked.format(1, forged))
+        assert len(bound) == before + 1
+    # Statements over stored tables are known by the columns of these.
+    for condition in ("k = 1", "uid < 5"):
+        with engine.run() as run, run.over(VISITS).scratch() as scratch:
+            scratch.store("__dpsql_stage", generated(f"SELECT k FROM visits WHERE {condition}"))
+            scratch.integers(generated("SELECT count(*) FROM __dpsql_stage"))
+    assert bound.count("SELECT count(*) FROM __dpsql_stage") == 1
+    with engine.run() as run, run.over(VISITS).scratch() as scratch:
+        scratch.store("__dpsql_stage", generated("SELECT k::VARCHAR AS k FROM visits"))
+        scratch.integers(generated("SELECT count(*) FROM __dpsql_stage"))
+    assert bound.count("SELECT count(*) FROM __dpsql_stage") == 2
+
+
+SHAPES = {
+    "k > 5": "k > 9",
+    "k > 51 OR 3 < k": "k > 99 OR 3 < k",
+    "k = 1234567890": "k = 1234567890",  # INTEGER or BIGINT
+    "k = 12345678901": "k = 99999999999",
+    "x * 1.50 <= 2": "x * 9.99 <= 9",
+    "x > 1e5": "x > 1e5",
+    "k BETWEEN 1 AND 2": "k BETWEEN 9 AND 9",
+    "s = 'it''s'": "s = ''",
+    "s LIKE 'é%' AND s <> 'b'": "s LIKE '' AND s <> ''",
+    "d >= CAST('2020-01-01' AS DATE)": "d >= CAST('' AS DATE)",
+    "CAST(x AS DECIMAL(5, 2)) = 0": "CAST(x AS DECIMAL(5, 2)) = 9",
+    "date_trunc('month', d) = '1'": "date_trunc('month', d) = ''",
+    "s = $$it's$$": "s = $$it's$$",
+    "s = E'\\''": "s = E'\\''",
+    "s = 'a' -- 'b'": "s = '' -- 'b'",
+    "s = 'a' /* = 'b' */ = 'c'": "s = '' /* = 'b' */ = ''",
+    "round(x, 2) ORDER BY 2 LIMIT 5": "round(x, 2) ORDER BY 2 LIMIT 5",
+}
+
+
+@pytest.mark.parametrize(("sql", "expected"), SHAPES.items(), ids=SHAPES)
+def test_a_shape_leaves_out_constants_that_no_plan_follows_from(sql: str, expected: str) -> None:
+    assert shape(sql).decode() == expected
+
+
 # -- the lists ------------------------------------------------------------------------------------
 
 
@@ -213,6 +285,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
         return real(self, connection, statement)
 
     with pytest.MonkeyPatch.context() as patch, connect(tmp_path_factory.mktemp("c"), *FILL) as con:
+        patch.setattr(duckdb_reading, "KNOWN", KnownStatements())
         patch.setattr(LastReading, "_plan", noted)
         for question in QUESTIONS:
             con.explain(question)
@@ -440,6 +513,7 @@ def test_a_question_is_read_before_it_is_paid_for(
         spent = connection.budget()
         forms = replace(FORMS, functions=FORMS.functions - {"hash"})
         monkeypatch.setattr(engine.last_reading, "_forms", forms)
+        monkeypatch.setattr(engine.last_reading, "known", KnownStatements())
         with pytest.raises(dpsql.InternalError) as refused:
             connection.sql(asked.format(3))
         assert refused.value.code == "statement_unrecognised"

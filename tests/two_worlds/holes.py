@@ -23,6 +23,7 @@ from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as duckdb_engine
 from dpsql.engines import duckdb_reading, evidence, python_values, twin
 from dpsql.engines import views as owners_views
+from dpsql.engines.duckdb_reading import ReadStatement
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import accounts
@@ -112,8 +113,9 @@ def _quotes_let_out() -> tuple[tuple[Any, str, Any], ...]:
 def _nothing_is_read() -> tuple[tuple[Any, str, Any], ...]:
     """What is about to be sent is bound, and its plan is not read."""
 
-    def read(self: Any, connection: Any, statement: Sql, tables: Any) -> int:
-        return len(connection.sql(statement.render(DUCKDB_TEXT)).columns)
+    def read(self: Any, connection: Any, statement: Sql, tables: Any) -> ReadStatement:
+        columns = len(connection.sql(statement.render(DUCKDB_TEXT)).columns)
+        return ReadStatement(columns, scans_listed=True)
 
     return ((duckdb_reading.LastReading, "read", read),)
 

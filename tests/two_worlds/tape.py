@@ -26,6 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.sql import Sql
+from dpsql.engines import duckdb_reading
+from dpsql.engines.duckdb_reading import KnownStatements
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.mechanisms.sampling.entropy import OSEntropy
 
@@ -60,6 +62,7 @@ class Tape:
     adaptive: bool = False  # what is drawn now follows from what was drawn just before
     depth: int = 0  # of the door: above zero while noise is drawn
     counted: Counter[str] = field(default_factory=Counter)
+    known: KnownStatements = field(default_factory=KnownStatements)  # to the last reading
     _drawn: Counter[str] = field(default_factory=Counter)
     _step: int = 0
 
@@ -96,6 +99,7 @@ def playing(tape: Tape) -> Iterator[Tape]:
     global _current
     with _lock:
         before, _current = _current, tape
+        known, duckdb_reading.KNOWN = duckdb_reading.KNOWN, tape.known
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
@@ -104,6 +108,7 @@ def playing(tape: Tape) -> Iterator[Tape]:
     finally:
         with _lock:
             _current = before
+            duckdb_reading.KNOWN = known
 
 
 def _warned(message: Any, category: Any, *_: Any, **__: Any) -> None:

@@ -1,0 +1,65 @@
+"""Shapes of statements: two of one shape differ in constants of one type, and have one plan.
+
+The engine's own lexer says where a constant begins and where the next token does. So a text that
+got out of its quotes is more than one token, and has another shape.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from duckdb import token_type, tokenize
+
+_NUMBER: Final = re.compile(rb"\d{1,37}(\.\d{1,37})?")
+_DIGIT: Final = re.compile(rb"\d")
+_TEXT: Final = re.compile(rb"'(?:[^']|'')*'")
+_AT_ENDS: Final = (10, 19)  # digits of integers, some of which are of the next wider type
+_SIGNS: Final = frozenset({b"=", b"<>", b"!=", b"<", b">", b"<=", b">="})
+_BEFORE_NUMBERS: Final = _SIGNS | {b"+", b"-", b"*", b"/", b"%", b"BETWEEN", b"AND"}
+_BEFORE_TEXTS: Final = _SIGNS | {b"LIKE", b"ILIKE", b"BETWEEN", b"AND"}
+_CASTS: Final = frozenset({b"CAST", b"TRY_CAST"})
+
+
+def shape(statement: str) -> bytes:
+    """Write a statement with digits for its numbers and nothing in its texts, where they stand
+    as what columns are compared with, reckoned with, or as what is cast.
+
+    A number keeps how many digits it has, which its type follows from. Constants anywhere else stay
+    as they are: there they may be a position, a width, or the name of a part of a date.
+    """
+    text = statement.encode()
+    tokens = tokenize(statement)
+    found: list[bytes] = []
+    done = 0
+    for place, (start, kind) in enumerate(tokens):
+        if kind == token_type.numeric_const:
+            if place and _token(text, tokens, place - 1) in _BEFORE_NUMBERS:
+                constant = _token(text, tokens, place)
+                found += (text[done:start], _like(constant))
+                done = start + len(constant)
+        elif kind == token_type.string_const and _is_compared(text, tokens, place):
+            constant = _token(text, tokens, place)
+            if _TEXT.fullmatch(constant):
+                found += (text[done:start], b"''")
+                done = start + len(constant)
+    return b"".join((*found, text[done:]))
+
+
+def _token(text: bytes, tokens: list[tuple[int, token_type]], place: int) -> bytes:
+    end = tokens[place + 1][0] if place + 1 < len(tokens) else len(text)
+    return text[tokens[place][0] : end].rstrip()
+
+
+def _is_compared(text: bytes, tokens: list[tuple[int, token_type]], place: int) -> bool:
+    before = _token(text, tokens, place - 1) if place else b""
+    if before == b"(" and place > 1:
+        return _token(text, tokens, place - 2) in _CASTS
+    return before in _BEFORE_TEXTS
+
+
+def _like(number: bytes) -> bytes:
+    """Write a number of as many digits, if their count is all that its type follows from."""
+    if not _NUMBER.fullmatch(number) or len(number) in _AT_ENDS:
+        return number
+    return _DIGIT.sub(b"9", number)
