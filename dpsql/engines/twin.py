@@ -20,12 +20,13 @@ from dpsql.core.sql import Name, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import Examined
-from dpsql.engines.constants import failing_part, type_text
+from dpsql.engines.constants import failing_part
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.edges import edge_values
 from dpsql.engines.evidence import Evidence
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.nets import TRIED
+from dpsql.engines.plan_sql import type_text
 from dpsql.engines.plans import read_plan
 from dpsql.engines.running import execute, relation, serialized_plan
 from dpsql.errors import InternalError, QueryRefused

@@ -20,6 +20,7 @@ from spelled import generated
 from support import ANALYST, connect, policy
 
 import dpsql
+import dpsql.engines.constants as constants_module
 import dpsql.pipeline.tail as tail_module
 import dpsql.pipeline.tail_check as tail_check
 import dpsql.results.rows as rows_module
@@ -70,7 +71,55 @@ FAILING = {
     f"SELECT (n > 1)::TIMESTAMP FROM {GROUPS}": None,
     "SELECT k, count(*) FROM visits GROUP BY k HAVING count(*) > 'many'": "'many'",
     "SELECT name, 'i'::UUID FROM shops": "'i'",
+    f"SELECT regexp_replace(c, '(', 'x'), n FROM {TEXTS}": "'('",
 }
+BESIDE = [
+    f"SELECT date_diff('foo', d, d), n FROM {DAYS}",
+    f"SELECT date_sub('foo', d, d), n FROM {DAYS}",
+    f"SELECT date_diff('foo', d, DATE '2020-01-01') FROM {DAYS}",
+    f"SELECT date_diff('foo', TIMESTAMP '2020-01-01 12:00:00', d::TIMESTAMP) FROM {DAYS}",
+    f"SELECT date_trunc('xyz', d), n FROM {DAYS}",
+    f"SELECT date_part('xyz', d), n FROM {DAYS}",
+    f"SELECT CASE WHEN n < 0 THEN date_diff('foo', d, d) END FROM {DAYS}",
+    f"SELECT n FROM {DAYS} WHERE date_diff('foo', d, d) > 1",
+    f"SELECT n FROM {DAYS} ORDER BY date_diff('foo', d, d)",
+    f"SELECT d::TIMESTAMP AT TIME ZONE 'Nowhere/Foo', n FROM {DAYS}",
+    f"SELECT time_bucket(INTERVAL '0 days', d), n FROM {DAYS}",
+    f"SELECT strptime(c, '%Q'), n FROM {TEXTS}",
+    f"SELECT decode('\\xFF'::BLOB), n FROM {GROUPS}",
+    f"SELECT strftime(d, '%Q'), n FROM {DAYS}",
+    f"SELECT regexp_matches(c, '('), n FROM {TEXTS}",
+    f"SELECT regexp_replace(c, '(', 'x'), n FROM {TEXTS}",
+    f"SELECT regexp_extract(c, '('), n FROM {TEXTS}",
+    f"SELECT regexp_extract(c, 'a', 30), n FROM {TEXTS}",
+    f"SELECT regexp_extract_all(c, '('), n FROM {TEXTS}",
+    f"SELECT c LIKE 'a!' ESCAPE '!!', n FROM {TEXTS}",
+    f"SELECT lpad(c, 5, ''), n FROM {TEXTS}",
+    f"SELECT substring(c, 1, -9223372036854775808), n FROM {TEXTS}",
+    f"SELECT printf('%Q', n) FROM {GROUPS}",
+    f"SELECT printf('%d', c), n FROM {TEXTS}",
+    f"SELECT format('{{}} {{}}', c), n FROM {TEXTS}",
+    f"SELECT json_contains(to_json(n), '[') FROM {GROUPS}",
+    f"SELECT [n][1:2:0] FROM {GROUPS}",
+    f"SELECT map([1, 1], [n, n]) FROM {GROUPS}",
+    f"SELECT map([NULL], [n]) FROM {GROUPS}",
+    f"SELECT [n]::INT[2] FROM {GROUPS}",
+    f"SELECT list_distance([1, 2], [n]) FROM {GROUPS}",
+    f"SELECT make_date(2020, 13, n::INT) FROM {GROUPS}",
+    f"SELECT n << -1 FROM {GROUPS}",
+    f"SELECT to_base(n, 1) FROM {GROUPS}",
+    f"SELECT bar(n, 0, 10, -1) FROM {GROUPS}",
+    f"SELECT max(n, 0) FROM {GROUPS}",
+    f"SELECT min(n, 10000000) FROM {GROUPS}",
+    f"SELECT arg_max(n, k, 0) FROM {GROUPS}",
+    f"SELECT approx_top_k(n, -1) FROM {GROUPS}",
+    f"SELECT ntile(0) OVER (ORDER BY n) FROM {GROUPS}",
+    f"SELECT sum(n) OVER (ORDER BY k ROWS -1 PRECEDING) FROM {GROUPS}",
+    f"SELECT sum(n) OVER (ORDER BY k RANGE -1 PRECEDING) FROM {GROUPS}",
+    f"SELECT n FROM {GROUPS}, range(1, 5, 0)",
+    f"SELECT n FROM {GROUPS} LIMIT 'a'",
+]
+"""Constants that fail whatever stands beside them, which the engine binds."""
 SOUND = [
     f"SELECT TRY_CAST('x' AS DATE), TRY('y'::INT), n FROM {GROUPS}",
     f"SELECT n FROM {GROUPS} WHERE k IN ('1', '2') OR k = '3'",
@@ -100,6 +149,17 @@ def test_a_constant_that_must_fail_is_refused_where_it_stands_and_costs_nothing(
     assert connection.budget() == before
 
 
+@pytest.mark.parametrize("sql", BESIDE)
+def test_a_constant_that_fails_beside_anything_is_refused_and_costs_nothing(
+    sql: str, connection: dpsql.Connection
+) -> None:
+    before = connection.budget()
+    with pytest.raises(dpsql.QueryRefused) as caught:
+        connection.sql(sql)
+    assert caught.value.code == "constant_fails"
+    assert connection.budget() == before
+
+
 def test_without_the_check_such_a_query_is_paid_for_and_then_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +169,43 @@ def test_without_the_check_such_a_query_is_paid_for_and_then_fails(
             con.sql(f"SELECT n + 'a' FROM {GROUPS}")
         assert caught.value.code == "tail_failed"
         assert con.budget().rho_spent > 0
+
+
+def test_without_trying_calls_such_a_query_is_paid_for_and_then_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants_module, "tried_calls", lambda _: iter(()))
+    with connect(tmp_path) as con:
+        with pytest.raises(dpsql.DataError) as caught:
+            con.sql(f"SELECT max(n, 0) FROM {GROUPS}")
+        assert caught.value.code == "tail_failed"
+        assert con.budget().rho_spent > 0
+
+
+VALUES_DECIDE = [
+    f"SELECT strptime(c, '%d/%m/%Y'), unhex('0' || c), c::DATE FROM {TEXTS}",
+    f"SELECT hamming(c, 'red'), bitstring(c, 8), json_extract(c, '$.a') FROM {TEXTS}",
+    f"SELECT make_date(n::INT, 2, 29), make_date(2020, n::INT, 31), chr(n::INT + 9) FROM {GROUPS}",
+    f"SELECT n << 100, n + 9223372036854775807::BIGINT, get_bit('0101'::BIT, n::INT) FROM {GROUPS}",
+    "SELECT c::ENUM('red', 'green'), setseed(n), n::TINYINT, [n, n]::INT[2] FROM "
+    "(SELECT c, count(*) AS n FROM visits GROUP BY c)",
+    f"SELECT bitstring_agg(n, 1, 2), max(n, 3), arg_max(n, k, 2) FROM {GROUPS}",
+    f"SELECT lpad(c, n::INT, ' '), c[1:n], repeat(c, n), date_trunc(c, now()) FROM {TEXTS}",
+    f"SELECT ntile(4) OVER (), sum(n) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) "
+    f"FROM {GROUPS}",
+    f"SELECT sqrt(-1) + n, ln(0) + n, acos(5) + n FROM {GROUPS}",
+    f"SELECT list_reduce([], lambda x, y: x + y), list_filter([n], lambda x: x > 1) FROM {GROUPS}",
+    f"SELECT d + INTERVAL 1 DAY, date_diff('day', d, DATE '2020-01-01'), d AT TIME ZONE 'UTC' "
+    f"FROM {DAYS}",
+    f"SELECT n FROM {GROUPS}, range(5, 1, -1) LIMIT 3",
+]
+
+
+@pytest.mark.parametrize("sql", VALUES_DECIDE)
+def test_what_depends_on_values_is_not_refused_for_the_values_it_was_tried_with(
+    sql: str, connection: dpsql.Connection
+) -> None:
+    assert connection.explain(sql).blocks
 
 
 @pytest.mark.parametrize("sql", SOUND)

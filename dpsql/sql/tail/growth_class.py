@@ -56,7 +56,7 @@ _CONDITIONAL = (exp.Connector, exp.Having, exp.Not, exp.Qualify, exp.Where)
 _CONDITIONS = (*_COMPARISONS, exp.Connector, exp.Not)
 _SURE_FUNCTIONS = (
     *(kind for kind in _AGGREGATES if issubclass(kind, exp.Func)),
-    *(exp.Abs, exp.Ceil, exp.Floor, exp.Round, exp.Sqrt),
+    *(exp.Abs, exp.Ceil, exp.Floor, exp.Sqrt),
 )
 _SURE_OTHERS = (
     *(set(_CLAUSES) - {exp.Except, exp.Exists, exp.Intersect, exp.Pivot, exp.Union, exp.Values}),
@@ -113,8 +113,10 @@ def _is_sure(node: exp.Expr) -> bool:
         return constants == len(parts) - 1 and any(map(_is_number, parts))
     if isinstance(node, _CONDITIONAL):
         return all(isinstance(part, _CONDITIONS) for part in parts)
-    if isinstance(node, exp.Func):
-        return isinstance(node, _SURE_FUNCTIONS) and len(parts) - constants == 1
+    if isinstance(node, exp.Round):
+        return len(parts) - constants == 1
+    if isinstance(node, exp.Func):  # a constant beside may be wrong, as in max(x, 0)
+        return isinstance(node, _SURE_FUNCTIONS) and len(parts) == 1 and not constants
     return isinstance(node, _SURE_OTHERS)
 
 
