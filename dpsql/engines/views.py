@@ -24,6 +24,7 @@ from dpsql.core.schema import Remark, fold
 from dpsql.core.sql import Sql, Written, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
+from dpsql.engines import view_words
 from dpsql.engines.base import Definition
 from dpsql.engines.duckdb_plan import fits
 from dpsql.engines.evidence import Evidence
@@ -33,18 +34,26 @@ from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.engines.types import has_enum
 from dpsql.engines.untyped import directory_keys
 from dpsql.engines.view_forms import FRAMES, VIEW_OPERATORS
+from dpsql.engines.view_words import (
+    changing_call,
+    failing_call,
+    foreign_call,
+    over_several,
+    unknown_part,
+    unknown_way,
+)
 
 DATA: Final = f"{INTERNAL_PREFIX}data"
 """The catalog of the owner's data."""
 
 _OVER_SEVERAL: Final = {
-    "LOGICAL_AGGREGATE_AND_GROUP_BY": "aggregates rows, or asks whether others exist",
-    "LOGICAL_DISTINCT": "makes equal rows one",
-    "LOGICAL_EXCEPT": "leaves out rows that are elsewhere",
-    "LOGICAL_INTERSECT": "leaves out rows that are not elsewhere",
-    "LOGICAL_LIMIT": "keeps some rows out of all",
-    "LOGICAL_TOP_N": "keeps some rows out of all",
-    "LOGICAL_WINDOW": "computes over windows of rows",
+    "LOGICAL_AGGREGATE_AND_GROUP_BY": view_words.AGGREGATES,
+    "LOGICAL_DISTINCT": view_words.DISTINCT,
+    "LOGICAL_EXCEPT": view_words.EXCEPT,
+    "LOGICAL_INTERSECT": view_words.INTERSECT,
+    "LOGICAL_LIMIT": view_words.LIMIT,
+    "LOGICAL_TOP_N": view_words.LIMIT,
+    "LOGICAL_WINDOW": view_words.WINDOWS,
     "LOGICAL_ASOF_JOIN": "joins each row to the one before it",
     "LOGICAL_POSITIONAL_JOIN": "joins rows by their position",
 }
@@ -67,7 +76,6 @@ _OUTSIDE: Final = Remark(
     "Let nobody write them who may not change the database; the ledger counts for both.",
 )
 _AS_TABLE = "Load what it reads into the database as a table, and list that."
-_TABLES_BELOW = "List the tables below it instead, or store its rows as a table."
 
 
 def owned(name: TableName) -> Sql:
@@ -122,14 +130,11 @@ def _refusal(
         if found is not None:
             return found
     if _compares_collated(plan):
-        return Remark(
-            "compares or computes text under a collation: different values are the same to it",
-            "Store the text without COLLATE, or select such columns as they are.",
-        )
+        return view_words.COLLATED
     failing = evidence.objection(_passing(plan.root))
     if failing is not None:
-        return Remark(
-            f"computes {failing}, which can fail on a row: failing queries would tell of that row",
+        return failing_call(
+            failing,
             "Compute it inside TRY or TRY_CAST, which give NULL instead, or store its rows as a "
             "table.",
         )
@@ -155,10 +160,9 @@ def _operator(node: PlanNode) -> Remark | None:
     if not isinstance(kind, str) or not kind.startswith("LOGICAL_"):
         return None
     if kind == "LOGICAL_SAMPLE":
-        return Remark("takes a sample: its rows are others each time", _TABLES_BELOW)
+        return view_words.SAMPLE
     if kind not in VIEW_OPERATORS:
-        what = kind.removeprefix("LOGICAL_").lower().replace("_", " ")
-        return Remark(f"is made with {what}, which dpsql does not know", _TABLES_BELOW)
+        return unknown_part(kind.removeprefix("LOGICAL_").lower().replace("_", " "))
     return (_scan(node) if kind == "LOGICAL_GET" else None) or _form(node)
 
 
@@ -168,35 +172,16 @@ def _form(node: PlanNode) -> Remark | None:
     if kind == "LOGICAL_WINDOW" and any(
         each.get(frame) is not None for each in node["expressions"] for frame in FRAMES
     ):
-        return _FRAME
+        return view_words.FRAME
     if fits(node, VIEW_OPERATORS[kind]):
         return None
     if node.get("join_type") == "SINGLE":
-        return _LOOKUP
+        return view_words.LOOKUP
     if kind == "LOGICAL_LIMIT":
-        return _COMPUTED_LIMIT
+        return view_words.COMPUTED_LIMIT
     if kind == "LOGICAL_GET" and _path(node)[-1] in _COUNTING:
-        return _COUNTED
-    what = kind.removeprefix("LOGICAL_").lower().replace("_", " ")
-    return Remark(f"is made with {what} in a way that dpsql does not know", _TABLES_BELOW)
-
-
-_LOOKUP = Remark(
-    "looks one value up for each row by a subquery, which fails where it finds two",
-    "Join the other table instead, with LEFT JOIN, grouped by what it is looked up by.",
-)
-_COMPUTED_LIMIT = Remark(
-    "keeps a number of rows that is computed, which fails where it is none",
-    "Write LIMIT and OFFSET with constants.",
-)
-_COUNTED = Remark(
-    "makes as many rows as values of rows say, which can fail on a row",
-    "Call range and generate_series with constants, and join what they give.",
-)
-_FRAME = Remark(
-    "computes where a window begins or ends, which can fail on a row",
-    "Leave the frame of the window out, or store its rows as a table.",
-)
+        return view_words.COUNTED
+    return unknown_way(kind.removeprefix("LOGICAL_").lower().replace("_", " "))
 
 
 def _scan(node: PlanNode) -> Remark | None:
@@ -227,11 +212,10 @@ def _function(node: PlanNode) -> Remark | None:
     else:
         known = path[:-1] == ["system", "main"]
     if not known:
-        return Remark(f"calls {path[-1]}(), which is not the engine's own", _TABLES_BELOW)
+        return foreign_call(path[-1])
     clock = path[-1] == "age" and len(node["children"]) == 1
     if len(path) > 1 and (path[-1] not in _consistent() or clock):
-        reason = f"calls {path[-1]}(), which gives another value another time"
-        return Remark(reason, "Compute it once, and store it in a table.")
+        return changing_call(path[-1])
     return None
 
 
@@ -283,9 +267,7 @@ def _over_several(plan: Plan) -> Iterator[Remark]:
     """Yield what a view does to rows of several units, each once."""
     kinds = (node["type"] for node in nodes(plan.root) if _is_operator(node))
     for said in dict.fromkeys(_OVER_SEVERAL[kind] for kind in kinds if kind in _OVER_SEVERAL):
-        yield Remark(
-            said, "Confirm that each of its rows depends on one unit's rows, or list what it reads."
-        )
+        yield over_several(said)
 
 
 def _enums(connection: duckdb.DuckDBPyConnection, source: Sql) -> Iterator[Remark]:
