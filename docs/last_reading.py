@@ -18,6 +18,14 @@ from dpsql.engines.duckdb_forms import (
     TYPES,
 )
 from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, SIGNS
+from dpsql.engines.postgresql_view_forms import (
+    COUNTING,
+    EXTRACTED,
+    TOTAL_AGGREGATES,
+    TOTAL_FUNCTIONS,
+    TOTAL_WINDOWS,
+    VIEW_NODES,
+)
 from dpsql.engines.view_forms import VIEW_OPERATORS
 
 PAGE = Path(__file__).parent / "engines" / "last-reading.md"
@@ -39,6 +47,9 @@ def lists() -> dict[str, str]:
         "server_functions": _words(CALLED),
         "server_functions_on_rows": _words(ON_ROWS),
         "server_operators": _words(SIGNS),
+        "server_view_nodes": _words(VIEW_NODES),
+        "server_view_functions": _words(TOTAL_FUNCTIONS | COUNTING | EXTRACTED.keys()),
+        "server_view_aggregates": _words(TOTAL_AGGREGATES | TOTAL_WINDOWS),
     }
 
 

@@ -19,6 +19,8 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
 from dpsql.engines.postgresql_definitions import OWN_ADDITIONS
 from dpsql.engines.postgresql_reading import duckdb_type
+from dpsql.engines.postgresql_views import ServerParts, read_view, server_parts, view_trees
+from dpsql.engines.view_words import AS_TABLE, over_several
 from dpsql.errors import InterfaceError
 
 Ask = Callable[[Sql], list[tuple[Any, ...]]]
@@ -37,6 +39,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "backslash_quote": "safe_encoding",
     "transform_null_equals": "off",
     "row_security": "off",
+    "synchronize_seqscans": "off",
     "jit": "off",
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "0",
@@ -98,65 +101,6 @@ FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 ORDER BY a.attrelid, a.attnum
 """
-# A view is what its rewrite rule is: calls, and tables that it reads.
-_VIEWS: Final = """
-SELECT CAST(r.ev_class AS BIGINT), CAST(r.ev_action AS TEXT) FROM pg_rewrite r
-JOIN pg_class c ON c.oid = r.ev_class WHERE c.relkind = 'v' AND r.rulename = '_RETURN'
-"""
-# Comparisons of single values never fail, whatever they compare: an index could not be built on
-# any others. Those of records, arrays and ranges do where their parts have none. Texts are compared
-# under a collation: two that differ leave none, which fails once there is a row.
-_COMPARISONS: Final = """
-SELECT o.oid::BIGINT, l.typcollation <> 0 FROM pg_operator o
-JOIN pg_type l ON l.oid = o.oprleft JOIN pg_type r ON r.oid = o.oprright
-WHERE o.oid < 16384 AND l.typname = ANY({single}) AND r.typname = ANY({single})
-  AND (o.oprname = '<>' OR EXISTS (SELECT 1 FROM pg_amop a JOIN pg_am m ON m.oid = a.amopmethod
-    WHERE a.amopopr = o.oid AND m.amname IN ('btree', 'hash')))
-"""
-_COLLATIONS: Final = "SELECT oid::BIGINT FROM pg_collation WHERE collisdeterministic"
-_OPERATORS: Final = re.compile(
-    r"\{(?:OPEXPR|DISTINCTEXPR|NULLIFEXPR|SCALARARRAYOPEXPR)\b(?: :\w+ \S+)*? :opno (\d+)"
-    r"(?: :\w+ \S+)*? :inputcollid (\d+)"
-)
-_OPERATOR_NODES: Final = re.compile(r"\{(?:OPEXPR|DISTINCTEXPR|NULLIFEXPR|SCALARARRAYOPEXPR)\b")
-_LARGEST: Final = re.compile(r"\{MINMAXEXPR :minmaxtype (\d+) :minmaxcollid \d+ :inputcollid (\d+)")
-_LARGEST_NODES: Final = re.compile(r"\{MINMAXEXPR\b")
-_COMPARED: Final = """
-SELECT oid::BIGINT, typcollation <> 0 FROM pg_type WHERE oid < 16384 AND typname = ANY({single})
-"""
-_SINGLE: Final = sql(
-    "CAST('{{bool,int2,int4,int8,oid,float4,float8,numeric,text,varchar,bpchar,name,bytea,uuid,"
-    "date,time,timestamp,timestamptz,interval}}' AS TEXT[])"
-)
-_READS: Final = re.compile(r":relid (\d+)")
-_NODES: Final = re.compile(r"\{([A-Z]+)\b")
-_PLAIN_NODES: Final = frozenset(
-    {"QUERY", "RTE", "RANGETBLENTRY", "RANGETBLREF", "FROMEXPR", "JOINEXPR", "TARGETENTRY", "VAR"}
-    | {"CONST", "OPEXPR", "BOOLEXPR", "NULLTEST", "BOOLEANTEST", "ALIAS", "RELABELTYPE"}
-    | {"COALESCEEXPR", "CASEEXPR", "CASEWHEN", "SETOPERATIONSTMT", "SORTGROUPCLAUSE"}
-    | {"RTEPERMISSIONINFO", "DISTINCTEXPR", "NULLIFEXPR", "COLLATEEXPR", "COMMONTABLEEXPR"}
-    | {"RELABELTYPE", "SCALARARRAYOPEXPR", "ARRAYEXPR", "MINMAXEXPR"}
-)
-_OPENED_SHOWN: Final = {
-    "FUNCEXPR": "calls a function",
-    "COERCEVIAIO": "casts through text",
-    "AGGREF": "aggregates rows",
-    "WINDOWFUNC": "computes over windows of rows",
-    "SQLVALUEFUNCTION": "depends on who asks, or when",
-    "NEXTVALUEEXPR": "draws from a sequence",
-    "SUBLINK": "asks whether other rows exist",
-    "TABLESAMPLECLAUSE": "takes a sample",
-}
-_SEVERAL_ROWS: Final = {
-    ":limitCount {": "keeps some rows out of all",
-    ":limitOffset {": "keeps some rows out of all",
-    ":distinctClause (": "makes equal rows one",
-    ":groupClause (": "aggregates rows",
-    ":setOperations {": "combines the rows of several statements",
-    ":sortClause (": "sorts rows, which compares them",
-}
-"""Parts of views whose rows depend on several rows, and may be others each time."""
-_BELOW: Final = "List the tables below it instead, or store its rows as a table."
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,34 +115,7 @@ class ServerRelation:
     kind: str
     writable: bool
     lockable: bool = False
-    below: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Comparing:
-    """What can be compared without failing on a row: operators and types by their oids.
-
-    Each is True where it compares under a collation, which must be one of ``collations``.
-    """
-
-    operators: Mapping[int, bool]
-    types: Mapping[int, bool]
-    collations: frozenset[int]
-
-    def never_fails(self, rule: str) -> bool:
-        """Tell whether all operators of a view's rule are known comparisons."""
-        operators, largest = _OPERATORS.findall(rule), _LARGEST.findall(rule)
-        # What is not read as expected is not known.
-        counts = len(_OPERATOR_NODES.findall(rule)), len(_LARGEST_NODES.findall(rule))
-        if counts != (len(operators), len(largest)):
-            return False
-        return all(self._known(self.operators, *found) for found in operators) and all(
-            self._known(self.types, *found) for found in largest
-        )
-
-    def _known(self, known: Mapping[int, bool], what: str, collation: str) -> bool:
-        collated = known.get(int(what))
-        return collated is not None and (not collated or int(collation) in self.collations)
+    below: Remark | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +125,7 @@ class ServerCatalog:
     database: str
     relations: Mapping[str, ServerRelation]
     views: Mapping[int, str]
-    comparing: Comparing
+    parts: ServerParts
 
     @property
     def all(self) -> Catalog:
@@ -230,31 +147,27 @@ class ServerCatalog:
         found = self.relations[name.key]
         if found.kind != "v":
             return Definition(None)
-        reason = self._objection(found.oid, set())
-        return Definition(None if reason is None else Remark(reason, _BELOW))
+        several: dict[str, None] = {}
+        refusal = self._refusal(found.oid, set(), several)
+        if refusal is not None:
+            return Definition(refusal)
+        return Definition(None, remarks=tuple(map(over_several, several)))
 
-    def _objection(self, oid: int, seen: set[int]) -> str | None:
-        """Say what in a view could fail on a row, or differ each time; None for nothing."""
+    def _refusal(self, oid: int, seen: set[int], several: dict[str, None]) -> Remark | None:
+        """Find what in a view may not be, there or below; note what it does to several rows."""
         if oid in seen:
             return None
         seen.add(oid)
-        text = self.views.get(oid)
-        if text is None:
+        tree = self.views.get(oid)
+        if tree is None:
             found = next((each for each in self.relations.values() if each.oid == oid), None)
             if found is None or found.kind not in ("r", "p", "m", "f"):
-                return "reads what is no table of this database"
+                return Remark("reads what is no table of this database", AS_TABLE)
             return found.below
-        unknown = next((n for n in _NODES.findall(text) if n not in _PLAIN_NODES), None)
-        if unknown is not None:
-            what = _OPENED_SHOWN.get(unknown, f"is made with {unknown.lower()}")
-            return f"{what}: whether that can fail on a row, dpsql does not know"
-        several = next((what for mark, what in _SEVERAL_ROWS.items() if mark in text), None)
-        if several is not None:
-            return several
-        if not self.comparing.never_fails(text):
-            return "computes with an operator that may fail on a row"
-        below = (int(each) for each in _READS.findall(text) if each != "0")
-        return next(filter(None, (self._objection(each, seen) for each in below)), None)
+        read = read_view(tree, self.parts)
+        several.update(dict.fromkeys(read.several))
+        below = (self._refusal(each, seen, several) for each in read.below)
+        return read.refusal or next(filter(None, below), None)
 
 
 def check_server(ask: Ask) -> str:
@@ -359,19 +272,18 @@ def read_catalog(ask: Ask, database: str) -> ServerCatalog:
             table = _refused(relations[key].table, _ALIKE)
         below = None
         if kind == "f" or foreign:
-            below = "reads what another server keeps, wholly or in part"
+            below = Remark("reads what another server keeps, wholly or in part", AS_TABLE)
         elif policies:
-            below = "reads a table with row-level security"
+            below = Remark("reads a table with row-level security", AS_TABLE)
         elif computed:
-            below = "reads a table with columns that are computed when they are read"
+            below = Remark(
+                "reads a table with columns that are computed when they are read", AS_TABLE
+            )
         relations[key] = ServerRelation(
             table, int(oid), kind, bool(writable), bool(lockable), below
         )
-    views = {int(oid): text for oid, text in ask(sql(_VIEWS))}
-    operators = {int(oid): bool(c) for oid, c in ask(sql(_COMPARISONS, single=_SINGLE))}
-    types = {int(oid): bool(c) for oid, c in ask(sql(_COMPARED, single=_SINGLE))}
-    collations = frozenset(int(oid) for (oid,) in ask(sql(_COLLATIONS)))
-    return ServerCatalog(database, relations, views, Comparing(operators, types, collations))
+    views = view_trees(ask)
+    return ServerCatalog(database, relations, views, server_parts(ask, views.values()))
 
 
 def _schema(name: str) -> str:

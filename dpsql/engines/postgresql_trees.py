@@ -120,7 +120,7 @@ def relations_read(text: str, known: KnownNumbers, forms: TreeForms) -> Counter[
     Raises ``UnknownTree`` for whatever is not in the lists.
     """
     found: Counter[str] = Counter()
-    for node in _nodes(_query(text)):
+    for node in all_nodes(parsed_query(text)):
         if node.kind not in forms.nodes:
             raise UnknownTree(node.kind)
         for field, allowed in TREE_FIELDS.get(node.kind, {}).items():
@@ -141,9 +141,7 @@ def relations_read(text: str, known: KnownNumbers, forms: TreeForms) -> Counter[
             case "SUBLINK":
                 _look_at_subquery(node)
             case "QUERY":
-                if _varies(node.fields.get("limitOffset")) or _varies(
-                    node.fields.get("limitCount")
-                ):
+                if varies(node.fields.get("limitOffset")) or varies(node.fields.get("limitCount")):
                     raise UnknownTree("limit")
     return found
 
@@ -166,13 +164,13 @@ def _look_at_type(node: Node, field: str) -> None:
 
 def _look_at_subquery(node: Node) -> None:
     kind = node.fields.get("subLinkType")
-    if kind == _ONE_VALUE and _is_one_row(node.fields.get("subselect")):
+    if kind == _ONE_VALUE and is_one_row(node.fields.get("subselect")):
         return
     if not isinstance(kind, str) or kind not in _SUBQUERIES:
         raise UnknownTree(f"SUBLINK {kind}")
 
 
-def _is_one_row(value: TreeValue | None) -> bool:
+def is_one_row(value: TreeValue | None) -> bool:
     """Tell whether a query has one row at most: it is over nothing, or over such queries."""
     if not isinstance(value, Node) or value.kind != "QUERY":
         return False
@@ -184,7 +182,7 @@ def _is_one_row(value: TreeValue | None) -> bool:
     return all(
         isinstance(entry, Node)
         and entry.fields.get("rtekind") == _SUBQUERY
-        and _is_one_row(entry.fields.get("subquery"))
+        and is_one_row(entry.fields.get("subquery"))
         for entry in entries
     )
 
@@ -198,23 +196,23 @@ def _scanned(node: Node) -> Iterator[str]:
             raise UnknownTree("relation")
         yield number
     elif kind == _FUNCTION:
-        if node.fields.get("funcordinality") != "false" or _varies(node.fields.get("functions")):
+        if node.fields.get("funcordinality") != "false" or varies(node.fields.get("functions")):
             raise UnknownTree("function in FROM")
     elif kind not in (_SUBQUERY, _JOIN, _CTE, _RESULT):
         raise UnknownTree(f"entry {kind}")
 
 
-def _varies(value: TreeValue | None) -> bool:
+def varies(value: TreeValue | None) -> bool:
     """Tell whether something depends on more than constants and what a statement is given."""
     if value is None:
         return True
-    return any(node.kind in ("VAR", "SUBLINK", "QUERY") for node in _nodes(value))
+    return any(node.kind in ("VAR", "SUBLINK", "QUERY") for node in all_nodes(value))
 
 
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _query(text: str) -> TreeValue:
+def parsed_query(text: str) -> TreeValue:
     """Parse the text of the body of a function, and return the only query that it is."""
     tokens = _TOKEN.findall(text)
     tokens.reverse()
@@ -263,7 +261,7 @@ def _drop(tokens: list[str], token: str) -> None:
         raise UnknownTree("text")
 
 
-def _nodes(value: TreeValue) -> Iterator[Node]:
+def all_nodes(value: TreeValue) -> Iterator[Node]:
     """Yield every node of a value."""
     todo = [value]
     while todo:

@@ -277,7 +277,6 @@ VIEWS: Mapping[str, str] = {
     "whole rows": "SELECT a.u, a.k FROM base a JOIN base b ON a = b",
     "arrays": "SELECT u, k FROM base WHERE ARRAY[u] = ARRAY[1::BIGINT]",
     "points": "SELECT u, k FROM base WHERE point(u, k) ~= point(1, 1)",
-    "sorted rows": "SELECT u, k FROM base ORDER BY c",
     "secured rows": "SELECT u, k FROM secured",
     "a grandchild of another server": "SELECT u, k FROM grand",
 }
