@@ -65,7 +65,11 @@ class PostgreSQL(Server):
 
     name = "postgresql"
     ways = ALL_WAYS
-    hides = re.compile(r"127\.0\.0\.1:\d+|dpsql:[0-9a-f]{32}@|:\d{4,5}/")
+    # Relations have numbers, of a counter that all sessions of a server share: one that begins
+    # before another has quite ended makes a temporary schema of its own, and takes two.
+    hides = re.compile(
+        r"127\.0\.0\.1:\d+|dpsql:[0-9a-f]{32}@|:\d{4,5}/|(?<=c\.oid IN \()[\d, ]+(?=\))"
+    )
 
     def __init__(self) -> None:
         super().__init__()

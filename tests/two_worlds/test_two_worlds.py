@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from .eyes import DECLARED, primitives
 from .programs import LEAST, draw
 from .run import Report, run
-from .servers import Server
+from .servers import PostgreSQL, Server
 from .sources import READERS
 
 NO_SERVER: Final = [name for name, reader in READERS.items() if not isinstance(reader, Server)]
@@ -49,6 +49,25 @@ def test_postgresql_shows_nothing_more(postgres_server: object) -> None:
     report = run(READERS["postgresql"], 10, first=40)
     assert found(report) == []
     assert report.answered >= report.statements / 2
+
+
+@pytest.mark.slow
+def test_numbers_that_a_server_deals_out_are_no_finding(
+    postgres_server: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One server has made something before, as when a session ends late."""
+    fill = PostgreSQL.fill
+
+    def later(self: PostgreSQL, variant: int, unit: bool, mine: Any) -> str:
+        url = fill(self, variant, unit, mine)
+        if unit:
+            self._server(unit).run("CREATE TEMP TABLE passing AS SELECT 1", f"two{variant}")
+        return url
+
+    monkeypatch.setattr(PostgreSQL, "fill", later)
+    report = run(READERS["postgresql"], 1, first=41)
+    assert found(report) == []
+    assert report.counted["statements sent"] > 0
 
 
 def test_worlds_without_a_difference_give_no_finding() -> None:
