@@ -37,7 +37,15 @@ from dpsql.continual.state import ViewState
 from dpsql.continual.steps import ViewSteps
 from dpsql.core.schema import Table, fold
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import ArrowStream, Engine, PrivateReader, Reads, Run, Scratch
+from dpsql.engines.base import (
+    ArrowStream,
+    Engine,
+    PrivateReader,
+    PrivateSource,
+    Reads,
+    Run,
+    Scratch,
+)
 from dpsql.errors import (
     EngineError,
     InterfaceError,
@@ -112,11 +120,13 @@ class _Work:
 
 
 class _Reading:
-    """The rows of some steps that were begun: read at once if there are several."""
+    """The rows of some steps: read at once if there are several."""
 
-    def __init__(self, run: Run, preparer: ViewPreparer, view: PreparedView, steps: range) -> None:
+    def __init__(
+        self, source: PrivateSource, preparer: ViewPreparer, view: PreparedView, steps: range
+    ) -> None:
         self.steps = steps
-        self._run, self._preparer, self._view = run, preparer, view
+        self._source, self._preparer, self._view = source, preparer, view
         self._scratch: Scratch | None = None
         self._sql: SteppedSQL | None = None
 
@@ -127,11 +137,6 @@ class _Reading:
         """Drop what was stored of the rows."""
         if self._scratch is not None:
             self._scratch.__exit__()
-
-    @property
-    def expired(self) -> bool:
-        """True once their time is over."""
-        return self._run.expired
 
     def rows(self, step: int) -> ArrowStream:
         """Read what units have contributed by a step's end, of all pairs that it may change."""
@@ -145,7 +150,7 @@ class _Reading:
 
     def _over(self) -> PrivateReader:
         """Return where the rows of the view are read, of the tables that it is over."""
-        return self._run.over(Reads(scanned(self._view.plan.block.source.rows)))
+        return self._source.over(Reads(scanned(self._view.plan.block.source.rows)))
 
 
 class Views:
@@ -214,6 +219,8 @@ class Views:
         where its state cannot be made.
         """
         self._sweep()
+        self._rehearse(view, range(1, 2))
+        self._rehearse(view, range(1, 1 + min(_AT_ONCE, view.plan.definition.steps.count)))
         stream, definition = secrets.token_hex(16), view.plan.definition
         place = self._state_of(stream)
         try:
@@ -403,6 +410,7 @@ class Views:
         try:
             for first in range(steps.start, steps.stop, _AT_ONCE):
                 numbers = range(first, min(first + _AT_ONCE, steps.stop))
+                self._rehearse(work.prepared, numbers)
                 # None of them is ever begun again, whatever stops this.
                 limits = self._payer.limits
                 tickets = ledger.begin_steps(record.account, record.stream, numbers, limits)
@@ -414,6 +422,16 @@ class Views:
         finally:
             self._run = self._state = None
         work.keep()
+
+    def _rehearse(self, view: PreparedView, numbers: range) -> None:
+        """Have the statements of some steps read before these are begun. Sends none of them."""
+
+        def read(source: PrivateSource) -> None:
+            with _Reading(source, self._preparer, view, numbers) as reading:
+                for step in numbers:
+                    reading.rows(step)
+
+        self._engine.rehearse(read)
 
     @contextmanager
     def _reading(self, work: _Work, numbers: range) -> Iterator[_Reading]:
@@ -445,7 +463,9 @@ class Views:
                 parts = tuple(packed(release))
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
-            code = failure_code(error, expired=reading.expired or state.expired)
+            run = self._run
+            late = state.expired or (run is not None and run.expired)
+            code = failure_code(error, expired=late)
         if code is not None:
             # Raised outside of any handler, so that not even its context quotes a row.
             raise self._failed(work.view, ticket, reading.steps, code)

@@ -74,8 +74,9 @@ class Rehearsal(ABC):
         return ExactRows(row_ids, {}, _missing(keys, len(row_ids)))
 
     def pairs(self, statement: Sql) -> ArrowStream:
-        """Refuse: streams go to views, which are rehearsed nowhere."""
-        raise EngineError()
+        """Plan the query; its rows cannot be read."""
+        self.planned(statement, ())
+        return _Unread()
 
     def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
         """Plan the query; there are no rows."""
@@ -106,6 +107,13 @@ class Rehearsal(ABC):
         """Drop a table."""
         self.forget(name)
         self._tables.remove(name)
+
+
+class _Unread:
+    """The rows of a query that was planned and not sent."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        raise EngineError()
 
 
 def unrecognised() -> InternalError:
