@@ -20,8 +20,9 @@ depends on public parameters and on what earlier steps *released*, on nothing el
 Where the first look says that nearly all pairs of a unit and a key are those of units with one key,
 there is nothing to divide: one round at one key per unit takes all that is left. Where the second
 round names few more keys than the first, though it can tell keys of half the size, small keys are
-unlikely: as in a column with few values. Then there is no third, and what is left of the naming is
-spent on counting the named.
+unlikely: as in a column with few values. Then there is no third. What is left of the naming's rho
+is spent on counting the named, and what is left of delta on a lower threshold for what the second
+round has measured.
 
 **Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
 
@@ -49,7 +50,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import ClassVar, Final, Protocol
 
@@ -135,7 +136,8 @@ class CascadeShares:
     """Parts of the budget: of each look, of counting units, and of the rounds among themselves.
 
     ``parts`` divide the ρ of the naming in proportion, ``deltas`` all of δ. Where it is given,
-    naming may end after so many rounds, and what the others would have had goes to the counting.
+    naming may end after so many rounds: then the ρ of the others goes to the counting, and their δ
+    to the threshold of the last one.
     """
 
     look: float
@@ -282,6 +284,17 @@ class Cascade(Usual):
         rho = self._part(shares.naming)
         return naming_rounds(rho, shares.parts, deltas, Weights(1, kept), self.floor)
 
+    def brief_round(self, kept: int) -> NamingRound | None:
+        """Build the round after which naming may end, as it is where it does; None if it never is.
+
+        It has what all later rounds would have had of δ, and draws what it would have drawn.
+        """
+        ends = self.shares.ends_after
+        if self.single or ends is None:
+            return None
+        held, *rest = self.rounds(kept)[ends - 1 :]
+        return replace(held, delta=held.delta + sum(later.delta for later in rest))
+
     def naming_rounds(self, kept: int) -> tuple[NamingRound | WeightedPositiveCounts, ...]:
         """Build the rounds: one where nothing is to be divided, however many keys are kept."""
         return (self.only_round,) if self.single else self.rounds(kept)
@@ -307,10 +320,8 @@ class Cascade(Usual):
 
     def score_if_brief(self, probability: float) -> float | None:
         """Tell the same of the round after which naming may end; None if it never does."""
-        if self.single or self.shares.ends_after is None:
-            return None
-        last = self.rounds(KEPT_CHOICES[-1])[self.shares.ends_after - 1]
-        return last.score_for_inclusion(probability)
+        last = self.brief_round(KEPT_CHOICES[-1])
+        return None if last is None else last.score_for_inclusion(probability)
 
     # -- drawing ------------------------------------------------------------------------------
 
@@ -327,6 +338,11 @@ class Cascade(Usual):
         weights, scales = [np.zeros(0)], list[float]()
         for one in self.rounds(kept):
             if self._enough_named(kept, weights[1:]):
+                last = self.brief_round(kept)
+                assert last is not None
+                ids, means = evidence.named_after_all(last)
+                done[-1] = np.concatenate([done[-1], ids])
+                weights[-1] = np.concatenate([weights[-1], means])
                 break
             left = rows.unnamed_weights(np.concatenate(done), kept)
             ids, means = evidence.named(one, left, source)

@@ -32,6 +32,11 @@ a unit keeps and has no name yet it keeps in all later rounds: the first K of fe
 T_j is such that of n keys of that weight none exceeds it, but for a chance of delta_j, whatever n
 from 1 to K is.
 
+**A last test.** Naming may end after a round whose names say so. What the rounds that are not held
+would have had of delta is not spent then, so the keys that this round has left are compared once
+more, with the same W_j and a lower threshold: one that hides F_j but for delta_j and all of theirs
+(:meth:`RoundMemory.named_after_all`). Nothing is drawn, no weights are read, and rho stays.
+
 **Guarantee.** Delta-approximate rho-zCDP as docs/mechanisms/coupling.md defines it, with rho = sum
 of 1/(2 sigma_j**2) and delta = sum of delta_j. The companion A' is the mechanism on D'. The
 companion A is the mechanism on D, except that keys of F_j are not tested in round j. An outcome is
@@ -41,7 +46,10 @@ rounds', by adaptive composition. (2) Let g be 1 where no key of F_j has W_j > T
 elsewhere: where it is 1, the mechanism on D did what A did. (3) The mean of 1 - g is at most sum of
 delta_j under A, and under A', where keys weigh no more. For a key of F_j was not eligible on D' in
 any earlier round, as what is kept only grows: neither companion has tested it, so what was
-released, and with it F_j, does not depend on its noise.
+released, and with it F_j, does not depend on its noise. Whether there is a last test depends on
+what was released as well. Where there is one, a key of F_j that exceeds T_j exceeds the lower
+threshold, too: so one of both happens with a chance of delta_j plus that of all later rounds, and
+no later round is held; where there is none, later rounds have their chances as before.
 
 **Discrete noise.** The tail of one round is that of the noise that is drawn. For means, a discrete
 Gaussian of variance sigma**2 is a continuous one of variance sigma**2 - 4, rounded at random to an
@@ -187,6 +195,7 @@ class RoundMemory:
         self._rounds: list[NamingRound] = []
         self._ids: Integers64 = np.zeros(0, np.int64)  # ascending
         self._sums: Steps = np.zeros(0)
+        self._enough: Flags = np.zeros(0, np.bool_)
 
     def named(
         self, one: NamingRound, found: GroupWeights, source: EntropySource
@@ -198,8 +207,20 @@ class RoundMemory:
         means = sums / sum(one.noise.parts)
         named = enough & (means > one.threshold)
         self._rounds.append(one)
-        self._ids, self._sums = ids[~named], sums[~named]
+        self._ids, self._sums, self._enough = ids[~named], sums[~named], enough[~named]
         return ids[named], means[named]
+
+    def named_after_all(self, last: NamingRound) -> tuple[Integers64, Steps]:
+        """Test what the last round has left once more, by a threshold that hides less.
+
+        ``last`` is that round, with what later rounds would have had of delta. Returns row ids and
+        means as :meth:`named` does; nothing is drawn, and no round may follow.
+        """
+        means = self._sums / sum(last.noise.parts)
+        named = self._enough & (means > last.threshold)
+        ids, found = self._ids[named], means[named]
+        self._ids, self._sums, self._enough = self._ids[:0], self._sums[:0], self._enough[:0]
+        return ids, found
 
     def _before(self, ids: Integers64, source: EntropySource) -> Steps:
         """Sum what earlier rounds measured; of keys that nobody kept then, that is their noise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -319,6 +320,49 @@ def test_a_fresh_key_is_named_in_no_round_with_more_than_the_chance_of_all() -> 
     assert lower_bound(honest, runs) <= delta
     assert honest > 0.8 * delta * runs
     assert lower_bound(fresh_key_named((delta, delta, delta), runs), runs) > delta
+
+
+def with_later_delta(found: tuple[NamingRound, ...], more: float = 0.0) -> NamingRound:
+    """The second round as the last one, with the delta of the third."""
+    return replace(found[1], delta=found[1].delta + found[2].delta + more)
+
+
+def named_in_two(found: tuple[NamingRound, ...], last: NamingRound, group: GroupWeights) -> int:
+    """How many of these keys two rounds and a last test name."""
+    memory, source, alive, named = RoundMemory(), SeededSource(12), group, 0
+    for one in found[:2]:
+        ids, _ = memory.named(one, alive, source)
+        left = ~np.isin(alive.ids, ids)
+        alive = GroupWeights(alive.ids[left], alive.weights[left], alive.enough[left])
+        named += len(ids)
+    ids, means = memory.named_after_all(last)
+    assert np.all(means > last.threshold)
+    assert np.all(means <= found[1].threshold)
+    assert not len(memory.named_after_all(last)[0])
+    return named + len(ids)
+
+
+def test_a_last_test_names_a_fresh_key_with_no_more_than_the_chance_of_all() -> None:
+    runs, delta = 20_000, 0.3
+    found = naming_rounds(0.05, PARTS, [delta * d for d in DELTAS], Weights(1, 1), 0)
+    fresh = of_keys(np.arange(runs), 1, True)
+    honest = named_in_two(found, with_later_delta(found), fresh)
+    assert lower_bound(honest, runs) <= delta
+    assert honest > 0.9 * delta * runs
+    twice = named_in_two(found, with_later_delta(found, delta), fresh)
+    assert lower_bound(twice, runs) > delta
+
+
+def test_a_last_test_is_of_eligible_keys_and_has_the_lower_threshold() -> None:
+    found = rounds(0.05, 1e-3)
+    last, runs = with_later_delta(found), 4_000
+    steps = np.full(runs, last.threshold, np.int64)
+    eligible = GroupWeights(np.arange(runs), steps, np.full(runs, True))
+    assert abs(named_in_two(found, last, eligible) - runs / 2) < 0.04 * runs
+    # Without the last test it would be those above the threshold of the second round alone.
+    assert named_in_two(found, found[1], eligible) < 0.42 * runs
+    others = GroupWeights(np.arange(runs), steps, np.full(runs, False))
+    assert named_in_two(found, last, others) == 0
 
 
 def test_rounds_take_noise_on_whole_weights() -> None:
