@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from dpsql.engines.duckdb_forms import (
@@ -25,6 +26,15 @@ from dpsql.engines.postgresql_view_forms import (
     TOTAL_FUNCTIONS,
     TOTAL_WINDOWS,
     VIEW_NODES,
+)
+from dpsql.engines.spark_forms import (
+    SPARK_AGGREGATES,
+    SPARK_FUNCTIONS,
+    SPARK_ON_ROWS,
+    SPARK_OPERATORS,
+    SPARK_SIGNS,
+    SPARK_TYPES,
+    SPARK_WORDS,
 )
 from dpsql.engines.view_forms import VIEW_OPERATORS
 
@@ -50,11 +60,22 @@ def lists() -> dict[str, str]:
         "server_view_nodes": _words(VIEW_NODES),
         "server_view_functions": _words(TOTAL_FUNCTIONS | COUNTING | EXTRACTED.keys()),
         "server_view_aggregates": _words(TOTAL_AGGREGATES | TOTAL_WINDOWS),
+        "spark_operators": _words(map(_shown, chain(*SPARK_OPERATORS.values()))),
+        "spark_functions": _words(SPARK_FUNCTIONS),
+        "spark_aggregates": _words(SPARK_AGGREGATES),
+        "spark_functions_on_rows": _words(SPARK_ON_ROWS),
+        "spark_signs": _words([*SPARK_SIGNS, *SPARK_WORDS]),
+        "spark_types": _words(SPARK_TYPES),
     }
 
 
 def _short(names: Iterable[str]) -> list[str]:
     return [name.removeprefix("LOGICAL_").lower() for name in names]
+
+
+def _shown(form: str) -> str:
+    """The text of an operator with ``n`` for a number, and ``name`` for a name."""
+    return form.replace(r"\d+", "n").replace("[a-z_][a-z0-9_]*", "name").replace("\\", "")
 
 
 def _words(names: Iterable[str]) -> str:

@@ -13,6 +13,8 @@ from dpsql.engines.base import Reads, Run
 from dpsql.engines.duckdb import DuckDBReader, DuckDBRun, _Door
 from dpsql.engines.postgresql import PostgreSQLReader, PostgreSQLRun
 from dpsql.engines.postgresql_last import ServerReading, ServerSheet
+from dpsql.engines.spark import SparkReader, SparkRun
+from dpsql.engines.spark_reading import SparkReading, SparkSheet
 
 
 class NoSheet:
@@ -74,13 +76,28 @@ class NoServerSheet(ServerSheet):
         """Take any statement."""
 
 
+class NoSparkSheet(SparkSheet):
+    """The same for Spark."""
+
+    def __init__(self, reading: SparkReading) -> None:
+        super().__init__(reading, Reads(()))
+
+    def read(self, *_: Any) -> None:
+        """Take any statement."""
+
+    def stored(self, name: str) -> None:
+        """Forget it."""
+
+
 def unread(run: Run) -> Any:
     """What runs any statement in a run, also one that is a text."""
     if isinstance(run, DuckDBRun):
         return _InText(DuckDBReader(run._cursor, NoSheet()))
     if isinstance(run, PostgreSQLRun):
         return _InText(PostgreSQLReader(lambda: run.session, NoServerSheet()))
-    return _InText(run.over(Reads(())))
+    assert isinstance(run, SparkRun)
+    sheet = NoSparkSheet(run._reading)
+    return _InText(SparkReader(lambda: run._place(sheet)))
 
 
 def beyond(door: _Door) -> _Door:

@@ -36,7 +36,8 @@ from dpsql.engines.base import (
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.nets import TRIED, definitions_changed
-from dpsql.engines.rehearsal import Rehearsal
+from dpsql.engines.rehearsal import Rehearsal, unrecognised
+from dpsql.engines.spark_reading import SparkReading, SparkSheet
 from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, is_same, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
@@ -159,6 +160,7 @@ class OpenSpark:
         self._twin: Twin | None = None
         self._trials = Trials(self._computed)
         self._lock = threading.Lock()
+        self.last_reading = SparkReading(session, schema.values())
 
     @property
     def name(self) -> str:
@@ -188,13 +190,23 @@ class OpenSpark:
             run.compute(statement)
 
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
-        """Have Spark analyse each statement over views of the tables, without reading them."""
+        """Have Spark analyse each statement over views of the tables, and read its plan.
+
+        No table is read.
+        """
+        objected = False
         try:
             with self.run() as run, run.over(Reads(())).scratch() as place:
-                read(_Analysed(place))
-            return
+                analysed = _Analysed(place, self.last_reading)
+                try:
+                    read(analysed)
+                    return
+                except EngineError:
+                    objected = analysed.objected
         except EngineError:
             pass
+        if objected:
+            raise unrecognised()
         raise QueryRefused(
             "the query does not fit its tables: Spark does not take what it becomes there",
             code="does_not_bind",
@@ -223,10 +235,11 @@ class OpenSpark:
         return None
 
     def run(self, seconds: float | None = None) -> SparkRun:
-        return SparkRun(self._session, self._schema, self._snapshot, seconds)
+        return SparkRun(self._session, self._schema, self._snapshot, self.last_reading, seconds)
 
     def close(self) -> None:
-        """Close the twin; the session is the database's."""
+        """Close the twin and the session of the last reading; that of rows is the database's."""
+        self.last_reading.close()
         if self._twin is not None:
             self._twin.close()
 
@@ -235,9 +248,15 @@ class SparkRun:
     """The statements of one question, in sessions of their own: what is interrupted is these."""
 
     def __init__(
-        self, session: SparkSession, schema: Schema, snapshot: Snapshot, seconds: float | None
+        self,
+        session: SparkSession,
+        schema: Schema,
+        snapshot: Snapshot,
+        reading: SparkReading,
+        seconds: float | None,
     ) -> None:
         self._parent = session
+        self._reading = reading
         self._tables = {view_of(table.name): table for table in schema.values()}
         self._snapshot: Snapshot = snapshot
         self._sessions: list[SparkSession] = []
@@ -285,25 +304,34 @@ class SparkRun:
         self._stop()
 
     def over(self, reads: Reads) -> SparkReader:
-        return SparkReader(self._place)
+        sheet = self._reading.over(reads)
+        return SparkReader(lambda: self._place(sheet))
 
     def stream(self, table: Table) -> ArrowStream:
         columns = join(", ", (quoted(column.name) for column in table.columns))
         rows = sql("SELECT {} FROM {}", columns, quoted(view_of(table.name)))
-        with self._place() as place:
-            return place.pairs(rows)
+        return self.over(Reads((table.name,))).pairs(rows)
 
     def compute(self, statement: Sql) -> None:
-        """Compute a generated statement over constants. Raises ``EngineError``."""
-        session = quietly(lambda: session_beside(self._parent))
-        self._sessions.append(session)
-        quietly(lambda: _frame(session, statement).toArrow(), self._stop)
+        """Compute a generated statement over constants.
 
-    def _place(self) -> SparkScratch:
+        Raises ``EngineError``, or ``InternalError`` if its plan is none of dpsql's.
+        """
+        sheet = self._reading.over(Reads(()))
+        with self._place(sheet) as place:
+            try:
+                place.pairs(statement)
+                return
+            except EngineError as error:
+                code = error.code
+        # Raised outside the handler, so that its context quotes nothing.
+        raise unrecognised() if sheet.objected else EngineError(code=code)
+
+    def _place(self, sheet: SparkSheet) -> SparkScratch:
         """Make a session with its settings, and no views yet."""
         session = quietly(lambda: session_beside(self._parent))
         self._sessions.append(session)
-        return SparkScratch(session, self._tables, self._snapshot, self._stop)
+        return SparkScratch(session, self._tables, self._snapshot, sheet, self._stop)
 
 
 class SparkReader:
@@ -354,11 +382,13 @@ class SparkScratch:
         session: SparkSession,
         tables: dict[str, Table],
         snapshot: Snapshot,
+        sheet: SparkSheet,
         stop: _Stop,
     ) -> None:
         self._session = session
         self._tables = tables
         self._snapshot: Snapshot = snapshot
+        self._sheet = sheet
         self._stop = stop
         self._stored: dict[str, DataFrame] = {}
 
@@ -376,6 +406,7 @@ class SparkScratch:
                 stored = stored_once(frame, self._session)
             self._stored[name] = stored
             stored.createOrReplaceTempView(spark_quote(name))
+            self._sheet.stored(name)
             return int(stored.count())
 
         return self._quietly(run)
@@ -383,6 +414,7 @@ class SparkScratch:
     def drop(self, name: str) -> None:
         def run() -> None:
             self._session.catalog.dropTempView(name)
+            self._sheet.dropped(name)
             _forget(self._stored.pop(name))
 
         self._quietly(run)
@@ -424,12 +456,18 @@ class SparkScratch:
     # -- statements ---------------------------------------------------------------------------
 
     def analyse(
-        self, statement: Sql, parameters: Sequence[int | list[int]] = (), name: str | None = None
+        self,
+        sheet: SparkSheet,
+        statement: Sql,
+        parameters: Sequence[int | list[int]] = (),
+        name: str | None = None,
     ) -> int:
-        """Have a statement analysed, for none of its rows; returns how many columns it has.
+        """Have a statement analysed and read, for none of its rows; returns its columns' number.
 
         Under a ``name`` it becomes a view for statements after it. Raises ``EngineError``.
         """
+
+        sheet.read(statement, parameters)  # first: a command would be executed by being analysed
 
         def run() -> int:
             for view, table in self._tables.items():
@@ -437,9 +475,11 @@ class SparkScratch:
                     rows = _frame(self._session, read_as(table))
                     rows.createOrReplaceTempView(spark_quote(view))
             frame = self._frame(statement, parameters)
+            columns = len(frame.schema.fields)  # asked for, as some sessions analyse no earlier
             if name is not None:
                 frame.createOrReplaceTempView(spark_quote(name))
-            return len(frame.schema.fields)  # asked for, as some sessions analyse no earlier
+                sheet.stored(name)
+            return columns
 
         return self._quietly(run)
 
@@ -462,7 +502,8 @@ class SparkScratch:
     def _reading(
         self, statement: Sql, parameters: Sequence[int | list[int]]
     ) -> Iterator[DataFrame]:
-        """Make the frame of a statement, over views of the tables that it names."""
+        """Read a statement and make its frame: the one door to rows, for all that is sent."""
+        self._sheet.read(statement, parameters)
         copies = [self._show(view, statement) for view in self._tables if view in statement.names]
         try:
             yield self._frame(statement, parameters)
@@ -502,28 +543,37 @@ class SparkScratch:
 class _Analysed(Rehearsal):
     """Statements that Spark analyses; what would be stored is a view that nobody reads."""
 
-    def __init__(self, place: SparkScratch) -> None:
+    def __init__(self, place: SparkScratch, reading: SparkReading) -> None:
         super().__init__()
         self._place = place
+        self._reading = reading
+        self._sheet = reading.over(Reads(()))
+
+    @property
+    def objected(self) -> bool:
+        """True if a statement is none of dpsql's by its plan."""
+        return self._sheet.objected
 
     @property
     def dialect(self) -> str:
         return _DIALECT
 
     def over(self, reads: Reads) -> _Analysed:
+        self._sheet = self._reading.over(reads)
         return self
 
     def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
-        return self._place.analyse(statement, parameters)
+        return self._place.analyse(self._sheet, statement, parameters)
 
     def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
         return statement
 
     def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
-        self._place.analyse(statement, parameters, name)
+        self._place.analyse(self._sheet, statement, parameters, name)
 
     def forget(self, name: str) -> None:
         self._place.forget_view(name)
+        self._sheet.dropped(name)
 
 
 def _frame(session: SparkSession, statement: Sql, numbers: Sequence[int] = ()) -> DataFrame:

@@ -126,14 +126,14 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
     No row makes it fail: each cast has room for all values of the column.
     """
     listed = [
-        sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=_spelled(c.type))
+        sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=spelled(c.type))
         for c in (table.columns if columns is None else columns)
     ]
     return sql("SELECT {} FROM {}", join(", ", listed or [sql("1")]), _written(table.name))
 
 
-def _spelled(type_: str) -> Sql:
-    """Name a type of the schema as Spark does."""
+def spelled(type_: str) -> Sql:
+    """Name a type of the schema as views in Spark have it."""
     named = dict(_TYPES.values())
     return sql("STRING") if type_ == "VARCHAR" else type_sql(named.get(type_, type_))
 

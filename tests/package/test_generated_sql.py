@@ -32,6 +32,7 @@ SENDING: Final = {
     "engines/running.py": "DuckDB",
     "engines/postgresql.py": "PostgreSQL",
     "engines/spark.py": "Spark",
+    "engines/spark_reading.py": "Spark, which analyses queries over empty views, and runs none",
     "engines/spark_schema.py": "Spark, which describes its tables",
     "engines/survey.py": "no database of anybody's: it makes the table of evidence",
 }
