@@ -529,11 +529,11 @@ def test_a_flipped_bit_in_any_byte_of_the_file_changes_nothing_or_is_found(path:
     sound, before = look(plain)
     assert sound
     found = 0
-    # Every seventh byte, and all bits of bytes in turn.
-    for place in range(0, len(plain), max(1, round(7 / LENGTH))):
+    # Every eleventh byte, and all bits of bytes in turn.
+    for place in range(0, len(plain), max(1, round(11 / LENGTH))):
         image = bytearray(plain)
         image[place] ^= 1 << place % 8
         sound, after = look(bytes(image))
         assert not sound or after == before, place
         found += not sound
-    assert found > 1000
+    assert found > 600 * min(1, LENGTH)
