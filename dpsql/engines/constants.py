@@ -17,15 +17,14 @@ import duckdb
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.plan_sql import (
-    INTEGERS,
+    INTEGER_IDS,
     Constant,
-    Node,
     any_type_text,
+    constant_sql,
     is_cast,
     type_text,
-    written,
 )
-from dpsql.engines.plans import read_plan
+from dpsql.engines.plans import PlanNode, read_plan
 from dpsql.engines.running import execute, serialized_plan
 from dpsql.engines.tried_calls import TriedCall, tried_calls
 
@@ -44,7 +43,7 @@ _AT_ONCE = 100  # constants computed by one statement
 _ESCAPED: Final = frozenset(
     f"{negation}{name}_escape" for negation in ("", "not_") for name in ("like", "ilike")
 )
-_NUMBERS: Final = INTEGERS | {"DOUBLE", "FLOAT", "DECIMAL"}
+_NUMBERS: Final = INTEGER_IDS | {"DOUBLE", "FLOAT", "DECIMAL"}
 _TAKES_INTEGERS: Final = frozenset({"INTEGER", "BIGINT", "HUGEINT", "DOUBLE"})
 _SAMPLES: Final = (
     "0",
@@ -91,7 +90,7 @@ def failing_constant(
         return None
 
 
-def _plan(connection: duckdb.DuckDBPyConnection, statement: Sql) -> Node | None:
+def _plan(connection: duckdb.DuckDBPyConnection, statement: Sql) -> PlanNode | None:
     (text,) = serialized_plan(connection, statement).fetchall()[0]
     plan = read_plan(text) if text else None  # BIGNUM is not written down
     return None if plan is None or plan["error"] else plan
@@ -108,7 +107,7 @@ def _unplanned(connection: duckdb.DuckDBPyConnection, statement: Sql) -> str | N
     return None
 
 
-def failing_part(connection: duckdb.DuckDBPyConnection, plan: Node) -> FailingConstant | None:
+def failing_part(connection: duckdb.DuckDBPyConnection, plan: PlanNode) -> FailingConstant | None:
     """Find the same in a plan that was written down before optimization."""
     parts = list(_parts(plan))
     constants = [part for part in parts if isinstance(part, Constant)]
@@ -130,7 +129,7 @@ def failing_part(connection: duckdb.DuckDBPyConnection, plan: Node) -> FailingCo
     return None
 
 
-def _failing_call(connection: duckdb.DuckDBPyConnection, plan: Node) -> FailingConstant | None:
+def _failing_call(connection: duckdb.DuckDBPyConnection, plan: PlanNode) -> FailingConstant | None:
     """Find the first call that fails whatever stands beside its constants."""
     calls = list(tried_calls(plan))
     for first in range(0, len(calls), _AT_ONCE):
@@ -212,7 +211,7 @@ class _LongEscape:
     literal: str
 
 
-def _parts(plan: Node) -> Iterator[Constant | _Cast | _LongEscape]:
+def _parts(plan: PlanNode) -> Iterator[Constant | _Cast | _LongEscape]:
     """Yield a plan's largest constant parts, and what may fail whatever stands beside it.
 
     That are casts between types that may have none, and escapes of LIKE.
@@ -226,7 +225,7 @@ def _parts(plan: Node) -> Iterator[Constant | _Cast | _LongEscape]:
         if not isinstance(node, dict) or node.get("type") == "OPERATOR_TRY":
             continue
         if "expression_class" in node and node.get("children"):
-            constant = written(node)
+            constant = constant_sql(node)
             if constant is not None:
                 if not _is_sure(node):
                     yield constant
@@ -237,7 +236,7 @@ def _parts(plan: Node) -> Iterator[Constant | _Cast | _LongEscape]:
         todo.extend(reversed(node.values()))
 
 
-def _texts_read(plan: Node) -> Iterator[FailingConstant]:
+def _texts_read(plan: PlanNode) -> Iterator[FailingConstant]:
     """Yield the casts of texts that depend on rows, with the constants that stand beside them."""
     todo: list[tuple[Any, Sequence[Any]]] = [(plan, ())]
     while todo:
@@ -254,7 +253,7 @@ def _texts_read(plan: Node) -> Iterator[FailingConstant]:
 def _reads_text(node: object) -> bool:
     if not isinstance(node, dict) or "expression_class" not in node or not node.get("children"):
         return False
-    if not is_cast(node) or written(node) is not None:
+    if not is_cast(node) or constant_sql(node) is not None:
         return False
     source = type_text(node["children"][0].get("return_type"))
     return source == "VARCHAR" and type_text(node["return_type"]) not in ("VARCHAR", "JSON", None)
@@ -262,12 +261,14 @@ def _reads_text(node: object) -> bool:
 
 def _constants(nodes: Iterable[Any]) -> tuple[str, ...]:
     parts = [
-        written(node) for node in nodes if isinstance(node, dict) and "expression_class" in node
+        constant_sql(node)
+        for node in nodes
+        if isinstance(node, dict) and "expression_class" in node
     ]
     return tuple(text for part in parts if part is not None for text in part.literals)
 
 
-def _is_sure(node: Node) -> bool:
+def _is_sure(node: PlanNode) -> bool:
     """Tell whether a cast of a constant is one with which nothing can go wrong, as most are."""
     child = node["children"][0]
     if not is_cast(node) or child["expression_class"] != "BOUND_CONSTANT":
@@ -278,7 +279,7 @@ def _is_sure(node: Node) -> bool:
     return plain and (source == target or target in known)
 
 
-def _long_escape(node: Node) -> Iterator[_LongEscape]:
+def _long_escape(node: PlanNode) -> Iterator[_LongEscape]:
     path = (node.get("qname") or {}).get("path") or [""]
     if node["type"] != "BOUND_FUNCTION" or path[-1] not in _ESCAPED or len(node["children"]) < 3:
         return
@@ -290,7 +291,7 @@ def _long_escape(node: Node) -> Iterator[_LongEscape]:
             yield _LongEscape(f"'{quoted_value}'")
 
 
-def _doubtful(node: Node) -> Iterator[_Cast]:
+def _doubtful(node: PlanNode) -> Iterator[_Cast]:
     (child,) = node["children"]
     types = [any_type_text(child.get("return_type")), any_type_text(node["return_type"])]
     source, target = types

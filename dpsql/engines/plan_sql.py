@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
+from dpsql.engines.plans import PlanNode
 from dpsql.engines.spelling import DUCKDB_TEXT
 
-Node: TypeAlias = dict[str, Any]
-"""A part of a plan, as the engine writes it down."""
-
 _MEANT_TO_FAIL = "error"  # in branches not taken, such as that of a subquery with several rows
-INTEGERS: Final = frozenset(
+INTEGER_IDS: Final = frozenset(
     {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
     | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
 )
@@ -29,7 +27,7 @@ class Constant:
     literals: tuple[str, ...]
 
 
-def written(node: Node) -> Constant | None:
+def constant_sql(node: PlanNode) -> Constant | None:
     """Write a constant expression as SQL, with its constants; None if it is no such thing."""
     if node["expression_class"] == "BOUND_CONSTANT":
         text = _value(node["value"])
@@ -45,7 +43,7 @@ def written(node: Node) -> Constant | None:
         return None
     parts = []
     for child in children:
-        part = written(child)
+        part = constant_sql(child)
         if part is None:
             return None
         parts.append(part)
@@ -64,26 +62,26 @@ def written(node: Node) -> Constant | None:
     return Constant(sql("{}({})", quoted(name), arguments), literals)
 
 
-def is_cast(node: Node) -> bool:
+def is_cast(node: PlanNode) -> bool:
     """Tell whether a node is a cast that fails where it cannot be done."""
     return bool(node["type"] == "OPERATOR_CAST" and not node["function_data"]["try_cast"])
 
 
-def is_null(node: Node) -> bool:
+def is_null(node: PlanNode) -> bool:
     """Tell whether an expression is NULL, as a value of whatever type."""
     if node["type"] == "OPERATOR_CAST":
         return is_null(node["children"][0])
     return node["expression_class"] == "BOUND_CONSTANT" and bool(node["value"]["is_null"])
 
 
-def _value(value: Node) -> Sql | None:
-    """Write a constant as SQL, of the types that can be written in a statement."""
+def _value(value: PlanNode) -> Sql | None:
+    """Write a constant as SQL, of the types that can be constant_sql in a statement."""
     id_, info = value["type"]["id"], value["type"]["type_info"]
     if value["is_null"]:
         return None
     if id_ == "BLOB" or (id_ == "VARCHAR" and (info is None or info["alias"] == "JSON")):
         return literal(value["value"])
-    if id_ in INTEGERS and isinstance(value["value"], int):
+    if id_ in INTEGER_IDS and isinstance(value["value"], int):
         return digits(value["value"])
     if id_ in ("HUGEINT", "UHUGEINT") and isinstance(value["value"], dict):
         return digits((value["value"]["upper"] << 64) | value["value"]["lower"])
@@ -105,7 +103,7 @@ def _value(value: Node) -> Sql | None:
     return None
 
 
-def _list(type_: Node, children: list[Node]) -> Sql | None:
+def _list(type_: PlanNode, children: list[PlanNode]) -> Sql | None:
     parts = []
     for child in children:
         part = sql("NULL") if child["is_null"] else _value({"type": type_, **child})
@@ -124,7 +122,7 @@ def _decimal(units: int, scale: int) -> Sql:
     return sql("-{}", size) if units < 0 else size
 
 
-def type_text(type_: Node | None) -> str | None:
+def type_text(type_: PlanNode | None) -> str | None:
     """Write a type as SQL; None for types that have no short name."""
     if type_ is None:
         return None
@@ -141,7 +139,7 @@ def type_text(type_: Node | None) -> str | None:
     return None
 
 
-def any_type_text(type_: Node | None) -> str | None:
+def any_type_text(type_: PlanNode | None) -> str | None:
     """Write a type as :func:`type_text` does, also of values that have parts, and dictionaries."""
     info = None if type_ is None else type_["type_info"]
     if type_ is None or info is None or info["alias"]:

@@ -7,24 +7,22 @@ changes nothing, and a role that cannot either is what makes sure of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.core.catalog import Catalog
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
-from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import Definition
 from dpsql.engines.postgresql_definitions import OWN_ADDITIONS
 from dpsql.engines.postgresql_reading import duckdb_type
-from dpsql.engines.postgresql_views import ServerParts, read_view, server_parts, view_trees
+from dpsql.engines.postgresql_views import Ask, ServerParts, read_view, server_parts, view_trees
 from dpsql.engines.view_words import AS_TABLE, over_several
 from dpsql.errors import InterfaceError
 
-Ask = Callable[[Sql], list[tuple[Any, ...]]]
-"""Runs one of the statements below and returns its rows."""
 OLDEST: Final = 150_000
 _SERVER: Final = re.compile(r"PostgreSQL \d+(\.\d+)*(beta\d+|rc\d+)?( \([^)]*\))? on ")
 _NOT_REALLY: Final = re.compile(r"redshift|greenplum|-yb-|cockroach|materialize|enterprisedb", re.I)

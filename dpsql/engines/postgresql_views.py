@@ -335,7 +335,7 @@ class _Reading:
             function = self._parts.functions.get(_word(called, "funcid"))
             if function is not None and function.own and function.signature in self._forms.counting:
                 self._counting.add(id(called))
-                return view_words.COUNTED if varies(called.fields.get("args")) else None
+                return view_words.COUNTED_AGAIN if varies(called.fields.get("args")) else None
         return unknown_part("rows that a function makes")
 
     def _subquery(self, node: Node) -> Remark | None:
@@ -377,7 +377,7 @@ class _Reading:
         if id(node) in self._counting:
             return None
         if node.fields.get("funcretset") != "false":
-            return view_words.COUNTED
+            return view_words.COUNTED_AGAIN
         arguments = _listed_nodes(node.fields.get("args"))
         asked = self._forms.extracted.get(function.signature)
         if asked is not None and _text(arguments[0]) in asked:
@@ -418,7 +418,7 @@ class _Reading:
 def _several(node: Node) -> Iterator[str]:
     """Say what a node does to rows of several units."""
     if node.kind == "SUBLINK":
-        yield view_words.AGGREGATES
+        yield view_words.AGGREGATES_ROWS
     elif node.kind == "SETOPERATIONSTMT":
         kind = node.fields.get("op")
         if kind == _EXCEPT:
@@ -434,9 +434,9 @@ def _several(node: Node) -> Iterator[str]:
 
 
 _SEVERAL: Final = (
-    ("hasAggs", "false", view_words.AGGREGATES),
-    ("groupClause", _NULL, view_words.AGGREGATES),
-    ("groupingSets", _NULL, view_words.AGGREGATES),
+    ("hasAggs", "false", view_words.AGGREGATES_ROWS),
+    ("groupClause", _NULL, view_words.AGGREGATES_ROWS),
+    ("groupingSets", _NULL, view_words.AGGREGATES_ROWS),
     ("hasWindowFuncs", "false", view_words.WINDOWS),
     ("distinctClause", _NULL, view_words.DISTINCT),
     ("limitCount", _NULL, view_words.LIMIT),
@@ -463,7 +463,7 @@ _REFUSED: Final = {
     ("RANGETBLENTRY", "tablesample"): view_words.SAMPLE,
     ("WINDOWCLAUSE", "startOffset"): view_words.FRAME,
     ("WINDOWCLAUSE", "endOffset"): view_words.FRAME,
-    ("QUERY", "hasTargetSRFs"): view_words.COUNTED,
+    ("QUERY", "hasTargetSRFs"): view_words.COUNTED_AGAIN,
     ("QUERY", "hasRecursive"): unknown_part("recursive cte"),
     ("COMMONTABLEEXPR", "cterecursive"): unknown_part("recursive cte"),
     ("RANGETBLENTRY", "self_reference"): unknown_part("recursive cte"),
@@ -478,7 +478,7 @@ _VALUE_FUNCTIONS: Final = (
 def _refused_field(node: Node, name: str) -> Remark | None:
     if (node.kind, name) == ("RANGETBLENTRY", "lateral"):
         function = node.fields.get("rtekind") == "3"
-        return view_words.COUNTED if function else unknown_part("a lateral subquery")
+        return view_words.COUNTED_AGAIN if function else unknown_part("a lateral subquery")
     return _REFUSED.get((node.kind, name))
 
 

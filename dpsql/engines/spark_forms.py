@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-EXPRESSIONS: Final = "…"
+ANY_EXPRESSIONS: Final = "…"
 """What stands for expressions in the form of an operator."""
 
 SPARK_OPERATORS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -30,13 +30,13 @@ class Unmasked(Exception):
     """A statement has something in which literals and names cannot be told apart."""
 
 
-def masked(statement: str) -> str:
+def mask_names(statement: str) -> str:
     """Replace the literals and names of a statement. Raises ``Unmasked``.
 
     Dates, timestamps and intervals of digits stay. Nothing but words, numbers and some signs may
     stand outside of quotes: no comment, no text of another form (``r'…'``, ``"…"``), no variable.
 
-    >>> masked("SELECT `a``b` AS `__dpsql_k0`, 'it\\\\'s' FROM `__dpsql_visits_0`")
+    >>> mask_names("SELECT `a``b` AS `__dpsql_k0`, 'it\\\\'s' FROM `__dpsql_visits_0`")
     "SELECT `c_3bb04ab5e7e5` AS `__dpsql_k0`, '0' FROM `__dpsql_visits_0`"
     """
     found, end = [], 0

@@ -14,7 +14,7 @@ from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.engines.spark_forms import (
-    EXPRESSIONS,
+    ANY_EXPRESSIONS,
     SPARK_AGGREGATES,
     SPARK_FUNCTIONS,
     SPARK_ON_ROWS,
@@ -46,7 +46,7 @@ class SparkForms:
     def __post_init__(self) -> None:
         """Make the patterns of operators and of the parts of expressions."""
         lines = {
-            head: re.compile("|".join(form.replace(EXPRESSIONS, "(.+)") for form in forms))
+            head: re.compile("|".join(form.replace(ANY_EXPRESSIONS, "(.+)") for form in forms))
             for head, forms in self.operators.items()
         }
         shapes = "|".join(self.shapes.values()) or "(?!)"

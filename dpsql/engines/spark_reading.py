@@ -24,9 +24,9 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base import Reads
-from dpsql.engines.spark_masked import Unmasked, masked, masked_name
+from dpsql.engines.spark_masked import Unmasked, mask_names, masked_name
 from dpsql.engines.spark_plan import SPARK_FORMS, SparkForms, UnknownWord, views_read
-from dpsql.engines.spark_schema import spelled
+from dpsql.engines.spark_schema import spelled_type
 from dpsql.engines.spark_sessions import DISCREET, closed, session_beside
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
 from dpsql.errors import EngineError
@@ -237,7 +237,7 @@ def _masked(statement: Sql) -> str:
     A command would be executed, not analysed.
     """
     with suppress(Unmasked):
-        return masked(sql("SELECT * FROM ({})", statement).render(SPARK_TEXT))
+        return mask_names(sql("SELECT * FROM ({})", statement).render(SPARK_TEXT))
     raise EngineError()
 
 
@@ -246,7 +246,7 @@ def _empty(table: Table) -> Sql:
     columns = join(
         ", ",
         (
-            sql("CAST(NULL AS {}) AS {}", spelled(c.type), quoted(masked_name(c.name)))
+            sql("CAST(NULL AS {}) AS {}", spelled_type(c.type), quoted(masked_name(c.name)))
             for c in table.columns
         ),
     )

@@ -126,13 +126,13 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
     No row makes it fail: each cast has room for all values of the column.
     """
     listed = [
-        sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=spelled(c.type))
+        sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=spelled_type(c.type))
         for c in (table.columns if columns is None else columns)
     ]
     return sql("SELECT {} FROM {}", join(", ", listed or [sql("1")]), _written(table.name))
 
 
-def spelled(type_: str) -> Sql:
+def spelled_type(type_: str) -> Sql:
     """Name a type of the schema as views in Spark have it."""
     named = dict(_TYPES.values())
     return sql("STRING") if type_ == "VARCHAR" else type_sql(named.get(type_, type_))

@@ -21,14 +21,14 @@ from dpsql.core.sql import Sql, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.plan_sql import (
-    INTEGERS,
-    Node,
+    INTEGER_IDS,
     any_type_text,
+    constant_sql,
     is_cast,
     is_null,
     type_text,
-    written,
 )
+from dpsql.engines.plans import PlanNode
 
 _WHOLE: Final = (1, 0, -1, 2, 3, 7, 12, 31, 100, 2000)
 _TEXTS: Final = ("abc", "a", "", "1")
@@ -83,7 +83,7 @@ class TriedCall:
     binding: bool = False
 
 
-def tried_calls(plan: Node) -> Iterator[TriedCall]:
+def tried_calls(plan: PlanNode) -> Iterator[TriedCall]:
     """Yield the calls of a plan that have constants beside what depends on rows.
 
     Those inside TRY are passed over, as it makes NULL of what fails.
@@ -106,14 +106,14 @@ def tried_calls(plan: Node) -> Iterator[TriedCall]:
             todo.extend(reversed(node.values()))
 
 
-def _call(node: Node) -> Iterator[TriedCall]:
+def _call(node: PlanNode) -> Iterator[TriedCall]:
     """Yield a function or an aggregate, if some of its arguments are constants and some are not."""
     children = node.get("children") or ()
     if node["type"] == "OPERATOR_CAST":
         yield from _cast(node)
         return
     function = (node.get("qname") or {}).get("path", [""])[-1]
-    constants = [part for child in children if (part := written(child)) is not None]
+    constants = [part for child in children if (part := constant_sql(child)) is not None]
     known = [_known(child) for child in children]
     if not any(known) or (len(constants) == len(children) and node["type"] == "BOUND_FUNCTION"):
         return  # none of it is known, or all of it: that is computed elsewhere
@@ -127,7 +127,7 @@ def _call(node: Node) -> Iterator[TriedCall]:
         yield TriedCall(tuple(samples), _literals(children))
 
 
-def _cast(node: Node) -> Iterator[TriedCall]:
+def _cast(node: PlanNode) -> Iterator[TriedCall]:
     """Yield the cast of a list of so many parts to one of so many: it fails by their number."""
     (child,) = node["children"]
     if (
@@ -138,16 +138,16 @@ def _cast(node: Node) -> Iterator[TriedCall]:
         return
     target, found = any_type_text(node["return_type"]), _samples(child)
     if target is not None and found and node["return_type"]["type_info"]["child_type"]:
-        numbers = {"BOOLEAN", *INTEGERS, "DOUBLE", "FLOAT"}
+        numbers = {"BOOLEAN", *INTEGER_IDS, "DOUBLE", "FLOAT"}
         if _inner(child["return_type"]) in numbers:
             casts = (sql("CAST({} AS {})", each, type_sql(target)) for each in found)
             yield TriedCall(tuple(casts), _literals([child]))
 
 
-def _window(node: Node) -> Iterator[TriedCall]:
+def _window(node: PlanNode) -> Iterator[TriedCall]:
     """Yield the constants of a window: of ``ntile``, and of a frame."""
     if node["type"] == "WINDOW_NTILE":
-        for each in filter(None, map(written, node["children"])):
+        for each in filter(None, map(constant_sql, node["children"])):
             yield TriedCall((sql("ntile({}) OVER ()", each.sql),), each.literals)
     orders = node.get("orders") or ()
     ordered = _samples(orders[0]["expression"]) if orders else ()
@@ -158,7 +158,7 @@ def _window(node: Node) -> Iterator[TriedCall]:
             continue
         if unit == "RANGE" and offset.get("children"):
             offset = offset["children"][-1]  # from the row's own value on
-        part = written(offset)
+        part = constant_sql(offset)
         if part is not None and (ordered or unit == "ROWS"):
             frame = sql("{} BETWEEN {} PRECEDING AND CURRENT ROW", _UNITS[unit], part.sql)
             by = ordered or (sql("1"),)
@@ -166,13 +166,13 @@ def _window(node: Node) -> Iterator[TriedCall]:
             yield TriedCall(tuple(samples), part.literals)
 
 
-def _series(node: Node) -> Iterator[TriedCall]:
+def _series(node: PlanNode) -> Iterator[TriedCall]:
     """Yield a series of numbers between constants, of which it is asked whether it has a row."""
     function = (node.get("qname") or {}).get("path", [""])[-1]
     if function not in _SERIES:
         return
     given = [
-        written({"expression_class": "BOUND_CONSTANT", "value": value})
+        constant_sql({"expression_class": "BOUND_CONSTANT", "value": value})
         for value in node.get("parameters") or ()
     ]
     if given and all(given):
@@ -186,7 +186,7 @@ def _series(node: Node) -> Iterator[TriedCall]:
 def _limit(value: object) -> Iterator[TriedCall]:
     """Yield a number of rows that is computed of constants."""
     if isinstance(value, dict) and isinstance(value.get("expression"), dict):
-        part = written(value["expression"])
+        part = constant_sql(value["expression"])
         if part is not None:
             yield TriedCall((sql("CAST({} AS UBIGINT)", part.sql),), part.literals)
 
@@ -194,11 +194,11 @@ def _limit(value: object) -> Iterator[TriedCall]:
 # -- arguments --------------------------------------------------------------------------------
 
 
-def _function(node: Node) -> str:
+def _function(node: PlanNode) -> str:
     return str((node.get("qname") or {}).get("path", [""])[-1])
 
 
-def _is_made(node: Node) -> bool:
+def _is_made(node: PlanNode) -> bool:
     """Tell whether an argument is a list or a row that is written out, part by part."""
     if node["expression_class"] != "BOUND_FUNCTION":
         return False
@@ -207,14 +207,14 @@ def _is_made(node: Node) -> bool:
     return _function(node) in _MADE_OF_PARTS
 
 
-def _known(node: Node) -> bool:
+def _known(node: PlanNode) -> bool:
     """Tell whether something of an argument is known: a constant, or how many parts it has."""
-    return written(node) is not None or _is_made(node)
+    return constant_sql(node) is not None or _is_made(node)
 
 
-def _is_read(node: Node) -> bool:
+def _is_read(node: PlanNode) -> bool:
     """Tell whether an argument is a text or a list of which nothing is known."""
-    if node["expression_class"] == "BOUND_CONSTANT" or written(node) is not None:
+    if node["expression_class"] == "BOUND_CONSTANT" or constant_sql(node) is not None:
         return False
     if _is_made(node):
         return any(map(_is_read, node.get("children") or ()))
@@ -222,9 +222,9 @@ def _is_read(node: Node) -> bool:
     return type_ is not None and (type_text(type_) in _READ or type_["id"] in _OF_PARTS)
 
 
-def _samples(node: Node) -> tuple[Sql, ...]:
+def _samples(node: PlanNode) -> tuple[Sql, ...]:
     """Write an argument: a constant as it is, what depends on rows as samples; none if unknown."""
-    constant, of_type = written(node), any_type_text(node.get("return_type"))
+    constant, of_type = constant_sql(node), any_type_text(node.get("return_type"))
     if constant is not None:
         return (constant.sql,)
     if is_null(node):
@@ -244,7 +244,7 @@ def _samples(node: Node) -> tuple[Sql, ...]:
     return _samples_of(node.get("return_type"))
 
 
-def _samples_of(type_: Node | None) -> tuple[Sql, ...]:
+def _samples_of(type_: PlanNode | None) -> tuple[Sql, ...]:
     text = type_text(type_)
     if type_ is None or text is None:
         return ()
@@ -256,7 +256,7 @@ def _samples_of(type_: Node | None) -> tuple[Sql, ...]:
             sql("CAST(list_value({}) AS {})", join(", ", some), written_type) for some in lists
         )
     of_type = type_sql(text)
-    if type_["id"] in INTEGERS or type_["id"] in ("DOUBLE", "FLOAT", "DECIMAL"):
+    if type_["id"] in INTEGER_IDS or type_["id"] in ("DOUBLE", "FLOAT", "DECIMAL"):
         zero = sql("CAST(0 AS {})", of_type)
         return tuple(
             sql("coalesce(TRY_CAST({} AS {}), {})", digits(each), of_type, zero) for each in _WHOLE
@@ -281,11 +281,11 @@ def _side_by_side(arguments: Sequence[Sequence[Sql]]) -> Iterator[Sql]:
             )
 
 
-def _literals(children: Sequence[Node]) -> tuple[str, ...]:
+def _literals(children: Sequence[PlanNode]) -> tuple[str, ...]:
     """List the constants of arguments, those of their parts among them."""
     found: list[tuple[str, ...]] = []
     for child in children:
-        constant = written(child)
+        constant = constant_sql(child)
         if constant is not None:
             found.append(constant.literals)
         elif _is_made(child):
@@ -293,6 +293,6 @@ def _literals(children: Sequence[Node]) -> tuple[str, ...]:
     return tuple(chain.from_iterable(found))
 
 
-def _inner(type_: Node) -> str | None:
+def _inner(type_: PlanNode) -> str | None:
     info = type_.get("type_info") or {}
     return type_text(info.get("child_type"))

@@ -18,7 +18,7 @@ COMPUTED_LIMIT: Final = Remark(
     "keeps a number of rows that is computed, which fails where it is none",
     "Write LIMIT and OFFSET with constants.",
 )
-COUNTED: Final = Remark(
+COUNTED_AGAIN: Final = Remark(
     "makes as many rows as values of rows say, which can fail on a row",
     "Call range and generate_series with constants, and join what they give.",
 )
@@ -31,7 +31,7 @@ COLLATED: Final = Remark(
     "Store the text without COLLATE, or select such columns as they are.",
 )
 
-AGGREGATES: Final = "aggregates rows, or asks whether others exist"
+AGGREGATES_ROWS: Final = "aggregates rows, or asks whether others exist"
 DISTINCT: Final = "makes equal rows one"
 EXCEPT: Final = "leaves out rows that are elsewhere"
 INTERSECT: Final = "leaves out rows that are not elsewhere"

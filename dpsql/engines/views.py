@@ -47,7 +47,7 @@ DATA: Final = f"{INTERNAL_PREFIX}data"
 """The catalog of the owner's data."""
 
 _OVER_SEVERAL: Final = {
-    "LOGICAL_AGGREGATE_AND_GROUP_BY": view_words.AGGREGATES,
+    "LOGICAL_AGGREGATE_AND_GROUP_BY": view_words.AGGREGATES_ROWS,
     "LOGICAL_DISTINCT": view_words.DISTINCT,
     "LOGICAL_EXCEPT": view_words.EXCEPT,
     "LOGICAL_INTERSECT": view_words.INTERSECT,
@@ -180,7 +180,7 @@ def _form(node: PlanNode) -> Remark | None:
     if kind == "LOGICAL_LIMIT":
         return view_words.COMPUTED_LIMIT
     if kind == "LOGICAL_GET" and _path(node)[-1] in _COUNTING:
-        return view_words.COUNTED
+        return view_words.COUNTED_AGAIN
     return unknown_way(kind.removeprefix("LOGICAL_").lower().replace("_", " "))
 
 
