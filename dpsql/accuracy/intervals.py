@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsql.accuracy.addition import added_error, added_scale
+from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.combination import (
     combined_error,
     combined_scale,
@@ -19,6 +20,7 @@ from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.cascade import COUNTINGS
 
 
@@ -29,6 +31,8 @@ class Interval:
     low: FloatArray
     high: FloatArray
 
+
+_WORTH_IT = 1.1  # times the margin of noise alone
 
 MOST_CONFIDENCE = 1 - 1e-12
 """Beyond, what is left to 1 is not told exactly by a double, nor divided."""
@@ -51,7 +55,12 @@ def check_confidence(confidence: object, place: Place | None = None) -> float:
 
 
 def interval_of(
-    plan: BlockPlan, released: int, index: int, columns: Sequence[FloatArray], confidence: float
+    plan: BlockPlan,
+    released: int,
+    index: int,
+    columns: Sequence[FloatArray],
+    confidence: float,
+    left_out: float | None = None,
 ) -> Interval:
     """Compute the intervals of one aggregate of a block, of which ``released`` groups came out.
 
@@ -61,15 +70,20 @@ def interval_of(
     was counted, whatever it was scaled to: then the interval takes in the released value too.
     Where releases are put together, it is the mean of what each would be without noise. Where a
     finer release was added up, it is the sum of its values without noise.
+
+    ``left_out`` is the largest value that LIMIT left out, as :func:`largest_left_out` finds it.
     """
     aggregate = plan.block.aggregates[index]
     if plan.block.combines:
         return _combined_interval(plan, aggregate, columns, confidence)
     if plan.block.cascades:
-        return _counted_interval(plan, aggregate, columns, confidence)
+        return _counted_interval(plan, released, aggregate, columns, confidence)
     if not aggregate.kind.composed:
-        (values,) = columns
-        margin = _margin(plan, released, aggregate, aggregate.measures[0], confidence)
+        (values,), (measure,) = columns, aggregate.measures
+        chosen = chosen_noise(plan, released, measure, confidence)
+        if chosen is not None and left_out is not None:
+            return _interval_given_choice(plan, chosen, measure, values, left_out)
+        margin = _margin(plan, released, aggregate, measure, confidence)
         return Interval(values - margin, values + margin)
     # All values that fit the intervals of the measures, which share the risk equally.
     each = np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1)
@@ -104,6 +118,53 @@ def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: fl
     return min(float(np.nextafter(1 - (1 - confidence) * shown / among, 1)), MOST_CONFIDENCE)
 
 
+def chosen_noise(
+    plan: BlockPlan, released: int, index: int, confidence: float
+) -> ChosenNoise | None:
+    """Describe the noise of a measure given LIMIT's choice by it, where that is narrower.
+
+    None where LIMIT does not choose by it, or where noise is shared, weighted, of several releases
+    or only of what a mechanism has kept. None as well where allowing for the choice whatever it is
+    (:func:`risked_confidence`) widens intervals by a tenth at most.
+    """
+    top_k, selection = plan.block.top_k, plan.selection
+    if top_k is None or top_k.measure != index or released <= top_k.limit:
+        return None
+    if plan.combined or plan.added is not None or plan.block.cascades or selection.leaves_out:
+        return None
+    noise, weights = plan.noise_of(index), plan.measures[index].measure.weights
+    if not isinstance(noise, IndependentNoise) or weights is not None:
+        return None
+    allowed = noise.margin(risked_confidence(plan, released, index, confidence), 1)
+    if allowed <= _WORTH_IT * noise.margin(confidence, 1):
+        return None
+    return ChosenNoise(noise.noise, top_k.limit, released, 1 - confidence)
+
+
+def largest_left_out(plan: BlockPlan, values: FloatArray) -> float | None:
+    """Find the largest of the values by which LIMIT chooses that it leaves out; None without one.
+
+    ``values``: float64 of shape (groups,), those of all groups that came out.
+    """
+    top_k = plan.block.top_k
+    if top_k is None or len(values) <= top_k.limit:
+        return None
+    place = len(values) - 1 - top_k.limit
+    return float(np.partition(values, place)[place])
+
+
+def _interval_given_choice(
+    plan: BlockPlan, chosen: ChosenNoise, index: int, values: FloatArray, left_out: float
+) -> Interval:
+    """Compute intervals of values that LIMIT chose, given that and the others' values."""
+    measure = plan.measures[index].measure
+    above = np.rint((values - left_out) / measure.step)
+    down, up = chosen.ends(above.astype(np.int64))
+    rounded = int(measure.lattice is not None and measure.lattice.coarsening > 1)
+    step = measure.step
+    return Interval(values - (down + rounded) * step, values + (up + rounded) * step)
+
+
 def widest_margin(plan: BlockPlan, index: int, confidence: float) -> float:
     """Compute half the width of an aggregate's intervals, for the groups where it is largest.
 
@@ -120,8 +181,26 @@ def widest_margin(plan: BlockPlan, index: int, confidence: float) -> float:
     return max(_margin(plan, n, aggregate, measure, confidence) for n in released)
 
 
+def _counted_margin(
+    plan: BlockPlan,
+    released: int,
+    aggregate: Aggregate,
+    index: int,
+    counting: int,
+    confidence: float,
+) -> float:
+    """Compute half the width of a measure's interval, as it was counted by a cascade."""
+    confidence = risked_confidence(plan, released, index, confidence)
+    margin = plan.noise_at(index, counting).margin(confidence, abs(counting))
+    return _with_rounding(plan, aggregate, index, margin)
+
+
 def _counted_interval(
-    plan: BlockPlan, aggregate: Aggregate, columns: Sequence[FloatArray], confidence: float
+    plan: BlockPlan,
+    released: int,
+    aggregate: Aggregate,
+    columns: Sequence[FloatArray],
+    confidence: float,
 ) -> Interval:
     """Compute intervals of what a cascade counted, by how each row was."""
     *values, countings = columns
@@ -133,10 +212,7 @@ def _counted_interval(
         mine = countings == counting
         parts = [
             PlausibleRange.around(
-                counted[mine],
-                _with_rounding(
-                    plan, aggregate, m, plan.noise_at(m, counting).margin(each, abs(counting))
-                ),
+                counted[mine], _counted_margin(plan, released, aggregate, m, counting, each)
             )
             for counted, m in zip(all_counted, aggregate.measures, strict=True)
         ]

@@ -28,7 +28,7 @@ from dpsql.accuracy.appearance import (
     large_enough,
 )
 from dpsql.accuracy.combination import combined_half, deciding_measure, every_release
-from dpsql.accuracy.intervals import interval_of
+from dpsql.accuracy.intervals import chosen_noise, interval_of
 from dpsql.core.formatting import figure_above as _up
 from dpsql.core.formatting import level, ordinal, printable
 from dpsql.ir.measures import MeasureKind, Quantile
@@ -65,10 +65,14 @@ class Part:
     rows: int
     uniform: bool = True
 
-    @property
-    def varies(self) -> bool:
-        """True if each row has an interval of a width of its own."""
-        return self.plan.block.cascades or not self.uniform
+    def varies(self, aggregate: int, confidence: float) -> bool:
+        """Tell whether each row has an interval of an aggregate of a width of its own."""
+        if self.plan.block.cascades or not self.uniform:
+            return True
+        measures = self.plan.block.aggregates[aggregate].measures
+        return len(measures) == 1 and (
+            chosen_noise(self.plan, self.released, measures[0], confidence) is not None
+        )
 
 
 def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = False) -> str:
@@ -123,14 +127,15 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
         sizes = [
             f"{_name(one.name)} ± {_up(_margin(part, one.aggregate, confidence))}"
             for one in shown
-            if not plan.block.aggregates[one.aggregate].kind.composed and not part.varies
+            if not plan.block.aggregates[one.aggregate].kind.composed
+            and not part.varies(one.aggregate, confidence)
         ]
         inserted = f", {', '.join(sizes)}," if sizes else ""
         yield f"{often} intervals{inserted} hold the true value{condition}."
         return
     (only,) = shown
     kind = plan.block.aggregates[only.aggregate].kind
-    if kind.composed or part.varies:
+    if kind.composed or part.varies(only.aggregate, confidence):
         yield f"{often} intervals hold the true {kind.value.noun}{condition}."
     else:
         margin = _up(_margin(part, only.aggregate, confidence))

@@ -569,11 +569,12 @@ class Answerer:
         counts = tuple(each.rows.count for each in released)
         plans = tuple(each.block.plan for each in released)
         uniform = tuple(each.uniform for each in released)
+        left_out = tuple(each.left_out for each in released)
         return Result(
             answer,
             lambda: self._explained(prepared),
             cost,
-            AnswerNoise(query.outputs, query.supports, plans, counts, uniform),
+            AnswerNoise(query.outputs, query.supports, plans, counts, uniform, left_out),
             _evidence(prepared, looks),
             partial(_advice, tuple(zip(plans, counts, strict=True)), prepared.terms),
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.accuracy.combination import every_release
-from dpsql.accuracy.intervals import interval_of, noise_scales
+from dpsql.accuracy.intervals import interval_of, largest_left_out, noise_scales
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock, ReleaseNoise
 from dpsql.ir.query import Block, NoiseFigure
@@ -61,6 +61,17 @@ class ReleasedBlock:
         masks = self.rows.values[plan.block.support_columns(0)[-1]]
         return bool(np.all(masks == every_release(plan)))
 
+    @property
+    def left_out(self) -> float | None:
+        """The largest value by which LIMIT chooses that it leaves out; None if it does not."""
+        plan = self.block.plan
+        top_k, aggregates = plan.block.top_k, plan.block.aggregates
+        if top_k is None:
+            return None
+        index = next(i for i, each in enumerate(aggregates) if each.measures == (top_k.measure,))
+        values = self.rows.values[plan.block.aggregate_column(index)]
+        return largest_left_out(plan, values.astype(np.float64))
+
 
 @dataclass(frozen=True, slots=True)
 class ReleasedLook:
@@ -95,7 +106,8 @@ def with_noise_columns(
         if asked.figure is NoiseFigure.SCALE:
             found = noise_scales(plan, index, values)
         else:
-            interval = interval_of(plan, len(values[0]), index, values, asked.confidence)
+            left_out = largest_left_out(plan, values[0])
+            interval = interval_of(plan, len(values[0]), index, values, asked.confidence, left_out)
             found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
         columns[block.noise_column(position)] = found
     return answers | columns

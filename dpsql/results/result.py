@@ -88,8 +88,8 @@ class AnswerNoise:
     """What is known of the noise in an answer: of which plans, in which columns.
 
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
-    each plan's block, ``uniform`` whether all of them came out of the same releases. An answer
-    without noise has none of these.
+    each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
+    the largest value that LIMIT left out of them. An answer without noise has none of these.
     """
 
     outputs: tuple[OutputColumn | None, ...] = ()
@@ -97,6 +97,7 @@ class AnswerNoise:
     plans: tuple[BlockPlan, ...] = ()
     released: tuple[int, ...] = ()
     uniform: tuple[bool, ...] = ()
+    left_out: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,9 @@ class Result(ReadableAnswer):
         Each interval covers, with at least this probability, the value the query would have
         returned without noise (after bounding what one unit contributes). Where keys are found by a
         threshold on a noisy score, this is before the threshold: of the groups close to it, those
-        with large noise come out. Columns computed from several released values have none.
+        with large noise come out. Of rows that ORDER BY a noisy value LIMIT k chose, at least such
+        a part holds on average, given that they were chosen: their intervals reach further down
+        than up. Columns computed from several released values have none.
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
@@ -211,7 +214,8 @@ class Result(ReadableAnswer):
             first = self._width + self._noise.supports.index(output)
             positions += range(first, first + supports)
         columns = [self._numbers(position) for position in positions]
-        return interval_of(plan, released, output.aggregate, columns, confidence)
+        left_out = self._noise.left_out[output.block]
+        return interval_of(plan, released, output.aggregate, columns, confidence, left_out)
 
     def plot(
         self,

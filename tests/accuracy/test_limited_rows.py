@@ -6,15 +6,19 @@ Groups that are alike are the worst case: which of them are shown is decided by 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import dpsql
 from dpsql import parse_policy
 from dpsql.accuracy import intervals
+from dpsql.accuracy.chosen import ChosenNoise
+from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 
 GROUPS, SIZE, LIMIT, K_BAR = 40, 4000, 5, 40
 POLICY = """
@@ -65,35 +69,122 @@ def covered(con: dpsql.Connection, asked: str, confidence: float, **options: Any
     return held / shown
 
 
-CASES = [
-    ("zcdp", UNKNOWN, "gaussian_top_k"),
-    ("zcdp", UNKNOWN, "correlated_top_k"),
-    ("basic", UNKNOWN, "laplace_top_k"),
-    ("basic", UNKNOWN, "correlated_top_k"),
-    ("zcdp", UNKNOWN, "gaussian_positive_counts"),
-    ("zcdp", DECLARED, "known_domain"),
+AUTO = {"max_groups_contributed": "auto", "k_bar": LIMIT - 1}  # which no top-k can rank
+WEIGHED = {"contribution_bounding": "weight", "max_groups_contributed": 2}
+CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("zcdp", UNKNOWN, {"mechanism": "gaussian_top_k"}),
+    ("zcdp", UNKNOWN, {"mechanism": "correlated_top_k"}),
+    ("zcdp", UNKNOWN, {"mechanism": "gumbel_top_k"}),
+    ("basic", UNKNOWN, {"mechanism": "laplace_top_k"}),
+    ("basic", UNKNOWN, {"mechanism": "correlated_top_k"}),
+    ("basic", UNKNOWN, {"mechanism": "laplace_positive_counts"}),
+    ("basic", UNKNOWN, {"mechanism": "gaussian_sparse_histogram"}),
+    ("basic", UNKNOWN, {"mechanism": "weighted_gaussian_sparse_histogram"} | WEIGHED),
+    ("zcdp", UNKNOWN, {"mechanism": "gaussian_positive_counts"}),
+    ("zcdp", UNKNOWN, {"mechanism": "weighted_gaussian_positive_counts"} | WEIGHED),
+    ("zcdp", UNKNOWN, AUTO),
+    ("basic", UNKNOWN, AUTO),
+    ("zcdp", DECLARED, {}),
+    ("basic", DECLARED, {}),
 ]
 
 
-@pytest.mark.parametrize(("composition", "asked", "mechanism"), CASES)
+@pytest.mark.parametrize(("composition", "asked", "options"), CASES)
 def test_intervals_hold_where_groups_are_alike(
-    connect: Callable[[str], dpsql.Connection], composition: str, asked: str, mechanism: str
+    connect: Callable[[str], dpsql.Connection],
+    composition: str,
+    asked: str,
+    options: dict[str, Any],
 ) -> None:
     with connect(composition) as con:
-        options = {} if mechanism == "known_domain" else {"mechanism": mechanism}
         assert covered(con, asked, 0.9, **options) >= 0.9
 
 
-@pytest.mark.parametrize(("composition", "asked", "mechanism"), CASES[:2])
+FORGETFUL = [0, 1, 3, 8, 10, 12]
+
+
+@pytest.mark.parametrize(("composition", "asked", "options"), [CASES[i] for i in FORGETFUL])
 def test_intervals_that_forget_the_choice_are_noticed(
     connect: Callable[[str], dpsql.Connection],
     monkeypatch: pytest.MonkeyPatch,
     composition: str,
     asked: str,
-    mechanism: str,
+    options: dict[str, Any],
 ) -> None:
     monkeypatch.setattr(
         intervals, "risked_confidence", lambda plan, released, index, confidence: confidence
     )
     with connect(composition) as con:
-        assert covered(con, asked, 0.9, mechanism=mechanism) < 0.85
+        assert covered(con, asked, 0.9, **options) < 0.85
+
+
+# -- the law of a value that was chosen --------------------------------------------------------
+
+NOISES = [DiscreteGaussian(4.0), DiscreteGaussian(1.2), DiscreteLaplace(3.0)]
+
+
+def missed(chosen: ChosenNoise, true: int, tie: float) -> float:
+    """How often an interval misses a value, of which c = 0 has lost, with its exact law.
+
+    ``tie`` is the chance that a value that equals c is chosen.
+    """
+    window = chosen.window
+    values = np.arange(max(0, true - window), true + window + 1)
+    if not len(values):
+        return 0.0
+    law = chosen.noise.pmf(values - true)
+    law[values == 0] *= tie
+    down, up = chosen.ends(values)
+    misses = (true < values - down) | (true > values + up)
+    return float(law[misses].sum() / law.sum())
+
+
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(("shown", "among"), [(1, 6), (5, 40), (20, 40), (10, 1000)])
+def test_given_the_choice_an_interval_misses_as_rarely_as_it_says(
+    noise: LatticeNoise, shown: int, among: int
+) -> None:
+    chosen = ChosenNoise(noise, shown, among, 0.1)
+    trues = range(-chosen.window, 2 * chosen.window, max(1, chosen.window // 12))
+    worst = max(missed(chosen, true, tie) for true in trues for tie in (1e-9, 0.5, 1.0))
+    assert worst <= 2 * chosen.each_tail
+    assert 2 * chosen.each_tail + 0.1 * chosen.risk * (1 - 2 * chosen.each_tail) <= chosen.risk
+
+
+@dataclass(frozen=True)
+class Unconditional(ChosenNoise):
+    """Intervals of the noise alone."""
+
+    def ends(self, above: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        margin = np.full(len(above), self.noise.margin(1 - self.risk))
+        return margin, margin
+
+
+def test_intervals_of_the_noise_alone_miss_far_more_of_what_was_chosen() -> None:
+    noise = DiscreteGaussian(4.0)
+    assert missed(Unconditional(noise, 5, 40, 0.1), -12, 1.0) > 0.25
+
+
+def test_far_above_what_was_left_out_an_interval_is_that_of_the_noise_alone() -> None:
+    noise = DiscreteGaussian(20.0)
+    chosen, plain = ChosenNoise(noise, 5, 400, 0.05), noise.margin(0.95)
+    (down,), (up,) = chosen.ends(np.array([10_000]))
+    assert plain <= down == up <= plain * 1.03
+    assert noise.margin(1 - 0.05 * 5 / 400) > 1.7 * plain
+    down, up = chosen.ends(np.arange(0, 300))
+    assert np.all(np.diff(down) <= 0)
+    assert np.all(np.diff(up) >= 0)
+    assert down[1] > 1.8 * plain
+    assert up[1] < 0.8 * plain
+
+
+def test_many_rows_take_no_more_than_some_of_them() -> None:
+    """Ends are found for some distances; others have those of the next that reaches further."""
+    noise = DiscreteGaussian(2_000.0)
+    chosen = ChosenNoise(noise, 500, 1_000, 0.05)
+    above = np.arange(0, 20_000, 20)
+    down, up = chosen.ends(above)
+    for place in (0, 17, 333, 999):
+        exact = chosen.ends(above[[place]])
+        assert exact[0][0] <= down[place] <= exact[0][0] + 0.3 * noise.sigma
+        assert exact[1][0] <= up[place] <= exact[1][0] + 0.3 * noise.sigma
