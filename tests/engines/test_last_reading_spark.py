@@ -35,7 +35,7 @@ from dpsql.core.table_name import TableName  # noqa: E402
 from dpsql.engines import spark as door  # noqa: E402
 from dpsql.engines.base import Reads  # noqa: E402
 from dpsql.engines.spark import OpenSpark  # noqa: E402
-from dpsql.engines.spark_masked import Unmasked, masked  # noqa: E402
+from dpsql.engines.spark_masked import Unmasked, mask_names  # noqa: E402
 from dpsql.engines.spark_plan import SPARK_FORMS, SparkForms, UnknownWord, views_read  # noqa: E402
 from dpsql.engines.spark_reading import SparkReading  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
@@ -256,10 +256,10 @@ def test_literals_and_names_are_found_where_spark_finds_them() -> None:
         ("SELECT 'a''b'", "SELECT '0''0'"),
         ("SELECT DATE'2024-01-01', INTERVAL '1' DAY", "SELECT DATE'2024-01-01', INTERVAL '1' DAY"),
     ):
-        assert re.sub(r"`c_\w+`", "`c`", masked(text)) == re.sub(r"`c_\w+`", "`c`", read)
+        assert re.sub(r"`c_\w+`", "`c`", mask_names(text)) == re.sub(r"`c_\w+`", "`c`", read)
     for text in ("r'a'", "x'00'", "DATE'a'", '"a"', "a -- b", "/* a", "${a}", "a\\b", "'a", "`a"):
         with pytest.raises(Unmasked):
-            masked(text)
+            mask_names(text)
 
 
 # -- what is stored and remembered -----------------------------------------------------------------

@@ -161,9 +161,9 @@ def test_a_file_is_read_once_and_remembered_away_from_the_data(
 ) -> None:
     write(home / "t" / "1.parquet")
     read: list[object] = []
-    reads_all = dpsql.engines.proofs._reads_all  # type: ignore[attr-defined]
+    reads_all = dpsql.engines.proofs._reads_all
 
-    def counted(connection: object, files: list[str]) -> bool:
+    def counted(connection: duckdb.DuckDBPyConnection, files: list[str]) -> bool:
         read.extend(files)
         return bool(reads_all(connection, files))
 
