@@ -113,6 +113,14 @@ def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: fl
     full, fetched = released >= top_k.limit, plan.selection.top_rows_needed
     if full and plan.selection.leaves_out and fetched is not None:
         among = fetched - 1
+    return confidence_among(confidence, shown, among)
+
+
+def confidence_among(confidence: float, shown: int, among: int) -> float:
+    """Return the confidence of each of ``among`` intervals that those of the ``shown`` ones keep.
+
+    These are the largest by their noisy values.
+    """
     if among <= shown:
         return confidence
     return min(float(np.nextafter(1 - (1 - confidence) * shown / among, 1)), MOST_CONFIDENCE)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.accuracy.intervals import confidence_among
 from dpsql.continual.definition import ContinualMechanism, Factoring, ViewDefinition
 from dpsql.continual.state import Contribution
 from dpsql.ir.measures import Measure, MeasureKind
@@ -181,7 +182,8 @@ class ViewPlan:
     def figures(self, aggregate: int, confidence: float | None) -> list[float] | None:
         """Tell the noise of an aggregate by step: as half-widths, or as standard deviations.
 
-        None for an aggregate that is computed from several measures.
+        None for an aggregate that is computed from several measures. Half-widths allow for what
+        LIMIT chooses among declared groups; how many others there are is not published.
         """
         found = self.block.aggregates[aggregate]
         if found.kind.composed:
@@ -190,6 +192,9 @@ class ViewPlan:
         noise, unit = self.noises[index], self.measures[index].step
         if confidence is None:
             return [float(std) * unit for std in noise.stds()]
+        top_k, block = self.block.top_k, self.block
+        if top_k is not None and top_k.measure == index and block.known_domain:
+            confidence = confidence_among(confidence, top_k.limit, block.domain_size)
         margins = np.maximum(noise.quantiles_sf((1.0 - confidence) / 2), 0)
         return [float(margin) * unit for margin in margins]
 

@@ -16,6 +16,7 @@ import duckdb
 
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql_types import type_sql
+from dpsql.engines.followed import with_constants
 from dpsql.engines.plan_sql import (
     INTEGER_IDS,
     Constant,
@@ -84,6 +85,7 @@ def failing_constant(
         if plan is None:
             reason = _unplanned(connection, statement)
             return None if reason is None else FailingConstant(reason, ())
+        plan = with_constants(plan)
         found = failing_part(connection, plan) or _failing_call(connection, plan)
         return next(_texts_read(plan), None) if found is None and texts else found
     except RecursionError:

@@ -315,6 +315,25 @@ def test_intervals_hold_what_was_counted(
         assert caught.value.code == code
 
 
+def test_intervals_allow_for_what_limit_chooses_among_declared_groups(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    domain = tuple(f"a{number}" for number in range(6))
+    declared = with_plays(columns={"artist": ColumnPolicy(domain=domain)})
+    ledger, opened = str(place / "l.db"), place / "x.duckdb"
+    with closing(dpsql.connect(opened, declared, ledger, "ana")) as con:
+        con.sql(CREATE)
+        con.sql(f"{CREATE} ORDER BY users DESC LIMIT 2".replace("VIEW v", "VIEW largest"))
+        clock(3)
+        con.sql(REFRESH)
+        con.sql(REFRESH.replace("VIEW v", "VIEW largest"))
+        asked = "SELECT max(DP_INTERVAL_HIGH(users, {}) - users) FROM {}"
+        ((plain,),) = rows(con, asked.format(0.9, "v"))
+        ((each,),) = rows(con, asked.format(1 - 0.1 * 2 / 6, "v"))
+        ((chosen,),) = rows(con, asked.format(0.9, "largest"))
+    assert plain < chosen == each
+
+
 def test_a_cte_named_like_a_view_hides_it_and_has_no_noise_of_its(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:

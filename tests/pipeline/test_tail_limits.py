@@ -118,6 +118,12 @@ BESIDE = [
     f"SELECT sum(n) OVER (ORDER BY k RANGE -1 PRECEDING) FROM {GROUPS}",
     f"SELECT n FROM {GROUPS}, range(1, 5, 0)",
     f"SELECT n FROM {GROUPS} LIMIT 'a'",
+    f"SELECT n FROM {GROUPS} LIMIT (SELECT -1)",
+    f"SELECT n FROM {GROUPS} LIMIT 1 OFFSET (SELECT 1 - 2)",
+    f"SELECT date_diff((SELECT 'foo'), d, d) FROM {DAYS}",
+    f"WITH p AS (SELECT 'foo' AS w) SELECT date_diff(w, d, d) FROM {DAYS}, p WHERE n > 1",
+    f"SELECT n + w::INT FROM (SELECT *, 'x' AS w FROM {GROUPS} ORDER BY n)",
+    f"SELECT lpad(c, 5, w) FROM (SELECT '' AS w, c, n FROM {TEXTS} WHERE n > 3) LIMIT 5",
 ]
 """Constants that fail whatever stands beside them, which the engine binds."""
 SOUND = [
@@ -198,6 +204,10 @@ VALUES_DECIDE = [
     f"SELECT d + INTERVAL 1 DAY, date_diff('day', d, DATE '2020-01-01'), d AT TIME ZONE 'UTC' "
     f"FROM {DAYS}",
     f"SELECT n FROM {GROUPS}, range(5, 1, -1) LIMIT 3",
+    f"SELECT n FROM {GROUPS} LIMIT (SELECT -1 + min(n) FROM {GROUPS})",
+    f"SELECT date_trunc(w, d) FROM {DAYS} LEFT JOIN (SELECT 'foo' AS w) ON n > 5",
+    f"SELECT date_trunc(w, d) FROM {DAYS}, (SELECT 'day' AS w UNION ALL SELECT 'month') ORDER BY w",
+    f"WITH p AS (SELECT 'day' AS w, 3 AS m) SELECT date_trunc(p.w, d), n + q.m FROM p, {DAYS}, p q",
 ]
 
 
