@@ -31,7 +31,7 @@ def with_constants(plan: PlanNode) -> PlanNode:
 
 
 def _follow(operator: PlanNode, ctes: dict[int, _Columns]) -> _Columns:
-    """Follow constants up to an operator; returns what its columns always are."""
+    """Put constants in place up to an operator; returns what its columns always are."""
     kind, children = operator["type"], operator.get("children") or []
     if kind == "LOGICAL_CTE_REF":
         return ctes.get(operator["cte_index"]) or [None] * len(operator["bound_columns"])
