@@ -28,8 +28,10 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.postgresql import POSTGRESQL
+from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.spark import SPARK
-from dpsql.sql.dialects.spark_expressions import Translator
+from dpsql.sql.dialects.spark_rows import SPARK_ROWS
+from dpsql.sql.dialects.verdicts import Verdicts
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
 
@@ -121,27 +123,15 @@ def _text(statement: Sql) -> str:
 
 
 def _on_spark(tree: exp.Expr, plain: str) -> str:
-    met = _Met(spark_evidence().verdicts)
+    verdicts = spark_evidence().verdicts
+    rules = RowExpressions(_TABLE, SPARK_ROWS, Verdicts(verdicts))
     try:
-        sql = Translator(_TABLE, met).value(total(tree, _TABLE, SPARK)).sql.render(SPARK.renderer)
+        sql = rules.value(total(tree, _TABLE, SPARK)).sql.render(SPARK.renderer)
     except dpsql.QueryRefused as refused:
         return f"refused: {_reason(refused)}"
-    buts = dict.fromkeys(each for each in met.found if each.startswith("same but"))
+    found = dict.fromkeys(verdicts[call] for call, _ in rules.calls)
+    buts = [each for each in found if each.startswith("same but")]
     return "; ".join([_verdict(sql, plain), *(but.removeprefix("same ") for but in buts)])
-
-
-class _Met(dict[str, str]):
-    """Verdicts that remember which were asked for."""
-
-    def __init__(self, verdicts: Mapping[str, str]) -> None:
-        super().__init__(verdicts)
-        self.found: list[str] = []
-
-    def get(self, call: str, default: str | None = None) -> str | None:  # type: ignore[override]
-        verdict = super().get(call, default)
-        if verdict is not None:
-            self.found.append(verdict)
-        return verdict
 
 
 def _verdict(sql: str, plain: str) -> str:
@@ -182,8 +172,8 @@ def _twin() -> Twin:
 
 def _reason(refused: dpsql.QueryRefused) -> str:
     """The reason of a refusal, without what every one of the engine says."""
-    said = " is not available over private rows of a PostgreSQL database: "
-    return refused.reason.split(said)[-1].removesuffix(", where the data are in Spark")
+    said = r" is not available over private rows (of a PostgreSQL database|in Spark): "
+    return re.split(said, refused.reason)[-1]
 
 
 def rows() -> Iterator[tuple[str, str, tuple[str, str, str]]]:

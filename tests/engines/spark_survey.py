@@ -23,10 +23,9 @@ from dpsql.core.quoting import quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.spark import SPARK
-from dpsql.sql.dialects.spark_expressions import Translator
-from dpsql.sql.dialects.spark_values import SparkValue
-from dpsql.sql.dialects.verdicts import verdict_type
+from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
 
@@ -355,18 +354,6 @@ class Case:
     spark: str
 
 
-class Recorder(Translator):
-    """Allows every call, and notes them."""
-
-    def __init__(self, table: Table) -> None:
-        super().__init__(table, None)
-        self.calls: list[str] = []
-
-    def known(self, operation: str, *operands: SparkValue | str) -> None:
-        kinds = (verdict_type(x if isinstance(x, str) else x.type) for x in operands)
-        self.calls.append(f"{operation}({', '.join(kinds)})")
-
-
 def worlds(*, pairs: bool) -> Iterator[tuple[tuple[str, ...], list[str]]]:
     """The types of columns and the expressions over them; of two columns where ``pairs``."""
     for type_ in (*TYPES, *WIDTHS):
@@ -393,14 +380,14 @@ def cases_of(types: Sequence[str], texts: Sequence[str]) -> list[Case]:
         twin.execute(f"CREATE TABLE t ({columns})")
         for text in texts:
             node = parse(f"SELECT {text} AS x FROM t").expressions[0].this
-            recorder = Recorder(table)
+            rules = RowExpressions(table, SPARK_ROWS, None)
             try:
-                made = recorder.value(total(node, table, SPARK))
+                made = rules.value(total(node, table, SPARK))
                 sql = text_of(total_sql(node, table, DUCKDB))
                 (type_,) = twin.sql(f"SELECT {sql} FROM t").types
             except (QueryRefused, duckdb.Error):
                 continue
-            call = recorder.calls[-1] if recorder.calls else text
+            call = rules.calls[-1][0] if rules.calls else text
             spark = made.sql.render(SPARK.renderer)
             found.append(Case(text, call, f"{made.type} {type_}", sql, spark))
     return found

@@ -30,8 +30,9 @@ from dpsql.errors import EngineError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.dialects.postgresql import POSTGRESQL
-from dpsql.sql.dialects.postgresql_rows import RowExpressions
+from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.postgresql_types import sql_type
+from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.expressions.totality import total
 
 pytestmark = pytest.mark.slow  # they start a server
@@ -102,7 +103,8 @@ def expression(form: Form) -> Sql | None:
     table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
     tree = sqlglot.parse_one(form.text, read="duckdb")
     try:
-        return RowExpressions(table, None).settled(total(tree, table, POSTGRESQL)).sql
+        rules = RowExpressions(table, POSTGRESQL_ROWS, None)
+        return rules.settled(total(tree, table, POSTGRESQL)).sql
     except QueryRefused:
         return None
 

@@ -24,8 +24,9 @@ from dpsql.core.schema import Column, Table
 from dpsql.errors import QueryRefused
 from dpsql.sql import dialects
 from dpsql.sql.dialects.postgresql import POSTGRESQL
-from dpsql.sql.dialects.postgresql_rows import RowExpressions
+from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.postgresql_types import sql_type
+from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, Verdicts
 from dpsql.sql.expressions.totality import total
 
@@ -382,7 +383,7 @@ class Survey:
 
     def _judge(self, form: Form, found: dict[str, str]) -> None:
         table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
-        rules = RowExpressions(table, None)
+        rules = RowExpressions(table, POSTGRESQL_ROWS, None)
         tree = sqlglot.parse_one(form.text, read="duckdb")
         try:
             written = rules.settled(total(tree, table, POSTGRESQL))

@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dpsql.core.schema import Column, Table, schema_of
-from dpsql.core.sql import literal, sql
+from dpsql.core.sql import Sql, literal, sql
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
 from dpsql.errors import Error, QueryRefused
@@ -29,11 +29,13 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects import postgresql_rows, spark_expressions
+from dpsql.sql.dialects import row_expressions
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.postgresql import POSTGRESQL
-from dpsql.sql.dialects.postgresql_rows import RowExpressions
-from dpsql.sql.dialects.spark_expressions import Translator
+from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
+from dpsql.sql.dialects.row_engine import RowEngine
+from dpsql.sql.dialects.row_expressions import RULES, RowExpressions
+from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.sql.expressions import totality
 from dpsql.sql.expressions.call import _READ, read_call
 from dpsql.sql.expressions.legality import check_row_expression
@@ -127,15 +129,17 @@ def _known(tree: exp.Expr) -> object:
     return (range_of(tree, POLICY), *facts) if range_of(tree, POLICY) or any(facts) else None
 
 
+def _written(tree: exp.Expr, engine: RowEngine) -> Sql:
+    return RowExpressions(TABLE, engine, None).settled(tree).sql
+
+
 LAYERS: Final = (
     Layer("the door", _checked, ROW_ARGUMENTS, writes=False),
     Layer("totality", lambda t: total(t, TABLE, DUCKDB).sql("duckdb"), ROW_ARGUMENTS, writes=False),
     Layer("numbers", _known, ROW_ARGUMENTS, writes=False),
     Layer("duckdb", lambda t: DUCKDB.expression(t, TABLE), ROW_ARGUMENTS),
-    Layer(
-        "postgresql", lambda t: RowExpressions(TABLE, None).settled(t).sql, postgresql_rows._RULES
-    ),
-    Layer("spark", lambda t: Translator(TABLE, None).value(t).sql, spark_expressions._RULES),
+    Layer("postgresql", lambda t: _written(t, POSTGRESQL_ROWS), RULES),
+    Layer("spark", lambda t: _written(t, SPARK_ROWS), RULES),
 )
 IDS: Final = [layer.name for layer in LAYERS]
 
@@ -272,9 +276,8 @@ def test_a_rule_that_forgets_an_argument_is_noticed(monkeypatch: pytest.MonkeyPa
         return RowExpressions.like(at, plain)
 
     rules = grouped_rules({"this expression negate": {exp.Like: forgetful}})
-    known = postgresql_rows._RULES
-    monkeypatch.setattr(postgresql_rows, "_RULES", _Both(rules, known))
-    layer = Layer("forgetful", LAYERS[-2].say, postgresql_rows._RULES)
+    monkeypatch.setattr(row_expressions, "RULES", _Both(rules, RULES))
+    layer = Layer("forgetful", LAYERS[-2].say, row_expressions.RULES)
     assert set(passed_over(layer)) == {("Like", "negate")}
 
 
@@ -327,8 +330,8 @@ def test_of_an_aggregate_every_argument_is_read() -> None:
 
 
 def test_a_text_is_unlike_on_postgresql_where_it_is_not_like() -> None:
-    values = [RowExpressions(TABLE, None).value(parsed(f"s1 {w} 'x'")) for w in _LIKES]
-    written = [value.sql.render(POSTGRESQL.renderer) for value in values]
+    values = [_written(parsed(f"s1 {w} 'x'"), POSTGRESQL_ROWS) for w in _LIKES]
+    written = [value.render(POSTGRESQL.renderer) for value in values]
     assert written[0].replace("NOT LIKE", "LIKE") == written[1] != written[0]
 
 

@@ -21,8 +21,10 @@ from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.postgresql_rows import RowExpressions
-from dpsql.sql.dialects.postgresql_types import PgValue, double_sql
+from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
+from dpsql.sql.dialects.postgresql_types import double_sql
+from dpsql.sql.dialects.row_expressions import RowExpressions
+from dpsql.sql.dialects.row_types import INTEGERS, TypedValue
 from dpsql.sql.dialects.verdicts import verdicts_on
 
 _WIDEST: Final = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
@@ -74,7 +76,10 @@ class PostgreSQLDialect(Dialect):
 
     def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree with a guard at each operation that could fail."""
-        return RowExpressions(table, verdicts_on(self.name)).settled(tree).sql
+        return self._rows(table).settled(tree).sql
+
+    def _rows(self, table: Table) -> RowExpressions:
+        return RowExpressions(table, POSTGRESQL_ROWS, verdicts_on(self.name))
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Leave it as it is: nothing that is written can fail."""
@@ -86,7 +91,7 @@ class PostgreSQLDialect(Dialect):
 
     def type_of(self, tree: exp.Expr, table: Table) -> str:
         """Name the type that DuckDB gives the expression."""
-        return RowExpressions(table, verdicts_on(self.name)).settled(tree.copy()).type
+        return self._rows(table).settled(tree.copy()).type
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Cast behind a guard, which depends on the type that the value has."""
@@ -94,7 +99,7 @@ class PostgreSQLDialect(Dialect):
             source = "DECIMAL(38,0)"
         if source == type_ and not is_decimal(type_):
             return value
-        found = pg.cast(PgValue(value, source), type_)
+        found = pg.cast(TypedValue(value, source), type_)
         if found is None:
             raise QueryRefused(
                 f"values of type {base_type(source)} cannot be read as {base_type(type_)} in "
@@ -120,7 +125,7 @@ class PostgreSQLDialect(Dialect):
         kind = base_type(type_)
         if kind == "VARCHAR":
             return "text"
-        if kind in pg.INTEGERS or kind == "DOUBLE":
+        if kind in INTEGERS or kind == "DOUBLE":
             return "number"
         return kind if pg.sql_type(type_) is not None else None
 

@@ -10,9 +10,10 @@ import datetime
 import hashlib
 import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
 from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from itertools import product
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -23,13 +24,17 @@ from dpsql.core.schema import base_type, is_decimal
 from dpsql.core.sql import Sql, digits, join, literal, name, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT
+from dpsql.sql.dialects.row_types import (
+    INTEGER_DIGITS,
+    INTEGERS,
+    MOMENTS,
+    MOST_DIGITS,
+    UNTYPED,
+    TypedValue,
+    decimal_of,
+    ends,
+)
 
-INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
-INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}
-"""Decimal digits that hold every integer of a type."""
-MOST_DIGITS: Final = 38
-MOMENTS: Final = ("DATE", "TIMESTAMP")
 _NAMES: Final = {
     "BOOLEAN": "BOOLEAN",
     "TINYINT": "SMALLINT",
@@ -44,8 +49,6 @@ _NAMES: Final = {
     "TIME": "TIME",
     "UUID": "UUID",
 }
-UNTYPED: Final = "NULL"
-"""The type of NULL where nothing says what it is a NULL of."""
 INFINITY: Final = sql("CAST('Infinity' AS DOUBLE PRECISION)")
 MINUS_INFINITY: Final = sql("CAST('-Infinity' AS DOUBLE PRECISION)")
 NAN: Final = sql("CAST('NaN' AS DOUBLE PRECISION)")
@@ -55,13 +58,14 @@ _SHORT: Final = 200  # characters of text that is cheaper to write twice than to
 _LONGEST_NUMBER: Final = 100  # characters of a text that is read as a number
 _NUMBER: Final = literal("^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$")
 _NO_NUMBER: Final = literal("^(nan|[+-]?inf|[+-]?infinity)$")
+_WRITTEN_OUT: Final = ("INTEGERS", "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID")
 _SPACES: Final = join(" || ", [sql("' '"), *(sql("chr({})", code) for code in range(9, 14))])
 
 
 def sql_type(type_: str) -> str | None:
     """Name a DuckDB type in PostgreSQL; None for one that has no equal there."""
     if is_decimal(type_):
-        return f"NUMERIC({', '.join(map(str, width_and_scale(type_)))})"
+        return f"NUMERIC({', '.join(map(str, decimal_of(type_)))})"
     return _NAMES.get(base_type(type_))
 
 
@@ -73,45 +77,6 @@ def named(type_: str) -> Sql:
 def cast_to(value: Sql, type_: str) -> Sql:
     """Write a plain cast to a type that all values have a value of."""
     return sql("CAST({} AS {})", value, named(type_))
-
-
-def width_and_scale(type_: str) -> tuple[int, int]:
-    """Return the digits of a DECIMAL, and how many of them stand after the point.
-
-    >>> width_and_scale("DECIMAL(12,2)")
-    (12, 2)
-    """
-    found = [int(number) for number in re.findall(r"\d+", type_)]
-    return (found[0], found[1] if len(found) > 1 else 0) if found else (18, 3)
-
-
-def ends(type_: str) -> tuple[int, int]:
-    """Return the least and the largest integer of a type."""
-    bits = _BITS[type_]
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class PgValue:
-    """An expression in PostgreSQL's SQL and its type; ``constant`` is that of a literal.
-
-    ``fails`` where it may be NULL for having failed, as TRY would make it.
-    """
-
-    sql: Sql
-    type: str
-    constant: object = field(default=None, compare=False)
-    fails: bool = False
-
-    @property
-    def is_literal(self) -> bool:
-        """True for a constant as it was written, whose type is not settled."""
-        return self.constant is not None
-
-    @property
-    def kind(self) -> str:
-        """The type without its arguments."""
-        return base_type(self.type)
 
 
 def once(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
@@ -148,7 +113,7 @@ def _without(value: Sql, least: Sql, most: Sql) -> Sql:
 
 def decimal_or_null(value: Sql, type_: str) -> Sql:
     """Write an exact number as a DECIMAL, rounded to its scale; NULL where it does not fit."""
-    width, scale = width_and_scale(type_)
+    width, scale = decimal_of(type_)
     end = 10 ** (width - scale)
     rounded = sql("round({}, {})", value, scale)
     return cast_to(_without(rounded, digits(-end), digits(end)), f"DECIMAL({width},{scale})")
@@ -203,7 +168,7 @@ def _decimal(value: object, type_: str) -> str | None:
     number = _exact(value)
     if number is None:
         return None
-    width, scale = width_and_scale(type_)
+    width, scale = decimal_of(type_)
     rounded = _rounded(number, scale)
     return f"{rounded:f}" if rounded.copy_abs() < 10 ** (width - scale) else None
 
@@ -286,7 +251,7 @@ _READERS: Final[dict[str, Callable[[object, str], str | None]]] = {
 # -- casts ----------------------------------------------------------------------------------------
 
 
-def cast(value: PgValue, type_: str) -> PgValue | None:
+def cast(value: TypedValue, type_: str) -> TypedValue | None:
     """Cast a value to a type, NULL where it does not fit; None where no cast is known.
 
     It never raises, on any row.
@@ -294,15 +259,18 @@ def cast(value: PgValue, type_: str) -> PgValue | None:
     if sql_type(type_) is None:
         return None
     if value.type in (type_, UNTYPED):
-        return replace(value, type=type_, sql=cast_to(value.sql, type_), constant=None)
-    for written in _CASTS:
-        found = written(value, type_)
-        if found is not None:
-            return PgValue(found, type_, fails=value.fails or not _always_fits(value, type_))
-    return None
+        return TypedValue(cast_to(value.sql, type_), type_, fails=value.fails)
+    source, target = (
+        "INTEGERS" if kind in INTEGERS else kind for kind in (value.kind, base_type(type_))
+    )
+    write = _CASTS.get((source, target))
+    if write is None:
+        return None
+    fails = value.fails or not _always_fits(value, type_)
+    return TypedValue(write(value, type_), type_, fails=fails)
 
 
-def _always_fits(value: PgValue, type_: str) -> bool:
+def _always_fits(value: TypedValue, type_: str) -> bool:
     """Tell whether every value of a type has one in another."""
     kind = value.kind
     if type_ in ("VARCHAR", "BOOLEAN") or kind in (*MOMENTS, "BOOLEAN"):
@@ -310,38 +278,14 @@ def _always_fits(value: PgValue, type_: str) -> bool:
     if type_ == "DOUBLE":
         return kind != "VARCHAR"
     if is_decimal(type_) and kind in (*INTEGERS, "DECIMAL"):
-        width, scale = width_and_scale(type_)
-        own, places = (
-            width_and_scale(value.type) if kind == "DECIMAL" else (INTEGER_DIGITS[kind], 0)
-        )
+        width, scale = decimal_of(type_)
+        own, places = decimal_of(value.type)
         # Digits that are rounded away may make one more before the point.
         return own - places + (places > scale) <= width - scale
     if kind == "DECIMAL" and type_ in INTEGERS:
-        width, scale = width_and_scale(value.type)
+        width, scale = decimal_of(value.type)
         return width - scale + 1 < INTEGER_DIGITS[type_]
     return kind in INTEGERS and type_ in INTEGERS and ends(kind)[1] <= ends(type_)[1]
-
-
-def _to_integer(value: PgValue, type_: str) -> Sql | None:
-    if type_ not in INTEGERS:
-        return None
-    if value.kind in INTEGERS:
-        if INTEGERS.index(value.kind) <= INTEGERS.index(type_):
-            return cast_to(value.sql, type_)
-        return clamped_or_null(cast_to(value.sql, "BIGINT"), type_)
-    if value.kind == "BOOLEAN":
-        return cast_to(cast_to(value.sql, "INTEGER"), type_)
-    if value.kind == "DECIMAL":
-        return clamped_or_null(sql("round({})", value.sql), type_)
-    if value.kind == "DOUBLE":
-        whole = _nearest(value.sql)  # 127.5 becomes 128, which is found too large after that
-        return whole if type_ == "BIGINT" else clamped_or_null(whole, type_)
-    if value.kind == "VARCHAR":
-        return once(
-            value.sql,
-            lambda v: _text_number(v, lambda n: clamped_or_null(sql("round({})", n), type_)),
-        )
-    return None
 
 
 def _nearest(value: Sql) -> Sql:
@@ -371,23 +315,9 @@ def _trimmed(value: Sql) -> Sql:
     return sql("btrim({}, {})", value, _SPACES)
 
 
-def _to_double(value: PgValue, type_: str) -> Sql | None:
-    if type_ != "DOUBLE":
-        return None
-    if value.kind in INTEGERS or value.kind == "FLOAT":
-        return cast_to(value.sql, "DOUBLE")
-    if value.kind == "BOOLEAN":
-        return cast_to(cast_to(value.sql, "INTEGER"), "DOUBLE")
-    if value.kind == "DECIMAL":
-        return _decimal_to_double(value)
-    if value.kind == "VARCHAR":
-        return once(value.sql, _text_to_double)
-    return None
-
-
-def _decimal_to_double(value: PgValue) -> Sql:
+def _decimal_to_double(value: TypedValue, type_: str) -> Sql:
     """Write as DuckDB does: quotients of what doubles hold, else whole and fraction apart."""
-    width, scale = width_and_scale(value.type)
+    width, scale = decimal_of(value.type)
     if width <= 15 or scale == 0:
         return cast_to(value.sql, "DOUBLE")
     exact = digits(Decimal(_EXACT_DOUBLES).scaleb(-scale))
@@ -423,23 +353,13 @@ def _text_to_double(value: Sql) -> Sql:
     )
 
 
-def _to_decimal(value: PgValue, type_: str) -> Sql | None:
-    if not is_decimal(type_):
-        return None
-    if value.kind in INTEGERS or value.kind == "DECIMAL":
-        return decimal_or_null(sql("CAST({} AS NUMERIC)", value.sql), type_)
-    if value.kind == "DOUBLE":
-        return once(value.sql, lambda v: double_to_decimal(v, type_))
-    return None
-
-
 def double_to_decimal(value: Sql, type_: str) -> Sql:
     """Write a double as a DECIMAL: its multiple of a power of ten, rounded to an integer, exactly.
 
     A plain cast keeps 15 digits. Of the multiple, quotients and rests by 2^40 are exact, and as
     many of these are taken as the digits of the type need.
     """
-    width, scale = width_and_scale(type_)
+    width, scale = decimal_of(type_)
     pieces = 1
     while 10**width > 2 ** (_PIECE_BITS * pieces):
         pieces += 1
@@ -493,29 +413,67 @@ def half_away(value: Sql) -> Sql:
     )
 
 
-def _to_text(value: PgValue, type_: str) -> Sql | None:
-    plain = {*INTEGERS, "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID"}
-    if type_ != "VARCHAR" or value.kind not in plain:
-        return None
+def _to_text(value: TypedValue, type_: str) -> Sql:
     text = cast_to(value.sql, "VARCHAR")
-    if value.kind == "DECIMAL" and len(set(width_and_scale(value.type))) == 1:
+    if value.kind == "DECIMAL" and len(set(decimal_of(value.type))) == 1:
         text = sql("regexp_replace({}, '0', '')", text)  # no digit stands before the point: .5
     return sql('({} COLLATE "C")', text)
 
 
-def _to_boolean(value: PgValue, type_: str) -> Sql | None:
-    if type_ != "BOOLEAN" or value.kind not in (*INTEGERS, "DECIMAL", "DOUBLE"):
-        return None
+def _between_integers(value: TypedValue, type_: str) -> Sql:
+    if INTEGERS.index(value.kind) <= INTEGERS.index(type_):
+        return cast_to(value.sql, type_)
+    return clamped_or_null(cast_to(value.sql, "BIGINT"), type_)
+
+
+def _double_to_integer(value: TypedValue, type_: str) -> Sql:
+    whole = _nearest(value.sql)  # 127.5 becomes 128, which is found too large after that
+    return whole if type_ == "BIGINT" else clamped_or_null(whole, type_)
+
+
+def _text_to_integer(value: TypedValue, type_: str) -> Sql:
+    def read(number: Sql) -> Sql:
+        return clamped_or_null(sql("round({})", number), type_)
+
+    return once(value.sql, lambda v: _text_number(v, read))
+
+
+def _plain(value: TypedValue, type_: str) -> Sql:
+    return cast_to(value.sql, type_)
+
+
+def _truth_to_number(value: TypedValue, type_: str) -> Sql:
+    return cast_to(cast_to(value.sql, "INTEGER"), type_)
+
+
+def _exact_to_decimal(value: TypedValue, type_: str) -> Sql:
+    return decimal_or_null(sql("CAST({} AS NUMERIC)", value.sql), type_)
+
+
+def _to_truth(value: TypedValue, type_: str) -> Sql:
     return sql("({} <> 0)", value.sql)
 
 
-def _to_moment(value: PgValue, type_: str) -> Sql | None:
-    if type_ in MOMENTS and value.kind in MOMENTS:
-        return cast_to(value.sql, type_)
-    return None
-
-
-_CASTS: Final = (_to_integer, _to_double, _to_decimal, _to_text, _to_boolean, _to_moment)
+_CASTS: Final[Mapping[tuple[str, str], Callable[[TypedValue, str], Sql]]] = MappingProxyType(
+    {
+        ("INTEGERS", "INTEGERS"): _between_integers,
+        ("BOOLEAN", "INTEGERS"): _truth_to_number,
+        ("DECIMAL", "INTEGERS"): lambda v, t: clamped_or_null(sql("round({})", v.sql), t),
+        ("DOUBLE", "INTEGERS"): _double_to_integer,
+        ("VARCHAR", "INTEGERS"): _text_to_integer,
+        ("INTEGERS", "DOUBLE"): _plain,
+        ("FLOAT", "DOUBLE"): _plain,
+        ("BOOLEAN", "DOUBLE"): _truth_to_number,
+        ("DECIMAL", "DOUBLE"): _decimal_to_double,
+        ("VARCHAR", "DOUBLE"): lambda v, t: once(v.sql, _text_to_double),
+        ("INTEGERS", "DECIMAL"): _exact_to_decimal,
+        ("DECIMAL", "DECIMAL"): _exact_to_decimal,
+        ("DOUBLE", "DECIMAL"): lambda v, t: once(v.sql, lambda x: double_to_decimal(x, t)),
+        **dict.fromkeys(product(_WRITTEN_OUT, ["VARCHAR"]), _to_text),
+        **dict.fromkeys(product(("INTEGERS", "DECIMAL", "DOUBLE"), ["BOOLEAN"]), _to_truth),
+        **dict.fromkeys(product(MOMENTS, MOMENTS), _plain),
+    }
+)
 
 
 def double_sql(value: float) -> Sql:

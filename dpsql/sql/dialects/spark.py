@@ -15,11 +15,14 @@ from sqlglot import exp
 from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
 from dpsql.core.sql import Sql, SqlRenderer, digits, join, literal, name, sql
 from dpsql.core.sql_types import type_sql
+from dpsql.engines.spark_evidence import spark_evidence
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, view_of
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.spark_casts import cast_of
-from dpsql.sql.dialects.spark_expressions import translated
-from dpsql.sql.dialects.spark_values import SPARK_DIGITS, SparkValue, decimal_of, spark_spelling
+from dpsql.sql.dialects.row_expressions import RowExpressions
+from dpsql.sql.dialects.row_types import MOST_DIGITS, TypedValue, decimal_of
+from dpsql.sql.dialects.spark_casts import SPARK_REFUSED, cast_of, spark_cast, spark_spelling
+from dpsql.sql.dialects.spark_rows import SPARK_ROWS
+from dpsql.sql.dialects.verdicts import Verdicts
 
 # Quotients of decimals have 32 digits before the point: nothing beyond them is ever divided.
 _WIDEST: Final = (-(10**32) + 1, 10**32 - 1)
@@ -64,7 +67,7 @@ class SparkDialect(Dialect):
 
     def expression(self, tree: exp.Expr, table: Table) -> Sql:
         """Write the tree value by value, by the types of the columns."""
-        return translated(tree, table).sql
+        return self._rows(table).value(tree).sql
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Wrap the expression: every operation is written as one that is NULL where it fails."""
@@ -76,7 +79,10 @@ class SparkDialect(Dialect):
 
     def type_of(self, tree: exp.Expr, table: Table) -> str:
         """Name the type that DuckDB has for it."""
-        return translated(tree, table).type
+        return self._rows(table).value(tree).type
+
+    def _rows(self, table: Table) -> RowExpressions:
+        return RowExpressions(table, SPARK_ROWS, Verdicts(spark_evidence().verdicts))
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Write ``try_cast`` of what is rounded before, as it truncates.
@@ -84,10 +90,12 @@ class SparkDialect(Dialect):
         A DECIMAL gets all digits there are: a sum of decimals has ten more than they, and no row
         may make it overflow.
         """
-        found = cast_of(SparkValue(value, source), type_)
+        found = cast_of(TypedValue(value, source), type_)
+        if found is None:
+            raise SPARK_REFUSED(f"a cast of {source} to {type_}", "it has no equal there")
         if not is_decimal(type_):
             return found
-        return sql("CAST({} AS DECIMAL({},{}))", found, SPARK_DIGITS, decimal_of(type_)[1])
+        return sql("CAST({} AS DECIMAL({},{}))", found, MOST_DIGITS, decimal_of(type_)[1])
 
     def declared(self, value: object, type_: str) -> Sql:
         """Write a ``try_cast`` of the text, or of the number in it."""
@@ -118,7 +126,7 @@ class SparkDialect(Dialect):
 
     def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
-        return sql("CAST({} AS {})", value, type_sql(spark_spelling(type_)))
+        return spark_cast(value, type_)
 
     def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Write ``div`` for 64 bits; for decimals, divide what leaves no remainder.

@@ -1,27 +1,45 @@
-"""Casts of values in Spark's SQL to what DuckDB casts them to, and to NULL where that fails.
+"""Spark's names of types and values of types, and casts to what DuckDB casts values to.
 
 Spark's own casts truncate where DuckDB rounds, and read other texts as numbers and dates. So
 numbers are rounded first, and texts are read if they have the form of one that both read alike.
-What else DuckDB reads, ``1_000`` or ``0x1F``, is NULL here.
+What else DuckDB reads, ``1_000`` or ``0x1F``, is NULL here, and so is what does not fit.
+
+Integers of 32 and 64 bits, DOUBLE, DECIMAL, VARCHAR, BOOLEAN, DATE and TIMESTAMP are known here; an
+engine makes others one of these.
 """
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from dpsql.core.schema import base_type
-from dpsql.core.sql import Sql, literal, sql
-from dpsql.sql.dialects.spark_values import (
-    SparkValue,
-    decimal_of,
-    double,
-    in_calendar,
-    refused_in_spark,
-    spark_type_sql,
-)
+from dpsql.core.sql import Sql, digits, literal, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.sql.dialects.row_engine import Refusing
+from dpsql.sql.dialects.row_types import INTEGERS, MOMENTS, TypedValue, decimal_of
 
+SPARK_REFUSED: Final = Refusing("in Spark", "spark.md")
+NUMBERS: Final = ("INTEGER", "BIGINT", "DECIMAL", "DOUBLE")
+_SPELLED: Final = {
+    "BIGINT": "BIGINT",
+    "BOOLEAN": "BOOLEAN",
+    "DATE": "DATE",
+    "DOUBLE": "DOUBLE",
+    "INTEGER": "INT",
+    "TIMESTAMP": "TIMESTAMP_NTZ",
+    "VARCHAR": "STRING",
+}
+_CALENDAR: Final = {
+    "DATE": (sql("DATE'0001-01-01'"), sql("DATE'9999-12-31'")),
+    "TIMESTAMP": (
+        sql("TIMESTAMP_NTZ'0001-01-01 00:00:00'"),
+        sql("TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"),
+    ),
+}
 _Cast: TypeAlias = Callable[[Sql, Sql], Sql]
 """From a value and the Spark type that it becomes to the cast."""
 
@@ -32,17 +50,84 @@ _TIME: Final = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _BITS: Final = 18  # digits that 64 bits hold
 
 
-def cast_of(value: SparkValue, type_: str) -> Sql:
-    """Cast a value, to NULL where it does not fit. Raises ``QueryRefused`` for other casts."""
-    target = spark_type_sql(type_)
-    if value.kind == "NULL" or (value.kind == base_type(type_) != "DECIMAL"):
-        return _plain(value.sql, target) if value.kind == "NULL" else value.sql
-    found = _CASTS.get((value.kind, base_type(type_)))
-    if value.kind == "VARCHAR" and _is_fraction(type_):
-        found = None  # DuckDB reads 0.5 as one, and no 5e-1
-    if found is None:
-        raise refused_in_spark(f"values of type {value.type} cannot be cast to {type_}")
-    if value.kind == "DOUBLE" and base_type(type_) == "DECIMAL" and decimal_of(type_)[0] <= _BITS:
+def spark_spelling(type_: str) -> str:
+    """Name a type of the schema as Spark does. Raises ``QueryRefused`` for those it has not."""
+    kind = base_type(type_)
+    if kind == "DECIMAL":
+        return "DECIMAL({},{})".format(*decimal_of(type_))
+    if kind not in _SPELLED:
+        raise SPARK_REFUSED(f"a value of type {type_}", "nothing is computed of these there")
+    return _SPELLED[kind]
+
+
+def spark_cast(value: Sql, type_: str) -> Sql:
+    """Write a plain cast. Raises ``QueryRefused`` for a type that Spark has not."""
+    return sql("CAST({} AS {})", value, type_sql(spark_spelling(type_)))
+
+
+def double(value: float) -> Sql:
+    """Write exactly this DOUBLE. Raises ``QueryRefused`` for one that is not finite."""
+    if not math.isfinite(value):
+        raise SPARK_REFUSED("a number of that size", "no type there has it")
+    return sql("{}D", digits(value))
+
+
+def in_calendar(value: TypedValue, made: Sql) -> Sql:
+    """Compute ``made`` of a date or timestamp in the years 1 to 9999, beyond which it may fail."""
+    first, last = _CALENDAR[value.kind]
+    return sql("CASE WHEN {} BETWEEN {} AND {} THEN {} END", value.sql, first, last, made)
+
+
+def widened(value: TypedValue, type_: str) -> TypedValue | None:
+    """Widen a value to a type that holds all values of its own; None where none is known to."""
+    kind = base_type(type_)
+    if value.type == type_:
+        return value
+    if value.kind == "VARCHAR" and isinstance(value.constant, str) and kind in MOMENTS:
+        return TypedValue(_moment(value.constant, kind), type_)
+    if value.kind == "DATE" and kind == "TIMESTAMP":
+        written = in_calendar(value, spark_cast(value.sql, type_))
+    elif value.kind in NUMBERS and kind in NUMBERS:
+        written = spark_cast(value.sql, type_)
+    else:
+        return None
+    return TypedValue(written, type_, fails=value.fails)
+
+
+def _moment(text: str, kind: str) -> Sql:
+    """Write a date or timestamp that stands in a text as a literal."""
+    made: datetime.date | None = None
+    try:
+        if kind == "DATE":
+            made = datetime.date.fromisoformat(text.strip())
+        else:
+            made = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        pass
+    odd = isinstance(made, datetime.datetime) and made.tzinfo is not None
+    if made is None or odd:
+        hint = "Write a date as '2024-02-29', a timestamp as '2024-02-29 13:45:00'."
+        raise SPARK_REFUSED(f"this text as a {kind}", "it cannot be read as one", hint)
+    if isinstance(made, datetime.datetime):
+        return sql("TIMESTAMP_NTZ{}", literal(made.isoformat(sep=" ")))
+    return sql("DATE{}", literal(made.isoformat()))
+
+
+# -- casts ----------------------------------------------------------------------------------------
+
+
+def cast_of(value: TypedValue, type_: str) -> Sql | None:
+    """Cast a value, to NULL where it does not fit; None for other casts.
+
+    Raises ``QueryRefused`` for a type that Spark has not.
+    """
+    kind, target = base_type(type_), type_sql(spark_spelling(type_))
+    if value.kind == kind != "DECIMAL":
+        return value.sql
+    found = _CASTS.get((value.kind, kind))
+    if found is None or (value.kind == "VARCHAR" and _is_fraction(type_)):
+        return None  # DuckDB reads 0.5 as a fraction, and no 5e-1
+    if value.kind == "DOUBLE" and kind == "DECIMAL" and decimal_of(type_)[0] <= _BITS:
         return _double_to_decimal(value.sql, *decimal_of(type_))
     if _is_fraction(value.type) and type_ == "VARCHAR":
         return _fraction_to_text(value.sql)
@@ -82,11 +167,6 @@ def _fraction_to_text(value: Sql) -> Sql:
         "ELSE substring(CAST({value} AS STRING), 2) END",
         value=value,
     )
-
-
-def is_known(kind: str, target: str) -> bool:
-    """Tell whether values of a type can be cast to another."""
-    return (kind, target) in _CASTS
 
 
 def _plain(value: Sql, target: Sql) -> Sql:
@@ -149,7 +229,7 @@ def _text_to_timestamp(value: Sql, target: Sql) -> Sql:
 
 
 def _of_calendar(kind: str) -> _Cast:
-    return lambda value, target: in_calendar(SparkValue(value, kind), _plain(value, target))
+    return lambda value, target: in_calendar(TypedValue(value, kind), _plain(value, target))
 
 
 def _casts() -> dict[tuple[str, str], _Cast]:
@@ -174,7 +254,7 @@ def _casts() -> dict[tuple[str, str], _Cast]:
         ("DOUBLE", "VARCHAR"): _plain,
         ("DOUBLE", "BOOLEAN"): _plain,
     }
-    for integer in ("INTEGER", "BIGINT"):
+    for integer in INTEGERS[2:]:
         found[integer, "DOUBLE"] = found[integer, "VARCHAR"] = _plain
         found[integer, "BOOLEAN"] = found["BOOLEAN", integer] = _plain
         found[integer, "DECIMAL"] = _tried

@@ -49,9 +49,11 @@ class Verdicts:
     def objection(self, call: str) -> str | None:
         """Say why a call is refused; None if it is answered as DuckDB does."""
         verdict = self.calls.get(call)
-        if verdict in (SAME, REWRITTEN):
+        if verdict is None:
+            return "it was never compared with what DuckDB computes"
+        if verdict.startswith((SAME, REWRITTEN)):  # "same but for …" is documented
             return None
-        return verdict or "it was never compared with what DuckDB computes"
+        return "it computes something else there" if verdict.startswith("differs") else verdict
 
 
 @cache

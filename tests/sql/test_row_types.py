@@ -1,0 +1,189 @@
+"""Row expressions have the types that DuckDB gives them; engines' tables hold what is asked for."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any, Final
+
+import duckdb
+import pytest
+from sqlglot import exp
+
+from dpsql.core.schema import Column, Table
+from dpsql.core.sql import sql
+from dpsql.errors import QueryRefused
+from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
+from dpsql.sql.dialects.row_engine import RowEngine
+from dpsql.sql.dialects.row_expressions import RowExpressions
+from dpsql.sql.dialects.row_types import TypedValue, decimal_result, number_type, shared_type
+from dpsql.sql.dialects.spark import SPARK
+from dpsql.sql.dialects.spark_rows import SPARK_ROWS
+from dpsql.sql.syntax.parse import parse
+
+DECIMALS: Final = (
+    *("DECIMAL(1,0)", "DECIMAL(4,4)", "DECIMAL(9,2)", "DECIMAL(18,0)", "DECIMAL(18,18)"),
+    *("DECIMAL(19,4)", "DECIMAL(38,0)", "DECIMAL(38,10)"),
+)
+NUMBERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", *DECIMALS)
+TYPES: Final = (*NUMBERS, "DOUBLE", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")
+CONSTANTS: Final = ("1", "300", "70000", "3000000000", "1.5", "0.0001", "1e3")
+
+
+def typed(text: str, *types: str) -> str:
+    """The type that DuckDB gives an expression over ``a`` and ``b``."""
+    columns = ", ".join(f"CAST(NULL AS {t}) AS {n}" for n, t in zip("ab", types, strict=False))
+    with duckdb.connect() as connection:
+        (found,) = connection.sql(f"SELECT {text} FROM (SELECT {columns or '1'})").types
+    return str(found).replace(", ", ",")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("7", "2147483647", "2147483648", "9223372036854775807", "1.5", "0.5"),
+        *("1e3", "1.50", "12345678901234567890.5", "-1", "-9223372036854775807"),
+    ],
+)
+def test_a_number_has_the_type_that_duckdb_gives_it(text: str) -> None:
+    assert number_type(text) == typed(text)
+
+
+@pytest.mark.parametrize("text", ["9223372036854775808", "1" * 39 + ".5"])
+def test_a_number_of_too_many_digits_has_no_type(text: str) -> None:
+    assert number_type(text) is None
+
+
+def test_values_beside_each_other_get_the_type_that_duckdb_gives_them() -> None:
+    seen = 0
+    for one, two in product(TYPES, TYPES):
+        found = shared_type([TypedValue(sql("a"), one), TypedValue(sql("b"), two)])
+        if found is not None:
+            assert found == typed("coalesce(a, b)", one, two), (one, two)
+            seen += 1
+    assert seen > 120
+
+
+def test_constants_beside_a_column_get_the_type_that_duckdb_gives_them() -> None:
+    for column, text in product((*NUMBERS, "DOUBLE"), CONSTANTS):
+        kind = number_type(text)
+        assert kind is not None
+        constant = None if kind == "DOUBLE" else text if "." in text else int(text)
+        found = shared_type([TypedValue(sql("a"), column), TypedValue(sql("b"), kind, constant)])
+        if found is not None:
+            assert found == typed(f"coalesce(a, {text})", column), (column, text)
+
+
+def test_decimals_have_the_results_that_duckdb_gives_them() -> None:
+    for sign, one, two in product("+-*", DECIMALS, DECIMALS):
+        found = decimal_result(sign, one, two)
+        if found is not None:
+            assert found == typed(f"a {sign} b", one, two), (sign, one, two)
+
+
+TABLE: Final = Table(
+    "r",
+    (
+        *(
+            Column("i", "INTEGER"),
+            Column("j", "BIGINT"),
+            Column("x", "DOUBLE"),
+            Column("b", "BOOLEAN"),
+        ),
+        *(Column("m", "DECIMAL(9,2)"), Column("s", "VARCHAR"), Column("d", "DATE")),
+        Column("t", "TIMESTAMP"),
+    ),
+)
+
+
+def parsed(text: str) -> exp.Expr:
+    found = parse(f"SELECT {text} AS x FROM r").expressions[0].this
+    assert isinstance(found, exp.Expr)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("engine", "text"),
+    [
+        *(
+            (POSTGRESQL_ROWS, f"{text}")
+            for text in ("m + NULL", "NULL * m", "2.5 - NULL", "m // m")
+        ),
+        *((SPARK_ROWS, text) for text in ("x > 1e999", "1e999 = 1e999", "i + NULL", "m // m")),
+    ],
+    ids=str,
+)
+def test_what_has_no_type_or_no_value_there_is_refused(engine: RowEngine, text: str) -> None:
+    """Once, these two were errors of dpsql's own: of NULL beside decimals, of infinite numbers."""
+    with pytest.raises(QueryRefused) as raised:
+        RowExpressions(TABLE, engine, None).value(parsed(text))
+    assert raised.value.code == "expression_not_allowed"
+
+
+PARTS: Final = ("year", "quarter", "month", "week", "day", "dow", "isodow", "doy", "hour", "minute")
+ASKED: Final = (
+    *(f"{n} {sign} {n}" for n in "ijmx" for sign in ("+", "-", "*", "/", "//", "%")),
+    *(f"{word}({n})" for n in "imx" for word in ("-", "abs", "sign", "floor", "ceil", "trunc")),
+    *(f"{form}" for n in "imx" for form in (f"round({n})", f"round({n}, 1)")),
+    *(f"{word}(x)" for word in ("sqrt", "exp", "ln", "log", "log10", "log2", "isnan")),
+    *(
+        "pow(x, x)",
+        "length(s)",
+        "lower(s)",
+        "upper(s)",
+        "substr(s, 1)",
+        "left(s, 1)",
+        "right(s, 1)",
+    ),
+    *("trim(s)", "trim(BOTH FROM s)", "ltrim(s)", "rtrim(s)", "s LIKE 'x'", "s NOT LIKE 'x'"),
+    *("contains(s, s)", "starts_with(s, s)", "s || s", "concat(s, s)", "b IS TRUE", "i IN (1, 2)"),
+    *("i IS DISTINCT FROM j", "i IS NOT DISTINCT FROM j", "i BETWEEN 1 AND 2"),
+    *("CASE WHEN b THEN i END", "nullif(i, i)", "greatest(i, j)", "least(i, j)", "d - d"),
+    *(f"extract({part} FROM t)" for part in (*PARTS, "second")),
+    *("date_trunc('day', t)", "d + 1", "d - 1", "t + INTERVAL 1 DAY", "t - INTERVAL 1 DAY"),
+    *(f"date_diff('{unit}', d, d)" for unit in ("year", "quarter", "month", "day")),
+)
+
+
+class _Asked(dict[str, Any]):
+    """A table of operations that remembers which were asked for."""
+
+    def __init__(self, table: Any) -> None:
+        super().__init__(table)
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.add(name)
+        return super().get(name, default)
+
+    def __contains__(self, name: object) -> bool:
+        self.names.add(str(name))
+        return super().__contains__(name)
+
+
+def _never_asked(engine: RowEngine, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    table = _Asked(engine.operations)
+    monkeypatch.setattr(engine, "operations", table, raising=False)
+    for tree in (*map(parsed, ASKED), SPARK.try_(parsed("i"), TABLE)):
+        try:
+            RowExpressions(TABLE, engine, None).value(tree)
+        except QueryRefused:
+            continue
+    return set(table) - table.names
+
+
+@pytest.mark.parametrize("engine", [POSTGRESQL_ROWS, SPARK_ROWS], ids=["postgresql", "spark"])
+def test_no_engine_has_an_operation_that_nothing_asks_for(
+    engine: RowEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that is misspelt in a table would be a function that is refused."""
+    assert _never_asked(engine, monkeypatch) == set()
+
+
+def test_an_operation_that_nothing_asks_for_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    misspelt = {**POSTGRESQL_ROWS.operations, "lenght": POSTGRESQL_ROWS.operations["length"]}
+    monkeypatch.setattr(POSTGRESQL_ROWS, "operations", misspelt, raising=False)
+    assert _never_asked(POSTGRESQL_ROWS, monkeypatch) == {"lenght"}
