@@ -37,7 +37,7 @@ def mask_names(statement: str) -> str:
     stand outside of quotes: no comment, no text of another form (``r'…'``, ``"…"``), no variable.
 
     >>> mask_names("SELECT `a``b` AS `__dpsql_k0`, 'it\\\\'s' FROM `__dpsql_visits_0`")
-    "SELECT `c_3bb04ab5e7e5` AS `__dpsql_k0`, '0' FROM `__dpsql_visits_0`"
+    "SELECT `c_ad22532e8ec7` AS `__dpsql_k0`, '0' FROM `__dpsql_visits_0`"
     """
     found, end = [], 0
     for token in _TOKEN.finditer(statement):
