@@ -137,7 +137,7 @@ def _failing_call(connection: duckdb.DuckDBPyConnection, plan: PlanNode) -> Fail
     for first in range(0, len(calls), _AT_ONCE):
         some = calls[first : first + _AT_ONCE]
         # Nearly all calls are done with the first sample, all of them by one statement.
-        if _are_computed(connection, [call.samples[0] for call in some]):
+        if _are_computed(connection, [call.first for call in some]):
             continue
         for call in some:
             reason = _failure_with_all(connection, call)
@@ -149,7 +149,7 @@ def _failing_call(connection: duckdb.DuckDBPyConnection, plan: PlanNode) -> Fail
 def _failure_with_all(connection: duckdb.DuckDBPyConnection, call: TriedCall) -> str | None:
     """Say why a call fails with the first sample, if it fails with all of them."""
     first: str | None = None
-    for sample in call.samples:
+    for sample in call.samples():
         reason = _failure(connection, sample, _BINDING if call.binding else _CALL_FAILURES)
         if reason is None:
             return None

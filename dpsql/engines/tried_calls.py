@@ -12,9 +12,9 @@ none of them is the reason. Casts are not tried, as they fail by the value.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice, product
 from typing import Any, Final
 
 from dpsql.core.sql import Sql, digits, join, literal, sql
@@ -67,20 +67,33 @@ _MADE_OF_PARTS: Final = frozenset({"list_value", "list_pack", "array_value", "ro
 _NEVER_AT_FAULT: Final = frozenset({"+", "-", "*", "/", "%", "||", "concat", "struct_pack"})
 _READ: Final = frozenset({"VARCHAR", "BLOB", "BIT", "JSON"})
 _OF_PARTS: Final = frozenset({"LIST", "ARRAY", "MAP", "STRUCT", "UNION"})
+_WAYS: Final = 1_000  # to combine samples of several arguments, for a call that seems to fail
 _SERIES: Final = frozenset({"range", "generate_series"})
 _UNITS: Final = {"ROWS": sql("ROWS"), "RANGE": sql("RANGE"), "GROUPS": sql("GROUPS")}
 
 
 @dataclass(frozen=True, slots=True)
 class TriedCall:
-    """A call beside samples, each as an expression, and the constants in it as SQL.
+    """A call beside samples, which stand in for its arguments, and the constants in it as SQL.
 
-    ``binding``: it may be that the engine objects already when it binds the call.
+    ``arguments`` are the samples of each, one for a constant, and ``write`` makes an expression of
+    arguments. ``binding``: it may be that the engine objects already when it binds the call.
     """
 
-    samples: tuple[Sql, ...]
+    write: Callable[[Sql], Sql]
+    arguments: tuple[tuple[Sql, ...], ...]
     literals: tuple[str, ...]
     binding: bool = False
+
+    @property
+    def first(self) -> Sql:
+        """The call beside the first samples."""
+        return next(self.samples())
+
+    def samples(self) -> Iterator[Sql]:
+        """Yield the call beside all samples: first one by one, then in many ways."""
+        many = islice(product(*self.arguments), _WAYS)
+        yield from map(self.write, chain(_side_by_side(self.arguments), map(_listed, many)))
 
 
 def tried_calls(plan: PlanNode) -> Iterator[TriedCall]:
@@ -123,8 +136,11 @@ def _call(node: PlanNode) -> Iterator[TriedCall]:
         return
     arguments = [_samples(child) for child in children]
     if all(arguments):
-        samples = (sql("{}({})", quoted(function), each) for each in _side_by_side(arguments))
-        yield TriedCall(tuple(samples), _literals(children))
+        yield TriedCall(
+            lambda each: sql("{}({})", quoted(function), each),
+            tuple(arguments),
+            _literals(children),
+        )
 
 
 def _cast(node: PlanNode) -> Iterator[TriedCall]:
@@ -140,15 +156,17 @@ def _cast(node: PlanNode) -> Iterator[TriedCall]:
     if target is not None and found and node["return_type"]["type_info"]["child_type"]:
         numbers = {"BOOLEAN", *INTEGER_IDS, "DOUBLE", "FLOAT"}
         if _inner(child["return_type"]) in numbers:
-            casts = (sql("CAST({} AS {})", each, type_sql(target)) for each in found)
-            yield TriedCall(tuple(casts), _literals([child]))
+            type_ = type_sql(target)
+            yield TriedCall(
+                lambda each: sql("CAST({} AS {})", each, type_), (found,), _literals([child])
+            )
 
 
 def _window(node: PlanNode) -> Iterator[TriedCall]:
     """Yield the constants of a window: of ``ntile``, and of a frame."""
     if node["type"] == "WINDOW_NTILE":
         for each in filter(None, map(constant_sql, node["children"])):
-            yield TriedCall((sql("ntile({}) OVER ()", each.sql),), each.literals)
+            yield _tried(sql("ntile({}) OVER ()", each.sql), each.literals)
     orders = node.get("orders") or ()
     ordered = _samples(orders[0]["expression"]) if orders else ()
     for end in ("start", "end"):
@@ -162,8 +180,11 @@ def _window(node: PlanNode) -> Iterator[TriedCall]:
         if part is not None and (ordered or unit == "ROWS"):
             frame = sql("{} BETWEEN {} PRECEDING AND CURRENT ROW", _UNITS[unit], part.sql)
             by = ordered or (sql("1"),)
-            samples = (sql("count(*) OVER (ORDER BY {} {})", each, frame) for each in by)
-            yield TriedCall(tuple(samples), part.literals)
+            yield TriedCall(_framed(frame), (by,), part.literals)
+
+
+def _framed(frame: Sql) -> Callable[[Sql], Sql]:
+    return lambda by: sql("count(*) OVER (ORDER BY {} {})", by, frame)
 
 
 def _series(node: PlanNode) -> Iterator[TriedCall]:
@@ -180,7 +201,7 @@ def _series(node: PlanNode) -> Iterator[TriedCall]:
         series = sql("{}({})", quoted(function), join(", ", (part.sql for part in parts)))
         asked = sql("(SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1))", series)
         literals = tuple(text for part in parts for text in part.literals)
-        yield TriedCall((asked,), literals, binding=True)
+        yield replace(_tried(asked, literals), binding=True)
 
 
 def _limit(value: object) -> Iterator[TriedCall]:
@@ -188,7 +209,12 @@ def _limit(value: object) -> Iterator[TriedCall]:
     if isinstance(value, dict) and isinstance(value.get("expression"), dict):
         part = constant_sql(value["expression"])
         if part is not None:
-            yield TriedCall((sql("CAST({} AS UBIGINT)", part.sql),), part.literals)
+            yield _tried(sql("CAST({} AS UBIGINT)", part.sql), part.literals)
+
+
+def _tried(whole: Sql, literals: tuple[str, ...]) -> TriedCall:
+    """Describe what has nothing beside its constants."""
+    return TriedCall(lambda each: each, ((whole,),), literals)
 
 
 # -- arguments --------------------------------------------------------------------------------
@@ -266,19 +292,14 @@ def _samples_of(type_: PlanNode | None) -> tuple[Sql, ...]:
 
 
 def _side_by_side(arguments: Sequence[Sequence[Sql]]) -> Iterator[Sql]:
-    """Put the samples of all arguments side by side, once in one order and once crosswise."""
+    """Put the samples of all arguments side by side."""
     most = max((len(samples) for samples in arguments), default=1)
     for turn in range(most):
-        yield join(", ", (samples[turn % len(samples)] for samples in arguments))
-    if sum(len(samples) > 1 for samples in arguments) > 1:
-        for turn in range(most):
-            yield join(
-                ", ",
-                (
-                    samples[(turn * (place % 2 * 2 - 1)) % len(samples)]
-                    for place, samples in enumerate(arguments)
-                ),
-            )
+        yield _listed([samples[turn % len(samples)] for samples in arguments])
+
+
+def _listed(arguments: Sequence[Sql]) -> Sql:
+    return join(", ", arguments)
 
 
 def _literals(children: Sequence[PlanNode]) -> tuple[str, ...]:

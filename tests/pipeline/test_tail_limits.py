@@ -195,6 +195,7 @@ VALUES_DECIDE = [
     f"SELECT n << 100, n + 9223372036854775807::BIGINT, get_bit('0101'::BIT, n::INT) FROM {GROUPS}",
     "SELECT c::ENUM('red', 'green'), setseed(n), n::TINYINT, [n, n]::INT[2] FROM "
     "(SELECT c, count(*) AS n FROM visits GROUP BY c)",
+    f"SELECT equi_width_bins(n::DOUBLE, 0.5, k::BIGINT, FALSE) FROM {GROUPS}",
     f"SELECT bitstring_agg(n, 1, 2), max(n, 3), arg_max(n, k, 2) FROM {GROUPS}",
     f"SELECT lpad(c, n::INT, ' '), c[1:n], repeat(c, n), date_trunc(c, now()) FROM {TEXTS}",
     f"SELECT ntile(4) OVER (), sum(n) OVER (ORDER BY k RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING) "
