@@ -63,7 +63,8 @@ class ChosenNoise:
         """Find how far intervals reach below and above values so far above c, which are shown.
 
         Takes and returns int64 arrays of shape (groups,). How far an interval reaches down falls
-        with the distance from c, and how far it reaches up grows.
+        with the distance from c, and how far it reaches up grows. It takes in the value itself,
+        which where that is c it otherwise would not.
         """
         most = 2 * self.window + 1  # from here on the window has nothing to do with c
         placed = np.clip(above, 0, most)
@@ -89,7 +90,7 @@ class ChosenNoise:
                 return True  # it is c itself, or the least there may be
             return self._mass(noise, window) >= self.each_tail * _SURELY * self._mass(first, window)
 
-        return _last(likely, -window, window)
+        return _last(likely, 0, window)
 
     def _reach_up(self, above: int) -> int:
         """Find the largest e for which a value of Y + e has Y or less not too rarely."""
@@ -101,7 +102,7 @@ class ChosenNoise:
             rest = whole - self._mass(-below + 1, window)
             return rest >= self.each_tail * _SURELY * whole
 
-        return _last(likely, -window, window)
+        return _last(likely, 0, window)
 
     def _mass(self, first: int, last: int) -> float:
         """Compute P[first <= Z <= last]."""

@@ -184,6 +184,7 @@ def test_many_rows_take_no_more_than_some_of_them() -> None:
     chosen = ChosenNoise(noise, 500, 1_000, 0.05)
     above = np.arange(0, 20_000, 20)
     down, up = chosen.ends(above)
+    assert np.all((down >= 0) & (up >= 0))  # an interval takes in its value
     for place in (0, 17, 333, 999):
         exact = chosen.ends(above[[place]])
         assert exact[0][0] <= down[place] <= exact[0][0] + 0.3 * noise.sigma
