@@ -36,6 +36,10 @@ class Deadline:
         """True once the time was over before the deadline was left."""
         return self._watch.expired
 
+    def prolong(self, seconds: float) -> None:
+        """Put the end off, unless the time is over."""
+        self._watch.end += seconds
+
     def __enter__(self) -> Deadline:
         self._watch.end = time.monotonic() + self._seconds
         self._watch.owner = ref(self, _watcher.told)

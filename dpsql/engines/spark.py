@@ -42,6 +42,7 @@ from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, is_same, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
+from dpsql.engines.spark_waiting import ExecutorClock
 from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
 from dpsql.errors import EngineError, InterfaceError, ParameterError, QueryRefused
@@ -263,6 +264,9 @@ class SparkRun:
         stop = _Stop(self._sessions)
         self._stop = stop
         self._deadline = None if seconds is None else Deadline(seconds, stop)
+        self._clock = (
+            None if self._deadline is None else ExecutorClock(self._deadline, self._sessions)
+        )
 
     def begin(self, tables: Iterable[TableName]) -> None:
         """Compare the columns of tables with what they were when opened."""
@@ -287,12 +291,14 @@ class SparkRun:
         return self._deadline is not None and self._deadline.expired
 
     def __enter__(self) -> SparkRun:
-        if self._deadline is not None:
+        if self._deadline is not None and self._clock is not None:
             self._deadline.__enter__()
+            self._clock.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._deadline is not None:
+        if self._deadline is not None and self._clock is not None:
+            self._clock.stop()
             self._deadline.__exit__()
         self.release()
 
@@ -331,6 +337,8 @@ class SparkRun:
         """Make a session with its settings, and no views yet."""
         session = quietly(lambda: session_beside(self._parent))
         self._sessions.append(session)
+        if self._clock is not None:
+            self._clock.hear(session)
         return SparkScratch(session, self._tables, self._snapshot, sheet, self._stop)
 
 

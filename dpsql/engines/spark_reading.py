@@ -42,7 +42,7 @@ _NEXT: Final = "\n== Optimized Logical Plan ==\n"
 
 @dataclass(frozen=True, slots=True)
 class KnownStatement:
-    """A statement that was read: a number of its own, and its columns in Spark's types."""
+    """A statement that was read: a number of its own, and its columns as Spark takes them."""
 
     number: int
     columns: Any
@@ -152,14 +152,13 @@ class SparkReading:
                             _show(session, name, made.columns)
                             self._shown[name] = made.number
                     frame = session.sql(text, args=given) if given else session.sql(text)
-                    columns = frame.schema
-                    plan = _plan_of(frame)
+                    planned = _planned(frame)
             except AnalysisException:
                 return _Refused.NOT_TAKEN
             except Exception:  # noqa: BLE001 - of Spark, of the bridge to it, of the network
                 self._forget_session()  # a server ends those that nobody has used for long
                 continue
-            return _Refused.UNREADABLE if plan is None else _Planned(plan, columns)
+            return planned or _Refused.UNREADABLE
         return _Refused.UNREADABLE
 
     def _opened(self) -> SparkSession:
@@ -258,14 +257,14 @@ def _show(session: SparkSession, name: str, columns: Any) -> None:
     session.createDataFrame([], schema=columns).createOrReplaceTempView(spark_quote(name))
 
 
-def _plan_of(frame: DataFrame) -> str | None:
-    """Return the analysed plan of a frame as text; None where there is none."""
+def _planned(frame: DataFrame) -> _Planned | None:
+    """Return what Spark tells of a frame that it has analysed; None where that is not told."""
     classic = getattr(frame, "_jdf", None)
     if classic is not None:
-        return str(classic.queryExecution().analyzed().toString())
+        return _Planned(str(classic.queryExecution().analyzed().toString()), frame.schema)
     told: Any = frame
     explained = str(told._explain_string(extended=True))
     if explained.count(_ANALYSED) != 1 or explained.count(_NEXT) != 1:
         return None
-    analysed = explained.split(_ANALYSED)[1].split(_NEXT)[0]
-    return analysed.partition("\n")[2]  # behind the line of the columns
+    columns, _, plan = explained.split(_ANALYSED)[1].split(_NEXT)[0].partition("\n")
+    return _Planned(plan, columns)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from engine_world import EngineWorld, Filled
-from spark_sessions import started
+from spark_sessions import can_connect, served, started
 
 from dpsql.engines.spark import OpenSpark, SparkEngine
 from dpsql.engines.spark_text import spark_quote
@@ -106,6 +108,26 @@ class SparkWorld(EngineWorld):
     @property
     def lenient(self) -> Callable[[str, str], str | None]:
         return lambda title, code: REFUSED.get(title)
+
+
+@contextmanager
+def spark_world(kind: str) -> Iterator[SparkWorld]:
+    """A world of a session in this process (``classic``), or of one on a server (``connect``)."""
+    if kind == "classic":
+        world = SparkWorld()
+        yield world
+        world.close()
+        return
+    if not can_connect():
+        pytest.skip("this pyspark has no sessions beside others")
+    from pyspark.sql import SparkSession
+
+    with served() as url:
+        session = SparkSession.builder.remote(url).create()
+        world = SparkWorld(session)
+        yield world
+        world.close()
+        session.stop()
 
 
 REFUSED: Mapping[str, str] = {}
