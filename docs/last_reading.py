@@ -18,7 +18,7 @@ from dpsql.engines.duckdb_forms import (
     SUMMED,
     TYPES,
 )
-from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, SIGNS
+from dpsql.engines.postgresql_forms import CALLED, NODES, ON_ROWS, SIGNS
 from dpsql.engines.postgresql_view_forms import (
     COUNTING,
     EXTRACTED,

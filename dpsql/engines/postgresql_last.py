@@ -17,6 +17,7 @@ from dpsql.core.sql import Sql, join, literal, name, sql
 from dpsql.engines.base import Reads
 from dpsql.engines.postgresql_trees import (
     BUILT_IN,
+    TREE_FORMS,
     KnownNumbers,
     TreeForms,
     UnknownTree,
@@ -32,7 +33,7 @@ _READ: Final = f"{INTERNAL_PREFIX}read"
 class ServerReading:
     """Reads statements on one server; ``count`` says how many."""
 
-    def __init__(self, forms: TreeForms = TreeForms()) -> None:  # noqa: B008 - a frozen value
+    def __init__(self, forms: TreeForms = TREE_FORMS) -> None:
         self._forms = forms
         self._known: KnownNumbers | None = None
         self.count = 0

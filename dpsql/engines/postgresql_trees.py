@@ -9,76 +9,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from dpsql.engines.postgresql_forms import CALLED, NODES, ON_ROWS, SIGNS, Fields
 
 _TOKEN: Final = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s(){}\\])+', re.DOTALL)
 BUILT_IN: Final = 16384
 """The first number of what was made after the server: all below came with it."""
-_SUBQUERIES: Final = frozenset({"0", "2"})  # EXISTS and ANY
 _ONE_VALUE: Final = "4"  # which fails where it finds two rows
-_JOINS: Final = frozenset({"0", "1", "3"})  # INNER, LEFT and RIGHT
-_RELATION, _SUBQUERY, _JOIN, _FUNCTION, _CTE, _RESULT = "0", "1", "2", "3", "6", "8"
+_RELATION, _SUBQUERY, _FUNCTION = "0", "1", "3"
 _NULL: Final = "<>"
-
-NODES: Final = frozenset(
-    {"QUERY", "RANGETBLENTRY", "RANGETBLREF", "FROMEXPR", "JOINEXPR", "TARGETENTRY", "ALIAS"}
-    | {"COMMONTABLEEXPR", "SETOPERATIONSTMT", "SORTGROUPCLAUSE", "WINDOWCLAUSE", "SUBLINK"}
-    | {"RANGETBLFUNCTION", "VAR", "CONST", "PARAM", "OPEXPR", "DISTINCTEXPR", "NULLIFEXPR"}
-    | {"SCALARARRAYOPEXPR", "BOOLEXPR", "FUNCEXPR", "AGGREF", "WINDOWFUNC", "NULLTEST"}
-    | {"BOOLEANTEST"}  # IS TRUE and the like, which has a value for every row
-    | {"RELABELTYPE", "COERCEVIAIO", "CASEEXPR", "CASEWHEN", "CASETESTEXPR", "COALESCEEXPR"}
-    | {"MINMAXEXPR", "ARRAYEXPR", "ROWEXPR", "COLLATEEXPR"}
-    | {"RTEPERMISSIONINFO"}  # of later versions: which columns of a relation are read
-)
-"""What a tree may be made of."""
-
-TREE_FIELDS: Final[Mapping[str, Mapping[str, frozenset[str]]]] = {
-    "QUERY": {
-        "commandType": frozenset({"1"}),  # SELECT
-        "utilityStmt": frozenset({_NULL}),
-        "resultRelation": frozenset({"0"}),
-        "hasRecursive": frozenset({"false"}),
-        "hasModifyingCTE": frozenset({"false"}),
-        "hasForUpdate": frozenset({"false"}),
-        "groupingSets": frozenset({_NULL}),
-        "rowMarks": frozenset({_NULL}),
-    },
-    "RANGETBLENTRY": {"lateral": frozenset({"false"})},
-    "JOINEXPR": {"jointype": _JOINS},
-    "AGGREF": {
-        "aggorder": frozenset({_NULL}),
-        "aggfilter": frozenset({_NULL}),
-        "aggkind": frozenset({"n"}),
-        "aggdirectargs": frozenset({_NULL}),
-    },
-    "BOOLEANTEST": {"booltesttype": frozenset({"0", "1", "2", "3"})},  # IS [NOT] TRUE, FALSE
-    "WINDOWFUNC": {"aggfilter": frozenset({_NULL})},
-    "WINDOWCLAUSE": {"startOffset": frozenset({_NULL}), "endOffset": frozenset({_NULL})},
-    "COMMONTABLEEXPR": {"cterecursive": frozenset({"false"})},
-}
-"""Fields that hold one of a few values, by the type of their node. All of them must be there."""
-
-CALLED: Final = frozenset(
-    {"count", "sum", "min", "max", "row_number", "rank", "dense_rank", "floor", "round", "trunc"}
-    | {"sqrt", "hashint8extended", "hash_record_extended", "unnest", "generate_series"}
-    # casts
-    | {"bool", "int2", "int4", "int8", "float4", "float8", "numeric", "text", "date", "timestamp"}
-    | {"time"}
-)
-"""Functions that generated SQL is put together of."""
-ON_ROWS: Final = frozenset(
-    {"abs", "ceil", "sign", "exp", "ln", "log", "power", "div", "mod", "extract", "date_trunc"}
-    | {"lower", "upper", "char_length", "octet_length", "btrim", "ltrim", "rtrim", "left", "right"}
-    | {"substr", "strpos", "starts_with", "like_escape", "chr", "replace", "regexp_replace"}
-)
-"""Functions that analysts' expressions over rows are written with."""
-SIGNS: Final = frozenset(
-    {"=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "||", "~~", "!~~", "~~*", "!~~*"}
-    | {"~", "!~", "~*", "!~*", ">>", "&"}
-)
-"""Operators, by their names."""
 
 _CALLS: Final = {"FUNCEXPR": "funcid", "AGGREF": "aggfnoid", "WINDOWFUNC": "winfnoid"}
 
@@ -109,9 +51,12 @@ class KnownNumbers:
 class TreeForms:
     """The lists that a tree is read by."""
 
-    nodes: frozenset[str] = NODES
-    called: frozenset[str] = CALLED | ON_ROWS
-    operators: frozenset[str] = SIGNS
+    nodes: Mapping[str, Fields]
+    called: frozenset[str]
+    operators: frozenset[str]
+
+
+TREE_FORMS: Final = TreeForms(NODES, CALLED | ON_ROWS, SIGNS)
 
 
 def relations_read(text: str, known: KnownNumbers, forms: TreeForms) -> Counter[str]:
@@ -119,14 +64,16 @@ def relations_read(text: str, known: KnownNumbers, forms: TreeForms) -> Counter[
 
     Raises ``UnknownTree`` for whatever is not in the lists.
     """
+    return scanned(all_nodes(parsed_query(text)), known, forms)
+
+
+def scanned(nodes: Iterable[Node], known: KnownNumbers, forms: TreeForms) -> Counter[str]:
+    """Read the nodes of a tree as above."""
     found: Counter[str] = Counter()
-    for node in all_nodes(parsed_query(text)):
-        if node.kind not in forms.nodes:
-            raise UnknownTree(node.kind)
-        for field, allowed in TREE_FIELDS.get(node.kind, {}).items():
-            value = node.fields.get(field)
-            if not isinstance(value, str) or value not in allowed:
-                raise UnknownTree(f"{node.kind} {field} {value}")
+    for node in nodes:
+        wrong = misfit(node, forms.nodes)
+        if wrong is not None:
+            raise UnknownTree(f"{node.kind} {wrong}")
         match node.kind:
             case "RANGETBLENTRY":
                 found.update(_scanned(node))
@@ -143,7 +90,26 @@ def relations_read(text: str, known: KnownNumbers, forms: TreeForms) -> Counter[
             case "QUERY":
                 if varies(node.fields.get("limitOffset")) or varies(node.fields.get("limitCount")):
                     raise UnknownTree("limit")
+                if node.fields.get("hasTargetSRFs") != "false" and _is_over_rows(node):
+                    raise UnknownTree("function of rows")
     return found
+
+
+def misfit(node: Node, nodes: Mapping[str, Fields]) -> str | None:
+    """Name the first field of a node that may not be there, or have its value; None for none.
+
+    A node that may not be there has its kind for a name.
+    """
+    fields = nodes.get(node.kind)
+    if fields is None:
+        return node.kind
+    for name, value in node.fields.items():
+        if name not in fields:
+            return name
+        allowed = fields[name]
+        if allowed is not None and (not isinstance(value, str) or value not in allowed):
+            return name
+    return None
 
 
 def _look_up_operator(node: Node, known: KnownNumbers) -> None:
@@ -152,8 +118,6 @@ def _look_up_operator(node: Node, known: KnownNumbers) -> None:
         raise UnknownTree(f"{node.kind} {number}")
     if function not in ("0", known.operators[number]):
         raise UnknownTree(f"{node.kind} {number} {function}")
-    if node.fields.get("hashfuncid", "0") != "0" or node.fields.get("negfuncid", "0") != "0":
-        raise UnknownTree(node.kind)
 
 
 def _look_at_type(node: Node, field: str) -> None:
@@ -164,9 +128,7 @@ def _look_at_type(node: Node, field: str) -> None:
 
 def _look_at_subquery(node: Node) -> None:
     kind = node.fields.get("subLinkType")
-    if kind == _ONE_VALUE and is_one_row(node.fields.get("subselect")):
-        return
-    if not isinstance(kind, str) or kind not in _SUBQUERIES:
+    if kind == _ONE_VALUE and not is_one_row(node.fields.get("subselect")):
         raise UnknownTree(f"SUBLINK {kind}")
 
 
@@ -192,14 +154,16 @@ def _scanned(node: Node) -> Iterator[str]:
     kind = node.fields.get("rtekind")
     if kind == _RELATION:
         number = node.fields.get("relid")
-        if not isinstance(number, str) or node.fields.get("tablesample") != _NULL:
+        if not isinstance(number, str):
             raise UnknownTree("relation")
         yield number
-    elif kind == _FUNCTION:
-        if node.fields.get("funcordinality") != "false" or varies(node.fields.get("functions")):
-            raise UnknownTree("function in FROM")
-    elif kind not in (_SUBQUERY, _JOIN, _CTE, _RESULT):
-        raise UnknownTree(f"entry {kind}")
+    elif kind == _FUNCTION and varies(node.fields.get("functions")):
+        raise UnknownTree("function in FROM")
+
+
+def _is_over_rows(query: Node) -> bool:
+    """Tell whether a query reads rows, or its values depend on those of another."""
+    return query.fields.get("rtable") != _NULL or varies(query.fields.get("targetList"))
 
 
 def varies(value: TreeValue | None) -> bool:

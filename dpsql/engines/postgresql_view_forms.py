@@ -9,151 +9,30 @@ for whatever rows there are, as each was tried on the extremes of its types.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
-Fields: TypeAlias = Mapping[str, frozenset[str] | None]
-"""The fields of a node, with the values that each may have; None for anything."""
-_NULL: Final = frozenset({"<>"})
-_FALSE: Final = frozenset({"false"})
-_NOUGHT: Final = frozenset({"0"})
+from dpsql.engines.postgresql_forms import NODES, Fields, fields_of
 
+_OF_STATEMENTS: Final = frozenset({"ROWEXPR"})
 
-def _fields(anything: str, **held: frozenset[str]) -> Fields:
-    """Return fields: some with anything in them, others held to values."""
-    return {**dict.fromkeys(anything.split()), **held}
-
-
-_OPERATOR: Final = _fields(
-    "opno opfuncid opresulttype opcollid inputcollid args location", opretset=_FALSE
-)
 VIEW_NODES: Final[Mapping[str, Fields]] = {
-    "QUERY": _fields(
-        "querySource canSetTag hasAggs hasWindowFuncs hasSubLinks hasDistinctOn cteList rtable "
-        "rteperminfos jointree targetList override groupClause groupDistinct groupingSets "
-        "havingQual windowClause distinctClause sortClause limitOffset limitCount setOperations "
-        "constraintDeps stmt_location stmt_len",
-        commandType=frozenset({"1"}),  # SELECT
-        utilityStmt=_NULL,
-        resultRelation=_NOUGHT,
-        hasTargetSRFs=_FALSE,
-        hasRecursive=_FALSE,
-        hasModifyingCTE=_FALSE,
-        hasForUpdate=_FALSE,
-        hasRowSecurity=_FALSE,
-        isReturn=_FALSE,
-        onConflict=_NULL,
-        returningList=_NULL,
-        limitOption=_NOUGHT,
-        rowMarks=_NULL,
-        withCheckOptions=_NULL,
-        mergeActionList=_NULL,
-        mergeUseOuterJoin=_FALSE,  # until 16
-        mergeTargetRelation=_NOUGHT,  # from 17 on
-        mergeJoinCondition=_NULL,  # from 17 on
-    ),
-    "RANGETBLENTRY": _fields(
-        "alias eref relid relkind rellockmode inh inFromCl requiredPerms checkAsUser selectedCols "
-        "insertedCols updatedCols extraUpdatedCols perminfoindex subquery security_barrier ctename "
-        "ctelevelsup coltypes coltypmods colcollations jointype joinmergedcols joinaliasvars "
-        "joinleftcols joinrightcols join_using_alias values_lists functions",
-        rtekind=frozenset({"0", "1", "2", "3", "5", "6"}),  # all but XMLTABLE and triggers
-        tablesample=_NULL,
-        lateral=_FALSE,
-        securityQuals=_NULL,
-        self_reference=_FALSE,
-        funcordinality=_FALSE,
-    ),
-    "RTEPERMISSIONINFO": _fields(  # from 16 on
-        "relid inh requiredPerms checkAsUser selectedCols insertedCols updatedCols"
-    ),
-    "RANGETBLREF": _fields("rtindex"),
-    "RANGETBLFUNCTION": _fields(
-        "funcexpr funccolcount funcparams",
-        funccolnames=_NULL,
-        funccoltypes=_NULL,
-        funccoltypmods=_NULL,
-        funccolcollations=_NULL,
-    ),
-    "FROMEXPR": _fields("fromlist quals"),
-    "JOINEXPR": _fields(
-        "isNatural larg rarg usingClause join_using_alias quals alias rtindex",
-        jointype=frozenset({"0", "1", "2", "3"}),  # INNER, LEFT, FULL and RIGHT
-    ),
-    "ALIAS": _fields("aliasname colnames"),
-    "TARGETENTRY": _fields("expr resno resname ressortgroupref resorigtbl resorigcol resjunk"),
-    "COMMONTABLEEXPR": _fields(
-        "ctename aliascolnames ctematerialized ctequery location cterefcount ctecolnames "
-        "ctecoltypes ctecoltypmods ctecolcollations",
-        search_clause=_NULL,
-        cycle_clause=_NULL,
-        cterecursive=_FALSE,
-    ),
-    "SETOPERATIONSTMT": _fields(
-        "all larg rarg colTypes colTypmods colCollations groupClauses",
-        op=frozenset({"1", "2", "3"}),  # UNION, INTERSECT and EXCEPT
-    ),
-    "SORTGROUPCLAUSE": _fields("tleSortGroupRef eqop sortop reverse_sort nulls_first hashable"),
-    "GROUPINGSET": _fields("kind content location"),
-    "WINDOWCLAUSE": _fields(
-        "name refname partitionClause orderClause frameOptions inRangeColl inRangeAsc "
-        "inRangeNullsFirst winref copiedOrder",
-        startOffset=_NULL,
-        endOffset=_NULL,
-        startInRangeFunc=_NOUGHT,
-        endInRangeFunc=_NOUGHT,
-        runCondition=_NULL,  # until 16
-    ),
-    "SUBLINK": _fields(
-        "subLinkId testexpr operName subselect location",
-        subLinkType=frozenset({"0", "2", "4"}),  # EXISTS, ANY, and one value of one row
-    ),
-    "PARAM": _fields(
-        "paramid paramtype paramtypmod paramcollid location",
-        paramkind=frozenset({"2"}),  # of a subquery
-    ),
-    "VAR": _fields(
-        "varno varattno vartype vartypmod varcollid varnullingrels varlevelsup varnosyn "
-        "varattnosyn location"
-    ),
-    "CONST": _fields(
-        "consttype consttypmod constcollid constlen constbyval constisnull location constvalue"
-    ),
-    "OPEXPR": _OPERATOR,
-    "DISTINCTEXPR": _OPERATOR,
-    "NULLIFEXPR": _OPERATOR,
-    "SCALARARRAYOPEXPR": _fields(
-        "opno opfuncid useOr inputcollid args location", hashfuncid=_NOUGHT, negfuncid=_NOUGHT
-    ),
-    "FUNCEXPR": _fields(
-        "funcid funcresulttype funcretset funcformat funccollid inputcollid args location",
-        funcvariadic=_FALSE,
-    ),
-    "AGGREF": _fields(
-        "aggfnoid aggtype aggcollid inputcollid aggtranstype aggargtypes args aggdistinct "
-        "aggfilter aggstar agglevelsup aggsplit aggno aggtransno location",
-        aggdirectargs=_NULL,
-        aggorder=_NULL,
-        aggvariadic=_FALSE,
-        aggkind=frozenset({"n"}),
-    ),
-    "WINDOWFUNC": _fields(
-        "winfnoid wintype wincollid inputcollid args aggfilter winref winstar winagg location",
-        runCondition=_NULL,  # from 17 on
-    ),
-    "BOOLEXPR": _fields("boolop args location"),
-    "NULLTEST": _fields("arg nulltesttype location", argisrow=_FALSE),
-    "BOOLEANTEST": _fields("arg booltesttype location"),
-    "RELABELTYPE": _fields("arg resulttype resulttypmod resultcollid relabelformat location"),
-    "COERCEVIAIO": _fields("arg resulttype resultcollid coerceformat location"),
-    "COLLATEEXPR": _fields("arg collOid location"),
-    "CASEEXPR": _fields("casetype casecollid arg args defresult location"),
-    "CASEWHEN": _fields("expr result location"),
-    "CASETESTEXPR": _fields("typeId typeMod collation"),
-    "COALESCEEXPR": _fields("coalescetype coalescecollid args location"),
-    "MINMAXEXPR": _fields("minmaxtype minmaxcollid inputcollid op args location"),
-    "ARRAYEXPR": _fields(
-        "array_typeid array_collid element_typeid elements multidims list_start list_end location"
-    ),
+    **{kind: fields for kind, fields in NODES.items() if kind not in _OF_STATEMENTS},
+    "QUERY": {
+        **NODES["QUERY"],
+        "groupingSets": None,
+        "hasTargetSRFs": frozenset({"false"}),
+    },
+    "GROUPINGSET": fields_of("kind content location"),
+    "RANGETBLENTRY": {
+        **NODES["RANGETBLENTRY"],
+        "values_lists": None,
+        "rtekind": frozenset({"0", "1", "2", "3", "5", "6"}),  # VALUES, too
+    },
+    "JOINEXPR": {**NODES["JOINEXPR"], "jointype": frozenset({"0", "1", "2", "3"})},  # FULL, too
+    "AGGREF": {**NODES["AGGREF"], "aggfilter": None},
+    "WINDOWFUNC": {**NODES["WINDOWFUNC"], "aggfilter": None},
+    "BOOLEANTEST": {**NODES["BOOLEANTEST"], "booltesttype": None},
+    "PARAM": {**NODES["PARAM"], "paramkind": frozenset({"2"})},  # of a subquery
 }
 """What the tree of a view may be made of. Fields that a version does not have are not there."""
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from dpsql.core.schema import Remark
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.engines import view_words
+from dpsql.engines.postgresql_forms import Fields
 from dpsql.engines.postgresql_trees import (
     BUILT_IN,
     Node,
@@ -22,6 +23,7 @@ from dpsql.engines.postgresql_trees import (
     UnknownTree,
     all_nodes,
     is_one_row,
+    misfit,
     parsed_query,
     varies,
 )
@@ -34,7 +36,6 @@ from dpsql.engines.postgresql_view_forms import (
     TOTAL_WINDOWS,
     VIEW_NODES,
     WRITTEN,
-    Fields,
 )
 from dpsql.engines.view_words import (
     changing_call,
@@ -220,16 +221,12 @@ class _Reading:
         what = _SAID.get(node.kind, node.kind.lower())
         if node.kind == "SQLVALUEFUNCTION":
             return changing_call(_value_function(_word(node, "op")))
-        fields = self._forms.nodes.get(node.kind)
-        if fields is None:
+        wrong = misfit(node, self._forms.nodes)
+        if wrong is None:
+            return None
+        if wrong == node.kind:
             return unknown_part(what)
-        for name, value in node.fields.items():
-            if name not in fields:
-                return unknown_way(what)
-            allowed = fields[name]
-            if allowed is not None and (not isinstance(value, str) or value not in allowed):
-                return _refused_field(node, name) or unknown_way(what)
-        return None
+        return _refused_field(node, wrong) or unknown_way(what)
 
     def _part(self, node: Node) -> Remark | None:
         """Find what is wrong with what a node means."""

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlglot
+from attacks import ANSWERS, ATTACKS
 from engine_world import Filled
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
+from support import ANALYST, policy
 from survey_postgresql import EDGES, Form, forms
+from test_last_reading import MORE
+from worlds import small_tables
 
 import dpsql
 from dpsql.core.schema import Column, Table
@@ -24,8 +30,18 @@ from dpsql.core.table_name import TableName
 from dpsql.engines import postgresql as door
 from dpsql.engines.base import Reads
 from dpsql.engines.postgresql import OpenPostgreSQL
+from dpsql.engines.postgresql_forms import CALLED, NODES, ON_ROWS, SIGNS
 from dpsql.engines.postgresql_last import ServerReading
-from dpsql.engines.postgresql_trees import CALLED, NODES, ON_ROWS, SIGNS, TreeForms
+from dpsql.engines.postgresql_trees import (
+    TREE_FORMS,
+    KnownNumbers,
+    Node,
+    TreeForms,
+    UnknownTree,
+    all_nodes,
+    parsed_query,
+    scanned,
+)
 from dpsql.errors import EngineError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -109,38 +125,50 @@ def expression(form: Form) -> Sql | None:
         return None
 
 
-def test_what_analysts_may_compute_of_rows_is_sent(engine: OpenPostgreSQL) -> None:
-    """Every expression that has a verdict, of every type; those of the same types at once."""
-    written: dict[tuple[str, ...], list[tuple[Form, Sql]]] = {}
+@pytest.fixture(scope="module")
+def written() -> dict[tuple[str, ...], list[tuple[Form, Sql]]]:
+    """Every expression that has a verdict, of every type, by types."""
+    found: dict[tuple[str, ...], list[tuple[Form, Sql]]] = {}
     for form in forms():
-        found = expression(form)
-        if found is not None:
-            written.setdefault(form.types, []).append((form, found))
+        value = expression(form)
+        if value is not None:
+            found.setdefault(form.types, []).append((form, value))
+    return found
+
+
+def over_edges(types: tuple[str, ...], values: list[Sql]) -> Sql:
+    """A statement that computes expressions of these types."""
+    columns = join(
+        ", ",
+        (
+            sql("{} AS {}", name(f"{side}{KINDS.index(type_)}"), name(side))
+            for side, type_ in zip("ab", types, strict=False)
+        ),
+    )
+    return sql("SELECT {} FROM (SELECT {} FROM public.edges) t", _listed(values), columns)
+
+
+def test_what_analysts_may_compute_of_rows_is_sent(
+    engine: OpenPostgreSQL, written: dict[tuple[str, ...], list[tuple[Form, Sql]]]
+) -> None:
+    """Those of the same types at once."""
     edges = Reads((TableName("edges"),))
     with engine.run() as run:
         sheet = engine.last_reading.over(edges)
 
-        def is_read(values: list[Sql], columns: Sql) -> bool:
-            made = sql("SELECT {} FROM (SELECT {} FROM public.edges) t", _listed(values), columns)
+        def is_read(types: tuple[str, ...], values: list[Sql]) -> bool:
             try:
-                sheet.read(run.session.run, run.session.ask, made)
+                sheet.read(run.session.run, run.session.ask, over_edges(types, values))
             except EngineError:
                 return False
             return True
 
         unknown = []
         for types, each in written.items():
-            columns = join(
-                ", ",
-                (
-                    sql("{} AS {}", name(f"{side}{KINDS.index(type_)}"), name(side))
-                    for side, type_ in zip("ab", types, strict=False)
-                ),
-            )
             for at in range(0, len(each), 20):
                 several = each[at : at + 20]
-                if not is_read([value for _, value in several], columns):
-                    unknown += [form for form, value in several if not is_read([value], columns)]
+                if not is_read(types, [value for _, value in several]):
+                    unknown += [form for form, value in several if not is_read(types, [value])]
     assert unknown == []
     assert sum(map(len, written.values())) > 3000
 
@@ -178,6 +206,10 @@ PLANTED = {
     "a lookup": "SELECT (SELECT b.k FROM public.visits b) FROM public.visits a",
     "all of them": "SELECT k > ALL (SELECT 1) FROM public.visits",
     "numbers up to a value": "SELECT k, n FROM public.visits, generate_series(1, k) AS n",
+    "numbers in a select list": "SELECT generate_series(1, k) FROM public.visits",
+    "constant numbers in a select list": "SELECT generate_series(1, 2) FROM public.visits",
+    "numbers in a subquery": "SELECT k FROM public.visits "
+    "WHERE 1 IN (SELECT generate_series(1, k))",
     "a lateral subquery": "SELECT k, n FROM public.visits v, LATERAL (SELECT v.k + 1 AS n) x",
     "a full join": "SELECT 1 FROM public.visits a FULL JOIN (SELECT 1 AS uid) b USING (uid)",
     "a window of the neighbours": "SELECT sum(k) OVER (ORDER BY uid ROWS 1 PRECEDING) "
@@ -236,7 +268,7 @@ def test_a_question_is_read_before_it_is_paid_for(
         assert isinstance(opened, OpenPostgreSQL)
         assert opened.last_reading.count > 1
         spent = connection.budget()
-        narrow = ServerReading(TreeForms(called=frozenset({"count"})))
+        narrow = ServerReading(replace(TREE_FORMS, called=frozenset({"count"})))
         monkeypatch.setattr(opened, "last_reading", narrow)
         with pytest.raises(dpsql.InternalError) as refused:
             connection.sql(asked.format(2))
@@ -291,3 +323,135 @@ def test_the_lists_are_of_what_a_server_has(engine: OpenPostgreSQL) -> None:
     assert {each for (each,) in functions} >= CALLED | ON_ROWS
     assert {each for (each,) in operators} >= SIGNS
     assert len(NODES) > 30
+
+
+# -- the lists ------------------------------------------------------------------------------------
+
+
+OF_LATER_NODES = {"rteperminfos", "perminfoindex", "varnullingrels", "reverse_sort", "list_start"}
+OF_LATER_NODES |= {"list_end", "mergeTargetRelation", "mergeJoinCondition"}
+OF_LATER = {("WINDOWFUNC", "runCondition")}
+"""Fields of versions after that of the tests' server."""
+QUESTIONS = [attack.sql for attack in ATTACKS if attack.outcome == ANSWERS]
+HERE: dict[str, dict[str, Any]] = {
+    "SELECT k, avg(n), count(n) FROM visits GROUP BY k": {"max_rows_contributed": 3},
+    "SELECT k, count(*), sum(n) FROM visits GROUP BY k": {"max_rows_contributed": 3},
+    "SELECT k, count(*), count(DISTINCT n) FROM visits GROUP BY k": {"left_out_share": 0.05},
+    "SELECT count(*), count(DISTINCT n), sum(n) FROM visits": {"max_rows_contributed": 3},
+    "SELECT count(*) FROM visits WHERE (k > 1) IS TRUE AND (n > 2) IS FALSE": {},
+    "SELECT k, sum(n) FROM visits GROUP BY k": {"left_out_share": 0.1, "max_rows_contributed": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(
+    postgres_server: Server,
+    engine: OpenPostgreSQL,
+    written: dict[tuple[str, ...], list[tuple[Form, Sql]]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> list[list[Node]]:
+    """The nodes of what answered questions send, and of each expression over rows."""
+    trees: dict[str, None] = {}
+    real = ServerReading.relations
+
+    def noted(self: ServerReading, ask: Any, tree: str) -> Any:
+        trees.setdefault(tree)
+        return real(self, ask, tree)
+
+    world = PostgreSQLWorld(postgres_server, f"corpus_{os.getpid()}")
+    world.engine(small_tables())
+    place = tmp_path_factory.mktemp("corpus") / "budget.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ServerReading, "relations", noted)
+        with dpsql.connect(world.url, policy(), place, ANALYST) as connection:
+            for question in dict.fromkeys((*QUESTIONS, *MORE, *HERE)):
+                with contextlib.suppress(dpsql.QueryRefused):
+                    connection.sql(question, **{**MORE, **HERE}.get(question, {}))
+        with engine.run() as run:
+            sheet = engine.last_reading.over(Reads((TableName("edges"),)))
+            for types, each in written.items():
+                for at in range(0, len(each), 20):
+                    values = [value for _, value in each[at : at + 20]]
+                    sheet.read(run.session.run, run.session.ask, over_edges(types, values))
+    world.close()
+    return [*_telling([*all_nodes(parsed_query(tree))] for tree in trees)]
+
+
+def _telling(trees: Iterable[list[Node]]) -> Iterator[list[Node]]:
+    """The trees that hold something which those before did not."""
+    seen: set[tuple[str, str, object]] = set()
+    named = ("funcid", "aggfnoid", "winfnoid", "opno")
+    for nodes in trees:
+        held: set[tuple[str, str, object]] = {
+            (node.kind, field, value if NODES[node.kind][field] or field in named else None)
+            for node in nodes
+            for field, value in node.fields.items()
+            if isinstance(value, str) or NODES[node.kind][field] is None
+        }
+        if not held <= seen:
+            seen |= held
+            yield nodes
+
+
+def entries() -> Iterator[tuple[str, TreeForms]]:
+    """Every entry of the lists, with the lists without it."""
+    for kind, fields in NODES.items():
+        if kind == "RTEPERMISSIONINFO":  # from 16 on
+            continue
+        less = {key: value for key, value in NODES.items() if key != kind}
+        yield kind, replace(TREE_FORMS, nodes=less)
+        for field, values in fields.items():
+            if (kind, field) in OF_LATER or field in OF_LATER_NODES:
+                continue
+            rest = {key: value for key, value in fields.items() if key != field}
+            yield f"{kind} {field}", replace(TREE_FORMS, nodes={**NODES, kind: rest})
+            for one in values or ():
+                held = {**fields, field: (values or frozenset()) - {one}}
+                yield f"{kind} {field} {one}", replace(TREE_FORMS, nodes={**NODES, kind: held})
+    for called in TREE_FORMS.called:
+        yield called, replace(TREE_FORMS, called=TREE_FORMS.called - {called})
+    for sign in TREE_FORMS.operators:
+        yield sign, replace(TREE_FORMS, operators=TREE_FORMS.operators - {sign})
+
+
+@pytest.fixture(scope="module")
+def numbers(engine: OpenPostgreSQL) -> tuple[dict[str, str], dict[str, tuple[str, str]]]:
+    """The names of functions by number, and of operators with their functions."""
+    with engine.run() as run:
+        functions = run.session.ask(
+            Sql(Written("SELECT oid::bigint, proname::text FROM pg_catalog.pg_proc"))
+        )
+        operators = run.session.ask(
+            Sql(
+                Written(
+                    "SELECT oid::bigint, oprname::text, oprcode::oid::bigint "
+                    "FROM pg_catalog.pg_operator"
+                )
+            )
+        )
+    return (
+        {str(number): each for number, each in functions},
+        {str(number): (sign, str(function)) for number, sign, function in operators},
+    )
+
+
+def test_without_any_entry_of_the_lists_something_is_refused(
+    corpus: list[list[Node]], numbers: tuple[dict[str, str], dict[str, tuple[str, str]]]
+) -> None:
+    functions, operators = numbers
+
+    def reads_all(forms: TreeForms) -> bool:
+        known = KnownNumbers(
+            frozenset(number for number, each in functions.items() if each in forms.called),
+            {n: code for n, (sign, code) in operators.items() if sign in forms.operators},
+        )
+        try:
+            for nodes in corpus:
+                scanned(nodes, known, forms)
+        except UnknownTree:
+            return False
+        return True
+
+    assert reads_all(TREE_FORMS)
+    idle = [what for what, forms in entries() if reads_all(forms)]
+    assert not idle, "; ".join(idle)
