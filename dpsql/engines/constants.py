@@ -27,6 +27,7 @@ from dpsql.engines.plan_sql import (
 )
 from dpsql.engines.plans import PlanNode, read_plan
 from dpsql.engines.running import execute, serialized_plan
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.engines.tried_calls import TriedCall, tried_calls
 
 _FAILURES = (
@@ -289,8 +290,7 @@ def _long_escape(node: PlanNode) -> Iterator[_LongEscape]:
     if escape["expression_class"] == "BOUND_CONSTANT":
         value = escape["value"]["value"]
         if isinstance(value, str) and len(value.encode()) > 1:
-            quoted_value = value.replace("'", "''")
-            yield _LongEscape(f"'{quoted_value}'")
+            yield _LongEscape(literal(value).render(DUCKDB_TEXT))
 
 
 def _doubtful(node: PlanNode) -> Iterator[_Cast]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
+from dpsql.core.quoting import quote, quote_text
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
@@ -151,7 +152,7 @@ def any_type_text(type_: PlanNode | None) -> str | None:
             ]
             if not all(name and text for name, text in fields):
                 return None
-            return f"STRUCT({', '.join(f'{_in_quotes(name)} {text}' for name, text in fields)})"
+            return f"STRUCT({', '.join(f'{quote(name)} {text}' for name, text in fields)})"
         case "MAP":
             parts = info["child_type"]["type_info"]["child_types"]
             key, value = (any_type_text(part["second"]) for part in parts)
@@ -163,10 +164,5 @@ def any_type_text(type_: PlanNode | None) -> str | None:
             inner = any_type_text(info["child_type"])
             return inner and f"{inner}[]"
         case "ENUM":
-            texts = (str(value).replace("'", "''") for value in info["values"])
-            return "ENUM({})".format(", ".join(f"'{text}'" for text in texts))
+            return f"ENUM({', '.join(map(quote_text, info['values']))})"
     return type_text(type_)
-
-
-def _in_quotes(name: str) -> str:
-    return '"{}"'.format(name.replace('"', '""'))

@@ -31,6 +31,11 @@ def selected(rows: DuckDBPyRelation, columns: Iterable[Sql]) -> DuckDBPyRelation
     return rows.select(join(", ", columns).render(DUCKDB_TEXT))
 
 
+def aggregated(rows: DuckDBPyRelation, value: Sql) -> DuckDBPyRelation:
+    """Bind an aggregate over all rows of a query."""
+    return rows.aggregate(value.render(DUCKDB_TEXT))
+
+
 def serialized_plan(connection: DuckDBPyConnection, statement: Sql) -> DuckDBPyConnection:
     """Ask for the plan of a query before optimization, as JSON."""
     asked = sql("SELECT json_serialize_plan(?, optimize := false)")

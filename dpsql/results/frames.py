@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import duckdb
 
 from dpsql.core.extras import install_hint
-from dpsql.core.quoting import INTERNAL_PREFIX, quote
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.duckdb import MaterializedStream, raise_if_interrupted
 from dpsql.engines.isolated import isolated
+from dpsql.engines.running import aggregated, relation, selected
 from dpsql.engines.types import has_any, plain_type
 from dpsql.errors import Error, InterfaceError
 from dpsql.results.rows import AddedColumn, Answer
@@ -137,12 +141,12 @@ class AnswerTable:
         convert: Callable[[duckdb.DuckDBPyRelation], _T],
         reader: str | None = None,
     ) -> _T:
-        held: list[str] = []
+        held: list[Sql] = []
         try:
             rows = self.answer.relation(self.width, self.added)
             _refuse_infinite(rows, target)
             held += [_held(rows, position, target) for position in range(len(rows.columns))]
-            return convert(rows.project(", ".join(held)))
+            return convert(selected(rows, held))
         except BaseException as error:  # noqa: BLE001 (a panic of polars is no Exception)
             _raise_if_not_of_a_library(error)
         # Raised outside the handler: the libraries' errors may quote values.
@@ -172,30 +176,33 @@ def _out(rows: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
     """Return rows by way of a database that writes them in Arrow's own types."""
     cursor = _converter().cursor()
     cursor.register(_ANSWER, MaterializedStream(rows))
-    return cursor.sql(f"SELECT * FROM {_ANSWER}")
+    return relation(cursor, sql("SELECT * FROM {}", quoted(_ANSWER)))
 
 
 def _stream(rows: duckdb.DuckDBPyRelation) -> MaterializedStream:
     return MaterializedStream(_out(rows).materialize())
 
 
-def _held(rows: duckdb.DuckDBPyRelation, position: int, target: _Target) -> str:
+def _held(rows: duckdb.DuckDBPyRelation, position: int, target: _Target) -> Sql:
     """Write a column in the type in which a target holds it."""
-    column, type_ = quote(rows.columns[position]), rows.types[position]
+    column, type_ = quoted(rows.columns[position]), rows.types[position]
     wanted = plain_type(type_, texts=target.texts) or "VARCHAR"
     if type_.id in _HUGE:
-        fits = f"(TRY_CAST({column} AS {target.huge}) IS NULL) = ({column} IS NULL)"
+        huge = type_sql(target.huge)
+        fits = sql(
+            "(TRY_CAST({column} AS {huge}) IS NULL) = ({column} IS NULL)", column=column, huge=huge
+        )
         wanted = target.huge if _all(rows, fits) else "VARCHAR"
     if type_.id == _MOMENT.lower() and not target.zones:
         wanted = "TIMESTAMP"
     if wanted == plain_type(type_):
         return column
-    return f"CAST({column} AS {wanted}) AS {column}"
+    return sql("CAST({} AS {}) AS {}", column, type_sql(wanted), column)
 
 
 def _refuse_infinite(rows: duckdb.DuckDBPyRelation, target: _Target) -> None:
     for column, type_ in zip(rows.columns, rows.types, strict=True):
-        if has_any(type_, _DATES) and not _all(rows, _is_finite(quote(column))):
+        if has_any(type_, _DATES) and not _all(rows, _is_finite(quoted(column))):
             raise InterfaceError(
                 f"{target.name} cannot hold the infinite dates of the column {column!r}",
                 code="no_frame_type",
@@ -204,26 +211,27 @@ def _refuse_infinite(rows: duckdb.DuckDBPyRelation, target: _Target) -> None:
             )
 
 
-def _is_finite(column: str) -> str:
+def _is_finite(column: Sql) -> Sql:
     # Also of dates inside nested values, where texts that hold the word are refused with them.
-    return f"NOT contains(CAST({column} AS VARCHAR), 'infinity')"
+    return sql("NOT contains(CAST({} AS VARCHAR), 'infinity')", column)
 
 
-def _all(rows: duckdb.DuckDBPyRelation, condition: str) -> bool:
+def _all(rows: duckdb.DuckDBPyRelation, condition: Sql) -> bool:
     """Tell whether a condition holds in all rows; one that is NULL does."""
-    (found,) = rows.aggregate(f"coalesce(bool_and({condition}), true)").fetchall()[0]
+    held = sql("coalesce(bool_and({}), true)", condition)
+    (found,) = aggregated(rows, held).fetchall()[0]
     return bool(found)
 
 
 def _failing(
     rows: duckdb.DuckDBPyRelation,
-    held: Sequence[str],
+    held: Sequence[Sql],
     convert: Callable[[duckdb.DuckDBPyRelation], object],
 ) -> str | None:
     """Find the first column that cannot be converted by itself; None if each of them can be."""
     for name, column in zip(rows.columns, held, strict=True):
         try:
-            convert(rows.project(column))
+            convert(selected(rows, [column]))
         except BaseException as error:  # noqa: BLE001 (see above)
             _raise_if_not_of_a_library(error)
             return name

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -62,10 +63,18 @@ WORDS: Final = (
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
     """Find all modules of the package that generate SQL or send it, by their paths."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = path.relative_to(PACKAGE).as_posix()
+    for name, tree in everything():
         if name.startswith(PARTS) or name in WRITTEN:
-            yield name, ast.parse(path.read_text("utf-8"))
+            yield name, tree
+
+
+@cache
+def everything() -> tuple[tuple[str, ast.Module], ...]:
+    """Find all modules of the package."""
+    return tuple(
+        (path.relative_to(PACKAGE).as_posix(), ast.parse(path.read_text("utf-8")))
+        for path in sorted(PACKAGE.rglob("*.py"))
+    )
 
 
 def is_constant(node: ast.expr, constants: frozenset[str]) -> bool:
@@ -190,6 +199,300 @@ def _is_cursor(node: ast.expr) -> bool:
     """Tell whether an expression is a connection, a cursor or a session, by what it is called."""
     words = ast.unparse(node).lower()
     return any(word in words for word in ("connection", "cursor", "session", "duckdb", "room"))
+
+
+# -- names and literals, anywhere -----------------------------------------------------------------
+
+
+WRITERS: Final = {
+    "core/quoting.py": "DuckDB's and PostgreSQL's spelling, which their renderers use",
+    "core/table_name.py": "the name of a table as people read and write it in policies",
+    "engines/spark_text.py": "Spark's spelling, which its renderer uses",
+}
+"""The modules that put names and texts in quotes."""
+TYPES: Final = "the text of a type, which core/sql_types.py reads word by word"
+SHOWN: Final = "what people read"
+ASKED: Final = "a statement to dpsql itself, which is read as an analyst's is"
+QUOTING: Final = {
+    "core/declared_types.py": TYPES,
+    "core/formatting.py": SHOWN,
+    "connection/listings.py": SHOWN,
+    "engines/plan_sql.py": TYPES,
+    "engines/spelling.py": "DuckDB's renderer",
+    "engines/postgresql_reading.py": "PostgreSQL's renderer",
+    "engines/spark.py": "names of views, which Spark's own interface takes as text",
+    "engines/spark_schema.py": "names of databases, which Spark's own interface takes as text",
+    "engines/survey.py": "no database of anybody's: it makes the table of evidence",
+    "engines/types.py": TYPES,
+    "interfaces/cli/refresh.py": ASKED,
+    "interfaces/shell/candidates.py": ASKED,
+    "interfaces/shell/commands_settings.py": ASKED,
+    "interfaces/shell/completion.py": ASKED,
+    "interfaces/shell/state.py": ASKED,
+    "interfaces/sqlalchemy.py": ASKED,
+    "pipeline/trace.py": SHOWN,
+    "policy/draft_text.py": "names in a policies file",
+    "sql/blocks/aggregates.py": SHOWN,
+}
+"""The modules that use them, and what for: nowhere else is a name or a text made a part of text."""
+QUOTES: Final = frozenset({"quote", "quote_text", "quote_table", "spark_quote", "Quoted"})
+NO_SQL: Final = {
+    "interfaces/shell/command.py": "help",
+    "planner/topk.py": "the reason of a refusal",
+    "sql/blocks/build.py": "the hints of refusals",
+    "interfaces/demo/tour.py": "what is told on the way",
+    "interfaces/shell/commands_settings.py": ASKED,
+    "interfaces/shell/commands_inspect.py": ASKED,
+    "interfaces/cli/refresh.py": ASKED,
+    "interfaces/sqlalchemy.py": ASKED,
+    "sql/blocks/aggregates.py": "the hint of a refusal",
+    "interfaces/demo/data.py": "the file of the demonstration, of constants",
+    "ledger/schema.py": "tables and triggers, of constants when the module is imported",
+}
+"""Modules outside of those that generate SQL, in which a text looks like it."""
+
+
+IN_QUOTES: Final = {
+    "core/extras.py": SHOWN,
+    "engines/evidence.py": "names of calls in the table of evidence",
+    "interfaces/cli/config.py": SHOWN,
+    "policy/draft_text.py": "texts in a policies file",
+    "policy/parameters.py": SHOWN,
+    "sql/dialects/spark_functions.py": "names of calls in the table of verdicts",
+}
+"""The modules that put a text in quotes without looking into it, and what for."""
+
+
+def doubles_quotes(node: ast.AST) -> bool:
+    """Tell whether a node makes quotes inside a text harmless, which only writers of SQL do."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr not in ("replace", "sub") or len(node.args) < 2:
+        return False
+    values = [each.value if isinstance(each, ast.Constant) else None for each in node.args[:2]]
+    old, new = values
+    return isinstance(old, str) and old in ("'", '"', "`") and new != ""
+
+
+def stands_in_quotes(node: ast.AST) -> bool:
+    """Tell whether a node puts a value between single quotes and nothing else: a literal."""
+    match node:
+        case ast.JoinedStr():
+            texts = [part.value if isinstance(part, ast.Constant) else "\0" for part in node.values]
+            made = "".join(map(str, texts))
+        case ast.Call(func=ast.Attribute(attr="format", value=ast.Constant(value=str() as text))):
+            made = text.replace("{}", "\0")
+        case ast.BinOp(left=ast.BinOp(left=ast.Constant(value="'")), right=ast.Constant(value="'")):
+            return True
+        case _:
+            return False
+    return made in ("'\0'", '"\0"', "`\0`")
+
+
+def uses_quotes(tree: ast.Module) -> bool:
+    """Tell whether a module has any of what puts names and texts in quotes."""
+    return any(
+        isinstance(node, ast.ImportFrom) and any(each.name in QUOTES for each in node.names)
+        for node in ast.walk(tree)
+    )
+
+
+def quoted_by_hand(name: str, tree: ast.Module) -> Iterator[str]:
+    """What makes a name or a literal of text in a module, and where."""
+    for node in ast.walk(tree):
+        doubled = doubles_quotes(node) and name not in WRITERS
+        beside = stands_in_quotes(node) and name not in (*WRITERS, *IN_QUOTES)
+        if doubled or beside:
+            yield f"{name}:{getattr(node, 'lineno', 0)}: a name or literal is written here"
+    if uses_quotes(tree) and name not in QUOTING:
+        yield f"{name}: a name or literal is made a part of text"
+
+
+def test_names_and_literals_are_written_by_renderers_alone() -> None:
+    found = [each for name, tree in everything() for each in quoted_by_hand(name, tree)]
+    assert found == []
+
+
+def test_all_modules_that_quote_do() -> None:
+    trees = dict(everything())
+    assert {name for name, tree in trees.items() if uses_quotes(tree)} == QUOTING.keys()
+    writing = {n for n, tree in trees.items() if any(map(doubles_quotes, ast.walk(tree)))}
+    assert writing == WRITERS.keys()
+    beside = {n for n, tree in trees.items() if any(map(stands_in_quotes, ast.walk(tree)))}
+    assert beside - WRITERS.keys() == IN_QUOTES.keys()
+
+
+def put_together(name: str, tree: ast.Module) -> Iterator[str]:
+    """Texts that are SQL, of more than a module's constants; values have question marks there."""
+    found = [node for node in ast.walk(tree) if _is_text(node)]
+    quiet = {id(part) for node in ast.walk(tree) for part in _of_no_engine(node)} if found else ()
+    scopes = Scopes(tree) if found else None
+    for node in found:
+        if id(node) not in quiet and scopes is not None and not scopes.is_constant(node):
+            yield f"{name}:{getattr(node, 'lineno', 0)}: a text that is SQL is put together"
+
+
+def test_no_text_is_put_together_to_sql_elsewhere() -> None:
+    """In the ledger and wherever else no SQL is generated, statements are of constants."""
+    found = [
+        each
+        for name, tree in everything()
+        if not name.startswith(PARTS) and name not in (*WRITTEN, *NO_SQL)
+        for each in put_together(name, tree)
+    ]
+    assert found == []
+
+
+class Scopes:
+    """What in a module is made of its constants alone."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self._tree = tree
+        self._parents = {
+            id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)
+        }
+        self._functions = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+        self._seen: set[int] = set()
+
+    def is_constant(self, node: ast.AST) -> bool:
+        """Tell whether a value follows from the module's text."""
+        match node:
+            case ast.Constant() | ast.Compare() | ast.Lambda():
+                return True
+            case ast.Name():
+                return self._is_constant_name(node)
+            case ast.Attribute() | ast.Subscript() | ast.FormattedValue() | ast.Starred():
+                return self.is_constant(node.value)
+            case ast.JoinedStr():
+                return all(map(self.is_constant, node.values))
+            case ast.BinOp():
+                return self.is_constant(node.left) and self.is_constant(node.right)
+            case ast.IfExp():
+                return self.is_constant(node.body) and self.is_constant(node.orelse)
+            case ast.Tuple() | ast.List() | ast.Set():
+                return all(map(self.is_constant, node.elts))
+            case ast.Dict():
+                return all(map(self.is_constant, node.values))
+            case ast.GeneratorExp() | ast.ListComp() | ast.SetComp():
+                return self.is_constant(node.elt)
+            case ast.Call():
+                return self._is_constant_call(node)
+        return False
+
+    def _is_constant_call(self, node: ast.Call) -> bool:
+        if isinstance(node.func, ast.Attribute):  # a method of a constant: join, format, items
+            if node.func.attr == "values":
+                return False
+            return all(map(self.is_constant, (node.func.value, *node.args)))
+        if not isinstance(node.func, ast.Name):
+            return False
+        if node.func.id == "len":  # a number
+            return True
+        if node.func.id in self._functions:
+            function = self._functions[node.func.id]
+            returns = [n for n in ast.walk(function) if isinstance(n, ast.Return)]
+            return all(n.value is not None and self.is_constant(n.value) for n in returns)
+        return all(map(self.is_constant, node.args)) and node.func.id in (
+            *("sorted", "tuple", "list", "zip", "enumerate", "str", "range", "map"),
+        )
+
+    def _is_constant_name(self, node: ast.Name) -> bool:
+        if node.id.lstrip("_").isupper():
+            return True
+        found = [*self._values_of(node)]
+        if not found or any(id(each) in self._seen for each in found):
+            return False
+        self._seen.update(map(id, found))
+        try:
+            return all(map(self.is_constant, found))
+        finally:
+            self._seen.difference_update(map(id, found))
+
+    def _values_of(self, node: ast.Name) -> Iterator[ast.expr]:
+        """What a name has got, in the comprehensions and the function that it stands in."""
+        place: ast.AST | None = node
+        while place is not None:
+            for loop in getattr(place, "generators", ()):
+                if node.id in {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}:
+                    yield loop.iter
+                    return
+            if isinstance(place, ast.FunctionDef | ast.Module):
+                yield from _assigned(place, node.id)
+                if isinstance(place, ast.FunctionDef):
+                    yield from self._arguments(place, node.id)
+                return
+            place = self._parents.get(id(place))
+
+    def _arguments(self, function: ast.FunctionDef, name: str) -> Iterator[ast.expr]:
+        """What a parameter of a function of the module is given, wherever it is called."""
+        named = function.args.kwarg
+        if named is not None and named.arg == name:  # whose names are words of our own code
+            yield ast.Constant(name)
+        names = [each.arg for each in function.args.args]
+        if name in names:
+            calls = [n for n in ast.walk(self._tree) if called(n) == function.name]
+            given = [n.args[names.index(name)] for n in calls if isinstance(n, ast.Call)]
+            yield from given or [ast.Name(id="unknown")]
+
+
+def _assigned(place: ast.AST, name: str) -> Iterator[ast.expr]:
+    for node in ast.walk(place):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                yield value
+            case ast.For(target=target, iter=values):
+                if name in {n.id for n in ast.walk(target) if isinstance(n, ast.Name)}:
+                    yield values
+            case ast.AugAssign(target=ast.Name(id=found), value=value) if found == name:
+                yield value
+
+
+BY_HAND: Final = {
+    "a name in quotes": """made = '"' + x.replace('"', '""') + '"'""",
+    "a literal": """made = x.replace("'", "''")""",
+    "a literal of Spark's": """made = x.replace("'", "\\\\'")""",
+    "a name of Spark's": """made = x.replace("`", "``")""",
+    "a literal in quotes": """made = f"'{x}'" """,
+    "a literal by format": """made = "'{}'".format(x)""",
+    "a literal by plus": """made = "'" + x + "'" """,
+    "a name by the function": "from dpsql.core.quoting import quote",
+    "a literal by the function": "from dpsql.core.quoting import quote_text",
+}
+
+
+@pytest.mark.parametrize("planted", BY_HAND.values(), ids=BY_HAND)
+@pytest.mark.parametrize("place", ["ledger/planted.py", "results/planted.py", "planted.py"])
+def test_what_is_quoted_by_hand_is_found(planted: str, place: str) -> None:
+    assert list(quoted_by_hand(place, ast.parse(planted))) != []
+
+
+OF_VALUES: Final = {
+    "a parameter": "def f(x):\n    return f'SELECT {x} FROM t'",
+    "a value that is looked up": "def f(x):\n    y = g(x)\n    return f'SELECT {y} FROM t'",
+    "a value of a loop": "def f(xs):\n    return [f'SELECT {x} FROM t' for x in xs]",
+    "values that are joined": "def f(xs):\n    return 'SELECT ' + ', '.join(xs)",
+    "an argument": "def f(x):\n    return f'SELECT {x} FROM t'\n\ndef g(y):\n    return f(y)",
+    "values by name": "def f(**xs):\n    return 'SELECT ' + ', '.join(xs.values())",
+    "a value by format": "def f(x):\n    return 'SELECT {} FROM t'.format(x)",
+}
+
+
+@pytest.mark.parametrize("planted", OF_VALUES.values(), ids=OF_VALUES)
+def test_statements_of_values_are_found(planted: str) -> None:
+    assert list(put_together("ledger/planted.py", ast.parse(planted))) != []
+
+
+@pytest.mark.parametrize(
+    "fine",
+    [
+        "_PARTS = ('a', 'b')\ndef f(x):\n    n = ', '.join(_PARTS)\n"
+        "    return sql.execute(f'SELECT {n} FROM t WHERE k = ?', (x,))",
+        "def marks(n):\n    return ', '.join(['?'] * n)\ndef f(xs):\n"
+        "    return f'SELECT 1 FROM t WHERE k IN ({marks(len(xs))})'",
+    ],
+)
+def test_statements_of_constants_are_fine(fine: str) -> None:
+    assert list(put_together("ledger/planted.py", ast.parse(fine))) == []
 
 
 def test_nothing_but_values_makes_sql() -> None:

@@ -11,8 +11,11 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp, parse_one
 
-from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Schema, Table, fold
+from dpsql.core.sql import Sql, join, literal, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.policy.model import Policy
 from dpsql.sql.syntax.dialect import PrivateDuckDB
 
@@ -79,7 +82,9 @@ def place_catalog(tree: exp.Query, policy: Policy, schema: Schema, catalog: str)
         alias = table.alias or _name(table)
         constants = exp.Subquery(
             this=parse_one(
-                _constants(types, list(rows(catalog, tables_of_policy(policy, schema)))),
+                _constants(types, list(rows(catalog, tables_of_policy(policy, schema)))).render(
+                    DUCKDB_TEXT
+                ),
                 dialect=PrivateDuckDB(),
             ),
             alias=table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(alias)),
@@ -107,18 +112,24 @@ def _name(table: exp.Table) -> str:
     return fold(table.this.name)
 
 
-def _constants(types: Mapping[str, str], rows: Sequence[tuple[_Value, ...]]) -> str:
-    columns = ", ".join(f"CAST({quote(c)} AS {type_}) AS {quote(c)}" for c, type_ in types.items())
+def _constants(types: Mapping[str, str], rows: Sequence[tuple[_Value, ...]]) -> Sql:
+    columns = (
+        sql("CAST({name} AS {type}) AS {name}", name=quoted(n), type=type_sql(type_))
+        for n, type_ in types.items()
+    )
     shown = rows or [(None,) * len(types)]
-    values = ", ".join(f"({', '.join(map(_literal, row))})" for row in shown)
-    source = f"(VALUES {values}) AS listed({', '.join(map(quote, types))})"
-    return f"SELECT {columns} FROM {source}{'' if rows else ' WHERE FALSE'}"
+    values = (sql("({})", join(", ", map(_value, row))) for row in shown)
+    listed = sql("listed({})", join(", ", map(quoted, types)))
+    made = sql("SELECT {} FROM (VALUES {}) AS {}", join(", ", columns), join(", ", values), listed)
+    return made if rows else sql("{} WHERE FALSE", made)
 
 
-def _literal(value: _Value) -> str:
+def _value(value: _Value) -> Sql:
     if value is None:
-        return "NULL"
-    return quote_text(value) if isinstance(value, str) else str(value).upper()
+        return sql("NULL")
+    if isinstance(value, bool):
+        return sql("TRUE") if value else sql("FALSE")
+    return literal(value) if isinstance(value, str) else sql("{}", value)
 
 
 def _tables(catalog: str, tables: list[Table]) -> _Rows:
