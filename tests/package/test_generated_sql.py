@@ -221,6 +221,7 @@ QUOTING: Final = {
     "engines/spelling.py": "DuckDB's renderer",
     "engines/postgresql_reading.py": "PostgreSQL's renderer",
     "engines/spark.py": "names of views, which Spark's own interface takes as text",
+    "engines/spark_reading.py": "names of views, which Spark's own interface takes as text",
     "engines/spark_schema.py": "names of databases, which Spark's own interface takes as text",
     "engines/survey.py": "no database of anybody's: it makes the table of evidence",
     "engines/types.py": TYPES,
@@ -255,6 +256,7 @@ NO_SQL: Final = {
 IN_QUOTES: Final = {
     "core/extras.py": SHOWN,
     "engines/evidence.py": "names of calls in the table of evidence",
+    "engines/spark_masked.py": "digests in the place of names, in a statement that is read",
     "interfaces/cli/config.py": SHOWN,
     "policy/draft_text.py": "texts in a policies file",
     "policy/parameters.py": SHOWN,
