@@ -260,7 +260,6 @@ IN_QUOTES: Final = {
     "interfaces/cli/config.py": SHOWN,
     "policy/draft_text.py": "texts in a policies file",
     "policy/parameters.py": SHOWN,
-    "sql/dialects/spark_functions.py": "names of calls in the table of verdicts",
 }
 """The modules that put a text in quotes without looking into it, and what for."""
 
