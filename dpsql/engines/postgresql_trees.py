@@ -64,14 +64,14 @@ def relations_read(text: str, known: KnownNumbers, forms: TreeForms) -> Counter[
 
     Raises ``UnknownTree`` for whatever is not in the lists.
     """
-    return scanned(all_nodes(parsed_query(text)), known, forms)
+    return relations_of(all_nodes(parsed_query(text)), known, forms)
 
 
-def scanned(nodes: Iterable[Node], known: KnownNumbers, forms: TreeForms) -> Counter[str]:
+def relations_of(nodes: Iterable[Node], known: KnownNumbers, forms: TreeForms) -> Counter[str]:
     """Read the nodes of a tree as above."""
     found: Counter[str] = Counter()
     for node in nodes:
-        wrong = misfit(node, forms.nodes)
+        wrong = wrong_field(node, forms.nodes)
         if wrong is not None:
             raise UnknownTree(f"{node.kind} {wrong}")
         match node.kind:
@@ -95,7 +95,7 @@ def scanned(nodes: Iterable[Node], known: KnownNumbers, forms: TreeForms) -> Cou
     return found
 
 
-def misfit(node: Node, nodes: Mapping[str, Fields]) -> str | None:
+def wrong_field(node: Node, nodes: Mapping[str, Fields]) -> str | None:
     """Name the first field of a node that may not be there, or have its value; None for none.
 
     A node that may not be there has its kind for a name.

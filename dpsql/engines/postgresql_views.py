@@ -23,9 +23,9 @@ from dpsql.engines.postgresql_trees import (
     UnknownTree,
     all_nodes,
     is_one_row,
-    misfit,
     parsed_query,
     varies,
+    wrong_field,
 )
 from dpsql.engines.postgresql_view_forms import (
     COUNTING,
@@ -221,7 +221,7 @@ class _Reading:
         what = _SAID.get(node.kind, node.kind.lower())
         if node.kind == "SQLVALUEFUNCTION":
             return changing_call(_value_function(_word(node, "op")))
-        wrong = misfit(node, self._forms.nodes)
+        wrong = wrong_field(node, self._forms.nodes)
         if wrong is None:
             return None
         if wrong == node.kind:

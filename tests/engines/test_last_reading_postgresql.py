@@ -40,7 +40,7 @@ from dpsql.engines.postgresql_trees import (
     UnknownTree,
     all_nodes,
     parsed_query,
-    scanned,
+    relations_of,
 )
 from dpsql.errors import EngineError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
@@ -447,7 +447,7 @@ def test_without_any_entry_of_the_lists_something_is_refused(
         )
         try:
             for nodes in corpus:
-                scanned(nodes, known, forms)
+                relations_of(nodes, known, forms)
         except UnknownTree:
             return False
         return True
