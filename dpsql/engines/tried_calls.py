@@ -114,6 +114,8 @@ def tried_calls(plan: PlanNode) -> Iterator[TriedCall]:
                     yield from _window(node)
             if node.get("type") == "LOGICAL_GET":
                 yield from _series(node)
+            if node.get("type") == "LOGICAL_PROJECTION":
+                yield from _single_value(node)
             for value in (node.get("limit_val"), node.get("offset_val")):
                 yield from _limit(value)
             todo.extend(reversed(node.values()))
@@ -125,7 +127,7 @@ def _call(node: PlanNode) -> Iterator[TriedCall]:
     if node["type"] == "OPERATOR_CAST":
         yield from _cast(node)
         return
-    function = (node.get("qname") or {}).get("path", [""])[-1]
+    function = _function(node)
     constants = [part for child in children if (part := constant_sql(child)) is not None]
     known = [_known(child) for child in children]
     if not any(known) or (len(constants) == len(children) and node["type"] == "BOUND_FUNCTION"):
@@ -189,7 +191,7 @@ def _framed(frame: Sql) -> Callable[[Sql], Sql]:
 
 def _series(node: PlanNode) -> Iterator[TriedCall]:
     """Yield a series of numbers between constants, of which it is asked whether it has a row."""
-    function = (node.get("qname") or {}).get("path", [""])[-1]
+    function = _function(node)
     if function not in _SERIES:
         return
     given = [
@@ -202,6 +204,21 @@ def _series(node: PlanNode) -> Iterator[TriedCall]:
         asked = sql("(SELECT count(*) FROM (SELECT 1 FROM {} LIMIT 1))", series)
         literals = tuple(text for part in parts for text in part.literals)
         yield replace(_tried(asked, literals), binding=True)
+
+
+def _single_value(node: PlanNode) -> Iterator[TriedCall]:
+    """Yield a subquery that stands for one value and lists several.
+
+    It is planned as the first value, with an error where the number of rows is more than one.
+    """
+    checks = [check for each in node["expressions"] for check in each.get("case_checks") or ()]
+    (below,) = node.get("children") or (node,)
+    if not any(_function(check["then_expr"]) == "error" for check in checks):
+        return
+    while below["type"] in ("LOGICAL_AGGREGATE_AND_GROUP_BY", "LOGICAL_PROJECTION"):
+        (below,) = below["children"]
+    if below["type"] == "LOGICAL_EXPRESSION_GET" and len(below["expressions"]) > 1:
+        yield _tried(sql("(SELECT v FROM (VALUES (1), (2)) r(v))"), ())
 
 
 def _limit(value: object) -> Iterator[TriedCall]:

@@ -119,6 +119,7 @@ BESIDE = [
     f"SELECT n FROM {GROUPS}, range(1, 5, 0)",
     f"SELECT n FROM {GROUPS} LIMIT 'a'",
     f"SELECT n FROM {GROUPS} LIMIT (SELECT -1)",
+    f"SELECT n, (SELECT v FROM (VALUES (1), (2)) t(v)) FROM {GROUPS}",
     f"SELECT n FROM {GROUPS} LIMIT 1 OFFSET (SELECT 1 - 2)",
     f"SELECT date_diff((SELECT 'foo'), d, d) FROM {DAYS}",
     f"WITH p AS (SELECT 'foo' AS w) SELECT date_diff(w, d, d) FROM {DAYS}, p WHERE n > 1",
@@ -205,6 +206,10 @@ VALUES_DECIDE = [
     f"SELECT d + INTERVAL 1 DAY, date_diff('day', d, DATE '2020-01-01'), d AT TIME ZONE 'UTC' "
     f"FROM {DAYS}",
     f"SELECT n FROM {GROUPS}, range(5, 1, -1) LIMIT 3",
+    f"SELECT n, (SELECT v FROM (VALUES (1), (2)) t(v) WHERE v > n - n + 1) FROM {GROUPS}",
+    f"SELECT n, (SELECT v FROM (VALUES (7)) t(v)), (SELECT max(v) FROM (VALUES (1), (2)) t(v)), "
+    f"(SELECT v FROM (VALUES (1), (2)) t(v) LIMIT 1) FROM {GROUPS}",
+    f"SELECT n, (SELECT first(v) + count(*) FROM (VALUES (1), (2)) t(v)) FROM {GROUPS}",
     f"SELECT n FROM {GROUPS} LIMIT (SELECT -1 + min(n) FROM {GROUPS})",
     f"SELECT date_trunc(w, d) FROM {DAYS} LEFT JOIN (SELECT 'foo' AS w) ON n > 5",
     f"SELECT date_trunc(w, d) FROM {DAYS}, (SELECT 'day' AS w UNION ALL SELECT 'month') ORDER BY w",
