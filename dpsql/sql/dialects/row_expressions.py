@@ -82,35 +82,46 @@ _EXTRACTED: Final[Mapping[str, str]] = {
     "weekofyear": "week",
 }
 _UNITS: Final = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
-_CLOCK: Final = ("hour", "minute", "second")
 _TRIMMED: Final = {"None": "trim", "BOTH": "trim both", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _INTERVAL: Final = NodeArguments("this unit")
 _COUNT: Final = re.compile(r"-?[0-9]{1,9}")
+_UNLIKE: Final = "its values are of different types"
 _CAST_AS: Final = {"DECIMAL": "DECIMAL(18,3)", "TIMESTAMPNTZ": "TIMESTAMP"}
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function whose operands are of one kind each, with the type of its result."""
+    """A function of operands of some kinds, with the type of its result.
+
+    What takes ``NUMBERS`` takes all that become DOUBLE without a way to fail.
+    """
 
     word: str
-    takes: str
+    takes: tuple[str, ...]
     gives: str
 
 
+_TEXT: Final = ("VARCHAR",)
+_NUMBERS: Final = ("NUMBERS",)
+_OF_MOMENTS: Final[Mapping[str, Function]] = {
+    **{part: Function(part, MOMENTS, "BIGINT") for part in _PARTS.values()},
+    **{part: Function(part, ("TIMESTAMP",), "BIGINT") for part in ("hour", "minute", "second")},
+}
 FUNCTIONS: Final[Mapping[str, Mapping[type[exp.Expr], Function]]] = {
     "this": {
-        exp.Length: Function("length", "text", "BIGINT"),
-        exp.Lower: Function("lower", "text", "VARCHAR"),
-        exp.Upper: Function("upper", "text", "VARCHAR"),
-        exp.Sqrt: Function("sqrt", "double", "DOUBLE"),
-        exp.Exp: Function("exp", "double", "DOUBLE"),
-        exp.Ln: Function("ln", "double", "DOUBLE"),
+        **{kind: _OF_MOMENTS[part] for kind, part in _PARTS.items()},
+        exp.Length: Function("length", _TEXT, "BIGINT"),
+        exp.Lower: Function("lower", _TEXT, "VARCHAR"),
+        exp.Upper: Function("upper", _TEXT, "VARCHAR"),
+        exp.IsNan: Function("isnan", ("DOUBLE",), "BOOLEAN"),
+        exp.Sqrt: Function("sqrt", _NUMBERS, "DOUBLE"),
+        exp.Exp: Function("exp", _NUMBERS, "DOUBLE"),
+        exp.Ln: Function("ln", _NUMBERS, "DOUBLE"),
     },
     "this expression": {
-        exp.Contains: Function("contains", "text", "BOOLEAN"),
-        exp.StartsWith: Function("starts_with", "text", "BOOLEAN"),
-        exp.Pow: Function("pow", "double", "DOUBLE"),
+        exp.Contains: Function("contains", _TEXT, "BOOLEAN"),
+        exp.StartsWith: Function("starts_with", _TEXT, "BOOLEAN"),
+        exp.Pow: Function("pow", _NUMBERS, "DOUBLE"),
     },
 }
 """Functions that need no more than this, by the arguments that they read."""
@@ -199,9 +210,13 @@ class RowExpressions:
         failed = fails or any(operand.fails for operand in operands)
         return TypedValue(self._engine.guarded(operands, written), type_, fails=failed)
 
-    def _unfit(self, what: str, values: Sequence[TypedValue]) -> QueryRefused:
-        kinds = ", ".join(value.kind for value in values)
-        return self._refused(f"{what}({kinds})", "it is not computed there on these types")
+    def _unfit(
+        self,
+        what: str,
+        values: Sequence[TypedValue],
+        why: str = "it is not computed there on these types",
+    ) -> QueryRefused:
+        return self._refused(f"{what}({', '.join(value.kind for value in values)})", why)
 
     def _alike(
         self, what: str, values: Sequence[TypedValue], *, choice: bool = False
@@ -211,7 +226,7 @@ class RowExpressions:
         read = any(value.is_literal and value.kind == "VARCHAR" for value in values)
         others = frozenset(v.kind for v in values if v.kind not in ("VARCHAR", UNTYPED))
         if target is None or (read and others and not self._engine.reads_text(others)):
-            raise self._unlike(what, values)
+            raise self._unfit(what, values, _UNLIKE)
         return target, [self._widened(what, value, target, values, choice) for value in values]
 
     def _widened(
@@ -229,14 +244,10 @@ class RowExpressions:
             return value
         found = self._engine.widened(value, type_)
         if found is None:
-            raise self._unlike(what, beside)
+            raise self._unfit(what, beside, _UNLIKE)
         if value.type != type_ and self._engine.looks_up_widening(value, choice=choice):
             self._look_up("CAST", [value], [value.type], unit=type_)
         return found
-
-    def _unlike(self, what: str, values: Sequence[TypedValue]) -> QueryRefused:
-        kinds = ", ".join(value.kind for value in values)
-        return self._refused(f"{what}({kinds})", "its values are of different types")
 
     def _strict(self, values: list[TypedValue]) -> list[TypedValue]:
         """Return operands none of which can fail, where NULL does not make the result NULL.
@@ -404,7 +415,7 @@ class RowExpressions:
         type_, (one, two) = self._alike("nullif", given)
         first = given[0]
         if type_ != first.type and not self._engine.mixes:
-            raise self._unlike("nullif", given)
+            raise self._unfit("nullif", given, _UNLIKE)
         self._look_up("nullif", given, [type_])
         made = self._engine.operations["nullif"](one.sql, two.sql, first.sql)
         return TypedValue(made, first.type, fails=first.fails)
@@ -493,18 +504,12 @@ class RowExpressions:
     def logarithm(self, node: exp.Expr) -> TypedValue:
         """Write the logarithm to base 10; one of another base comes with that first."""
         if node.args.get("expression") is None:
-            return self._function(Function("log", "double", "DOUBLE"), [node.this])
+            return self._function(Function("log", _NUMBERS, "DOUBLE"), [node.this])
         base = self.value(node.this).constant
         word = f"log{base}"
         if not isinstance(base, int) or word not in self._engine.operations:
             raise self._refused("log with that base", "it has no equal there")
-        return self._function(Function(word, "double", "DOUBLE"), [node.expression])
-
-    def is_nan(self, node: exp.Expr) -> TypedValue:
-        found = self.settled(node.this)
-        if found.kind != "DOUBLE":
-            raise self._unfit("isnan", [found])
-        return self._made("isnan", [found], "BOOLEAN")
+        return self._function(Function(word, _NUMBERS, "DOUBLE"), [node.expression])
 
     def cast(self, node: exp.Expr) -> TypedValue:
         found, type_ = self.value(node.this), self._target(node.args["to"])
@@ -536,25 +541,24 @@ class RowExpressions:
 
     def _function(self, function: Function, nodes: Sequence[exp.Expr]) -> TypedValue:
         given = self.values(*nodes)
-        if function.takes == "text":
-            operands = [self._text(function.word, value) for value in given]
-        else:
-            for value in given:
-                if value.type == UNTYPED and not self._engine.typed_nulls:
-                    raise self._unfit(function.word, given)
-            operands = [self._widened(function.word, v.settled, "DOUBLE", given) for v in given]
+        operands = [self._operand(function.word, function.takes, value) for value in given]
         return self._made(function.word, operands, function.gives, given=given)
 
-    def _text(self, what: str, found: TypedValue) -> TypedValue:
-        """Return a text, which NULL is as well."""
-        if found.type == UNTYPED and self._engine.typed_nulls:
+    def _operand(self, what: str, takes: Sequence[str], found: TypedValue) -> TypedValue:
+        """Return a value of one of some kinds; NULL is a number and a text as well."""
+        if found.type == UNTYPED and self._engine.typed_nulls and takes == _TEXT:
             return replace(found, type="VARCHAR")
-        if found.kind != "VARCHAR":
-            raise self._refused(f"{what}({found.kind})", "it is computed there of texts alone")
+        if takes == _NUMBERS and (found.type != UNTYPED or self._engine.typed_nulls):
+            return self._widened(what, found.settled, "DOUBLE", [found])
+        if found.kind not in takes:
+            raise self._unfit(what, [found])
         return found
 
+    def _text(self, what: str, node: exp.Expr) -> TypedValue:
+        return self._operand(what, _TEXT, self.value(node))
+
     def substring(self, node: exp.Expr) -> TypedValue:
-        found = self._text("substr", self.value(node.this))
+        found = self._text("substr", node.this)
         places = [self._place("substr", node.args.get("start"), 1)]
         if node.args.get("length") is not None:
             places.append(self._place("substr", node.args["length"], 0))
@@ -563,7 +567,7 @@ class RowExpressions:
 
     def side(self, node: exp.Expr) -> TypedValue:
         word = "left" if isinstance(node, exp.Left) else "right"
-        found = self._text(word, self.value(node.this))
+        found = self._text(word, node.this)
         size = self._place(word, node.expression, 0)
         return self._made(word, [found], "VARCHAR", size, given=[found, "place"])
 
@@ -576,13 +580,10 @@ class RowExpressions:
 
     def trim(self, node: exp.Expr) -> TypedValue:
         word = _TRIMMED.get(str(node.args.get("position")), "trim of its own")
-        return self._made(word, [self._text("trim", self.value(node.this))], "VARCHAR")
+        return self._made(word, [self._text("trim", node.this)], "VARCHAR")
 
     def like(self, node: exp.Expr) -> TypedValue:
-        operands = [
-            self._text("like", self.value(node.this)),
-            self._text("like", self.value(node.expression)),
-        ]
+        operands = [self._text("like", part) for part in (node.this, node.expression)]
         operation = "not like" if node.args.get("negate") else "like"
         given: list[TypedValue | str] = [operands[0], "pattern"]
         pattern = operands[1].constant
@@ -591,14 +592,14 @@ class RowExpressions:
     def joined(self, node: exp.Expr) -> TypedValue:
         """Write ``||``, which is NULL if either is."""
         given = [self._as_text("||", n) for n in (node.this, node.expression)]
-        return self._made("||", [self._text("||", value) for value in given], "VARCHAR")
+        return self._made("||", [self._operand("||", _TEXT, each) for each in given], "VARCHAR")
 
     def concat(self, node: exp.Expr) -> TypedValue:
         """Write concat, which passes over NULL."""
         texts = self._strict([self._as_text("concat", n) for n in node.expressions])
         for text in texts:
             if text.type != UNTYPED:
-                self._text("concat", text)
+                self._operand("concat", _TEXT, text)
         return self._made("concat", texts, "VARCHAR")
 
     def _as_text(self, what: str, node: exp.Expr) -> TypedValue:
@@ -610,26 +611,14 @@ class RowExpressions:
     # -- dates --------------------------------------------------------------------------------
 
     def _moment(self, what: str, node: exp.Expr) -> TypedValue:
-        found = self.value(node)
-        if found.kind not in MOMENTS:
-            raise self._unfit(what, [found])
-        return found
-
-    def part(self, node: exp.Expr) -> TypedValue:
-        return self._part(_PARTS[type(node)], node.this)
+        return self._operand(what, MOMENTS, self.value(node))
 
     def extract(self, node: exp.Expr) -> TypedValue:
         word = (self._engine.part_named(node.this) or "").lower()
         part = _EXTRACTED.get(word)
         if part is None:
             raise self._refused(f"extract({word})", "it has no equal there")
-        return self._part(part, node.expression)
-
-    def _part(self, part: str, node: exp.Expr) -> TypedValue:
-        found = self._moment(part, node)
-        if found.kind == "DATE" and part in _CLOCK:
-            raise self._refused(f"{part}(DATE)", "a date has none there")
-        return self._made(part, [found], "BIGINT")
+        return self._function(_OF_MOMENTS[part], [node.expression])
 
     def truncated(self, node: exp.Expr) -> TypedValue:
         unit = _unit(node)
@@ -646,7 +635,7 @@ class RowExpressions:
         if operation not in self._engine.operations:
             raise self._refused(f"date_diff('{unit}')", "it has no equal there")
         if end.kind != start.kind and not self._engine.mixes:
-            raise self._unlike("date_diff", [end, start])
+            raise self._unfit("date_diff", [end, start], _UNLIKE)
         return self._made(operation, [end, start], "BIGINT", given=[start, end], unit=unit)
 
     def _moved(self, sign: str, moment: TypedValue, interval: exp.Interval) -> TypedValue:
@@ -705,8 +694,6 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.Neg: RowExpressions.negative,
             exp.Abs: RowExpressions.absolute,
             exp.Sign: RowExpressions.sign,
-            exp.IsNan: RowExpressions.is_nan,
-            **dict.fromkeys(_PARTS, RowExpressions.part),
             **dict.fromkeys(FUNCTIONS["this"], RowExpressions.function),
         },
         "this is_string": {exp.Literal: RowExpressions.literal},
