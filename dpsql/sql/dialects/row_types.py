@@ -87,7 +87,7 @@ def number_type(text: str) -> str | None:
     if "." not in unsigned:
         return next((t for t in INTEGERS[2:] if ends(t)[0] <= int(text) <= ends(t)[1]), None)
     before, after = unsigned.split(".")
-    width = max(len(before.lstrip("0")), 1) + len(after)
+    width = len(before) + len(after)  # zeros in front of a number count, too
     return None if width > MOST_DIGITS else f"DECIMAL({width},{len(after)})"
 
 
