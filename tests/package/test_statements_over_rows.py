@@ -1,0 +1,224 @@
+"""Each statement over an owner's rows passes the last reading, or is listed here with its reason.
+
+What runs SQL in an engine is found in the syntax trees of the package, by the function that it
+stands in. Those that send what is about to be answered are the doors; all others are listed by what
+they are over. A new one, or one that is gone, fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+PACKAGE: Final = Path(__file__).parents[2] / "dpsql"
+
+DOOR: Final = "what is sent has been read: the doors of each engine"
+READING: Final = "binds or analyses a statement, to read it"
+NOTHING: Final = "names, types, definitions, settings and lists of files: no row is read"
+SYNTHETIC: Final = "over empty tables, constants, or rows that dpsql makes up"
+RELEASED: Final = "over what came through a door and was released, and public tables"
+STATE: Final = "the private state of materialized views, which dpsql itself has made"
+OWNER: Final = "for the owner alone, who runs a command and reads what it says"
+OPENED: Final = "whether data can be read at all, and how: when they are opened, for all alike"
+
+PLACES: Final[dict[str, tuple[str, ...]]] = {
+    DOOR: (
+        *("engines/duckdb.py:_Door.executed", "engines/duckdb.py:_Door.materialized"),
+        *("engines/duckdb.py:_Door.store", "engines/duckdb.py:_Door.drop"),
+        "engines/duckdb.py:_from_arrow",  # columns of what a door has returned
+        *("engines/postgresql.py:_ServerDoor.rows", "engines/postgresql.py:_ServerDoor.planned"),
+        *("engines/postgresql.py:_ServerDoor.store", "engines/postgresql.py:_ServerDoor.make"),
+        "engines/postgresql.py:_ServerDoor.drop",
+        *("engines/spark.py:SparkScratch.pairs.run", "engines/spark.py:SparkScratch.integers.run"),
+        *("engines/spark.py:SparkScratch._exact.run", "engines/spark.py:SparkScratch.analyse.run"),
+        "engines/spark.py:SparkScratch._frame",
+        "engines/spark.py:SparkScratch._show",  # a listed table, for a statement that was read
+        # What doors are made of.
+        *("engines/postgresql.py:_Session._execute", "engines/spark.py:_frame"),
+        *("engines/running.py:execute", "engines/running.py:relation"),
+    ),
+    READING: (
+        *("engines/duckdb_reading.py:_DuckDBSheet._bound",),
+        *("engines/duckdb_reading.py:_DuckDBSheet._twin", "engines/plans.py:plan_of"),
+        *("engines/postgresql_last.py:ServerSheet.read", "engines/postgresql_last.py:_known"),
+        "engines/postgresql_last.py:ServerSheet._names",
+        *("engines/spark_reading.py:SparkReading._planned",),
+        "engines/spark_reading.py:SparkReading._opened",
+    ),
+    NOTHING: (
+        *(f"engines/attached.py:{name}" for name in ("ours", "attached", "forget", "publish_in")),
+        *(f"engines/attached.py:{n}" for n in ("_owned", "_published", "_sources", "_columns")),
+        *("engines/duckdb.py:DuckDBEngine._create", "engines/duckdb.py:DuckDBEngine._read_as"),
+        *("engines/duckdb.py:DuckDBEngine._cut", "engines/duckdb.py:OpenDuckDB.reads"),
+        "engines/duckdb.py:DuckDBEngine._limit_memory",
+        *("engines/duckdb.py:OpenDuckDB._cursor", "engines/extensions.py:load_extension"),
+        *("engines/lakes.py:_of_delta", "engines/lakes.py:_of_iceberg"),
+        *("engines/lakes.py:attach_ducklake", "engines/lakes.py:ducklake_definition"),
+        *("engines/lockdown.py:allow", "engines/lockdown.py:lock_down"),
+        *("engines/lockdown.py:settings_of", "engines/lockdown.py:_has"),
+        *("engines/network.py:listed", "engines/network.py:_create"),
+        *("engines/postgresql.py:PostgreSQLEngine.open", "engines/postgresql.py:Proved.begin"),
+        *(f"engines/postgresql_catalog.py:check_{name}" for name in ("server", "role", "own")),
+        "engines/postgresql_catalog.py:read_catalog",
+        *("engines/postgresql_views.py:view_trees", "engines/postgresql_views.py:server_parts"),
+        "engines/postgresql_views.py:_called",
+        "engines/proofs.py:_remote_identity",
+        "engines/spark_schema.py:_fails_fast",
+        *(f"engines/views.py:{n}" for n in ("_consistent", "_enums", "_alike", "parquet_view")),
+        *(f"engines/views.py:{n}" for n in ("_over_files", "_tree_of", "_select_of")),
+        *("engines/views.py:_redefines", "engines/views.py:_is_owned"),
+    ),
+    SYNTHETIC: (
+        *("engines/constants.py:_plan", "engines/constants.py:_unplanned"),
+        *("engines/constants.py:_are_computed", "engines/constants.py:_failure"),
+        "engines/postgresql.py:OpenPostgreSQL._computed",
+        *("engines/survey.py:_catalog", "engines/survey.py:_Surveyor._failure_of_any"),
+        *("engines/survey.py:_Surveyor._create", "engines/survey.py:_Surveyor._plan"),
+        *("engines/survey.py:_Surveyor._failure", "engines/survey.py:_Surveyor._after"),
+        *(f"engines/twin.py:Twin.{n}" for n in ("__init__", "bind", "_plan", "_try", "_fill")),
+    ),
+    RELEASED: (
+        "continual/rows.py:ViewRows.make",
+        "engines/sandbox_child.py:_done",
+        *(f"pipeline/key_spelling.py:KeySpelling.{n}" for n in ("key_texts", "exact")),
+        *(f"pipeline/key_spelling.py:KeySpelling.{n}" for n in ("texts_in_order", "keys_of_texts")),
+        "pipeline/public_tables.py:PublicTables._copy",
+        *("pipeline/rooms.py:Room.empty", "pipeline/rooms.py:Stay.drop_unused"),
+        *("pipeline/tail.py:_stored", "pipeline/tail_apart.py:run_apart"),
+        *("pipeline/tail_apart.py:_copy", "pipeline/tail_tables.py:load_release"),
+        *("results/frames.py:AnswerTable._converted", "results/frames.py:_out"),
+        *("results/frames.py:_all", "results/frames.py:_failing"),
+        *(f"results/rows.py:StoredAnswer.{n}" for n in ("types", "_read", "relation", "_texts")),
+        *("results/rows.py:HeldAnswer.relation", "results/rows.py:_restored"),
+    ),
+    STATE: (
+        "continual/choices.py:KeptChoices._execute",
+        *(f"continual/state.py:ViewState.{n}" for n in ("__init__", "create", "open", "_run")),
+    ),
+    OWNER: (
+        *("engines/misfits.py:misfits", "engines/misfits.py:_of_lines"),
+        "engines/misfits.py:_of_objects",
+        *("engines/profile.py:_most_per_unit", "engines/profile.py:values_of_types"),
+        "engines/profile.py:_seen",
+        "engines/proofs.py:_reads_all",
+        *("engines/untyped.py:UntypedFiles.proposed", "engines/untyped.py:UntypedFiles._names"),
+    ),
+    OPENED: (
+        "engines/spark.py:SparkEngine._prove",  # one row, or none
+        "engines/untyped.py:line_at_start",  # names of columns
+        "engines/untyped.py:_is_array",  # of a file as a whole
+    ),
+}
+"""The functions that have an engine run something, by what it is over."""
+ASKING: Final = ("ledger/", "interfaces/", "connection/", "notebook.py")
+"""Modules that ask dpsql itself, or keep the budget: they hold no engine of an owner's."""
+BY_OWNERS: Final = {
+    "misfits": {"engines/duckdb.py", "interfaces/cli/check.py"},
+    "prove": {"engines/duckdb.py", "interfaces/cli/check.py"},
+    "proposed": {"engines/duckdb.py", "engines/profile.py", "interfaces/cli/init_questions.py"},
+}
+"""What reads an owner's rows for the owner, and the modules that call it: commands in the end."""
+IMPORTED: Final = {
+    "dpsql.engines.profile": {"interfaces/cli/init_questions.py"},
+    "dpsql.engines.misfits": {"engines/duckdb.py"},
+    "dpsql.engines.proofs": {"engines/duckdb.py"},
+}
+"""The modules that all of it is in, and who has them."""
+
+
+def functions() -> Iterator[tuple[str, str]]:
+    """Each function of the package that runs SQL in an engine, with its module."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        if not module.startswith(ASKING):
+            yield from ((module, name) for name in sending(ast.parse(path.read_text("utf-8"))))
+
+
+def sending(tree: ast.Module) -> Iterator[str]:
+    """The functions of a module that run SQL, each once."""
+    ran = {
+        each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "dpsql.engines.running"
+        for each in node.names
+    }
+    found: dict[str, None] = {}
+
+    def walk(node: ast.AST, within: tuple[str, ...]) -> None:
+        for child in ast.iter_child_nodes(node):
+            inner = within
+            if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                inner = (*within, child.name)
+            if isinstance(child, ast.Call) and runs(child, ran):
+                found.setdefault(".".join(inner))
+            walk(child, inner)
+
+    walk(tree, ())
+    yield from found
+
+
+_SESSION: Final = re.compile(r"session\b|\bowner\b|cursor\b|connection\b", re.IGNORECASE)
+_METHODS: Final = frozenset(
+    {"ask", "rows", "store", "run", "sql", "execute", "query", "collect", "toArrow", "toPandas"}
+)
+
+
+def runs(node: ast.Call, imported: set[str]) -> bool:
+    """Tell whether a call has an engine run something."""
+    if isinstance(node.func, ast.Name):
+        return node.func.id in imported or node.func.id in ("_frame", "ask")
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr in ("collect", "toArrow", "toPandas"):
+        return True
+    return node.func.attr in _METHODS and bool(_SESSION.search(ast.unparse(node.func.value)))
+
+
+def test_all_that_engines_run_is_listed_by_what_it_is_over() -> None:
+    listed = [place for places in PLACES.values() for place in places]
+    assert len(listed) == len(set(listed))
+    assert {f"{module}:{name}" for module, name in functions()} == set(listed)
+
+
+def test_what_reads_rows_for_owners_is_called_by_their_commands_alone() -> None:
+    calling: dict[str, set[str]] = {name: set() for name in BY_OWNERS}
+    importing: dict[str, set[str]] = {name: set() for name in IMPORTED}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            function = node.func if isinstance(node, ast.Call) else None
+            name = getattr(function, "attr", getattr(function, "id", None))
+            if name in calling:
+                calling[name].add(module)
+            if isinstance(node, ast.ImportFrom) and node.module in importing:
+                importing[node.module].add(module)
+    assert calling == BY_OWNERS
+    assert importing == IMPORTED
+
+
+def test_the_page_says_which_statements_are_not_read() -> None:
+    page = (PACKAGE.parent / "docs" / "engines" / "last-reading.md").read_text("utf-8")
+    _, _, after = page.partition("## What is not read")
+    said = " ".join(after.partition("\n## ")[0].split())
+    for module in {place.partition(":")[0] for key in (OWNER, OPENED) for place in PLACES[key]}:
+        assert f"`dpsql/{module}`" in said, module
+
+
+PLANTED: Final = {
+    "a query": "from dpsql.engines.running import execute\ndef f(c):\n    execute(c, x)",
+    "a relation": "from dpsql.engines.running import relation\ndef f(c):\n    relation(c, x)",
+    "rows of a server": "class A:\n    def f(self):\n        self._session.rows(x)",
+    "a frame of Spark's": "def f(session):\n    return session.sql(x).toArrow()",
+    "rows of Spark's": "def f(frame):\n    return frame.collect()",
+    "a text that is sent": "def f(connection):\n    connection.execute(x)",
+}
+
+
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=PLANTED)
+def test_what_is_planted_is_found(planted: str) -> None:
+    assert [*sending(ast.parse(planted))] != []
