@@ -41,6 +41,7 @@ from dpsql.engines.spark_plan import SPARK_FORMS, SparkForms, UnknownWord, views
 from dpsql.engines.spark_reading import SparkReading  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
+from dpsql.pipeline.promises import broken_promises  # noqa: E402
 
 VISITS = Reads((TableName("visits"),))
 V = spark_quote(view_of(TableName("visits")))
@@ -385,6 +386,28 @@ def test_a_question_is_read_before_it_is_paid_for(
             connection.sql("SELECT s, count(*) FROM visits GROUP BY s")
         assert refused.value.code == "statement_unrecognised"
         assert connection.budget() == spent
+
+
+def test_what_an_owner_checks_and_public_tables_are_read_and_sent(
+    world: SparkWorld, engine: OpenSpark, tmp_path: Path
+) -> None:
+    rules = dpsql.parse_policy(
+        POLICY
+        + "    rows_per_unit: 3\n    columns: {s: {one_per_unit: true}, k: {one_per_unit: true}}"
+        "\n  secret: {public: true}\n"
+    )
+    with dpsql.connect(world.session, rules, tmp_path / "budget.db", "ana") as connection:
+        opened = connection._answerer.engine
+        assert isinstance(opened, OpenSpark)
+        before = opened.last_reading.count
+        (found,) = broken_promises(rules, opened)  # each unit has ten rows
+        assert "60" in found.message
+        assert opened.last_reading.count == before + 3
+        before = opened.last_reading.count
+        assert connection.sql("SELECT count(*) FROM secret").fetchall() == [(9,)]
+        assert opened.last_reading.count > before
+        joined = "SELECT z.k, count(*) FROM visits v JOIN secret z ON v.k = z.k GROUP BY z.k"
+        assert len(connection.sql(joined, epsilon=20).fetchall()) > 0
 
 
 def test_there_is_one_door_to_rows_and_it_reads_first() -> None:
