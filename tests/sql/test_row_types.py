@@ -196,3 +196,14 @@ def test_an_operation_that_nothing_asks_for_is_noticed(monkeypatch: pytest.Monke
     misspelt = {**POSTGRESQL_ROWS.operations, "lenght": POSTGRESQL_ROWS.operations["length"]}
     monkeypatch.setattr(POSTGRESQL_ROWS, "operations", misspelt, raising=False)
     assert _never_asked(POSTGRESQL_ROWS, monkeypatch) == {"lenght"}
+
+
+@pytest.mark.parametrize("engine", [POSTGRESQL_ROWS, SPARK_ROWS], ids=["postgresql", "spark"])
+def test_what_is_not_in_the_table_of_an_engine_is_refused(
+    engine: RowEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "operations", {}, raising=False)
+    pairwise = {"i BETWEEN 1 AND 2", "i IN (1, 2)"}  # two comparisons, which all engines have
+    for text in set(ASKED) - pairwise:
+        with pytest.raises(QueryRefused):
+            RowExpressions(TABLE, engine, None).value(parsed(text))

@@ -20,7 +20,7 @@ from sqlglot import exp
 from dpsql.core.schema import Table, base_type
 from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, join, name, sql
 from dpsql.errors import QueryRefused
-from dpsql.sql.dialects.row_engine import RowEngine
+from dpsql.sql.dialects.row_engine import RowEngine, Write
 from dpsql.sql.dialects.row_types import (
     EXACT,
     INTEGERS,
@@ -180,6 +180,13 @@ class RowExpressions:
         if objection is not None:
             raise self._refused(call, objection)
 
+    def _operation(self, operation: str) -> Write:
+        """Return how the engine writes an operation. Raises ``QueryRefused`` if it has none."""
+        found = self._engine.operations.get(operation)
+        if found is None:
+            raise self._refused(operation, "it has no equal there that never fails")
+        return found
+
     def _made(
         self,
         operation: str,
@@ -194,11 +201,9 @@ class RowExpressions:
     ) -> TypedValue:
         """Write an operation: NULL where an operand is, and failing where one does."""
         word = word or operation.partition(" ")[0]
-        write = self._engine.operations.get(operation)
-        if write is None and operation == word:
-            raise self._refused(word, "it has no equal there that never fails")
-        if write is None:
+        if operation != word and operation not in self._engine.operations:
             raise self._unfit(word, operands)
+        write = self._operation(operation)
         used = [operand.type for operand in operands] if used is None else used
         self._look_up(operation, operands if given is None else given, used, word, unit)
         if operation.endswith((" decimal", " interval")):
@@ -322,7 +327,7 @@ class RowExpressions:
         if not isinstance(node.expression, exp.Boolean):
             raise self._refused("is", "it stands before NULL, TRUE and FALSE alone")
         self._look_up("is", [], ["BOOLEAN"])
-        write = self._engine.operations["is"]
+        write = self._operation("is")
         word = self.value(node.expression).sql
         return TypedValue(write(self._truth(node.this).sql, word), "BOOLEAN")
 
@@ -345,7 +350,7 @@ class RowExpressions:
     def null_safe(self, node: exp.Expr) -> TypedValue:
         one, two = self._comparable("=", *self._strict(self.values(node.this, node.expression)))
         differs = isinstance(node, exp.NullSafeNEQ)
-        write = self._engine.operations["is distinct" if differs else "is not distinct"]
+        write = self._operation("is distinct" if differs else "is not distinct")
         return TypedValue(write(one.sql, two.sql), "BOOLEAN")
 
     def between(self, node: exp.Expr) -> TypedValue:
@@ -401,7 +406,7 @@ class RowExpressions:
         ]
         end = EMPTY_SQL if default is None else sql(" ELSE {}", values[-1].sql)
         whole = sql("CASE {}{} END", join(" ", whens), end)
-        return TypedValue(self._engine.operations["case"](whole), type_)
+        return TypedValue(self._operation("case")(whole), type_)
 
     def coalesce(self, node: exp.Expr) -> TypedValue:
         given = self.values(node.this, *node.expressions)
@@ -417,7 +422,7 @@ class RowExpressions:
         if type_ != first.type and not self._engine.mixes:
             raise self._unfit("nullif", given, _UNLIKE)
         self._look_up("nullif", given, [type_])
-        made = self._engine.operations["nullif"](one.sql, two.sql, first.sql)
+        made = self._operation("nullif")(one.sql, two.sql, first.sql)
         return TypedValue(made, first.type, fails=first.fails)
 
     def extreme(self, node: exp.Expr) -> TypedValue:
@@ -425,7 +430,7 @@ class RowExpressions:
         given = self._strict(self.values(node.this, *node.expressions))
         type_, values = self._alike(word, given)
         self._look_up(word, sorted({value.kind for value in given}), [type_])
-        return TypedValue(self._engine.operations[word](*(v.sql for v in values)), type_)
+        return TypedValue(self._operation(word)(*(v.sql for v in values)), type_)
 
     # -- numbers ------------------------------------------------------------------------------
 
