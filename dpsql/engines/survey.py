@@ -12,14 +12,17 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.quoting import quote_text
+from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
 from dpsql.engines.evidence import (
     FAILS,
@@ -35,7 +38,7 @@ from dpsql.engines.evidence import (
 )
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
-from dpsql.engines.spelling import DUCKDB_TEXT
+from dpsql.engines.running import execute, serialized_plan
 from dpsql.errors import InterfaceError
 
 _PARTS = (
@@ -63,8 +66,11 @@ SURVEYED_FUNCTIONS: Final = (
 )
 """What expressions over private rows can be bound to; operators and comparisons aside."""
 
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
-_DIGITS = ("-2147483648", "-400", "-1", "0", "1", "38", "400", "2147483647")
+_COMPARISONS: Final = (
+    *(sql("="), sql("<>"), sql("<"), sql("<="), sql(">"), sql(">=")),
+    *(sql("IS NOT DISTINCT FROM"), sql("IS DISTINCT FROM")),
+)
+_DIGITS: Final = (-2147483648, -400, -1, 0, 1, 38, 400, 2147483647)
 _PATTERNS = ("a#%%", "", "##", "%#_")
 _MOST_ROWS = 600
 _REFUSED_FREE = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogException)
@@ -72,13 +78,34 @@ _REFUSED_FREE = (duckdb.BinderException, duckdb.ParserException, duckdb.CatalogE
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A call over columns ``a0, a1, …`` of ``types``; ``{0}`` stands for the first argument."""
+    """A call over columns ``a0, a1, …`` of ``types``, as it is written of its arguments."""
 
-    text: str
+    write: Callable[..., Sql]
     types: tuple[str, ...]
 
-    def sql(self, arguments: Iterable[str]) -> str:
-        return self.text.format(*arguments)
+    def sql(self, arguments: Iterable[Sql]) -> Sql:
+        return self.write(*arguments)
+
+    def over_columns(self) -> Sql:
+        """Write the call over the columns of the table of extremes."""
+        return self.sql(_columns(len(self.types)))
+
+
+def _columns(count: int) -> list[Sql]:
+    return [bare_word(f"a{place}") for place in range(count)]
+
+
+def _operation(sign: Sql) -> Callable[..., Sql]:
+    return lambda one, other: sql("({} {} {})", one, sign, other)
+
+
+def _cast(word: Sql, target: str) -> Callable[..., Sql]:
+    return lambda value: sql("{}({} AS {})", word, value, type_sql(target))
+
+
+def _call(name: str, before: Sequence[Sql] = (), after: Sequence[Sql] = ()) -> Callable[..., Sql]:
+    """Write a function, with constants before or after what it is called with."""
+    return lambda *given: sql("{}({})", quoted(name), join(", ", (*before, *given, *after)))
 
 
 def survey() -> dict[str, Any]:
@@ -138,7 +165,7 @@ def _forms() -> Iterator[_Form]:
     yield from _casts()
     for kind in EDGES:
         for sign in _COMPARISONS:
-            yield _Form(f"({{0}} {sign} {{1}})", (kind, kind))
+            yield _Form(_operation(sign), (kind, kind))
     catalog = _catalog()
     for name in SURVEYED_FUNCTIONS:
         for types in _signatures(name, catalog.get(name, ())):
@@ -150,37 +177,36 @@ def _casts() -> Iterator[_Form]:
     for source in SCALARS:
         for target in targets:
             if source != target:
-                yield _Form(f"CAST({{0}} AS {target})", (source,))
-                yield _Form(f"TRY_CAST({{0}} AS {target})", (source,))
+                yield _Form(_cast(sql("CAST"), target), (source,))
+                yield _Form(_cast(sql("TRY_CAST"), target), (source,))
     for target in EDGES:
-        yield _Form(f"CAST(NULL AS {target})", ())
+        yield _Form(partial(_cast(sql("CAST"), target), sql("NULL")), ())
     for nested in EDGES.keys() - set(SCALARS):
-        yield _Form("CAST({0} AS VARCHAR)", (nested,))
+        yield _Form(_cast(sql("CAST"), "VARCHAR"), (nested,))
 
 
 def _called(name: str, types: tuple[str, ...]) -> Iterator[_Form]:
-    quoted = '"' + name + '"'
     if name in SPECIFIED:
-        arguments = "".join(f", {{{i}}}" for i in range(len(types) - 1))
         for part in _PARTS:
-            yield _Form(f"{quoted}({quote_text(part)}{arguments})", types[1:])
+            yield _Form(_call(name, [literal(part)]), types[1:])
     elif name in PATTERNED:
         for pattern in _PATTERNS:
-            yield _Form(f"{quoted}({{0}}, {quote_text(pattern)}, '#')", types[:1])
+            yield _Form(_call(name, after=[literal(pattern), literal("#")]), types[:1])
     else:
-        arguments = ", ".join(f"{{{i}}}" for i in range(len(types)))
-        yield _Form(f"{quoted}({arguments})", types)
+        yield _Form(_call(name), types)
     if name in ("round", "trunc") and len(types) == 2:
-        for digits in _DIGITS:  # which may have to be a constant
-            yield _Form(f"{quoted}({{0}}, CAST({digits} AS INTEGER))", types[:1])
+        for places in _DIGITS:  # which may have to be a constant
+            size = sql("CAST({} AS INTEGER)", digits(places))
+            yield _Form(_call(name, after=[size]), types[:1])
 
 
 def _catalog() -> dict[str, list[tuple[list[str], str | None]]]:
     with duckdb.connect(":memory:") as connection:
-        rows = connection.execute(
+        listed = sql(
             "SELECT function_name, parameter_types, varargs FROM duckdb_functions() "
             "WHERE function_type = 'scalar' AND schema_name = 'main'"
-        ).fetchall()
+        )
+        rows = execute(connection, listed).fetchall()
     found: dict[str, list[tuple[list[str], str | None]]] = {}
     for name, parameters, varargs in rows:
         found.setdefault(name, []).append((parameters, varargs))
@@ -226,7 +252,7 @@ class _Surveyor:
 
     def __init__(self) -> None:
         self._connection = self._opened()
-        self._made: list[str] = []
+        self._made: list[Sql] = []
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
         connection = duckdb.connect(":memory:", config={"threads": "1"})
@@ -242,7 +268,7 @@ class _Surveyor:
         """
         types = form.types or ("INTEGER",)
         self._create(types, [])
-        plan = self._plan(f"SELECT {form.sql(f'a{i}' for i in range(len(form.types)))} FROM edges")
+        plan = self._plan(sql("SELECT {} FROM edges", form.over_columns()))
         names = set() if plan is None else {call_of(node) for node in calls(plan)}
         if beside:
             names = names - known.keys() if len(names) > 1 else set()
@@ -256,75 +282,74 @@ class _Surveyor:
 
     def _judged(self, form: _Form, types: Sequence[str]) -> str:
         rows = _rows(types)
-        columns = [f"a{i}" for i in range(len(form.types))]
-        bare = form.sql(columns)
+        bare = form.over_columns()
         self._create(types, rows)
-        some = [bare, f"CASE WHEN u > 0 THEN {bare} END", *self._with_constants(form, types)]
+        in_branch = sql("CASE WHEN u > 0 THEN {} END", bare)
+        some = [bare, in_branch, *self._with_constants(form, types)]
         sure = self._failure_of_any(some) is None
         if not sure:
-            caught = self._failure_of_any([f"TRY({sql})" for sql in some])
+            caught = self._failure_of_any([sql("TRY({})", each) for each in some])
             if caught is not None:
                 return f"{FAILS}: {caught}"
         alone = self._alone(types, rows, bare, sure=sure)
         return alone or (TOTAL if sure else NULL)
 
-    def _alone(self, types: Sequence[str], rows: list[str], bare: str, *, sure: bool) -> str | None:
+    def _alone(self, types: Sequence[str], rows: list[Sql], bare: Sql, *, sure: bool) -> str | None:
         """Find what is wrong with single rows, whose statistics are their values."""
-        forms = [f"TRY({bare})"] if not sure else [bare]
+        value = bare if sure else sql("TRY({})", bare)
+        asked = sql("SELECT hash({value}), {value} IS NULL FROM edges WHERE u >= 0", value=value)
         for row in rows[:40]:
             self._create(types, [row])
-            for sql in forms:
-                statement = f"SELECT hash({sql}), {sql} IS NULL FROM edges WHERE u >= 0"
-                failure = self._failure(statement)
-                if failure is not None:
-                    return f"{FAILS}: {failure}"
+            failure = self._failure(asked)
+            if failure is not None:
+                return f"{FAILS}: {failure}"
         return None
 
-    def _with_constants(self, form: _Form, types: Sequence[str]) -> list[str]:
+    def _with_constants(self, form: _Form, types: Sequence[str]) -> list[Sql]:
         """Write the call with one of several arguments constant: every edge value in turn."""
         found = []
         for place in range(len(form.types)) if len(form.types) > 1 else ():
             for value in EDGES[types[place]]:
-                arguments = [f"a{i}" for i in range(len(form.types))]
-                arguments[place] = edge_sql(value, types[place]).render(DUCKDB_TEXT)
+                arguments = _columns(len(form.types))
+                arguments[place] = edge_sql(value, types[place])
                 found.append(form.sql(arguments))
         return found
 
-    def _failure_of_any(self, expressions: Sequence[str]) -> str | None:
+    def _failure_of_any(self, expressions: Sequence[Sql]) -> str | None:
         """Find the first error of expressions, computed together, or one by one if that fails.
 
         Together they are refused if one cannot be bound; that one is left out.
         """
-        columns = ", ".join(f"hash({sql})" for sql in expressions)
+        hashes = [sql("hash({})", each) for each in expressions]
         try:
-            self._connection.execute(f"SELECT {columns} FROM edges").fetchall()
+            asked = sql("SELECT {} FROM edges", join(", ", hashes))
+            execute(self._connection, asked).fetchall()
         except duckdb.Error as error:
             self._after(error)
         else:
             return None
         return next(
-            filter(None, (self._failure(f"SELECT hash({e}) FROM edges") for e in expressions)), None
+            filter(None, (self._failure(sql("SELECT {} FROM edges", h)) for h in hashes)), None
         )
 
-    def _create(self, types: Sequence[str], rows: list[str]) -> None:
-        columns = ", ".join(f"a{i} {kind}" for i, kind in enumerate(types))
-        self._made = [f"CREATE OR REPLACE TABLE edges (u INTEGER, {columns})"]
+    def _create(self, types: Sequence[str], rows: list[Sql]) -> None:
+        named = zip(_columns(len(types)), types, strict=True)
+        columns = join(", ", (sql("{} {}", column, type_sql(kind)) for column, kind in named))
+        self._made = [sql("CREATE OR REPLACE TABLE edges (u INTEGER, {})", columns)]
         if rows:
-            self._made.append(f"INSERT INTO edges VALUES {', '.join(rows)}")
+            self._made.append(sql("INSERT INTO edges VALUES {}", join(", ", rows)))
         for statement in self._made:
-            self._connection.execute(statement)
+            execute(self._connection, statement)
 
-    def _plan(self, sql: str) -> dict[str, Any] | None:
-        (text,) = self._connection.execute(
-            "SELECT json_serialize_plan(?, optimize := false)", [sql]
-        ).fetchall()[0]
+    def _plan(self, statement: Sql) -> dict[str, Any] | None:
+        (text,) = serialized_plan(self._connection, statement).fetchall()[0]
         plan = read_plan(text)
         return None if plan["error"] else plan
 
-    def _failure(self, sql: str) -> str | None:
+    def _failure(self, statement: Sql) -> str | None:
         """Find the kind of error that a statement ends with; None for none, or one of binding."""
         try:
-            self._connection.execute(sql).fetchall()
+            execute(self._connection, statement).fetchall()
         except _REFUSED_FREE:
             return None
         except duckdb.Error as error:
@@ -337,14 +362,14 @@ class _Surveyor:
             edges = self._made
             self._connection = self._opened()
             for statement in edges:
-                self._connection.execute(statement)
+                execute(self._connection, statement)
 
 
 def _severity(verdict: str) -> int:
     return 2 if verdict.startswith(FAILS) else [TOTAL, NULL].index(verdict)
 
 
-def _rows(types: Sequence[str]) -> list[str]:
+def _rows(types: Sequence[str]) -> list[Sql]:
     """Combine all edge values and NULL into rows, the extremes first where there are many."""
     lists = [[*EDGES[kind], None] for kind in types]
     combined = list(itertools.islice(itertools.product(*lists), 200_000))
@@ -354,9 +379,9 @@ def _rows(types: Sequence[str]) -> list[str]:
     return [_row(values, types) for values in combined]
 
 
-def _row(values: Sequence[Edge | None], types: Sequence[str]) -> str:
+def _row(values: Sequence[Edge | None], types: Sequence[str]) -> Sql:
     written = (
-        "NULL" if value is None else edge_sql(value, kind).render(DUCKDB_TEXT)
+        sql("NULL") if value is None else edge_sql(value, kind)
         for value, kind in zip(values, types, strict=True)
     )
-    return f"(1, {', '.join(written)})"
+    return sql("(1, {})", join(", ", written))

@@ -13,7 +13,7 @@ from spelled import text
 import dpsql
 from dpsql.engines.edges import EDGES, edge_sql
 from dpsql.engines.evidence import FAILS, NULL, TOTAL, Evidence, evidence_for
-from dpsql.engines.survey import _Form, evidence_text, kept, survey
+from dpsql.engines.survey import _call, _Form, evidence_text, kept, survey
 from dpsql.engines.twin import Twin
 from dpsql.errors import InterfaceError, QueryRefused
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -170,7 +170,7 @@ class TestTheTable:
         monkeypatch.setattr(duckdb, "__version__", "9.9.9")
         monkeypatch.setattr(
             "dpsql.engines.survey._forms",
-            lambda: [_Form('"week"({0})', ("DATE",)), _Form('"week"({0})', ("INTERVAL",))],
+            lambda: [_Form(_call("week"), (kind,)) for kind in ("DATE", "INTERVAL")],
         )
         with pytest.raises(InterfaceError, match=r"9\.9\.9"):
             dpsql.DuckDBEngine().open(())

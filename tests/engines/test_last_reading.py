@@ -305,7 +305,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
             types = form.types or ("INTEGER",)
             columns = ", ".join(f"a{place} {type_}" for place, type_ in enumerate(types))
             connection.execute(f"CREATE OR REPLACE TABLE edges ({columns})")
-            sql = f"SELECT {form.sql(f'a{i}' for i in range(len(types)))} FROM edges"
+            sql = f"SELECT {text(form.over_columns())} FROM edges"
             plan = plan_of(connection, generated(sql))
             if plan is not None:
                 found.setdefault(f"{sql} {columns}", plan)

@@ -72,7 +72,7 @@ SETUP = (
     "CREATE CAST (mood AS INTEGER) WITH FUNCTION read_mood(mood)",
     "CREATE AGGREGATE total(INTEGER) (SFUNC = int4pl, STYPE = INTEGER)",
     "CREATE VIEW failing AS SELECT unit, 1 / k AS k FROM t",
-    "CREATE VIEW fine AS SELECT unit, k, s, c, m FROM t",
+    "CREATE VIEW fine WITH (security_barrier) AS SELECT unit, k, s, c, m FROM t",
     "CREATE TABLE secured (unit BIGINT, k INTEGER)",
     "ALTER TABLE secured ENABLE ROW LEVEL SECURITY",
     "CREATE TABLE whole (unit BIGINT, k INTEGER) PARTITION BY RANGE (k)",

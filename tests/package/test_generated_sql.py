@@ -35,11 +35,10 @@ SENDING: Final = {
     "engines/spark.py": "Spark",
     "engines/spark_reading.py": "Spark, which analyses queries over empty views, and runs none",
     "engines/spark_schema.py": "Spark, which describes its tables",
-    "engines/survey.py": "no database of anybody's: it makes the table of evidence",
 }
 """The modules that have engines run text, and whose."""
 NO_DATABASE: Final = (
-    *("engines/survey.py", "engines/evidence.py"),  # names of calls in the table of evidence
+    "engines/evidence.py",  # names of calls in the table of evidence
     "sql/dialects/postgresql_rows.py",  # names of calls in the table of verdicts
 )
 """Modules that make text which looks like SQL, and send it to nobody's rows."""
@@ -223,7 +222,6 @@ QUOTING: Final = {
     "engines/spark.py": "names of views, which Spark's own interface takes as text",
     "engines/spark_reading.py": "names of views, which Spark's own interface takes as text",
     "engines/spark_schema.py": "names of databases, which Spark's own interface takes as text",
-    "engines/survey.py": "no database of anybody's: it makes the table of evidence",
     "engines/types.py": TYPES,
     "interfaces/cli/refresh.py": ASKED,
     "interfaces/shell/candidates.py": ASKED,
