@@ -140,6 +140,33 @@ def moments(postgres_server: Server) -> Iterator[PostgreSQLWorld]:
     world.close()
 
 
+LONG = parse_policy(
+    "version: 1\ndataset: d\naccounts: {ana: {epsilon: 1000, delta: 1e-3}}\n"
+    "tables:\n  texts: {privacy_unit: {name: person, column: uid}}\n"
+)
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_a_text_of_any_length_makes_nothing_fail(postgres_server: Server, tmp_path: Path) -> None:
+    """The server takes eight bytes for each of a text to trim it, and at most 2^30 at once."""
+    world = PostgreSQLWorld(postgres_server, f"long_{os.getpid()}")
+    world.run("CREATE TABLE texts (uid BIGINT, s TEXT)")
+    world.run("INSERT INTO texts SELECT i, ' a ' FROM generate_series(0, 59) AS i")
+    world.run("INSERT INTO texts VALUES (99, repeat('x', 140000000))")
+    world.run(f"GRANT SELECT ON texts TO {READER}")
+    conditions = (
+        "trim(s) = 'a'", "trim(s) || 'b' = 'ab'", "concat(s, s) = ' a  a '", "length(s) < 9",
+        "s LIKE '% a %'", "contains(s, ' a')", "starts_with(s, ' a')", "left(s, 2) = ' a'",
+        "right(s, 2) = 'a '", "substring(s, 2) = 'a '", "coalesce(TRY_CAST(s AS INTEGER), 0) = 0",
+        "coalesce(TRY_CAST(s AS DOUBLE), 0) = 0",
+    )  # fmt: skip
+    with dpsql.connect(world.url, LONG, tmp_path / "budget.db", "ana") as connection:
+        for condition in conditions:
+            found = connection.sql(f"SELECT count(DISTINCT uid) FROM texts WHERE {condition}")
+            assert found.fetchall() in ([(60,)], [(61,)]), condition
+    world.close()
+
+
 @pytest.mark.usefixtures("no_noise")
 @pytest.mark.few(100)
 @pytest.mark.parametrize(

@@ -27,7 +27,9 @@ from dpsql.sql.syntax.arguments import extracted_part
 _REFUSED: Final = Refusing("of a PostgreSQL database", "postgresql.md")
 _YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result
 _DAYS: Final = 1_400_000
-_LONGEST_TEXT: Final = 2**27  # bytes of what texts are joined to; the server's limit is 2^30
+# Bytes of a text that is joined or trimmed. The server takes 2^30 at once, and to trim a text it
+# takes eight times its bytes.
+_LONGEST_TEXT: Final = 2**27
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
 _SECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
 
@@ -280,6 +282,15 @@ def _joined(one: Sql, two: Sql) -> Sql:
     )
 
 
+def _trimmed(text: Sql) -> Sql:
+    """Write a text without spaces around it, NULL where it is too long for the server to trim."""
+    return sql(
+        "CASE WHEN octet_length({text}) < {most} THEN btrim({text}, ' ') END",
+        text=text,
+        most=_LONGEST_TEXT,
+    )
+
+
 def _concat(*texts: Sql) -> Sql:
     whole, *parts = (sql("coalesce({}, '')", text) for text in texts)
     for part in parts:
@@ -396,7 +407,7 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "substr": _substring,
         "left": lambda v, size: sql("left({}, {})", v, size),
         "right": lambda v, size: sql("right({}, {})", v, size),
-        "trim": lambda v: sql("btrim({}, ' ')", v),
+        "trim": lambda v: once(v, _trimmed),
         "like": lambda v, pattern, _: sql("({} LIKE {} ESCAPE '')", v, pattern),
         "not like": lambda v, pattern, _: sql("({} NOT LIKE {} ESCAPE '')", v, pattern),
         "contains": lambda v, part: sql("(strpos({}, {}) > 0)", v, part),
