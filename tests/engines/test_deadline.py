@@ -19,6 +19,7 @@ import pytest
 from dpsql.engines import deadline as module
 from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.spark_waiting import ExecutorClock
 
 FOREVER = "SELECT count(*) FROM range(20_000_000_000) r(i) WHERE hash(i) = 7"
 
@@ -256,3 +257,24 @@ def test_a_run_that_is_dropped_without_being_left_is_watched_no_longer() -> None
         assert interrupt() is not None
         del run
         assert comes_true(lambda: interrupt() is None)
+
+
+def test_a_deadline_that_is_put_off_ends_later() -> None:
+    called = threading.Event()
+    began = time.monotonic()
+    with Deadline(0.2, called.set) as deadline:
+        deadline.prolong(0.4)
+        assert called.wait(10)
+        assert deadline.expired
+    assert time.monotonic() - began >= 0.6
+
+
+def test_a_clock_that_nobody_stops_ends_with_its_deadline() -> None:
+    """As it is where Ctrl-C comes between a deadline and what would leave it."""
+    deadline = Deadline(60, lambda: None)
+    before = set(threading.enumerate())
+    ExecutorClock(deadline, []).start()
+    (thread,) = (each for each in threading.enumerate() if each not in before)
+    del deadline
+    thread.join(10)
+    assert not thread.is_alive()
