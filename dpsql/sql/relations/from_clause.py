@@ -115,7 +115,7 @@ class FromClauses:
                     "{} {} {} ON ({on})",
                     self._of(node.left),
                     _JOINS[node.kind],
-                    self._of(node.right),
+                    self._right(node.right),
                     on=on,
                 )
             case LinkJoin():
@@ -151,6 +151,14 @@ class FromClauses:
     def _of(self, node: RowSet) -> Sql:
         return self._texts[id(node)][1]
 
+    def _right(self, node: RowSet) -> Sql:
+        """Write the right side of a join: a join in brackets, as Spark needs it."""
+        text = self._of(node)
+        while isinstance(node, Typed | OneSpelling) and self._of(node.source) is text:
+            node = node.source
+        is_join = isinstance(node, Join | LinkJoin | SemiJoin)
+        return sql("({})", text) if is_join else text
+
     def _one_spelling(self, node: OneSpelling) -> Sql:
         """Spell equal values alike, or return the rows where they already are."""
         rows = self._of(node.source)
@@ -167,14 +175,14 @@ class FromClauses:
         return sql(
             "{} JOIN {} ON ({column} = {key})",
             self._of(node.left),
-            self._of(node.right),
+            self._right(node.right),
             column=column,
             key=key,
         )
 
     def _semi_join(self, node: SemiJoin) -> Sql:
         on = self._all_true(node.conditions, node.left.columns + node.right.columns)
-        left, right = self._of(node.left), self._of(node.right)
+        left, right = self._of(node.left), self._right(node.right)
         return self._dialect.semi_join(left, right, on, negated=node.negated)
 
     def _combined(self, node: Combined) -> Sql:

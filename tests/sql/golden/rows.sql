@@ -163,7 +163,7 @@ FROM (
 -- world: lineage
 SELECT why, COUNT(*) FROM returns GROUP BY why;
 
--- __dpsql_released_0, as one: e877105102c43906
+-- __dpsql_released_0, as one: feca50f5e678601c
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
