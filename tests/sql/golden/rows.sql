@@ -195,20 +195,22 @@ FROM (
         "why" AS "__dpsql_k0"
       FROM "returns"
       JOIN (
-        SELECT
-          "ikey" AS "__dpsql_c1",
-          "okey" AS "__dpsql_c2"
-        FROM "items"
-      )
-      JOIN (
-        SELECT
-          "okey" AS "__dpsql_c5",
-          "uid" AS "__dpsql_c6"
-        FROM "orders"
-      )
-        ON (
-          "__dpsql_c2" = "__dpsql_c5"
+        (
+          SELECT
+            "ikey" AS "__dpsql_c1",
+            "okey" AS "__dpsql_c2"
+          FROM "items"
         )
+        JOIN (
+          SELECT
+            "okey" AS "__dpsql_c5",
+            "uid" AS "__dpsql_c6"
+          FROM "orders"
+        )
+          ON (
+            "__dpsql_c2" = "__dpsql_c5"
+          )
+      )
         ON (
           "ikey" = "__dpsql_c1"
         )
