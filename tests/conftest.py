@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from postgres import Server
 
 
-FEW = 2
+FEW = 1
 
 # What a run remembers of files that were read whole is none of whoever runs it.
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="dpsql-tests-")

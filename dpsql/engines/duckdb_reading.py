@@ -14,8 +14,8 @@ salt, and by the columns of the tables that it may scan: a plan follows from the
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
 from typing import Final, Protocol, TypeAlias
@@ -61,7 +61,7 @@ class KnownStatements:
     """
 
     def __init__(self) -> None:
-        self._found: OrderedDict[Hashable, ReadStatement] = OrderedDict()
+        self._found: OrderedDict[_Key, ReadStatement] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: _Key) -> ReadStatement | None:
@@ -87,20 +87,22 @@ class ReadStatement:
     """What is known of a statement that was read.
 
     ``columns`` counts its columns, ``scans_listed`` tells whether it scans any of the listed
-    tables, and ``makes`` are the columns of the table that it has been stored as.
+    tables.
     """
 
     columns: int
     scans_listed: bool
-    makes: _Columns | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What the plan of a statement follows from: its shape, and the columns of what it scans."""
+    """What the plan of a statement follows from: its shape, and the columns of what it scans.
 
-    tables: frozenset[tuple[tuple[str, str, _Columns], int]] | None
-    stored: frozenset[tuple[str, _Columns]]
+    All are digests: what one connection knows of its tables, no other holds.
+    """
+
+    tables: bytes | None
+    stored: bytes
     shape: bytes
 
     @property
@@ -135,6 +137,7 @@ class LastReading:
         }
         self._count = 0
         self.known = KNOWN if known is None else known
+        self._made: dict[_Key, _Columns] = {}  # of statements that were stored
 
     @property
     def count(self) -> int:
@@ -143,14 +146,23 @@ class LastReading:
 
     def over(self, reads: Reads) -> Sheet:
         """Return what reads the statements over these tables."""
-        tables = Counter((n.schema, n.table, self._columns.get(n, ())) for n in reads.tables)
-        return _DuckDBSheet(self, reads, frozenset(tables.items()))
+        tables = sorted((n.schema, n.table, self._columns.get(n, ())) for n in reads.tables)
+        return _DuckDBSheet(self, reads, _digest(repr(tables).encode()))
 
     # -- for its sheets -----------------------------------------------------------------------
 
     def opened(self) -> duckdb.DuckDBPyConnection:
         """Open a connection to the twin."""
         return self._cursor()
+
+    def columns_of(self, key: _Key, bind: Callable[[], _Columns]) -> _Columns:
+        """Return the columns of the table that a statement is stored as, which are bound once."""
+        found = self._made.get(key)
+        if found is None:
+            if len(self._made) >= _REMEMBERED:
+                self._made.clear()
+            found = self._made[key] = bind()
+        return found
 
     def counted(self) -> None:
         """Count a statement."""
@@ -179,6 +191,10 @@ class LastReading:
         raise EngineError()
 
 
+def _digest(text: bytes) -> bytes:
+    return sha256(text).digest()
+
+
 class _DuckDBSheet:
     """Reads what one question sends over some tables. Used by one thread at a time."""
 
@@ -186,7 +202,7 @@ class _DuckDBSheet:
         self,
         reading: LastReading,
         reads: Reads,
-        over: frozenset[tuple[tuple[str, str, _Columns], int]],
+        over: bytes,
     ) -> None:
         self._reading = reading
         self._salt = reads.salt
@@ -199,29 +215,23 @@ class _DuckDBSheet:
 
     def read(self, statement: Sql, given: GivenValues = ()) -> int:
         self._reading.counted()
-        return self._read(self._key(statement), statement).columns
+        key = self._key(statement)
+        found = self._reading.known.get(key)
+        if found is None:
+            found = self._reading.read(self._twin(), statement, self._tables)
+            self._reading.known.add(key, found)
+        return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         key = self._key(statement)
-        found = self._read(key, statement)
-        if found.makes is None:
-            found = replace(found, makes=self._bound(statement, given))
-            self._reading.known.add(key, found)
-        assert found.makes is not None
-        self._stored[name] = found.makes
-        listed = join(", ", (sql("{} {}", quoted(n), type_sql(t)) for n, t in found.makes))
+        columns = self._reading.columns_of(key, lambda: self._bound(statement, given))
+        self._stored[name] = columns
+        listed = join(", ", (sql("{} {}", quoted(n), type_sql(t)) for n, t in columns))
         self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
 
     def dropped(self, name: str) -> None:
         del self._stored[name]
         self._behind.append(sql("DROP TABLE temp.main.{}", quoted(name)))
-
-    def _read(self, key: _Key, statement: Sql) -> ReadStatement:
-        found = self._reading.known.get(key)
-        if found is None:
-            found = self._reading.read(self._twin(), statement, self._tables)
-            self._reading.known.add(key, found)
-        return found
 
     def _key(self, statement: Sql) -> _Key:
         """Return what is equal for two statements with one plan.
@@ -231,8 +241,8 @@ class _DuckDBSheet:
         text = statement.render(DUCKDB_TEXT)
         if self._salt is not None:
             text = text.replace(str(self._salt), "0" * len(str(self._salt)))
-        stored = frozenset(self._stored.items())
-        return _Key(self._over, stored, sha256(shape(text)).digest())
+        stored = _digest(repr(sorted(self._stored.items())).encode())
+        return _Key(self._over, stored, _digest(shape(text)))
 
     def _bound(self, statement: Sql, given: GivenValues) -> _Columns:
         """Return the names and types of a statement's columns. Raises ``EngineError``."""
