@@ -65,6 +65,11 @@ _TAKES_ANY_TEXT: Final = frozenset(
 """Functions that no text and no list makes fail beside good constants."""
 _MADE_OF_PARTS: Final = frozenset({"list_value", "list_pack", "array_value", "row"})
 _NEVER_AT_FAULT: Final = frozenset({"+", "-", "*", "/", "%", "||", "concat", "struct_pack"})
+_GROWING: Final = frozenset(
+    {"range", "generate_series", "repeat", "lpad", "rpad", "list_resize", "array_resize"}
+)
+"""Functions whose results are as large as a number says."""
+_MANY: Final = 1_000_000
 _READ: Final = frozenset({"VARCHAR", "BLOB", "BIT", "JSON"})
 _OF_PARTS: Final = frozenset({"LIST", "ARRAY", "MAP", "STRUCT", "UNION"})
 _WAYS: Final = 1_000  # to combine samples of several arguments, for a call that seems to fail
@@ -136,6 +141,8 @@ def _call(node: PlanNode) -> Iterator[TriedCall]:
         return
     if function not in _TAKES_ANY_TEXT and any(map(_is_read, children)):
         return
+    if function in _GROWING and any(map(_is_many, chain(*(each.literals for each in constants)))):
+        return  # it would take as long as the query itself
     arguments = [_samples(child) for child in children]
     if all(arguments):
         yield TriedCall(
@@ -143,6 +150,14 @@ def _call(node: PlanNode) -> Iterator[TriedCall]:
             tuple(arguments),
             _literals(children),
         )
+
+
+def _is_many(text: str) -> bool:
+    """Tell whether a constant is a number of so many parts that they take long to make."""
+    try:
+        return abs(float(text)) > _MANY
+    except ValueError:
+        return False
 
 
 def _cast(node: PlanNode) -> Iterator[TriedCall]:

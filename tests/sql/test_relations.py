@@ -416,7 +416,16 @@ def complaints(sql: str) -> list[str]:
     for select in sqlglot.parse_one(sql, read="duckdb").find_all(exp.Select):
         from_ = select.args.get("from_")
         joins = select.args.get("joins") or []
-        sources = [*([from_.this] if from_ is not None else []), *(join.this for join in joins)]
+        todo = [*([from_.this] if from_ is not None else []), *(join.this for join in joins)]
+        sources = []
+        for source in todo:
+            if isinstance(source, exp.Subquery) and isinstance(source.this, exp.Subquery):
+                todo.append(source.this)  # a join in brackets
+                within = source.this.args.get("joins") or []
+                joins = [*joins, *within]
+                todo += [join.this for join in within]
+            else:
+                sources.append(source)
         names = [source.alias_or_name for source in sources]
         found += [f"unnamed: {s}" for s in sources if isinstance(s, exp.Subquery) and not s.alias]
         found += [f"twice: {name}" for name, times in Counter(names).items() if times > 1]
