@@ -138,6 +138,7 @@ def lattice_laws(sigma: float, shift: int, reach: int) -> tuple[Law, Law]:
     return one / whole, other / whole
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.floats(2.5, 12.0),

@@ -103,6 +103,7 @@ def test_intervals_hold_where_groups_are_alike(
 FORGETFUL = [0, 1, 3, 8, 10, 12]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("composition", "asked", "options"), [CASES[i] for i in FORGETFUL])
 def test_intervals_that_forget_the_choice_are_noticed(
     connect: Callable[[str], dpsql.Connection],

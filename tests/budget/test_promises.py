@@ -293,6 +293,7 @@ def _no_views_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsql.budget.own.OwnAccount.shared_views", lambda *_: ())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("twin", "kinds"),
     [

@@ -245,6 +245,7 @@ def test_a_schedule_keeps_its_list_between_choices(
     assert "a8" in found[8]
 
 
+@pytest.mark.slow
 def test_a_sparse_vector_chooses_anew_when_a_group_has_grown_and_no_more_than_it_may(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -265,6 +266,7 @@ def test_a_sparse_vector_chooses_anew_when_a_group_has_grown_and_no_more_than_it
         assert changes <= switches
 
 
+@pytest.mark.slow
 def test_units_of_a_day_need_not_be_held_to_one_step(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -657,6 +659,7 @@ def test_a_choice_outlives_the_process_that_drew_it(
     assert found[3] == {group[0] for group in kept[2].groups}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("repeated_keys")
 def test_cells_of_steps_that_were_stopped_have_what_their_steps_added(
     place: Path, clock: Callable[[int], None], failing: Callable[[type, str, int], None]

@@ -315,6 +315,7 @@ def test_intervals_hold_what_was_counted(
         assert caught.value.code == code
 
 
+@pytest.mark.slow
 def test_intervals_allow_for_what_limit_chooses_among_declared_groups(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -827,6 +828,7 @@ def test_a_view_whose_policy_changed_does_not_go_on(
         assert caught.value.__cause__.reason in str(caught.value.hint)  # which says what changed
 
 
+@pytest.mark.slow
 def test_averages_and_deviations_are_those_of_the_rows(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -846,6 +848,7 @@ def test_averages_and_deviations_are_those_of_the_rows(
             assert values[3] == pytest.approx(s, abs=6.5 * values[4])
 
 
+@pytest.mark.slow
 def test_a_limit_of_time_is_told_as_that_and_as_the_policy_says(
     place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -864,6 +867,7 @@ def test_a_limit_of_time_is_told_as_that_and_as_the_policy_says(
             assert ("reopens" in str(caught.value)) == suspended
 
 
+@pytest.mark.slow
 def test_what_counts_for_too_long_is_interrupted(
     place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

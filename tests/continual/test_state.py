@@ -133,6 +133,7 @@ def test_no_unit_changes_more_than_its_bounds_whatever_the_rows_do(
     assert max(total for _, total in changed) > 3  # the rows do press against the bound
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("repeated_keys")
 def test_caps_that_are_made_anew_at_every_step_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -77,6 +77,7 @@ def test_noise_is_that_of_the_keys_from_step_to_step_and_after_restarts(shape: A
     assert all(refreshes(shape, lambda kept: kept))
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_other_noise_is_not_used() -> None:
     shape = SquareRoot(STEPS)
     assert all(refreshes(shape, lambda kept: None))
@@ -84,6 +85,7 @@ def test_what_is_kept_of_other_noise_is_not_used() -> None:
     assert all(refreshes(shape, lambda kept: replace(kept, step=STEPS)))
 
 
+@pytest.mark.slow
 def test_sums_that_are_wrong_would_be_noticed() -> None:
     """The broken twin: sums of a step before, or of groups in another order."""
     shape = SquareRoot(STEPS)

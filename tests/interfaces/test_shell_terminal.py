@@ -179,6 +179,7 @@ def test_commands_describe_and_plot(terminal: Terminal) -> None:
     assert all(len(line) <= 100 for line in text.splitlines())
 
 
+@pytest.mark.slow
 def test_commands_set_time_and_unset(terminal: Terminal) -> None:
     assert re.search(r"Time: \d+ ms", terminal.run("\\timing") + terminal.run("SHOW TABLES;"))
     terminal.run("\\timing off")
@@ -203,6 +204,7 @@ def test_formats_and_files(terminal: Terminal, home: Path) -> None:
     assert "sex,n\n" in (home / "out.csv").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_explaining_what_is_being_typed_costs_nothing(terminal: Terminal) -> None:
     before = left(terminal)
     terminal.run("\\set pager off")
@@ -333,6 +335,7 @@ def searched(terminal: Terminal, typed: str) -> str:
     return terminal.see(lambda: re.search(f"-search.*{typed}", terminal.text) is not None)
 
 
+@pytest.mark.slow
 def test_ctrl_r_shows_the_match_and_enter_takes_it(terminal: Terminal) -> None:
     terminal.run("SHOW BUDGET;")
     terminal.run("SHOW TABLES;")
@@ -392,6 +395,7 @@ def test_sixty_columns_are_enough(opening: Opening) -> None:
     assert "─[ 1 ]" in one.run(f"SELECT ward, {sums} FROM visits GROUP BY ward;")
 
 
+@pytest.mark.slow
 def test_suggestions_while_typing_are_shown_to_those_who_ask(terminal: Terminal) -> None:
     terminal.type("SELECT cost, wa")
     assert "ward" not in terminal.text

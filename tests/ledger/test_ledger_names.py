@@ -468,6 +468,7 @@ def renamed_and_killed(path: Path, statement: int) -> bool:
     return bool(os.WIFSIGNALED(os.waitpid(child, 0)[1]))
 
 
+@pytest.mark.slow
 def test_a_rename_that_is_killed_anywhere_has_happened_whole_or_not_at_all(path: Path) -> None:
     with Ledger.open(path) as ledger:
         ledger.settle(ask(ledger, ANA, 30), RHO.amount(20, 1), b"answer")

@@ -188,6 +188,7 @@ def _grown(size: int, path: Path) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_answer(tmp_path: Path) -> None:
     assert MAX_RELEASE == 8 * 2**20
     assert _grown(2**27, tmp_path / "budget.ledger") < 100

@@ -379,6 +379,7 @@ def random_neighbours(seed: int) -> tuple[Users, Users, int, int]:
     return users, [*users[:removed], *users[removed + 1 :]], items, cutoff
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("norm", [1, 2])
 def test_thousands_of_random_neighbours_end_within_the_sensitivity(norm: int) -> None:
@@ -692,6 +693,7 @@ def benchmark() -> ModuleType:
     return module
 
 
+@pytest.mark.slow
 def test_the_policies_name_most_of_a_small_corpus() -> None:
     """A tenth of the published size. Less noise matters more there: Gaussian leads throughout."""
     bench = benchmark()

@@ -312,6 +312,7 @@ def test_names_and_literals_are_written_by_renderers_alone() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_all_modules_that_quote_do() -> None:
     trees = dict(everything())
     assert {name for name, tree in trees.items() if uses_quotes(tree)} == QUOTING.keys()

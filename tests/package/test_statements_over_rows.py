@@ -185,6 +185,7 @@ def test_all_that_engines_run_is_listed_by_what_it_is_over() -> None:
     assert {f"{module}:{name}" for module, name in functions()} == set(listed)
 
 
+@pytest.mark.slow
 def test_what_reads_rows_for_owners_is_called_by_their_commands_alone() -> None:
     calling: dict[str, set[str]] = {name: set() for name in BY_OWNERS}
     importing: dict[str, set[str]] = {name: set() for name in IMPORTED}

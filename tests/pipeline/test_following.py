@@ -106,6 +106,7 @@ _KEYS = {"region": REGIONS, "month": MONTHS, "part": PARTS}
 _NUMBERS = itertools.count()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40,
     deadline=None,

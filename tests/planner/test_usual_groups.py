@@ -242,6 +242,7 @@ def test_explain_says_why_a_question_has_the_usual_number(
     assert "max_groups_contributed is 10, the usual number" in text
 
 
+@pytest.mark.slow
 def test_answers_and_listings_say_what_was_chosen(connection: dpsql.Connection) -> None:
     sql = "SELECT k, COUNT(*) AS n FROM visits GROUP BY k"
     explained = connection.explain(sql)

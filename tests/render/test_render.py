@@ -304,6 +304,7 @@ def test_what_looks_like_markup_or_escapes_in_a_query_is_shown_as_it_is(
     assert "\x1b" not in text
 
 
+@pytest.mark.slow
 def test_a_long_declared_domain_does_not_flood_the_plan(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
     engine.register("t", {"u": np.arange(9), "key": np.arange(9)})

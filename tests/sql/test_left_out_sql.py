@@ -171,6 +171,7 @@ def compare(examples: settings) -> None:
     same()
 
 
+@pytest.mark.slow
 def test_a_block_and_its_looks_are_the_same_apart_and_over_rows_read_once() -> None:
     compare(examples_of(5))
 

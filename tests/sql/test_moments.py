@@ -71,6 +71,7 @@ def test_a_constant_stands_where_the_moment_did() -> None:
     assert text[place.column - 1 :].startswith("make_date(2024, 1, 31")
 
 
+@pytest.mark.slow
 @given(
     st.datetimes(min_value=datetime.datetime(1, 1, 1), max_value=datetime.datetime(9999, 12, 31))
 )

@@ -317,6 +317,7 @@ def test_a_statement_is_planned_without_writing_anything_twice() -> None:
     assert again["semi_join"] == 0
 
 
+@pytest.mark.slow
 def test_what_is_kept_goes_with_the_relation() -> None:
     rows = Filter(t(), tree("x > 41"))
     written = from_clause(rows, DUCKDB)

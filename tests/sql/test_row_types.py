@@ -62,6 +62,7 @@ def test_a_number_of_too_many_digits_has_no_type(text: str) -> None:
     assert number_type(text) is None
 
 
+@pytest.mark.slow
 def test_values_beside_each_other_get_the_type_that_duckdb_gives_them() -> None:
     seen = 0
     for one, two in product(TYPES, TYPES):
@@ -72,6 +73,7 @@ def test_values_beside_each_other_get_the_type_that_duckdb_gives_them() -> None:
     assert seen > 120
 
 
+@pytest.mark.slow
 def test_constants_beside_a_column_get_the_type_that_duckdb_gives_them() -> None:
     for column, text in product((*NUMBERS, "DOUBLE"), CONSTANTS):
         kind = number_type(text)
@@ -82,6 +84,7 @@ def test_constants_beside_a_column_get_the_type_that_duckdb_gives_them() -> None
             assert found == typed(f"coalesce(a, {text})", column), (column, text)
 
 
+@pytest.mark.slow
 def test_decimals_have_the_results_that_duckdb_gives_them() -> None:
     for sign, one, two in product("+-*", DECIMALS, DECIMALS):
         found = decimal_result(sign, one, two)

@@ -90,6 +90,7 @@ def test_draws_do_not_depend_on_what_is_drawn_beside(sigma: float) -> None:
     assert (again.draw(GROUPS[7:8], np.arange(99, 100)) == whole[7:8, 99:]).all()
 
 
+@pytest.mark.slow
 def test_draws_of_other_keys_measures_groups_and_numbers_are_unrelated() -> None:
     numbers = np.arange(2000)
     found = [
