@@ -27,9 +27,16 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
+# Sessions in this process and on a server, each file in a process of its own: after the second kind
+# pyspark starts none of the first.
+BOTH_SPARKS := tests/engines/test_last_reading_spark.py tests/engines/test_spark_waiting.py
+
 # What runs in engines that are installed apart: Spark, which needs Java (Debian: openjdk-17-jre-headless).
 engines: $(READY_ENGINES)
-	DPSQL_REQUIRE_SPARK=1 $(BIN)/python -m pytest -q -m "spark and not slow" tests/engines
+	DPSQL_REQUIRE_SPARK=1 $(BIN)/python -m pytest -q -m "spark and not slow" tests/engines \
+	  $(addprefix --ignore=,$(BOTH_SPARKS))
+	for each in $(BOTH_SPARKS); do \
+	  DPSQL_REQUIRE_SPARK=1 $(BIN)/python -m pytest -q -m "spark and not slow" $$each || exit 1; done
 	$(BIN)/python tests/engines/cluster/ask.py "local-cluster[2,1,1024]"
 
 # The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
