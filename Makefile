@@ -18,7 +18,7 @@ demo: $(READY_DEMO)
 
 # All tests that take no more than a few seconds each.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "not slow and not spark"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -41,7 +41,7 @@ engines: $(READY_ENGINES)
 
 # The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
 slow: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q -m "slow and not spark"
 
 # What other people draw and ask with: altair, great_tables, ibis, JupySQL, marimo.
 tools: $(READY_TOOLS)
