@@ -477,16 +477,17 @@ def test_texts_side_by_side_do_not_make_each_other_longer(connection: dpsql.Conn
     assert len(connection.sql(f"WITH {ctes} SELECT t0.label FROM t0, t1").fetchall()) == 9
 
 
+# The peak of `getrusage` is no measure here: a process starts with that of whoever started it.
 MEMORY = """
-import duckdb, resource, sys
+import duckdb, re
+from pathlib import Path
 con = duckdb.connect(":memory:", config={"memory_limit": "500MB", "temp_directory": ""})
-con.execute("SELECT 1").fetchall()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+con.execute("SET enable_progress_bar = false")
 try:
     con.execute("CREATE TABLE answer AS SELECT len(range(i)) FROM range(200000000, 200000001) r(i)")
 except duckdb.Error:
     pass
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, file=sys.stderr)
+print(int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024)
 """
 
 
@@ -496,7 +497,7 @@ def test_the_engines_own_limit_does_not_count_lists() -> None:
     done = subprocess.run(
         [sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True
     )
-    assert int(done.stderr) > 650  # the limit is 500; a list of 1,600 is made, or fails on its way
+    assert int(done.stdout) > 650  # the limit is 500; a list of 1,600 is made, or fails on its way
 
 
 @pytest.mark.slow
