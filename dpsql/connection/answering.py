@@ -456,7 +456,8 @@ class Answerer:
                 for block in prepared.blocks:
                     left = [one for one in charges.looks if one[0].fingerprint not in looks]
                     beside = _beside(block, left)
-                    with read_exact(run, block, self._report_progress, beside) as exact:
+                    dialect, report = self.preparer.dialect, self._report_progress
+                    with read_exact(run, block, dialect, report, beside) as exact:
                         released.append(release_block(block, exact, self.source))
                         if isinstance(exact, ExactBlock):
                             looks |= self._drawn_looks(exact.looks, left)

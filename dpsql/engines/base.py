@@ -126,10 +126,6 @@ class Scratch(Protocol):
 class PrivateReader(Protocol):
     """Where generated SQL over private rows runs."""
 
-    @property
-    def dialect(self) -> str:
-        """The name of the dialect that generated SQL is to be written in."""
-
     def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
@@ -145,10 +141,6 @@ class PrivateReader(Protocol):
 
 class PrivateSource(Protocol):
     """What lets private rows be read, once it is said of which tables."""
-
-    @property
-    def dialect(self) -> str:
-        """The name of the dialect that generated SQL is to be written in."""
 
     def over(self, reads: Reads) -> PrivateReader:
         """Return where statements run that read these tables, and no others.

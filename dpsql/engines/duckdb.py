@@ -731,10 +731,6 @@ class DuckDBRun:
         if self._deadline is not None:
             self._deadline.__exit__()
 
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
-
     def over(self, reads: Reads) -> DuckDBReader:
         return DuckDBReader(self._cursor, self._reading.over(reads))
 
@@ -805,10 +801,6 @@ class DuckDBReader:
     def __init__(self, cursor: Callable[[], duckdb.DuckDBPyConnection], sheet: Sheet) -> None:
         self._cursor = cursor
         self._sheet = sheet
-
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
 
     def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(_Door(self._cursor(), self._sheet), statement, keys, measures)
@@ -900,10 +892,6 @@ class _Rehearsed(Rehearsal):
         super().__init__()
         self._reading = reading
         self._sheet: Sheet = reading.over(Reads(()))
-
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
 
     def over(self, reads: Reads) -> _Rehearsed:
         self._sheet = self._reading.over(reads)

@@ -524,10 +524,6 @@ class PostgreSQLRun:
             self._sessions.give(session, sound=sound and not self._open.cancelled)
 
     @property
-    def dialect(self) -> str:
-        return _DIALECT
-
-    @property
     def session(self) -> _Session:
         """The session of this run: if it has not begun, it begins. Raises ``EngineError``."""
         if self._session is None:
@@ -562,10 +558,6 @@ class PostgreSQLReader:
     def __init__(self, session: Callable[[], _Session], sheet: ServerSheet) -> None:
         self._session = session
         self._sheet = sheet
-
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
 
     def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         return _exact(self._door(), statement, keys, measures)
@@ -689,10 +681,6 @@ class _PlannedOnServer(Rehearsal):
     def objected(self) -> bool:
         """True if a statement is none of dpsql's by its tree."""
         return self._sheet.objected
-
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
 
     def over(self, reads: Reads) -> _PlannedOnServer:
         self._sheet = self._reading.over(reads)

@@ -35,11 +35,6 @@ class Rehearsal(ABC):
 
     # -- what an engine does ------------------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def dialect(self) -> str:
-        """The name of the dialect that generated SQL is to be written in."""
-
     @abstractmethod
     def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
         """Have a query planned for none of its rows; returns how many columns it has."""

@@ -302,10 +302,6 @@ class SparkRun:
             self._deadline.__exit__()
         self.release()
 
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
-
     def interrupt(self) -> None:
         self._stop()
 
@@ -347,10 +343,6 @@ class SparkReader:
 
     def __init__(self, place: Callable[[], SparkScratch]) -> None:
         self._place = place
-
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
 
     def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
         with self._place() as place:
@@ -561,10 +553,6 @@ class _Analysed(Rehearsal):
     def objected(self) -> bool:
         """True if a statement is none of dpsql's by its plan."""
         return self._sheet.objected
-
-    @property
-    def dialect(self) -> str:
-        return _DIALECT
 
     def over(self, reads: Reads) -> _Analysed:
         self._sheet = self._reading.over(reads)

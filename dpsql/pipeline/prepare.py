@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from sqlglot import exp
 
@@ -45,6 +45,7 @@ from dpsql.sql.blocks.examined import (
 )
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.edge_rows import on_edge_rows, trial_statement
 from dpsql.sql.dialects.registry import TWIN, dialect_named
 from dpsql.sql.expressions.legality import plain_column
@@ -224,7 +225,7 @@ class Preparer:
     ) -> None:
         self._engine = engine
         # Private rows are read in the engine's dialect; all is bound and examined on its twin.
-        self._dialect = dialect_named(engine.dialect)
+        self.dialect: Final[Dialect] = dialect_named(engine.dialect)
         self._twins = TWIN
         self._policy = policy
         self._account = account
@@ -316,7 +317,7 @@ class Preparer:
                 place_view_intervals(tree, views, self._tails.public.views().figures, text)
             query = self._validated(tree, question, (*shown, *views.values()))
         if stages is not None:
-            stages.blocks(query, self._dialect)
+            stages.blocks(query, self.dialect)
         _refuse_views(query.blocks)
         most = self._policy.maxima.epsilon or EPSILON_LIMITS[1]
         account = self._account
@@ -405,11 +406,11 @@ class Preparer:
 
     def _statement(self, plan: BlockPlan) -> Sql:
         """Write a block's SQL, to be shown and bound: every read has a salt of its own."""
-        return rewrite(plan, plan.block.source.table, secrets.randbits(62), self._dialect)
+        return rewrite(plan, plan.block.source.table, secrets.randbits(62), self.dialect)
 
     def _twins_statement(self, plan: BlockPlan, statement: Sql) -> Sql:
         """Return a block's statement as the twin reads it, to be bound there."""
-        if self._dialect is self._twins:
+        if self.dialect is self._twins:
             return statement
         return rewrite(plan, plan.block.source.table, 0, self._twins)
 
@@ -420,8 +421,8 @@ class Preparer:
         statement = self._statement(plan)
         keys = self._key_columns(plan, statement, text)
         looks = [self._look(plan, look) for look in plan.looks]
-        block = PreparedBlock(plan, statement, keys, tuple(looks), renderer=self._dialect.renderer)
-        rehearse(self._engine, block)
+        block = PreparedBlock(plan, statement, keys, tuple(looks), renderer=self.dialect.renderer)
+        rehearse(self._engine, block, self.dialect)
         return block
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
@@ -431,8 +432,8 @@ class Preparer:
         return prepared
 
     def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
-        statement = left_out_sql(plan, look, plan.block.source.table, self._dialect)
-        tables, renderer = tables_read(plan, look), self._dialect.renderer
+        statement = left_out_sql(plan, look, plan.block.source.table, self.dialect)
+        tables, renderer = tables_read(plan, look), self.dialect.renderer
         mark = look_fingerprint(plan, look)
         return PreparedLook(look, statement, mark, tables, renderer=renderer)
 
@@ -444,7 +445,7 @@ class Preparer:
         block = plan.block
         computed = examined_expressions(block, self._twins)
         types = self._examined(block, computed, text) if computed else ()
-        if self._dialect is not self._twins:
+        if self.dialect is not self._twins:
             self._try_out(block)
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
@@ -457,11 +458,11 @@ class Preparer:
 
     def _try_out(self, block: Block) -> None:
         """Have the server compute the texts that it will be sent, over rows of edge values."""
-        dialect = on_edge_rows(self._dialect)
+        dialect = on_edge_rows(self.dialect)
         rows = from_clause(rows_to_try(block), dialect)
         self._engine.try_out(
             rows,
-            tried_expressions(block, self._dialect),
+            tried_expressions(block, self.dialect),
             partial(trial_statement, rows, dialect=dialect),
         )
 

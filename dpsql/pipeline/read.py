@@ -42,7 +42,6 @@ from dpsql.pipeline.exact import (
 )
 from dpsql.pipeline.set_union import Percent, read_set_union
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import dialect_named
 from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns, shared_sql
 from dpsql.sql.rewrite.quantile_histograms import (
     GROUPS,
@@ -58,14 +57,15 @@ from dpsql.sql.rewrite.set_union import set_union_sql
 def read_exact(
     source: PrivateSource,
     block: PreparedBlock,
+    dialect: Dialect,
     progress: Percent,
     looks: Sequence[PreparedLook] = (),
 ) -> Iterator[ExactBlock | ExactUnion | ExactCascade]:
-    """Read a block's private rows, which stay readable until this is left.
+    """Read a block's private rows in the engine's dialect; they are readable until this is left.
 
     With them some of its looks, where these share its rows: of others there may be none.
     """
-    plan, dialect, salt = block.plan, dialect_named(source.dialect), _salt()
+    plan, salt = block.plan, _salt()
     rows = source.over(Reads(scanned(plan.block.source.rows), salt))
     if looks:
         with rows.scratch() as scratch:

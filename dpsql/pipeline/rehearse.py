@@ -18,6 +18,7 @@ from dpsql.engines.base import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
 from dpsql.pipeline.read import read_exact, read_look
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.registry import TWIN
 
 _FEW: Final = np.arange(1, 2, dtype=np.int64)
@@ -25,7 +26,7 @@ _MANY: Final = np.arange(1, 101, dtype=np.int64)  # row ids that are looked for 
 _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 
 
-def rehearse(engine: Engine, block: PreparedBlock) -> None:
+def rehearse(engine: Engine, block: PreparedBlock, dialect: Dialect) -> None:
     """Have the engine plan all that a block and its looks would send; reads no row.
 
     Where looks share the block's rows, and it turns out that not all of them can be taken, less is
@@ -34,8 +35,7 @@ def rehearse(engine: Engine, block: PreparedBlock) -> None:
     they are sent.
     Raises ``QueryRefused`` (``does_not_bind``) for what it does not take.
     """
-    every_way = engine.dialect != TWIN.name
-    engine.rehearse(partial(_read_all, block, every_way=every_way))
+    engine.rehearse(partial(_read_all, block, dialect))
 
 
 def rehearse_look(engine: Engine, look: PreparedLook) -> None:
@@ -43,18 +43,20 @@ def rehearse_look(engine: Engine, look: PreparedLook) -> None:
     engine.rehearse(lambda source: _discard(read_look(source, look)))
 
 
-def _read_all(block: PreparedBlock, source: PrivateSource, *, every_way: bool) -> None:
+def _read_all(block: PreparedBlock, dialect: Dialect, source: PrivateSource) -> None:
     if block.looks and block.plan.shares_rows:
-        _read(block, source, block.looks)
-        if not every_way:
+        _read(block, dialect, source, block.looks)
+        if dialect is TWIN:
             return
-    _read(block, source, ())
+    _read(block, dialect, source, ())
     for look in block.looks:
         read_look(source, look)
 
 
-def _read(block: PreparedBlock, source: PrivateSource, looks: Sequence[PreparedLook]) -> None:
-    with read_exact(source, block, _discard, looks) as exact:
+def _read(
+    block: PreparedBlock, dialect: Dialect, source: PrivateSource, looks: Sequence[PreparedLook]
+) -> None:
+    with read_exact(source, block, dialect, _discard, looks) as exact:
         match exact:
             case ExactBlock():
                 _ask_block(block, exact)

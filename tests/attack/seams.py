@@ -125,8 +125,10 @@ def _cursor(connection: dpsql.Connection) -> Any:
 def release(connection: dpsql.Connection, prepared: Prepared) -> None:
     """Read and release every block as it is answered, noise included."""
     for block in prepared.blocks:
-        with read_exact(connection._answerer.engine.run(), block, lambda _: None) as exact:
-            release_block(block, exact, connection._answerer.source)
+        answerer = connection._answerer
+        run, dialect = answerer.engine.run(), answerer.preparer.dialect
+        with read_exact(run, block, dialect, lambda _: None) as exact:
+            release_block(block, exact, answerer.source)
 
 
 def forget(connection: dpsql.Connection) -> None:

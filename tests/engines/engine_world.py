@@ -180,7 +180,8 @@ class Found:
 
 def read_all(engine: Engine, block: PreparedBlock) -> Found:
     """Read a block as a query does, and ask for all that a release could ask for."""
-    with engine.run(120) as run, read_exact(run, block, lambda _: None) as exact:
+    dialect = dialect_named(engine.dialect)
+    with engine.run(120) as run, read_exact(run, block, dialect, lambda _: None) as exact:
         match exact:
             case ExactBlock():
                 return _read_block(exact, block)
