@@ -19,22 +19,23 @@ import dpsql
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.core.sql import Sql, name
 from dpsql.engines.evidence import evidence_for
-from dpsql.engines.spark_evidence import spark_evidence
 from dpsql.engines.twin import Twin
+from dpsql.engines.verdicts import EngineVersion, verdicts_on
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.postgresql import POSTGRESQL
+from dpsql.sql.dialects.postgresql import PostgreSQLDialect
 from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.dialects.spark import SPARK
+from dpsql.sql.dialects.spark import SparkDialect
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
-from dpsql.sql.dialects.verdicts import Verdicts
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
 
+POSTGRESQL: Final = PostgreSQLDialect(verdicts_on(EngineVersion("postgresql", "15")))
+SPARK: Final = SparkDialect(verdicts_on(EngineVersion("spark", "4.3")))
 PAGE: Final = Path(__file__).parent / "engines" / "functions.md"
 
 NUMBERS: Final = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(12,2)")
@@ -123,13 +124,12 @@ def _text(statement: Sql) -> str:
 
 
 def _on_spark(tree: exp.Expr, plain: str) -> str:
-    verdicts = spark_evidence().verdicts
-    rules = RowExpressions(_TABLE, SPARK_ROWS, Verdicts(verdicts))
+    rules = RowExpressions(_TABLE, SPARK_ROWS, SPARK.verdicts)
     try:
         sql = rules.value(total(tree, _TABLE, SPARK)).sql.render(SPARK.renderer)
     except dpsql.QueryRefused as refused:
         return f"refused: {_reason(refused)}"
-    found = dict.fromkeys(verdicts[call] for call, _ in rules.calls)
+    found = dict.fromkeys(SPARK.verdicts.calls[call] for call, _ in rules.calls)
     buts = [each for each in found if each.startswith("same but")]
     return "; ".join([_verdict(sql, plain), *(but.removeprefix("same ") for but in buts)])
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from dpsql.accounting.composition import comparisons, queries_that_fit
 from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
+from dpsql.engines.verdicts import REWRITTEN, SAME, EngineVersion, verdicts_on
 from dpsql.mechanisms.additive import gaussian
 from dpsql.mechanisms.histogram import PositiveCounts
 from dpsql.mechanisms.sampling.noise import difference_quantile_sf
@@ -25,7 +26,6 @@ from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import LaplaceTopK
-from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, verdicts_on
 
 _AVAILABLE = (SAME, REWRITTEN)
 HERE = Path(__file__).parent
@@ -302,11 +302,11 @@ def _badness(verdict: str) -> int:
     return _AVAILABLE.index(verdict) if verdict in _AVAILABLE else len(_AVAILABLE)
 
 
-def _calls_by_name(name: str) -> dict[str, list[tuple[str, str]]]:
+def _calls_by_name(version: EngineVersion) -> dict[str, list[tuple[str, str]]]:
     """The calls of an engine's survey: by their names, the types and the verdict."""
     found: dict[str, list[tuple[str, str]]] = {}
     whole: dict[str, str] = {}  # decimals of all widths, with the worst of their verdicts
-    for call, verdict in verdicts_on(name).calls.items():
+    for call, verdict in verdicts_on(version).calls.items():
         family = re.sub(r"DECIMAL\(\d+\)", "DECIMAL", call)
         whole[family] = max(whole.get(family, verdict), verdict, key=_badness)
     for call, verdict in whole.items():
@@ -320,7 +320,7 @@ def _calls_by_name(name: str) -> dict[str, list[tuple[str, str]]]:
 def postgresql_calls_table() -> str:
     """What rows may be computed of on PostgreSQL, and how it is written there."""
     rows = []
-    for word, calls in sorted(_calls_by_name("postgresql").items()):
+    for word, calls in sorted(_calls_by_name(EngineVersion("postgresql", "15")).items()):
         types = dict.fromkeys(types or "any" for types, verdict in calls if verdict in _AVAILABLE)
         verdicts = sorted({verdict for _, verdict in calls})
         shown = "as it is" if verdicts == [SAME] else "rewritten"

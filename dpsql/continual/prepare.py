@@ -32,7 +32,7 @@ from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, time
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import TWIN, dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_of
 from dpsql.sql.lineage.table_names import parsed
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
@@ -106,7 +106,7 @@ class ViewPreparer:
         self._engine = engine
         self._policy = policy
         self._lasting = replace(policy, edition="")  # a view goes on over all of them
-        self._dialect: Dialect = dialect_named(engine.dialect)
+        self._dialect: Dialect = dialect_of(engine.verdicts)
         self._twins: Dialect = TWIN
 
     def time_of(self, text: str) -> TimeColumn:

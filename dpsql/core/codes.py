@@ -191,8 +191,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "there.",
         "engine_in_use": "A table registered on an engine that has a file, or has been connected "
         "to.",
-        "engine_not_surveyed": "A version of DuckDB of which it is not known which functions can "
-        "fail on data.",
+        "engine_not_surveyed": "A version of DuckDB, PostgreSQL or Spark of which it is not known "
+        "what its functions compute, and which of them can fail on data.",
         "extension_missing": "An extension of DuckDB that reads files of the network, or lakes, is "
         "not installed.",
         "file_exists": "A file to be written exists already.",

@@ -13,6 +13,7 @@ from dpsql.core.catalog import Catalog
 from dpsql.core.schema import Column, Remark, Schema, Table
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
+from dpsql.engines.verdicts import EngineVersion, Verdicts
 
 
 class ArrowStream(Protocol):
@@ -193,8 +194,8 @@ class Engine(Protocol):
     """
 
     @property
-    def dialect(self) -> str:
-        """The name of the dialect that generated SQL is to be written in."""
+    def verdicts(self) -> Verdicts:
+        """What is known of the engine in its version, by which generated SQL is written."""
 
     @property
     def name(self) -> str:
@@ -249,6 +250,10 @@ class Engine(Protocol):
 
 class Database(Protocol):
     """A database as its owner has it, with all that there is: for opening, init and check alone."""
+
+    @property
+    def version(self) -> EngineVersion:
+        """The engine and its version, as far as evidence goes by it."""
 
     def catalog(self) -> Catalog:
         """Return all tables of the database."""

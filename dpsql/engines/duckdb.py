@@ -80,6 +80,7 @@ from dpsql.engines.spill import Spill
 from dpsql.engines.twin import Twin
 from dpsql.engines.types import numpy_safe
 from dpsql.engines.untyped import UntypedFiles, directory_keys, directory_types, parquet_query
+from dpsql.engines.verdicts import EngineVersion, Verdicts
 from dpsql.engines.views import DATA, definition, over_parquet
 from dpsql.errors import EngineError, InterfaceError, ParameterError
 
@@ -95,7 +96,6 @@ _DECLARE_VALUES: Final = (
     "or in the policies file: columns: {cost: {type: DOUBLE}}."
 )
 
-_DIALECT = "duckdb"
 _NUMBERS = count()  # of databases with views of listed tables
 _LOADED: Final = f"{INTERNAL_PREFIX}loaded"
 _TAKEN = frozenset({"main", "system", "temp"})  # names that DuckDB gives no database
@@ -402,6 +402,10 @@ class DuckDBEngine:
     def _is_in_place(self, table: Table) -> bool:
         return any(table.name.key in each for each in (self._in_place, self._pinned, self._untyped))
 
+    @property
+    def version(self) -> EngineVersion:
+        return EngineVersion.of("duckdb", duckdb.__version__)
+
     def definition(self, table: TableName) -> Definition:
         found = self.catalog().tables[table.key]
         with self._lock:
@@ -605,8 +609,8 @@ class OpenDuckDB:
         self._twin_lock = threading.Lock()
 
     @property
-    def dialect(self) -> str:
-        return _DIALECT
+    def verdicts(self) -> Verdicts:
+        return evidence_for(duckdb.__version__).verdicts
 
     @property
     def name(self) -> str:

@@ -9,23 +9,11 @@ implicit casts and all.
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Any, Final
 
-from dpsql.errors import InterfaceError
-
-TOTAL: Final = "total"
-"""The verdict on what never fails."""
-NULL: Final = "null"
-"""The verdict on what fails only in ways that TRY turns into NULL."""
-FAILS: Final = "fails"
-"""How the verdict begins on what fails otherwise."""
+from dpsql.engines.verdicts import EngineVersion, Verdicts, verdicts_on
 
 SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
 """Functions whose first argument is a constant that says what they compute."""
@@ -51,10 +39,9 @@ _Node = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The verdicts on the calls of one version of an engine."""
+    """What the verdicts on a version of DuckDB say of whole plans."""
 
-    version: str
-    verdicts: Mapping[str, str]
+    verdicts: Verdicts
 
     def objection(self, plan: object) -> str | None:
         """Find the first call in a plan that may fail where it stands; None if there is none.
@@ -89,54 +76,19 @@ class Evidence:
         path = node["qname"]["path"]
         if len(path) > 1 and path[:2] != _BUILT_IN:
             return name
-        verdict = TOTAL if _changes_nothing(node) else self.verdicts.get(name)
+        if _changes_nothing(node):
+            return None
         # What constants alone fail with, no data decides: it fails where it is tried.
-        sure = verdict == TOTAL or (verdict == NULL and (tried or _is_constant(node)))
-        return None if sure else name
+        caught = tried or _is_constant(node)
+        return None if self.verdicts.objection(name, caught=caught) is None else name
 
 
-def evidence_for(version: str, directory: Path | None = None) -> Evidence:
-    """Load the evidence for a version of DuckDB: the package's own, or one the owner has made.
+def evidence_for(version: str) -> Evidence:
+    """Load the evidence for a version of DuckDB.
 
-    ``directory`` is where the owner's tables are, by default ``owners_directory()``. Raises
-    ``InterfaceError`` (``engine_not_surveyed``) for versions without a table.
+    Raises ``InterfaceError`` (``engine_not_surveyed``) for versions without a table.
     """
-    text = _packaged(version)
-    if text is None:
-        made = (directory or owners_directory()) / file_name(version)
-        text = made.read_text(encoding="utf-8") if made.is_file() else None
-    if text is None:
-        raise InterfaceError(
-            f"nothing is known of DuckDB {version}: which of its functions can fail on data",
-            code="engine_not_surveyed",
-            hint="Install the version of DuckDB that dpsql was made with, or have "
-            "`dpsql check --survey` find out: it takes some minutes and reads no data.",
-        )
-    return read_table(text)
-
-
-def owners_directory() -> Path:
-    """Return where the owner's tables are: ``dpsql/surveys`` among this user's data."""
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(data) / "dpsql" / "surveys"
-
-
-def file_name(version: str) -> str:
-    """Name the file of the table for a version of DuckDB."""
-    return f"duckdb-{version}.json"
-
-
-@cache
-def read_table(text: str) -> Evidence:
-    """Read the evidence in a table's text."""
-    table = json.loads(text)
-    return Evidence(table["version"], table["calls"])
-
-
-@cache
-def _packaged(version: str) -> str | None:
-    found = files("dpsql.engines").joinpath("surveys", file_name(version))
-    return found.read_text(encoding="utf-8") if found.is_file() else None
+    return Evidence(verdicts_on(EngineVersion.of("duckdb", version)))
 
 
 def _is_total_aggregate(node: _Node) -> bool:

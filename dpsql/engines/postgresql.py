@@ -62,13 +62,13 @@ from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of, sent
 from dpsql.engines.rehearsal import Rehearsal, unrecognised
 from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
+from dpsql.engines.verdicts import Verdicts, verdicts_on
 from dpsql.errors import EngineError, InterfaceError, QueryRefused
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _T = TypeVar("_T")
-_DIALECT: Final = "postgresql"
 _CANCELLED, _OUT_OF_MEMORY = "57014", "53200"
 _GRACE: Final = 5.0  # seconds after which the server ends what the watch over the time has not
 _IDLE: Final = 4  # sessions that are kept for the next runs
@@ -86,7 +86,7 @@ class PostgreSQLEngine:
         self._lock = threading.Lock()
         self._opened: dict[frozenset[str], OpenPostgreSQL] = {}
         with self._sessions.one() as session:
-            database = check_server(session.ask)
+            database, self.version = check_server(session.ask)
             self._catalog = read_catalog(session.ask, database)
 
     def __repr__(self) -> str:
@@ -112,7 +112,8 @@ class PostgreSQLEngine:
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenPostgreSQL:
         """Check that the role can change nothing. ``memory`` is the server's own business."""
-        evidence_for(duckdb.__version__)  # without it nothing private could be asked
+        verdicts = verdicts_on(self.version)  # without them nothing private could be asked
+        evidence_for(duckdb.__version__)
         schema = self._catalog.all.cut(tables)
         with self._sessions.one() as session:
             check_role(session.ask)
@@ -128,7 +129,9 @@ class PostgreSQLEngine:
         with self._lock:
             opened = self._opened.get(frozenset(schema))
             if opened is None or opened.proved != proved:  # who holds the former one is refused
-                opened = OpenPostgreSQL(self._sessions, self._catalog.database, schema, proved)
+                opened = OpenPostgreSQL(
+                    self._sessions, self._catalog.database, schema, proved, verdicts
+                )
                 self._opened[frozenset(schema)] = opened
             return opened
 
@@ -171,7 +174,15 @@ class Proved:
 class OpenPostgreSQL:
     """The listed tables of a PostgreSQL database: all that runs and the twin know of it."""
 
-    def __init__(self, sessions: _Sessions, name: str, schema: Schema, proved: Proved) -> None:
+    def __init__(
+        self,
+        sessions: _Sessions,
+        name: str,
+        schema: Schema,
+        proved: Proved,
+        verdicts: Verdicts,
+    ) -> None:
+        self._verdicts = verdicts
         self._sessions = sessions
         self._name = name
         self._schema = schema
@@ -182,8 +193,8 @@ class OpenPostgreSQL:
         self.last_reading = ServerReading()
 
     @property
-    def dialect(self) -> str:
-        return _DIALECT
+    def verdicts(self) -> Verdicts:
+        return self._verdicts
 
     @property
     def name(self) -> str:

@@ -20,6 +20,7 @@ from dpsql.engines.base import Definition
 from dpsql.engines.postgresql_definitions import OWN_ADDITIONS
 from dpsql.engines.postgresql_reading import duckdb_type
 from dpsql.engines.postgresql_views import Ask, ServerParts, read_view, server_parts, view_trees
+from dpsql.engines.verdicts import EngineVersion
 from dpsql.engines.view_words import AS_TABLE, over_several
 from dpsql.errors import InterfaceError
 
@@ -168,8 +169,11 @@ class ServerCatalog:
         return read.refusal or next(filter(None, below), None)
 
 
-def check_server(ask: Ask) -> str:
-    """Return the name of the database. Raises ``InterfaceError`` for servers of other kinds."""
+def check_server(ask: Ask) -> tuple[str, EngineVersion]:
+    """Return the name of the database, and the server's version.
+
+    Raises ``InterfaceError`` for servers of other kinds.
+    """
     ((version, number, encoding, database, _),) = ask(sql(_ABOUT))
     if _SERVER.match(version) is None or _NOT_REALLY.search(version):
         raise InterfaceError(
@@ -189,7 +193,7 @@ def check_server(ask: Ask) -> str:
             code="server_unsupported",
             hint="Copy the tables into a database with ENCODING 'UTF8'.",
         )
-    return str(database)
+    return str(database), EngineVersion.of("postgresql", str(int(number) // 10_000))
 
 
 def check_role(ask: Ask) -> None:

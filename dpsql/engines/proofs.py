@@ -25,9 +25,9 @@ import duckdb
 
 from dpsql.core.data_files import as_read, is_address
 from dpsql.core.sql import join, literal, sql
-from dpsql.engines.evidence import owners_directory
 from dpsql.engines.interruptible import interruptibly
 from dpsql.engines.running import execute
+from dpsql.engines.verdicts import owners_directory
 from dpsql.errors import InterfaceError
 
 _HEAD: Final = 1 << 12

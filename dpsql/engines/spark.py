@@ -45,13 +45,13 @@ from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_
 from dpsql.engines.spark_waiting import ExecutorClock
 from dpsql.engines.trials import TRIAL_SECONDS, Trials
 from dpsql.engines.twin import Twin
+from dpsql.engines.verdicts import EngineVersion, Verdicts, verdicts_on
 from dpsql.errors import EngineError, InterfaceError, ParameterError, QueryRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
-_DIALECT: Final = "spark"
 _WITH: Final = re.compile(r"\bWITH ")
 Snapshot = Literal["copy", "fixed"]
 _SNAPSHOTS: Final = ("copy", "fixed")
@@ -80,6 +80,7 @@ class SparkEngine:
                 f"snapshot is {' or '.join(_SNAPSHOTS)}", code="bad_parameter", hint="Leave it out."
             )
         self._given, self._session = opened(session)
+        self.version = EngineVersion.of("spark", str(self._session.version))
         self._owns = isinstance(session, str)
         self._schemas = tuple(schemas)
         self._snapshot: Snapshot = snapshot
@@ -103,13 +104,14 @@ class SparkEngine:
 
         ``memory`` limits what runs in this process; what Spark may take is its own settings.
         """
+        verdicts = verdicts_on(self.version)  # without them nothing private could be asked
         evidence_for(duckdb.__version__)
         schema = self.catalog().cut(tables)
         for table in schema.values():
             self._prove(table)
         name = str(quietly(lambda: self._session.catalog.currentCatalog()))
         with self._lock:
-            engine = OpenSpark(self._session, name, schema, self._snapshot)
+            engine = OpenSpark(self._session, name, schema, self._snapshot, verdicts)
             return self._opened.setdefault(frozenset(schema), engine)
 
     def _prove(self, table: Table) -> None:
@@ -152,8 +154,14 @@ class OpenSpark:
     """The listed tables of a Spark catalog: views of them are all that its sessions have."""
 
     def __init__(
-        self, session: SparkSession, name: str, schema: Schema, snapshot: Snapshot
+        self,
+        session: SparkSession,
+        name: str,
+        schema: Schema,
+        snapshot: Snapshot,
+        verdicts: Verdicts,
     ) -> None:
+        self._verdicts = verdicts
         self._session = session
         self._name = name
         self._schema = schema
@@ -222,8 +230,8 @@ class OpenSpark:
             return self._twin
 
     @property
-    def dialect(self) -> str:
-        return _DIALECT
+    def verdicts(self) -> Verdicts:
+        return self._verdicts
 
     @property
     def written(self) -> str | None:

@@ -10,7 +10,6 @@ one for another version of the engine. No data of an owner are read.
 from __future__ import annotations
 
 import itertools
-import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,21 +23,19 @@ from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
-from dpsql.engines.evidence import (
-    FAILS,
-    NULL,
-    PATTERNED,
-    SPECIFIED,
-    TOTAL,
-    call_of,
-    calls,
-    evidence_for,
-    file_name,
-    owners_directory,
-)
+from dpsql.engines.evidence import PATTERNED, SPECIFIED, call_of, calls
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
 from dpsql.engines.running import execute, serialized_plan
+from dpsql.engines.verdicts import (
+    FAILS,
+    NULL,
+    TOTAL,
+    EngineVersion,
+    Verdicts,
+    is_surveyed,
+    owners_directory,
+)
 from dpsql.errors import InterfaceError
 
 _PARTS = (
@@ -108,8 +105,8 @@ def _call(name: str, before: Sequence[Sql] = (), after: Sequence[Sql] = ()) -> C
     return lambda *given: sql("{}({})", quoted(name), join(", ", (*before, *given, *after)))
 
 
-def survey() -> dict[str, Any]:
-    """Survey this process's DuckDB: its version, and a verdict for each call it can bind.
+def survey() -> Verdicts:
+    """Survey this process's DuckDB: a verdict for each call it can bind.
 
     Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.call_of` names them.
     """
@@ -120,11 +117,7 @@ def survey() -> dict[str, Any]:
     # What is bound to several calls tells about the one that has no form of its own.
     for form in _forms():
         verdicts |= surveyor.verdict(form, known=verdicts, beside=True)
-    return {
-        "engine": "duckdb",
-        "version": duckdb.__version__,
-        "calls": dict(sorted(verdicts.items())),
-    }
+    return Verdicts(EngineVersion.of("duckdb", duckdb.__version__), verdicts)
 
 
 def kept() -> str:
@@ -132,20 +125,19 @@ def kept() -> str:
 
     Raises ``InterfaceError`` (``survey_not_kept``) if the table cannot be written.
     """
-    try:
-        evidence_for(duckdb.__version__)
-    except InterfaceError:
-        return str(_made())
-    return f"DuckDB {duckdb.__version__} has been surveyed"
+    version = EngineVersion.of("duckdb", duckdb.__version__)
+    if not is_surveyed(version):
+        return str(_made(version))
+    return f"{version} has been surveyed"
 
 
-def _made() -> Path:
+def _made(version: EngineVersion) -> Path:
     directory = owners_directory()
-    path = directory / file_name(duckdb.__version__)
+    path = directory / version.file_name
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as whole:
-            whole.write(evidence_text(survey()))
+            whole.write(survey().text())
         Path(whole.name).replace(path)
     except OSError:
         raise InterfaceError(
@@ -154,11 +146,6 @@ def _made() -> Path:
             hint="Make the directory, or set XDG_DATA_HOME to one that this user may write to.",
         ) from None
     return path
-
-
-def evidence_text(table: dict[str, Any]) -> str:
-    """Write a table as the text that is checked in."""
-    return json.dumps(table, indent=0, ensure_ascii=True) + "\n"
 
 
 def _forms() -> Iterator[_Form]:

@@ -47,7 +47,7 @@ from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.edge_rows import on_edge_rows, trial_statement
-from dpsql.sql.dialects.registry import TWIN, dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_of
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
@@ -225,7 +225,7 @@ class Preparer:
     ) -> None:
         self._engine = engine
         # Private rows are read in the engine's dialect; all is bound and examined on its twin.
-        self.dialect: Final[Dialect] = dialect_named(engine.dialect)
+        self.dialect: Final[Dialect] = dialect_of(engine.verdicts)
         self._twins = TWIN
         self._policy = policy
         self._account = account

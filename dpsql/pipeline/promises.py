@@ -22,7 +22,7 @@ from dpsql.ir.relations import scanned
 from dpsql.policy.conformance import Finding
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import TWIN, dialect_named
+from dpsql.sql.dialects.registry import TWIN, dialect_of
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.relations.from_clause import from_clause
@@ -44,7 +44,7 @@ def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bo
 
     Raises ``EngineError``.
     """
-    dialect = dialect_named(engine.dialect)
+    dialect = dialect_of(engine.verdicts)
     name, source = quoted(column), dialect.table(engine.schema[table.key])
     found = _count(
         engine,
@@ -66,7 +66,7 @@ def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Fi
     columns = [name for name, known in table.columns.items() if known.one_per_unit]
     if table.public or (table.rows_per_unit is None and not columns):
         return
-    dialect = dialect_named(engine.dialect)
+    dialect = dialect_of(engine.verdicts)
     rows = _rows(policy, table, engine, dialect)
     unit = policy.unit_name(table)
     if table.rows_per_unit is not None:
@@ -129,7 +129,7 @@ def _source(rows: Relation, dialect: Dialect) -> tuple[Sql, Sql]:
 
 def _count(engine: Engine, policy: Policy, units: Sql, tables: tuple[TableName, ...]) -> int | None:
     """Count the rows of generated SQL over tables; None if the engine fails, or takes too long."""
-    dialect = dialect_named(engine.dialect)
+    dialect = dialect_of(engine.verdicts)
     counted = sql(
         "SELECT 1 AS {}, count(*) AS {} FROM {}",
         quoted(ROW_ID),

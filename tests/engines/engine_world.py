@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from support import SALT, Planned, binding
+from surveyed import POSTGRESQL, SPARK
 
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Schema, Table, schema_of
@@ -27,7 +28,7 @@ from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
 from dpsql.pipeline.read import read_exact
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.registry import dialect_named
+from dpsql.sql.dialects.registry import dialect_of
 from dpsql.sql.rewrite.rewrite import rewrite
 
 Row = tuple[Any, ...]
@@ -96,7 +97,8 @@ class EngineWorld(ABC):
     @property
     def dialect(self) -> Dialect:
         """The dialect of its engines."""
-        return dialect_named(self.name)
+        known: dict[str, Dialect] = {each.name: each for each in (DUCKDB, POSTGRESQL, SPARK)}
+        return known[self.name]
 
     @property
     def lenient(self) -> Callable[[str, str], str | None]:
@@ -180,7 +182,7 @@ class Found:
 
 def read_all(engine: Engine, block: PreparedBlock) -> Found:
     """Read a block as a query does, and ask for all that a release could ask for."""
-    dialect = dialect_named(engine.dialect)
+    dialect = dialect_of(engine.verdicts)
     with engine.run(120) as run, read_exact(run, block, dialect, lambda _: None) as exact:
         match exact:
             case ExactBlock():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from spark_survey import cases_of, worlds
+from surveyed import SPARK
 
-from dpsql.engines.spark_evidence import DIFFERS, spark_evidence
+from dpsql.engines.verdicts import DIFFERS
 
 _TOGETHER = 15
 _SPARK = {"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "INTEGER": "INT"}
@@ -14,7 +15,7 @@ _SPARK = {"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "INTEGER": "INT"}
 
 def evident() -> Iterator[str]:
     """The calls that are not refused, over columns of no table."""
-    verdicts = spark_evidence().verdicts
+    verdicts = SPARK.verdicts.calls
     for types, texts in worlds(pairs=True):
         cases = [
             case

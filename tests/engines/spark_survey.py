@@ -18,13 +18,13 @@ import duckdb
 import pyarrow as pa
 from edge_decimals import DECIMALS, decimals
 from spelled import text as text_of
+from surveyed import SPARK
 
 from dpsql.core.quoting import quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.dialects.spark import SPARK
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse

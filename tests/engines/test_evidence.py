@@ -12,9 +12,10 @@ from spelled import text
 
 import dpsql
 from dpsql.engines.edges import EDGES, edge_sql
-from dpsql.engines.evidence import FAILS, NULL, TOTAL, Evidence, evidence_for
-from dpsql.engines.survey import _call, _Form, evidence_text, kept, survey
+from dpsql.engines.evidence import Evidence, evidence_for
+from dpsql.engines.survey import _call, _Form, kept, survey
 from dpsql.engines.twin import Twin
+from dpsql.engines.verdicts import FAILS, NULL, TOTAL, EngineVersion, verdicts_on
 from dpsql.errors import InterfaceError, QueryRefused
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 
@@ -145,23 +146,24 @@ class TestTheTable:
                     assert engine.execute(f"SELECT {text(sql)} IS NULL").fetchall() == [(False,)]
 
     def test_it_is_that_of_the_installed_engine(self) -> None:
-        table = evidence_for(duckdb.__version__)
-        assert table.version == duckdb.__version__
-        assert {verdict.partition(":")[0] for verdict in table.verdicts.values()} == {
+        table = evidence_for(duckdb.__version__).verdicts
+        assert table.made_with == EngineVersion("duckdb", duckdb.__version__)
+        assert {verdict.partition(":")[0] for verdict in table.calls.values()} == {
             TOTAL,
             NULL,
             FAILS,
         }
-        assert table.verdicts["week(DATE)"] == NULL
-        assert table.verdicts["week(INTERVAL)"].startswith(FAILS)
+        assert table.calls["week(DATE)"] == NULL
+        assert table.calls["week(INTERVAL)"].startswith(FAILS)
 
     def test_another_version_is_refused_until_it_is_surveyed(self, tmp_path: Path) -> None:
         with pytest.raises(InterfaceError) as raised:
-            evidence_for("9.9.9", tmp_path)
+            verdicts_on(EngineVersion("duckdb", "9.9.9"), tmp_path)
         assert raised.value.code == "engine_not_surveyed"
         table = {"engine": "duckdb", "version": "9.9.9", "calls": {"week(DATE)": TOTAL}}
         (tmp_path / "duckdb-9.9.9.json").write_text(json.dumps(table))
-        assert evidence_for("9.9.9", tmp_path).verdicts == {"week(DATE)": TOTAL}
+        found = verdicts_on(EngineVersion("duckdb", "9.9.9"), tmp_path)
+        assert found.calls == {"week(DATE)": TOTAL}
 
     def test_the_owner_can_have_another_version_surveyed(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -176,12 +178,14 @@ class TestTheTable:
             dpsql.DuckDBEngine().open(())
         assert "duckdb-9.9.9.json" in kept()
         dpsql.DuckDBEngine().open(())
-        assert evidence_for("9.9.9").verdicts["week(DATE)"] == NULL
+        assert evidence_for("9.9.9").verdicts.calls["week(DATE)"] == NULL
 
     @pytest.mark.slow
     def test_a_new_survey_finds_the_same(self) -> None:
-        table = json.loads(evidence_text(survey()))["calls"]
-        assert table == dict(evidence_for(duckdb.__version__).verdicts)
+        found = survey()
+        assert found.calls == evidence_for(duckdb.__version__).verdicts.calls
+        place = Path(dpsql.engines.__path__[0]) / "surveys" / found.made_with.file_name
+        assert found.text() == place.read_text(encoding="utf-8")
 
 
 class TestBrokenTwins:

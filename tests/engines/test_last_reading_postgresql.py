@@ -20,6 +20,7 @@ from postgres import Server
 from postgresql_world import PostgreSQLWorld
 from support import ANALYST, policy
 from survey_postgresql import EDGES, Form, forms
+from surveyed import POSTGRESQL
 from test_last_reading import MORE
 from worlds import small_tables
 
@@ -45,7 +46,6 @@ from dpsql.engines.postgresql_trees import (
 from dpsql.errors import EngineError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
-from dpsql.sql.dialects.postgresql import POSTGRESQL
 from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.postgresql_types import sql_type
 from dpsql.sql.dialects.row_expressions import RowExpressions

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from postgres import Server
 from postgresql_world import PASSWORD, READER, PostgreSQLWorld
+from pretended import pretend, refused_unseen
 from support import ANALYST, policy
 from worlds import DuckDBWorld, small_tables
 
@@ -22,6 +23,7 @@ import dpsql
 from dpsql.core.sql import Sql
 from dpsql.engines.postgresql import PostgreSQLEngine
 from dpsql.engines.postgresql_catalog import check_server
+from dpsql.engines.verdicts import EngineVersion
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import cli
 from dpsql.policy.conformance import check_policy
@@ -411,7 +413,15 @@ def test_other_servers_are_refused(version: str, number: int, encoding: str) -> 
 @pytest.mark.parametrize("extra", ["", " (Debian 15.1-1)"])
 def test_postgresql_itself_is_served(extra: str) -> None:
     version = f"PostgreSQL 15.1{extra} on x86_64-pc-linux-gnu, compiled by gcc"
-    assert check_server(lambda sql: [(version, 150001, "UTF8", "db", "me")]) == "db"
+    found = check_server(lambda sql: [(version, 150001, "UTF8", "db", "me")])
+    assert found == ("db", EngineVersion("postgresql", "15"))
+
+
+def test_a_version_that_nobody_has_surveyed_is_refused_before_anything(
+    world: PostgreSQLWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert pretend(monkeypatch, "postgresql", tmp_path) == EngineVersion("postgresql", "99")
+    refused_unseen(world.url, policy(), ANALYST, tmp_path)
 
 
 # -- commands --------------------------------------------------------------------------------------

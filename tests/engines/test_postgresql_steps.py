@@ -10,8 +10,7 @@ import psycopg
 import pytest
 from postgres import Server
 from spelled import Spelled
-
-from dpsql.sql.dialects.postgresql import POSTGRESQL
+from surveyed import POSTGRESQL
 
 pytestmark = pytest.mark.slow  # they start a server
 

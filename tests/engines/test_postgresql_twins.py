@@ -15,6 +15,7 @@ from postgres import Server
 from postgresql_world import PostgreSQLWorld
 from spelled import Spelled, of_text
 from sqlglot import exp
+from surveyed import POSTGRESQL
 from unread import unread
 from worlds import DuckDBWorld
 
@@ -22,7 +23,7 @@ from dpsql.core.schema import Table
 from dpsql.errors import EngineError
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.postgresql import POSTGRESQL, PostgreSQLDialect
+from dpsql.sql.dialects.postgresql import PostgreSQLDialect
 
 pytestmark = pytest.mark.slow  # they start a server
 

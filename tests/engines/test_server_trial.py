@@ -15,6 +15,7 @@ from engine_world import Filled
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
 from spelled import Spelled, generated
+from surveyed import POSTGRESQL
 
 import dpsql
 from dpsql.core.sql import sql as template
@@ -23,7 +24,6 @@ from dpsql.engines.nets import TRIED
 from dpsql.errors import EngineError
 from dpsql.sql.dialects import edge_rows, spark_casts
 from dpsql.sql.dialects import postgresql_types as pg
-from dpsql.sql.dialects.postgresql import POSTGRESQL
 
 pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
 

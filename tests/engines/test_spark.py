@@ -32,11 +32,13 @@ from engine_world import (  # noqa: E402
     schema_for,
     statement_groups,
 )
+from pretended import pretend, refused_unseen  # noqa: E402
 from secrets_in_objects import reached_texts  # noqa: E402
 from spark_survey import verdicts  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
 from spelled import Spelled, generated  # noqa: E402
 from support import planned  # noqa: E402
+from surveyed import SPARK  # noqa: E402
 from value_differences import DIFFERENCES  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
@@ -47,11 +49,11 @@ from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
 from dpsql.engines.nets import TRIED  # noqa: E402
 from dpsql.engines.spark import SparkScratch  # noqa: E402
-from dpsql.engines.spark_evidence import spark_evidence  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
 from dpsql.engines.spark_text import SPARK_TEXT, spark_quote, view_of  # noqa: E402
+from dpsql.engines.verdicts import EngineVersion  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
-from dpsql.sql.dialects.spark import SPARK, SparkDialect  # noqa: E402
+from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
 
 POLICY = """
 version: 1
@@ -85,6 +87,14 @@ def connection(world: SparkWorld, tmp_path: Path) -> Iterator[dpsql.Connection]:
     ledger = tmp_path / "budget.db"
     with dpsql.connect(world.session, policy, ledger=ledger, analyst="ana") as found:
         yield found
+
+
+def test_a_version_that_nobody_has_surveyed_is_refused_before_anything(
+    world: SparkWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.engine({"visits": VISITS})
+    assert pretend(monkeypatch, "spark", tmp_path) == EngineVersion("spark", "99.9")
+    refused_unseen(world.session, dpsql.parse_policy(POLICY), "ana", tmp_path)
 
 
 # -- questions -------------------------------------------------------------------------------------
@@ -358,7 +368,7 @@ def test_texts_of_questions_are_texts(world: SparkWorld) -> None:
 
 def test_the_table_of_calls_is_that_of_this_spark(world: SparkWorld) -> None:
     world.engine({"visits": VISITS})
-    known = spark_evidence().verdicts
+    known = SPARK.verdicts.calls
     found = verdicts(world.engine({"visits": VISITS})._session, pairs=False)
     assert len(found) > 100
     worse = {
@@ -419,7 +429,7 @@ def test_a_twin_that_sums_64_bits_is_caught(world: SparkWorld) -> None:
     sql = "SELECT a, var_pop(x) FROM r GROUP BY a"
     assert _groups(world, sql, rows, world.dialect)
     with pytest.raises(dpsql.EngineError):
-        _groups(world, sql, rows, _Narrow())
+        _groups(world, sql, rows, _Narrow(SPARK.verdicts))
 
 
 def test_a_twin_to_which_nan_is_a_number_is_caught(world: SparkWorld) -> None:
@@ -428,7 +438,7 @@ def test_a_twin_to_which_nan_is_a_number_is_caught(world: SparkWorld) -> None:
     expected = _groups(reference := DuckDBWorld(), sql, rows, reference.dialect)
     reference.close()
     assert _groups(world, sql, rows, world.dialect) == expected
-    assert _groups(world, sql, rows, _NaNIsNumber()) != expected
+    assert _groups(world, sql, rows, _NaNIsNumber(SPARK.verdicts)) != expected
 
 
 def test_a_twin_that_sorts_nulls_first_is_caught(world: SparkWorld) -> None:
@@ -436,12 +446,12 @@ def test_a_twin_that_sorts_nulls_first_is_caught(world: SparkWorld) -> None:
     sql = "SELECT s, count(DISTINCT u) AS n FROM r GROUP BY 1 ORDER BY n DESC LIMIT 1"
     limits = {"k_bar": 1, "max_groups_contributed": None}
     assert list(_groups(world, sql, rows, world.dialect, **limits)) == [("a",), ("b",)]
-    assert (None,) in _groups(world, sql, rows, _NullsFirst(), **limits)
+    assert (None,) in _groups(world, sql, rows, _NullsFirst(SPARK.verdicts), **limits)
 
 
 def test_the_hash_tells_where_a_null_stands(world: SparkWorld) -> None:
     engine = world.engine(one_table([]))
-    dialect = Spelled(SparkDialect())
+    dialect = Spelled(SPARK)
     one, other = (dialect.salted_hash(7, columns) for columns in (["NULL", "'a'"], ["'a'", "NULL"]))
     broken, twin = "xxhash64(7L, NULL, 'a')", "xxhash64(7L, 'a', NULL)"
     sql = f"SELECT CAST({one} = {other} AS INT) AS x, CAST({broken} = {twin} AS INT) AS y"
@@ -462,7 +472,7 @@ def test_a_twin_without_guards_is_caught(world: SparkWorld) -> None:
 
     assert set(_groups(world, sql, rows, world.dialect)) == {(5,), (None,)}
     with pytest.raises(dpsql.EngineError):
-        _groups(world, sql, rows, Plain())
+        _groups(world, sql, rows, Plain(SPARK.verdicts))
 
 
 def test_a_hash_that_favours_keys_is_caught(world: SparkWorld) -> None:
@@ -473,7 +483,7 @@ def test_a_hash_that_favours_keys_is_caught(world: SparkWorld) -> None:
             return template("xxhash64({})", columns[-1])
 
     suite = EngineSuite()
-    assert suite.fairness(world, Unsalted(), 7) < 1e-9
+    assert suite.fairness(world, Unsalted(SPARK.verdicts), 7) < 1e-9
     assert suite.fairness(world, world.dialect, 7) > 1e-9
 
 

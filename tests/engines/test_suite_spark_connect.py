@@ -21,6 +21,7 @@ if not can_connect():
 import test_sensitivity as sensitivity  # noqa: E402
 from engine_suite import EngineSuite, one_table  # noqa: E402
 from engine_world import EngineWorld, prepared, read_all, schema_for  # noqa: E402
+from pretended import pretend, refused_unseen  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
 from support import planned  # noqa: E402
@@ -124,6 +125,20 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
         database.close()
         world._clear()
         assert found == (2 * len(ROWS) if snapshot == "copy" else 0)
+
+
+def test_a_version_that_nobody_has_surveyed_is_refused_before_anything(
+    url: str, world: SparkWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.engine(one_table(ROWS))
+    pretend(monkeypatch, "spark", tmp_path)
+    policy = dpsql.parse_policy(
+        "version: 1\ndataset: d\naccounts: {ana: {epsilon: 100, delta: 1e-3}}\n"
+        f"tables: {{{world._database}.r: {{privacy_unit: {{name: person, column: u}}}}}}\n"
+    )
+    engine = dpsql.SparkEngine(url, schemas=[world._database])
+    refused_unseen(engine, policy, "ana", tmp_path)
+    engine.close()
 
 
 def test_an_analyst_asks_a_server_by_its_url(url: str, world: SparkWorld, tmp_path: Path) -> None:

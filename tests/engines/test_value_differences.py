@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 import sqlglot
+from surveyed import POSTGRESQL
 from value_differences import DIFFERENCES, SAME
 
 from dpsql.core.schema import Column, Table
-from dpsql.sql.dialects.postgresql import POSTGRESQL
 
 if TYPE_CHECKING:
     from postgres import Server

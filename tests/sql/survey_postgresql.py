@@ -1,13 +1,12 @@
 """Compares row expressions on PostgreSQL with DuckDB's, on edge rows: the table of verdicts.
 
 ``python tests/sql/survey_postgresql.py`` starts a server of its own and writes
-``dpsql/sql/dialects/surveys/postgresql.json``. A test makes the table again and compares.
+``dpsql/engines/surveys/postgresql-15.json``. A test makes the table again and compares.
 """
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,18 +18,18 @@ import duckdb
 import psycopg
 import sqlglot
 from edge_decimals import DECIMALS, decimals
+from surveyed import POSTGRESQL
 
+from dpsql import engines
 from dpsql.core.schema import Column, Table
+from dpsql.engines.verdicts import REWRITTEN, SAME, EngineVersion, Verdicts
 from dpsql.errors import QueryRefused
-from dpsql.sql import dialects
-from dpsql.sql.dialects.postgresql import POSTGRESQL
 from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.postgresql_types import sql_type
 from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, Verdicts
 from dpsql.sql.expressions.totality import total
 
-PLACE: Final = Path(dialects.__path__[0]) / "surveys" / "postgresql.json"
+PLACE: Final = Path(engines.__path__[0]) / "surveys" / "postgresql-15.json"
 _DOUBLES: tuple[str, ...] = (
     "NaN",
     "Infinity",
@@ -394,7 +393,7 @@ class Survey:
         sql = written.sql.render(POSTGRESQL.renderer)
         sql = f"CAST({sql} AS DOUBLE PRECISION)" if single else sql
         verdict = self._compared(form, sql)
-        known = Verdicts(found)
+        known = Verdicts(EngineVersion("postgresql", "15"), found)
         # What differs is laid to the outermost call, if all others are known to be the same.
         suspects = [call for call, _ in calls[-1:]]
         if verdict is None:
@@ -475,8 +474,8 @@ def main() -> None:
         survey = Survey(server.url("postgres"))
         calls = survey.calls()
         survey.close()
-    text = json.dumps({"calls": calls}, indent=1, ensure_ascii=False)
-    PLACE.write_text(text + "\n", encoding="utf-8")
+    text = Verdicts(EngineVersion("postgresql", "15"), calls).text()
+    PLACE.write_text(text, encoding="utf-8")
     print(len(calls), "calls,", sum(v in (SAME, REWRITTEN) for v in calls.values()), "available")
 
 

@@ -18,6 +18,7 @@ import duckdb
 import pytest
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+from surveyed import POSTGRESQL
 
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.core.sql import Sql, literal, sql
@@ -31,7 +32,6 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects import row_expressions
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.postgresql import POSTGRESQL
 from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.row_engine import RowEngine
 from dpsql.sql.dialects.row_expressions import RULES, RowExpressions

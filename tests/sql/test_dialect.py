@@ -26,11 +26,12 @@ from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.verdicts import EngineVersion, Verdicts
 from dpsql.errors import QueryRefused
 from dpsql.sql import dialects
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
-from dpsql.sql.dialects.registry import DIALECTS, dialect_named
+from dpsql.sql.dialects.registry import DIALECTS, dialect_of
 
 Check = Callable[[Spelled], None]
 PROMISES: dict[str, list[Check]] = {}
@@ -544,7 +545,9 @@ def what_is_given_is_used(dialect: Spelled) -> None:
 
 # Of the others nothing is wrong: they say what is fast.
 METHODS = sorted(
-    m for m in vars(Dialect) if m[0] != "_" and m not in ("name", "sorts_rows", "to_group")
+    m
+    for m in vars(Dialect)
+    if m[0] != "_" and m not in ("name", "verdicts", "sorts_rows", "to_group")
 )
 
 
@@ -766,8 +769,9 @@ def test_a_spelling_outside_is_noticed() -> None:
 def test_an_engine_names_its_dialect(tmp_path: Any) -> None:
     database = DuckDBEngine()
     engine = database.open(())
-    assert dialect_named(engine.dialect) is DUCKDB
+    assert dialect_of(engine.verdicts) is DUCKDB
     database.close()
-    assert {name: dialect.name for name, dialect in DIALECTS.items()} == {n: n for n in DIALECTS}
+    made = {name: make(engine.verdicts) for name, make in DIALECTS.items()}
+    assert {name: dialect.name for name, dialect in made.items()} == {n: n for n in DIALECTS}
     with pytest.raises(ValueError, match="not oracle"):
-        dialect_named("oracle")
+        dialect_of(Verdicts(EngineVersion("oracle", "1"), {}))

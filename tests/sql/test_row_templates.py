@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from surveyed import POSTGRESQL, SPARK
 
 import dpsql.sql.dialects
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, Text
-from dpsql.sql.dialects.postgresql import POSTGRESQL
-from dpsql.sql.dialects.spark import SPARK
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.syntax.parse import parse
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import duckdb
 import pytest
 from sqlglot import exp
+from surveyed import SPARK
 
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import sql
@@ -16,7 +17,6 @@ from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.row_engine import RowEngine
 from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.row_types import TypedValue, decimal_result, number_type, shared_type
-from dpsql.sql.dialects.spark import SPARK
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.sql.syntax.parse import parse
 

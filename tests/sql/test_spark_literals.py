@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import sqlglot
 from sqlglot.tokenizer_core import TokenType
+from surveyed import SPARK
 
 from dpsql.core.schema import Column, Table
-from dpsql.sql.dialects.spark import SPARK
 
 _TABLE = Table("t", (Column("s", "VARCHAR"), Column("d", "DATE")))
 _INJECTED = " || (SELECT password FROM parquet.`/secrets`) || "

@@ -9,9 +9,9 @@ import time
 
 import pytest
 import sqlglot
+from surveyed import SPARK
 
 from dpsql.core.schema import Column, Table
-from dpsql.sql.dialects.spark import SPARK
 from dpsql.sql.dialects.spark_patterns import searched_pattern
 
 _TABLE = Table("t", (Column("s", "VARCHAR"),))

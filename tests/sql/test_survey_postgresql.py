@@ -10,8 +10,8 @@ from postgres import Server
 from survey_postgresql import PLACE, Form, Survey, forms
 
 from dpsql.core.sql import Sql
+from dpsql.engines.verdicts import REWRITTEN, SAME, EngineVersion, verdict_type, verdicts_on
 from dpsql.sql.dialects import postgresql_types as pg
-from dpsql.sql.dialects.verdicts import REWRITTEN, SAME, verdict_type, verdicts_on
 
 pytestmark = pytest.mark.slow  # they start a server
 
@@ -30,7 +30,7 @@ def test_the_table_is_that_of_the_engines(postgres_server: Server) -> None:
 
 
 def test_the_table_is_large_and_what_it_lacks_is_refused() -> None:
-    verdicts = verdicts_on("postgresql")
+    verdicts = verdicts_on(EngineVersion("postgresql", "15"))
     assert sum(v in (SAME, REWRITTEN) for v in verdicts.calls.values()) > 300
     assert len(list(forms())) > 900
     assert verdicts.objection("+(INTEGER, INTEGER)") is None

@@ -29,17 +29,20 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, sql
+from dpsql.engines.verdicts import Verdicts
 
 
 class Dialect(ABC):
     """The spelling of generated SQL for one engine. Types are given as the schema writes them."""
 
     __slots__ = ()
+    verdicts: Verdicts | None = None
+    """What is known of row expressions in the engine's version; None in DuckDB's own dialect."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """The name by which engines ask for it."""
+        """The name of the engine, as evidence has it."""
 
     # -- names and constants ------------------------------------------------------------------
 

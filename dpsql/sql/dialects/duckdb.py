@@ -81,7 +81,7 @@ class DuckDBDialect(Dialect):
 
     @property
     def name(self) -> str:
-        """The name by which engines ask for it."""
+        """The name of the engine, as evidence has it."""
         return "duckdb"
 
     # -- names and constants ------------------------------------------------------------------

@@ -31,7 +31,8 @@ def on_edge_rows(dialect: Dialect) -> Dialect:
     def table(self: Dialect, table: Table) -> Sql:
         return edge_rows(table, dialect)
 
-    found: Dialect = type(f"{kind.__name__}OnEdges", (kind,), {"__slots__": (), "table": table})()
+    made = type(f"{kind.__name__}OnEdges", (kind,), {"__slots__": (), "table": table})
+    found: Dialect = made() if dialect.verdicts is None else made(dialect.verdicts)
     return found
 
 

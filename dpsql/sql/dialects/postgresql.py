@@ -18,6 +18,7 @@ from dpsql.core.schema import Spellings, Table, base_type, is_decimal, spellings
 from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, digits, join, literal, name, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of
+from dpsql.engines.verdicts import Verdicts
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.sql.dialects.base import Dialect
@@ -25,7 +26,6 @@ from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.postgresql_types import double_sql
 from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.row_types import INTEGERS, TypedValue
-from dpsql.sql.dialects.verdicts import verdicts_on
 
 _WIDEST: Final = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
 _SMALL: Final = 1e-290
@@ -35,11 +35,15 @@ _SECOND_SALT: Final = 2**62
 class PostgreSQLDialect(Dialect):
     """PostgreSQL's spelling; checked against DuckDB's by the suite of all engines."""
 
-    __slots__ = ()
+    __slots__ = ("verdicts",)
+    verdicts: Verdicts
+
+    def __init__(self, verdicts: Verdicts) -> None:
+        self.verdicts = verdicts
 
     @property
     def name(self) -> str:
-        """The name by which engines ask for it."""
+        """The name of the engine, as evidence has it."""
         return "postgresql"
 
     # -- names and constants ------------------------------------------------------------------
@@ -79,7 +83,7 @@ class PostgreSQLDialect(Dialect):
         return self._rows(table).settled(tree).sql
 
     def _rows(self, table: Table) -> RowExpressions:
-        return RowExpressions(table, POSTGRESQL_ROWS, verdicts_on(self.name))
+        return RowExpressions(table, POSTGRESQL_ROWS, self.verdicts)
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Leave it as it is: nothing that is written can fail."""
@@ -284,6 +288,3 @@ class PostgreSQLDialect(Dialect):
         if few:
             return sql("{} = ANY({})", value, given)
         return sql("{} IN (SELECT unnest({}))", value, given)
-
-
-POSTGRESQL: Final = PostgreSQLDialect()

@@ -14,9 +14,9 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.sql import Sql
+from dpsql.engines.verdicts import verdict_type
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.row_types import TypedValue
-from dpsql.sql.dialects.verdicts import verdict_type
 
 Write: TypeAlias = Callable[..., Sql]
 """How an operation is written, of the SQL of its operands.

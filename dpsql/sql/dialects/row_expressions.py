@@ -5,7 +5,7 @@ which gives it its type in DuckDB and the name of an operation. How that is writ
 makes it raise, an engine says in its table (:mod:`dpsql.sql.dialects.row_engine`). It means what
 DuckDB means by it inside TRY: NULL where that fails. Nothing is taken for granted: each operation
 on its types has a name, as ``+(INTEGER, INTEGER)``, and is written only if a table of verdicts
-(:mod:`dpsql.sql.dialects.verdicts`) has found it to be the same on rows of edge values.
+(:mod:`dpsql.engines.verdicts`) has found it to be the same on rows of edge values.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type
 from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, join, name, sql
+from dpsql.engines.verdicts import Verdicts
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.row_engine import RowEngine, Write
 from dpsql.sql.dialects.row_types import (
@@ -32,7 +33,6 @@ from dpsql.sql.dialects.row_types import (
     number_type,
     shared_type,
 )
-from dpsql.sql.dialects.verdicts import Verdicts
 from dpsql.sql.syntax.arguments import NodeArguments, Rules, grouped_rules, when_branches, word_of
 from dpsql.sql.syntax.row_nodes import is_row_node
 from dpsql.sql.syntax.text import to_sql

@@ -15,14 +15,13 @@ from sqlglot import exp
 from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
 from dpsql.core.sql import Sql, SqlRenderer, digits, join, literal, name, sql
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.spark_evidence import spark_evidence
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, view_of
+from dpsql.engines.verdicts import Verdicts
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.row_types import MOST_DIGITS, TypedValue, decimal_of
 from dpsql.sql.dialects.spark_casts import SPARK_REFUSED, cast_of, spark_cast, spark_spelling
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
-from dpsql.sql.dialects.verdicts import Verdicts
 
 # Quotients of decimals have 32 digits before the point: nothing beyond them is ever divided.
 _WIDEST: Final = (-(10**32) + 1, 10**32 - 1)
@@ -33,11 +32,15 @@ _COMPARED_AS_THEY_ARE: Final = frozenset({"BOOLEAN", "DATE", "TIMESTAMP"})
 class SparkDialect(Dialect):
     """Spark's spelling; Databricks' is the same."""
 
-    __slots__ = ()
+    __slots__ = ("verdicts",)
+    verdicts: Verdicts
+
+    def __init__(self, verdicts: Verdicts) -> None:
+        self.verdicts = verdicts
 
     @property
     def name(self) -> str:
-        """The name by which engines ask for it."""
+        """The name of the engine, as evidence has it."""
         return "spark"
 
     # -- names and constants ------------------------------------------------------------------
@@ -82,7 +85,7 @@ class SparkDialect(Dialect):
         return self._rows(table).value(tree).type
 
     def _rows(self, table: Table) -> RowExpressions:
-        return RowExpressions(table, SPARK_ROWS, Verdicts(spark_evidence().verdicts))
+        return RowExpressions(table, SPARK_ROWS, self.verdicts)
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Write ``try_cast`` of what is rounded before, as it truncates.
@@ -236,6 +239,3 @@ class SparkDialect(Dialect):
     def among_given(self, value: Sql, *, few: bool) -> Sql:
         """Look it up in the view of what is given."""
         return sql("{} IN (SELECT id FROM {})", value, name(SPARK_GIVEN))
-
-
-SPARK: Final = SparkDialect()

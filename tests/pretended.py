@@ -1,0 +1,40 @@
+"""A version of an engine that nobody has surveyed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpsql
+from dpsql.engines.verdicts import EngineVersion
+from dpsql.errors import InterfaceError
+
+UNHEARD_OF = "99.9"
+
+
+def pretend(patch: pytest.MonkeyPatch, engine: str, data: Path) -> EngineVersion:
+    """Have all servers of a kind say that they are of a version without a table.
+
+    ``data`` is where the owner's data lie meanwhile.
+    """
+    patch.setenv("XDG_DATA_HOME", str(data))
+    real = EngineVersion.of
+
+    def of(name: str, told: str) -> EngineVersion:
+        return real(name, UNHEARD_OF if name == engine else told)
+
+    patch.setattr(EngineVersion, "of", of)
+    return of(engine, "")
+
+
+def refused_unseen(database: Any, policy: Any, analyst: str, directory: Path) -> None:
+    """A connection is refused with the command that helps, before there is a ledger."""
+    ledger = directory / "never.db"
+    with pytest.raises(InterfaceError) as raised:
+        dpsql.connect(database, policy, ledger, analyst)
+    assert raised.value.code == "engine_not_surveyed"
+    assert UNHEARD_OF[:2] in raised.value.reason
+    assert "dpsql check --survey" in str(raised.value.hint)
+    assert not ledger.exists()
