@@ -68,7 +68,12 @@ def connect(
     if is_session(database):
         database = engine_of_session(database)
     if not isinstance(database, str | Path) and not hasattr(type(database), "catalog"):
-        raise _wrong_type("database", "a path or an engine", database)
+        raise ParameterError(
+            f"database must be a path or an engine, not {type_name(database)}",
+            code="bad_parameter",
+            hint="Data in memory are an engine's: engine = dpsql.DuckDBEngine(), "
+            "engine.register('visits', data), then connect(engine, ...).",
+        )
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
         raise _wrong_type("ledger", "a path, a URL, a Ledger or None", ledger)
     policy = _policy(policies).of_account(analyst)

@@ -34,6 +34,7 @@ from dpsql.core.data_files import (
     last_written,
 )
 from dpsql.core.declared_types import TYPE_HINT, declared_columns
+from dpsql.core.plain import type_name
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, table_sql
 from dpsql.core.schema import Column, Remark, Schema, Table, fold
 from dpsql.core.sql import EMPTY_SQL, Sql, literal, sql
@@ -94,6 +95,11 @@ _DECLARE_FILES: Final = (
 _DECLARE_VALUES: Final = (
     "Give the types of its columns with the data, register(name, data, types={'cost': 'DOUBLE'}), "
     "or in the policies file: columns: {cost: {type: DOUBLE}}."
+)
+_DATA_IN_MEMORY: Final = (
+    "Data in memory are a dict of columns, all of one length, a frame of pandas or polars, or an "
+    "Arrow table. A column of a type that DuckDB does not have can be made one of texts: "
+    "frame['x'] = frame['x'].astype(str)."
 )
 
 _NUMBERS = count()  # of databases with views of listed tables
@@ -168,10 +174,14 @@ class DuckDBEngine:
         if declared is None:
             what = f"a type that is given for a column of {name} is not known"
             raise ParameterError(what, code="bad_parameter", hint=TYPE_HINT)
+        if not values.names:  # DuckDB would take columns and types of some such from their values
+            what = f"{name} must be a table with columns, not {type_name(data)}"
+            raise ParameterError(what, code="bad_parameter", hint=_DATA_IN_MEMORY)
         strangers = [each for each in types if fold(each) not in map(fold, values.names)]
         if strangers:
             what = f"{name} has no column {strangers[0]} that a type could be given to"
-            raise ParameterError(what, code="bad_parameter")
+            hint = f"Its columns: {', '.join(values.names[:20])}."
+            raise ParameterError(what, code="bad_parameter", hint=hint)
         self._refuse_in_use()
         if declared or not (values.untyped or values.loose):
             query = values.query(_FRAME, declared) or sql("SELECT * FROM {}", quoted(_FRAME))
@@ -786,11 +796,12 @@ def _undeclared(table: _Untyped) -> Table:
 def _not_loaded(name: str, files: DataFiles | None, error: duckdb.Error) -> InterfaceError:
     if files is not None and files.remote and not isinstance(error, duckdb.CatalogException):
         return unreachable(files, error)
-    return InterfaceError(
-        f"table {name} could not be loaded",
-        code="table_unreadable",
-        hint="Check that the data can be read by DuckDB and the name is not taken.",
-    )
+    hint = "Check that the data can be read by DuckDB."
+    if isinstance(error, duckdb.CatalogException):
+        hint = "Check that the name is not taken."
+    elif files is None:
+        hint = _DATA_IN_MEMORY
+    return InterfaceError(f"table {name} could not be loaded", code="table_unreadable", hint=hint)
 
 
 def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 
 import duckdb
 
-from dpsql.core.schema import Column, fold
+from dpsql.core.schema import Column, base_type, fold
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base import Misfit
@@ -24,6 +24,7 @@ from dpsql.engines.untyped import (
     directory_keys,
     header_of,
     objects_of,
+    pointer_to,
 )
 
 _REJECTED: Final = {
@@ -34,6 +35,15 @@ _REJECTED: Final = {
     "UNQUOTED VALUE": "with a quote that nothing closes",
 }
 _WRITE_AGAIN: Final = "Write the file again, if they should be rows."
+_OTHER_TYPE: Final = "Declare another type if they should be values: VARCHAR takes them all."
+_SPELLINGS: Final = (
+    (("DECIMAL", "DOUBLE", "FLOAT"), "Numbers have a point, and nothing between thousands"),
+    (("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"), "Dates are written 2024-12-31"),
+)
+_NESTED: Final = (
+    "One value can be written in several ways, so it is no privacy unit, and analysts cannot ask "
+    "for its parts. Write the file again with a column for each part that they need."
+)
 
 
 def misfits(
@@ -56,7 +66,12 @@ def misfits(
     (found,) = execute(connection, sql("SELECT {} FROM ({})", join(", ", counts), rows)).fetchall()
     for column, lost_values, zero_values in zip(columns, found[::2], found[1::2], strict=True):
         yield from _of_values(column, lost_values, zero_values)
-    yield from _of_lines(connection) if files.is_csv else _of_objects(connection, files)
+    if files.is_csv:
+        yield from _of_lines(connection)
+        yield from _of_long_lines(connection, files, columns)
+    else:
+        yield from _of_nested(connection, files, columns)
+        yield from _of_objects(connection, files)
 
 
 def _names(
@@ -86,7 +101,7 @@ def _of_values(column: Column, lost: int, zeros: int) -> Iterator[Misfit]:
         yield Misfit(
             column.name,
             f"values of {_several(lost, 'row')} do not fit {column.type}, and are NULL",
-            "Declare another type if they should be values: VARCHAR takes them all.",
+            _how_to_write(column.type),
         )
     if zeros:
         yield Misfit(
@@ -94,6 +109,11 @@ def _of_values(column: Column, lost: int, zeros: int) -> Iterator[Misfit]:
             f"values of {_several(zeros, 'row')} have a NUL character in them",
             "They are other texts than those without. Write the file again if they should not be.",
         )
+
+
+def _how_to_write(type_: str) -> str:
+    known = (how for types, how in _SPELLINGS if base_type(type_) in types)
+    return " ".join((*(f"{how}." for how in known), _OTHER_TYPE))
 
 
 def _of_lines(connection: duckdb.DuckDBPyConnection) -> Iterator[Misfit]:
@@ -106,6 +126,39 @@ def _of_lines(connection: duckdb.DuckDBPyConnection) -> Iterator[Misfit]:
             what = _REJECTED.get(kind, "that cannot be read")
             count = _several(lines, "line")
             yield Misfit(None, f"no rows are made of {count} {what}", _WRITE_AGAIN)
+
+
+def _of_long_lines(
+    connection: duckdb.DuckDBPyConnection, files: UntypedFiles, columns: Sequence[Column]
+) -> Iterator[Misfit]:
+    """Yield how many rows are the first fields of lines that have more of them than the header."""
+    counts = [
+        execute(connection, query).fetchall()[0][0] for query in files.beyond(connection, columns)
+    ]
+    if sum(counts):
+        yield Misfit(
+            None,
+            f"what {_several(sum(counts), 'line')} have beyond the names of the header is left out",
+            "A character that separates fields may stand in one of them: write it in quotes.",
+        )
+
+
+def _of_nested(
+    connection: duckdb.DuckDBPyConnection, files: UntypedFiles, columns: Sequence[Column]
+) -> Iterator[Misfit]:
+    """Yield which columns of texts have objects and arrays of JSON in them."""
+    texts = [column for column in columns if base_type(column.type) == "VARCHAR"]
+    pointers = [pointer_to(column.name) for column in texts]
+    kinds = (sql("json_type(object, {})", pointer) for pointer in pointers)
+    counts = [sql("count(*) FILTER ({} IN ('OBJECT', 'ARRAY'))", kind) for kind in kinds]
+    if not counts:
+        return
+    asked = sql("SELECT {} FROM ({})", join(", ", counts), objects_of(connection, files))
+    (found,) = execute(connection, asked).fetchall()
+    for column, nested in zip(texts, found, strict=True):
+        if nested:
+            what = f"values of {_several(nested, 'row')} are nested, and are texts here"
+            yield Misfit(column.name, what, _NESTED)
 
 
 def _of_objects(connection: duckdb.DuckDBPyConnection, files: UntypedFiles) -> Iterator[Misfit]:

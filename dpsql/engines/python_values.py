@@ -23,10 +23,13 @@ from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.untyped import as_declared
+from dpsql.errors import ParameterError
 
 _MOST_BITS: Final = 4096  # of an integer that is written out
 _FIXED_WIDTH: Final = {"U": "VARCHAR", "S": "BLOB"}
 """Kinds of arrays that DuckDB scans as objects only, which says no type if there are none."""
+_ZONED: Final = "TIMESTAMP WITH TIME ZONE"
+"""The type of pandas' moments of a zone, which DuckDB takes from the first of them."""
 _MISSING: Final = frozenset({"NAType", "NaTType"})
 
 
@@ -78,13 +81,29 @@ class PythonValues:
 def python_values(data: object) -> PythonValues:
     """Find which columns of a table in memory have no type, and write their values as texts."""
     if isinstance(data, Mapping):
+        _require_distinct(map(str, data))
         return _of_arrays({str(name): values for name, values in data.items()})
-    if type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "dtypes"):
+    if type(data).__module__.split(".")[0] == "pandas" and hasattr(data, "columns"):
         return _of_pandas(data)
     if type(data).__module__.split(".")[0] == "polars" and hasattr(data, "collect_schema"):
         return _of_polars(data)
-    names = getattr(getattr(data, "schema", None), "names", ())
-    return PythonValues(data, tuple(map(str, names)))
+    names = tuple(map(str, getattr(getattr(data, "schema", None), "names", ())))
+    _require_distinct(names)
+    return PythonValues(data, names)
+
+
+def _require_distinct(names: Iterable[str]) -> None:
+    """Refuse columns of no name, or of one: the engine would call them by names of its own."""
+    met: set[str] = set()
+    for name in names:
+        if not name:
+            reason = "a column of the data has no name"
+        elif fold(name) in met:
+            reason = f"two columns of the data are called {name[:60]}, ignoring case"
+        else:
+            met.add(fold(name))
+            continue
+        raise ParameterError(reason, code="bad_parameter", hint="Give each a name of its own.")
 
 
 def _of_arrays(columns: Mapping[str, object]) -> PythonValues:
@@ -108,13 +127,26 @@ def _of_arrays(columns: Mapping[str, object]) -> PythonValues:
 def _of_pandas(data: Any) -> PythonValues:
     frame = data.copy(deep=False)
     frame.columns = [str(name) for name in data.columns]
-    untyped = set()
-    for at, dtype in enumerate(data.dtypes):
-        kept = getattr(getattr(dtype, "categories", None), "dtype", dtype)
-        if str(kept) == "object":
-            frame.isetitem(at, _texts(data.iloc[:, at].tolist()))
-            untyped.add(str(data.columns[at]))
-    return PythonValues(frame, tuple(frame.columns), frozenset(untyped), loose=True)
+    _require_distinct(frame.columns)
+    untyped, kept = set(), {}
+    for name, dtype in zip(frame.columns, data.dtypes, strict=True):
+        if _is_untyped(dtype):
+            frame[name] = _texts(frame[name].tolist())
+            untyped.add(name)
+        elif hasattr(dtype, "tz"):
+            kept[name] = _ZONED
+    return PythonValues(frame, tuple(frame.columns), frozenset(untyped), kept, loose=True)
+
+
+def _is_untyped(dtype: Any) -> bool:
+    """Tell whether DuckDB would take the type of a column of pandas from its values.
+
+    Of categories it does unless they are texts: one that is missing makes integers floats.
+    """
+    categories = getattr(dtype, "categories", None)
+    if categories is None:
+        return str(dtype) == "object"
+    return not str(categories.dtype).startswith("str")
 
 
 def _of_polars(data: Any) -> PythonValues:

@@ -158,6 +158,23 @@ class UntypedFiles:
         nothing = (sql("{} AS {}", _null(c), quoted(c.name)) for c in columns)
         return join(" UNION ALL ", parts or [sql("SELECT {} WHERE false", join(", ", nothing))])
 
+    def beyond(
+        self, connection: duckdb.DuckDBPyConnection, columns: Sequence[Column]
+    ) -> Iterator[Sql]:
+        """Write the queries that count lines of CSV with more fields than their header has names.
+
+        Raises ``duckdb.Error``.
+        """
+        for header, files in _alike(connection, self.files.paths, columns).items():
+            size = len(header.names)
+            yield sql(
+                "SELECT count({}) FROM read_csv({}, {}, {}, null_padding=true, parallel=false)",
+                quoted(f"c{size}"),
+                _listed(files),
+                _fields(header, size + 1),
+                _LIMITS,
+            )
+
     def proposed(self, connection: duckdb.DuckDBPyConnection) -> tuple[Column, ...]:
         """Guess names and types from the first rows, for a draft that the owner reads.
 
@@ -293,36 +310,47 @@ def _csv(
     tells_rejected: bool,
 ) -> Iterator[Sql]:
     """Write a query for the files of each header. Those with none of the names have no rows."""
-    alike: dict[Header, list[str]] = {}
-    for path in paths:
-        alike.setdefault(header_of(connection, path, columns), []).append(path)
-    for header, files in alike.items():
+    for header, files in _alike(connection, paths, columns).items():
         found = {c.name: header.position(c.name) for c in columns}
         texts = {name: quoted(f"c{at}") for name, at in found.items() if at is not None}
         if not texts:
             continue
-        read = (sql("{}: 'VARCHAR'", literal(f"c{at}")) for at in range(len(header.names)))
-        dialect = sql(
-            "auto_detect=false, header=true, delim={}, quote='\"', escape='\"', columns={{{}}}",
-            literal(header.delimiter),
-            join(", ", read),
-        )
         yield sql(
             "SELECT {} FROM read_csv({}, {}, {}, filename={}{})",
             _selected(columns, texts, directory_keys(files)),
             _listed(files),
-            dialect,
+            _fields(header, len(header.names)),
             _LIMITS,
             literal(FILE),
             _TOLD if tells_rejected else sql(""),
         )
 
 
+def _alike(
+    connection: duckdb.DuckDBPyConnection, paths: Sequence[str], columns: Sequence[Column]
+) -> dict[Header, list[str]]:
+    """Group CSV files by their headers."""
+    alike: dict[Header, list[str]] = {}
+    for path in paths:
+        alike.setdefault(header_of(connection, path, columns), []).append(path)
+    return alike
+
+
+def _fields(header: Header, count: int) -> Sql:
+    """Write how lines below a header are read, as so many texts c0, c1, ..."""
+    read = (sql("{}: 'VARCHAR'", literal(f"c{at}")) for at in range(count))
+    return sql(
+        "auto_detect=false, header=true, delim={}, quote='\"', escape='\"', columns={{{}}}",
+        literal(header.delimiter),
+        join(", ", read),
+    )
+
+
 def _json(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[str], columns: Sequence[Column]
 ) -> Iterator[Sql]:
     """Write the queries that read the declared keys of objects."""
-    pointers = join(", ", (literal("/" + _escaped(c.name)) for c in columns))
+    pointers = join(", ", (pointer_to(c.name) for c in columns))
     keys = directory_keys(paths)
     texts = {
         c.name: sql("{}[{}]", quoted(_ROW), i)
@@ -379,9 +407,9 @@ def _valid(text: Sql) -> Sql:
     return sql("CASE WHEN json_valid({text}) THEN {text} END", text=text)
 
 
-def _escaped(key: str) -> str:
-    """Write a key as JSON pointers have it."""
-    return key.replace("~", "~0").replace("/", "~1")
+def pointer_to(key: str) -> Sql:
+    """Write where a key of an object is, as JSON pointers say it."""
+    return literal("/" + key.replace("~", "~0").replace("/", "~1"))
 
 
 def _is_array(connection: duckdb.DuckDBPyConnection, path: str) -> bool:

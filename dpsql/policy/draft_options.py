@@ -50,7 +50,10 @@ def column_named(schema: Schema, text: str) -> tuple[Table, Column]:
         for table in schema.values()
         for column in table.columns
     )
-    raise wrong_option(f"there is no column {text.strip()[:80]}", _known(text, spelled))
+    hint = _known(text, spelled)
+    if any(fold(text.strip()).startswith(f"{fold(each)}.") for each in spelled):
+        hint = "A part of a value is no column. Write the data again with a column of its own."
+    raise wrong_option(f"there is no column {text.strip()[:80]}", hint)
 
 
 def column_in(table: Table, name: str) -> Column:

@@ -6,7 +6,7 @@ import datetime
 import gzip
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -395,6 +395,73 @@ def test_a_missing_value_changes_no_type_of_a_frame(values: list[object], tmp_pa
     engine.close()
 
 
+def zoned(pandas: Any, values: Sequence[str]) -> Any:
+    return pandas.to_datetime(pandas.Series(values, dtype="str")).dt.tz_localize("UTC")
+
+
+@pytest.mark.parametrize("values", [[1, 2], [1, None], [True, None], []])
+def test_no_type_of_categories_follows_from_what_is_missing(values: list[object]) -> None:
+    """DuckDB takes them for integers, or for floats where one of them is missing."""
+    pandas, engine = pytest.importorskip("pandas"), dpsql.DuckDBEngine()
+    frame = pandas.DataFrame({"n": pandas.Categorical(values), "uid": range(len(values))})
+    engine.register("t", frame)
+    assert [column.name for column in engine.catalog().tables["t"].columns] == ["uid"]
+    engine.declare({"t": columns({"uid": "BIGINT", "n": "BIGINT"})})
+    assert [column.type for column in engine.catalog().tables["t"].columns] == ["BIGINT", "BIGINT"]
+    engine.close()
+
+
+@pytest.mark.parametrize("values", [["2024-01-01"], [None], []])
+def test_moments_of_a_zone_have_their_type_without_a_row(values: list[str]) -> None:
+    pandas, engine = pytest.importorskip("pandas"), dpsql.DuckDBEngine()
+    engine.register("t", pandas.DataFrame({"at": zoned(pandas, values)}))
+    (column,) = engine.catalog().tables["t"].columns
+    assert (column.name, column.type) == ("at", "TIMESTAMP WITH TIME ZONE")
+    engine.close()
+
+
+@pytest.mark.parametrize("dtype", ["int64", "object"])
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (["uid", "n", "n"], "two columns of the data are called n"),
+        (["uid", "n", "N"], "two columns of the data are called N"),
+        (["uid", 5, "5"], "two columns of the data are called 5"),
+        (["uid", "n", ""], "a column of the data has no name"),
+    ],
+)
+def test_columns_of_frames_are_what_they_are_called(
+    names: list[object], reason: str, dtype: str
+) -> None:
+    """Of two columns of one name the engine would show one twice, as n and n_1."""
+    pandas, engine = pytest.importorskip("pandas"), dpsql.DuckDBEngine()
+    with pytest.raises(dpsql.ParameterError, match=reason):
+        engine.register("t", pandas.DataFrame([[1, 2, 3]], columns=names, dtype=dtype))
+    with pytest.raises(dpsql.ParameterError, match="are called 5"):
+        engine.register("t", {5: [1], "5": [2]})
+    arrow = pytest.importorskip("pyarrow")
+    with pytest.raises(dpsql.ParameterError, match="are called n"):
+        engine.register("t", arrow.table([[1], [2]], names=["n", "n"]))
+    engine.close()
+
+
+def test_what_is_no_table_is_refused_with_what_would_be_one() -> None:
+    pandas, engine = pytest.importorskip("pandas"), dpsql.DuckDBEngine()
+    ragged = {"uid": [1, 2], "n": [1]}
+    objects = np.array([[1, "x"]], dtype=object)  # of which DuckDB would name columns and types
+    for data in (pandas.Series([1]), objects, [{"uid": 1}], 5, None, {}, ragged):
+        with pytest.raises(dpsql.Error) as refusal:
+            engine.register("t", data, types=dict.fromkeys(ragged, "INT") if data is ragged else {})
+        assert "a dict of columns" in str(refusal.value.hint)
+    with pytest.raises(dpsql.ParameterError) as refusal:
+        dpsql.connect(pandas.DataFrame({"uid": [1]}), "p.yaml", "b.db", "ana")
+    assert "engine.register(" in str(refusal.value.hint)
+    with pytest.raises(dpsql.InterfaceError) as unreadable:
+        engine.register("t", pandas.DataFrame({"uid": [1j]}))
+    assert "astype(str)" in str(unreadable.value.hint)
+    engine.close()
+
+
 # -- what the owner is told -----------------------------------------------------------------------
 
 
@@ -410,7 +477,16 @@ def misfits_of(path: Path, types: Mapping[str, str] = TYPES) -> dict[str | None,
 
 
 def test_check_tells_what_of_csv_is_not_as_declared(tmp_path: Path) -> None:
-    lines = [b"uid,ward,cost", b"1,a,2.5", b"x,b,y", b"\xff,c,1", b"3", b"5,\x00,1", b"6,d"]
+    lines = [
+        b"uid,ward,cost",
+        b"1,a,2.5",
+        b"x,b,y",
+        b"\xff,c,1",
+        b"3",
+        b"5,\x00,1",
+        b"6,d",
+        b"8,e,1,f",
+    ]
     (tmp_path / "t.csv").write_bytes(b"\n".join([*lines, b"7," + b"z" * 20_000_000 + b",1"]))
     assert misfits_of(tmp_path / "t.csv") == {
         "uid": ["values of 1 row do not fit BIGINT, and are NULL"],
@@ -421,17 +497,25 @@ def test_check_tells_what_of_csv_is_not_as_declared(tmp_path: Path) -> None:
             "no rows are made of 1 line of invalid UTF-8",
             "no rows are made of 1 line of more than 16 MB",
             "no rows are made of 2 lines with too few fields",
+            "what 1 line have beyond the names of the header is left out",
         ],
     }
 
 
 def test_check_tells_what_of_json_is_not_as_declared(tmp_path: Path) -> None:
-    rows = ['{"uid":1}', '{"uid":"x","day":"2024-13-01"}', "{bro", "[1]", '{"cost":{"a":1}}']
+    rows = [
+        '{"uid":1,"ward":["a"]}',
+        '{"uid":"x","day":"2024-13-01"}',
+        "{bro",
+        "[1]",
+        '{"cost":{"a":1}}',
+    ]
     (tmp_path / "t.jsonl").write_text("\n".join(rows))
     assert misfits_of(tmp_path / "t.jsonl") == {
         "uid": ["values of 1 row do not fit BIGINT, and are NULL"],
         "cost": ["values of 1 row do not fit DOUBLE, and are NULL"],
         "day": ["values of 1 row do not fit DATE, and are NULL"],
+        "ward": ["values of 1 row are nested, and are texts here"],
         None: [
             "rows that are NULL throughout are made of 2 lines that have no object of JSON",
         ],

@@ -260,6 +260,7 @@ def test_files_that_are_one_table_can_be_drafted_for(format_: str, shop: Path) -
 
 BAD = {
     "no such column": (("--unit", "customer.cid=c"), "no column customer.cid|`customer.c_id`"),
+    "a part of a value": (("--unit", "customer.name.first=c"), "no column|A part of a value is no"),
     "no such table": (("--public", "nations"), "no table nations|`nation`"),
     "no equals sign": (
         ("--unit", "customer.c_id"),
