@@ -103,6 +103,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     OWNER: (
         *("engines/misfits.py:misfits", "engines/misfits.py:_of_lines"),
         "engines/misfits.py:_of_objects",
+        *("engines/misfits.py:_of_long_lines", "engines/misfits.py:_of_nested"),
         *("engines/profile.py:_most_per_unit", "engines/profile.py:values_of_types"),
         "engines/profile.py:_seen",
         "engines/proofs.py:_reads_all",
