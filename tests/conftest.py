@@ -23,26 +23,42 @@ if TYPE_CHECKING:
 
 FEW = 1
 
+# Which of the slow cases of tests with many are run: "1/2" is each second one. All, if not set.
+MANY = 16
+CASES = os.environ.get("DPSQL_CASES", "0/1")
+
+# Collecting thousands of tests makes no garbage: looking for it takes as long as the collecting.
+gc.disable()
+
 # What a run remembers of files that were read whole is none of whoever runs it.
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="dpsql-tests-")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Count all but a few cases of every test with many among the slow ones.
 
-    The few lie evenly among all; ``@pytest.mark.few(n)`` says how many there are, if not FEW.
+    The few lie evenly among all; ``@pytest.mark.few(n)`` says how many there are, if not FEW. Of
+    the slow cases of a test with very many, those that ``DPSQL_CASES`` says are kept.
     """
     cases: dict[tuple[object, str], list[pytest.Item]] = {}
     for item in items:
-        if isinstance(item, pytest.Function) and not item.get_closest_marker("slow"):
+        if isinstance(item, pytest.Function):
             cases.setdefault((item.parent, item.originalname), []).append(item)
+    place, parts = map(int, CASES.split("/"))
+    left: set[pytest.Item] = set()
     for group in cases.values():
+        quick = [item for item in group if not item.get_closest_marker("slow")]
         marker = group[0].get_closest_marker("few")
         few = marker.args[0] if marker else FEW
-        kept = {len(group) * i // few for i in range(few)}
-        for place, item in enumerate(group):
-            if len(group) > few and place not in kept:
+        kept = {len(quick) * i // few for i in range(few)}
+        for i, item in enumerate(quick):
+            if len(quick) > few and i not in kept:
                 item.add_marker(pytest.mark.slow)
+        if len(group) >= MANY:
+            slow = [item for item in group if item.get_closest_marker("slow")]
+            left.update(item for i, item in enumerate(slow) if i % parts != place)
+    config.hook.pytest_deselected(items=list(left))
+    items[:] = [item for item in items if item not in left]
 
 
 _make = Error.__init__
@@ -74,6 +90,7 @@ def pytest_collection_finish() -> None:
     """Keep thousands of collected tests out of every later garbage collection."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture

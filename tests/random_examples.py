@@ -1,4 +1,4 @@
-"""Random examples: the same on every run, and as many more as one has time for."""
+"""Long searches: the same on every run, and as much longer or shorter as one has time for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from hypothesis import HealthCheck, settings
 
 LENGTH: Final = float(os.environ.get("DPSQL_LENGTH", "1"))
 """How many times as many examples the long searches try: ``DPSQL_LENGTH=3 make slow``."""
+
+
+def long(examples: int, least: int = 1) -> int:
+    """How many examples a long search tries that usually tries so many."""
+    return max(least, round(examples * LENGTH))
 
 
 def examples_of(examples: int) -> settings:
@@ -24,4 +29,4 @@ def examples_of(examples: int) -> settings:
 
 def many_examples_of(examples: int) -> settings:
     """Examples of a long search: the first of them are the same on every run."""
-    return examples_of(round(examples * LENGTH))
+    return examples_of(long(examples))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from random_examples import long
 
 from .catalogue import date_parts, overloads, type_names
 from .grammar import Grammar, Statement
@@ -49,7 +50,7 @@ def test_a_hundred_statements_are_no_finding() -> None:
 
 @pytest.mark.slow
 def test_thousands_of_statements_are_no_finding() -> None:
-    report = attack(Plan(3000, minutes=8, seed=20, full=0.02, reductions=3, rows=0))
+    report = attack(Plan(long(3000), minutes=8, seed=20, full=0.02, reductions=3, rows=0))
     print(report)
     assert report.outcomes["answered"] > 0.15 * report.statements
     assert new_holes(report) == []
@@ -57,9 +58,9 @@ def test_thousands_of_statements_are_no_finding() -> None:
 
 @pytest.mark.slow
 def test_functions_are_refused_or_fail_on_no_edge_of_their_arguments() -> None:
-    swept = sweep(2500, seed=3)
+    swept = sweep(long(2500), seed=3)
     print(swept)
-    assert sum(swept.accepted.values()) > 150
+    assert sum(swept.accepted.values()) > 0.06 * sum(swept.tried.values())
     assert {t: w for t, w in swept.failing.items() if not is_open(f"plain totality: {w}")} == {}
 
 

@@ -20,7 +20,7 @@ from fuzzing import LARGE, MARK, mutated
 from hypothesis import HealthCheck, given, settings
 from lineage_world import COLUMNS
 from lineage_world import POLICY_TABLES as LINEAGE_TABLES
-from random_examples import LENGTH
+from random_examples import long
 from support import ANALYST, POLICY_TABLES, TABLES
 
 import dpsql
@@ -165,7 +165,7 @@ def test_a_mangled_statement_is_answered_as_planned_or_refused_for_nothing(
 
 @pytest.mark.slow
 @given(mutated())
-@settings(max_examples=round(2500 * LENGTH), **FAST)
+@settings(max_examples=long(2500), **FAST)
 def test_thousands_of_mangled_statements_are_answered_or_refused(
     connection: dpsql.Connection, text: str
 ) -> None:

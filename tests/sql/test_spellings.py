@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pytest
+from random_examples import LENGTH
 from support import ANALYST, TABLES, policy, world_file
 from test_equivalence import ROWS as MANY_ROWS
 from test_equivalence import WIDE, same
@@ -115,10 +117,11 @@ def alike(value: object, right: object) -> bool:
 def test_every_spelling_is_refused_or_means_what_it_means_to_duckdb(
     place: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
 ) -> None:
-    found = {e: compare(*connections, FRAMES[place], e) for e in SPELLINGS}
+    some = SPELLINGS[:: math.ceil(1 / min(1, LENGTH))]
+    found = {e: compare(*connections, FRAMES[place], e) for e in some}
     different = [(e, f) for e, f in found.items() if f not in ("refused", "fails", "same")]
     assert different == []
-    assert sum(f == "same" for f in found.values()) > 150
+    assert sum(f == "same" for f in found.values()) > len(some) / 6
 
 
 @pytest.mark.usefixtures("no_noise")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
+from random_examples import long
 
 from .eyes import DECLARED, primitives
 from .programs import LEAST, draw
@@ -29,24 +30,25 @@ def test_programs_show_nothing_but_noise_of_the_unit() -> None:
 
 @pytest.mark.slow
 def test_many_programs_show_nothing_and_each_net_has_tried() -> None:
-    report = run(READERS["duckdb"], 60)
+    programs = long(60, 40)
+    report = run(READERS["duckdb"], programs)
     assert found(report) == []
     assert report.off == []
-    assert report.statements >= 60 * LEAST
+    assert report.statements >= programs * LEAST
     assert report.answered >= report.statements / 2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NO_SERVER)
 def test_no_reader_shows_more(name: str) -> None:
-    report = run(READERS[name], 6, first=40)
+    report = run(READERS[name], long(6, 2), first=40)
     assert found(report) == []
     assert report.answered >= report.statements / 2
 
 
 @pytest.mark.slow
 def test_postgresql_shows_nothing_more(postgres_server: object) -> None:
-    report = run(READERS["postgresql"], 10, first=40)
+    report = run(READERS["postgresql"], long(10, 3), first=40)
     assert found(report) == []
     assert report.answered >= report.statements / 2
 
