@@ -14,7 +14,8 @@ from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
 from dpsql.connection.answering import Answerer
-from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch
+from dpsql.engines.duckdb import DuckDBScratch
+from dpsql.engines.scratch import Reader
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.tail import TailRunner
@@ -23,7 +24,7 @@ from dpsql.results.result import Cost, Result
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (Ledger, "stored", "lookup"),
     (Ledger, "reserve", "reserve"),
-    (DuckDBReader, "exact", "engine"),
+    (Reader, "exact", "engine"),
     (DuckDBScratch, "store", "stage"),
     (DuckDBScratch, "exact", "stage read"),
     (DuckDBScratch, "keys", "keys"),

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from spelled import generated, text
 
 from dpsql.core.sql import Sql
-from dpsql.engines.base import Reads, Run
-from dpsql.engines.duckdb import DuckDBReader, DuckDBRun, _Door
-from dpsql.engines.postgresql import PostgreSQLReader, PostgreSQLRun
-from dpsql.engines.postgresql_last import ServerReading, ServerSheet
-from dpsql.engines.spark import SparkReader, SparkRun
-from dpsql.engines.spark_reading import SparkReading, SparkSheet
+from dpsql.engines.base import Run
+from dpsql.engines.duckdb import DuckDBScratch
+from dpsql.engines.run_base import RunBase
+from dpsql.engines.scratch import Passed, Reader, ScratchBase
 
 
 class NoSheet:
     """Reads nothing, and has no objection."""
+
+    objected: Final = False
 
     def read(self, statement: Sql, given: Any = ()) -> int:
         """Take any statement."""
@@ -31,7 +32,7 @@ class NoSheet:
         """Forget it."""
 
 
-_STATEMENT: Final = {"exact": 0, "pairs": 0, "integers": 0, "keys": 0, "store": 1, "_reading": 0}
+_STATEMENT: Final = {"exact": 0, "pairs": 0, "integers": 0, "keys": 0, "store": 1}
 """Which argument of a method is a statement, by place."""
 
 
@@ -66,43 +67,15 @@ class _InText:
         return called
 
 
-class NoServerSheet(ServerSheet):
-    """The same for a server."""
-
-    def __init__(self) -> None:
-        super().__init__(ServerReading(), Reads(()))
-
-    def read(self, *_: Any) -> None:
-        """Take any statement."""
-
-
-class NoSparkSheet(SparkSheet):
-    """The same for Spark."""
-
-    def __init__(self, reading: SparkReading) -> None:
-        super().__init__(reading, Reads(()))
-
-    def read(self, *_: Any) -> None:
-        """Take any statement."""
-
-    def stored(self, name: str) -> None:
-        """Forget it."""
-
-
 def unread(run: Run) -> Any:
     """What runs any statement in a run, also one that is a text."""
-    if isinstance(run, DuckDBRun):
-        return _InText(DuckDBReader(run._cursor, NoSheet()))
-    if isinstance(run, PostgreSQLRun):
-        return _InText(PostgreSQLReader(lambda: run.session, NoServerSheet()))
-    assert isinstance(run, SparkRun)
-    sheet = NoSparkSheet(run._reading)
-    return _InText(SparkReader(lambda: run._place(sheet)))
+    assert isinstance(run, RunBase)
+    return _InText(Reader(lambda: run.place(NoSheet())))
 
 
-def beyond(door: _Door) -> _Door:
-    """The same door, behind which nothing is read before it is sent."""
-    return _Door(door._cursor, NoSheet())
+def beyond(scratch: DuckDBScratch) -> DuckDBScratch:
+    """The same place, where nothing is read before it is sent."""
+    return DuckDBScratch(scratch._cursor, NoSheet())
 
 
 def sent_inside(
@@ -110,20 +83,14 @@ def sent_inside(
 ) -> None:
     """Have statements over a table, once they have been read, run inside other SQL."""
 
-    def inside(way: str, place: int) -> Callable[..., Any]:
-        send = getattr(_Door, way)
+    real = ScratchBase._sent
 
-        def sent(self: _Door, *given: Any) -> Any:
-            if table not in text(given[place]):
-                return send(self, *given)
-            self._sheet.read(given[place])
-            other = generated(pattern().format(text(given[place])))
-            found = send(beyond(self), *given[:place], other, *given[place + 1 :])
-            if way == "store":
-                self._sheet.stored(*given)
-            return found
+    def sent(
+        self: ScratchBase, statement: Sql, given: Any, send: Callable[[Passed], object]
+    ) -> object:
+        if table not in text(statement):
+            return real(self, statement, given, send)
+        other = generated(pattern().format(text(statement)))
+        return real(self, statement, given, lambda passed: send(replace(passed, statement=other)))
 
-        return sent
-
-    for way, place in (("executed", 0), ("materialized", 0), ("store", 1)):
-        monkeypatch.setattr(_Door, way, inside(way, place))
+    monkeypatch.setattr(ScratchBase, "_sent", sent)

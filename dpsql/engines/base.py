@@ -22,6 +22,8 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
+GivenValues: TypeAlias = Sequence[int | list[int]]
+"""What a statement is given when it runs: integers, and lists of them."""
 KeyArrays: TypeAlias = dict[str, NDArray[Any]]
 """Key columns by name, masked where they are NULL."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -49,17 +49,10 @@ from dpsql.engines.attached import (
     publish,
     publish_in,
 )
-from dpsql.engines.base import (
-    ArrowStream,
-    Definition,
-    ExactRows,
-    Examined,
-    Misfit,
-    PrivateSource,
-    Reads,
-)
-from dpsql.engines.deadline import Deadline
-from dpsql.engines.duckdb_reading import GivenValues, LastReading, Sheet
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Misfit, Reads
+from dpsql.engines.discreet import withholding_texts
+from dpsql.engines.duckdb_reading import LastReading
+from dpsql.engines.engine_base import EngineBase
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.interruptible import interruptibly
 from dpsql.engines.lakes import (
@@ -74,16 +67,17 @@ from dpsql.engines.misfits import misfits
 from dpsql.engines.network import Secret, listed, reach, unreachable
 from dpsql.engines.proofs import Stamp, is_proved, prove, stamps_of
 from dpsql.engines.python_values import PythonValues, python_values
-from dpsql.engines.rehearsal import Rehearsal, unrecognised
+from dpsql.engines.rehearsal import Rehearsal
+from dpsql.engines.run_base import RunBase
 from dpsql.engines.running import execute, relation, selected
+from dpsql.engines.scratch import Passed, ScratchBase, Sheet
 from dpsql.engines.spelling import one_spelling
 from dpsql.engines.spill import Spill
-from dpsql.engines.twin import Twin
 from dpsql.engines.types import numpy_safe
 from dpsql.engines.untyped import UntypedFiles, directory_keys, directory_types, parquet_query
-from dpsql.engines.verdicts import EngineVersion, Verdicts
+from dpsql.engines.verdicts import EngineVersion
 from dpsql.engines.views import DATA, definition, over_parquet
-from dpsql.errors import EngineError, InterfaceError, ParameterError
+from dpsql.errors import InterfaceError, ParameterError
 
 _T = TypeVar("_T")
 _FRAME = f"{INTERNAL_PREFIX}frame"
@@ -589,7 +583,7 @@ def _view_unreadable(table: Table) -> InterfaceError:
     )
 
 
-class OpenDuckDB:
+class OpenDuckDB(EngineBase):
     """The listed tables of a DuckDB: cursors whose names mean them, and nothing else.
 
     ``place`` is the database of ours that has a view of each.
@@ -606,29 +600,14 @@ class OpenDuckDB:
         edition: str | None,
         stamps: Mapping[str, Stamp | None],
     ) -> None:
+        super().__init__(name, schema, evidence_for(duckdb.__version__).verdicts)
         self._stamps = stamps
         self._connection = connection
         self._spill = spill
         self._place = place
-        self._name = name
-        self._schema = schema
         self._places = places
         self._edition = edition
-        self._twin: Twin | None = None
         self._last_reading: LastReading | None = None
-        self._twin_lock = threading.Lock()
-
-    @property
-    def verdicts(self) -> Verdicts:
-        return evidence_for(duckdb.__version__).verdicts
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def schema(self) -> Schema:
-        return self._schema
 
     @property
     def written(self) -> str | None:
@@ -639,12 +618,6 @@ class OpenDuckDB:
     @property
     def edition(self) -> str | None:
         return self._edition
-
-    def bind(self, statement: Sql) -> tuple[Column, ...]:
-        return self._empty_twin().bind(statement)
-
-    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
-        return self._empty_twin().examine(source, expressions)
 
     def try_out(
         self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
@@ -659,14 +632,10 @@ class OpenDuckDB:
                 hint="Have their owner run `dpsql check`, and open a new connection.",
             )
 
-    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
+    @contextlib.contextmanager
+    def _rehearsal(self) -> Iterator[Rehearsal]:
         """Read each statement that would be sent. Nothing is."""
-        try:
-            read(_Rehearsed(self.last_reading))
-            return
-        except EngineError:
-            pass
-        raise unrecognised()
+        yield _Rehearsed(self.last_reading.over)
 
     @property
     def last_reading(self) -> LastReading:
@@ -676,12 +645,6 @@ class OpenDuckDB:
             if self._last_reading is None:
                 self._last_reading = LastReading(twin.cursor, self._schema)
             return self._last_reading
-
-    def _empty_twin(self) -> Twin:
-        with self._twin_lock:
-            if self._twin is None:
-                self._twin = Twin(self._schema, evidence_for(duckdb.__version__))
-            return self._twin
 
     def run(self, seconds: float | None = None) -> DuckDBRun:
         return DuckDBRun(self._cursor, self.last_reading, seconds)
@@ -702,14 +665,9 @@ class OpenDuckDB:
         execute(cursor, sql("USE {}", quoted(self._place)))
         return cursor
 
-    def close(self) -> None:
-        """Close the twin; the connection is the database's."""
-        if self._twin is not None:
-            self._twin.close()
 
-
-class DuckDBRun:
-    """The statements of one query, on cursors of their own; a watchdog ends them in time.
+class DuckDBRun(RunBase):
+    """The statements of one query, on cursors of their own.
 
     DuckDB interrupts what one cursor runs, and nothing else of the same database.
     """
@@ -723,8 +681,7 @@ class DuckDBRun:
         self._new_cursor = cursor
         self._reading = reading
         self._cursors: list[duckdb.DuckDBPyConnection] = []
-        stop = partial(_interrupt_all, self._cursors)
-        self._deadline = None if seconds is None else Deadline(seconds, stop)
+        super().__init__(seconds, partial(_interrupt_all, self._cursors))
 
     def begin(self, tables: Iterable[TableName]) -> None:
         """Do nothing: the database was opened for reading, and nobody else can write it."""
@@ -732,33 +689,16 @@ class DuckDBRun:
     def release(self) -> None:
         """Do nothing: cursors hold nothing of others."""
 
-    @property
-    def expired(self) -> bool:
-        return self._deadline is not None and self._deadline.expired
-
-    def __enter__(self) -> DuckDBRun:
-        if self._deadline is not None:
-            self._deadline.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._deadline is not None:
-            self._deadline.__exit__()
-
-    def over(self, reads: Reads) -> DuckDBReader:
-        return DuckDBReader(self._cursor, self._reading.over(reads))
-
-    def stream(self, table: Table) -> ArrowStream:
-        rows = sql("SELECT * FROM {}", table_sql(table.name))
-        return self.over(Reads((table.name,))).pairs(rows)
-
-    def interrupt(self) -> None:
-        _interrupt_all(self._cursors)
-
-    def _cursor(self) -> duckdb.DuckDBPyConnection:
+    def place(self, sheet: Sheet) -> DuckDBScratch:
         cursor = self._new_cursor()
         self._cursors.append(cursor)
-        return cursor
+        return DuckDBScratch(cursor, sheet)
+
+    def _sheet(self, reads: Reads) -> Sheet:
+        return self._reading.over(reads)
+
+    def _all_of(self, table: Table) -> Sql:
+        return sql("SELECT * FROM {}", table_sql(table.name))
 
 
 def _name_of(path: str | Path | None) -> str:
@@ -810,120 +750,59 @@ def _interrupt_all(cursors: list[duckdb.DuckDBPyConnection]) -> None:
             cursor.interrupt()
 
 
-class DuckDBReader:
-    """Where the statements of one reading run, each on a cursor of its own."""
+class DuckDBScratch(ScratchBase):
+    """A cursor with temporary tables: in memory, or in a private directory where that is short.
 
-    def __init__(self, cursor: Callable[[], duckdb.DuckDBPyConnection], sheet: Sheet) -> None:
-        self._cursor = cursor
-        self._sheet = sheet
-
-    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(_Door(self._cursor(), self._sheet), statement, keys, measures)
-
-    def pairs(self, statement: Sql) -> ArrowStream:
-        return _pairs(_Door(self._cursor(), self._sheet), statement)
-
-    def scratch(self) -> DuckDBScratch:
-        return DuckDBScratch(_Door(self._cursor(), self._sheet))
-
-
-class _Door:
-    """The one place where statements over private rows are sent: none that has not been read.
-
-    What fails on rows raises DuckDB's errors.
+    Streams of keys that have been read hold on to the cursor, and need none of its tables.
     """
 
     def __init__(self, cursor: duckdb.DuckDBPyConnection, sheet: Sheet) -> None:
+        super().__init__(sheet)
         self._cursor = cursor
-        self._sheet = sheet
 
-    def executed(self, statement: Sql, given: GivenValues = ()) -> dict[str, NDArray[Any]]:
-        """Run a statement, whose columns are arrays."""
-        self._sheet.read(statement, given)
-        return execute(self._cursor, statement, list(given)).fetchnumpy()
+    def _discreetly(self, run: Callable[[], _T]) -> _T:
+        return discreetly(run)
 
-    def materialized(self, statement: Sql, given: GivenValues = ()) -> duckdb.DuckDBPyRelation:
-        """Run a statement, whose rows stay in the engine."""
-        self._sheet.read(statement, given)
-        return relation(self._cursor, statement, list(given) or None).materialize()
+    def _exact(self, passed: Passed, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        if numpy_safe(keys):
+            return _from_numpy(self._executed(passed), [key.name for key in keys], measures)
+        return _from_arrow(self._materialized(passed), keys, measures)
 
-    def store(self, name: str, statement: Sql, given: GivenValues) -> int:
-        """Run a statement, whose rows become a table; returns how many there are."""
-        self._sheet.read(statement, given)
-        made = sql("CREATE TEMP TABLE {} AS {}", quoted(name), statement)
-        (rows,) = execute(self._cursor, made, list(given)).fetchall()
-        self._sheet.stored(name, statement, given)
+    def _pairs(self, passed: Passed) -> ArrowStream:
+        return MaterializedStream(self._materialized(passed))
+
+    def _integers(self, passed: Passed) -> list[NDArray[np.int64]]:
+        return [_integers(column) for column in self._executed(passed).values()]
+
+    def _store(self, name: str, passed: Passed) -> int:
+        made = sql("CREATE TEMP TABLE {} AS {}", quoted(name), passed.statement)
+        (rows,) = execute(self._cursor, made, list(passed.given)).fetchall()
         return int(rows[0])
 
-    def drop(self, name: str) -> None:
-        """Drop a table that was stored."""
+    def _drop(self, name: str) -> None:
         execute(self._cursor, sql("DROP TABLE {}", quoted(name)))
-        self._sheet.dropped(name)
 
+    def _executed(self, passed: Passed) -> dict[str, NDArray[Any]]:
+        """Run a statement, whose columns are arrays."""
+        return execute(self._cursor, passed.statement, list(passed.given)).fetchnumpy()
 
-class DuckDBScratch:
-    """Temporary tables of one cursor: in memory, or in a private directory where it is short."""
-
-    def __init__(self, door: _Door) -> None:
-        self._door = door
-        self._tables: set[str] = set()
-
-    def __enter__(self) -> DuckDBScratch:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        # Streams of keys that have been read hold on to the cursor, and need none of its tables.
-        for table in self._tables:
-            with contextlib.suppress(duckdb.Error, EngineError):
-                self._door.drop(table)
-
-    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
-        rows = discreetly(lambda: self._door.store(name, statement, parameters))
-        self._tables.add(name)
-        return rows
-
-    def drop(self, name: str) -> None:
-        discreetly(lambda: self._door.drop(name))
-        self._tables.remove(name)
-
-    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._door, statement, keys, measures)
-
-    def pairs(self, statement: Sql) -> ArrowStream:
-        return _pairs(self._door, statement)
-
-    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        found = discreetly(lambda: self._door.executed(statement, parameters))
-        return [_integers(column) for column in found.values()]
-
-    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return _exact(self._door, statement, keys, (), [row_ids.tolist()])
+    def _materialized(self, passed: Passed) -> duckdb.DuckDBPyRelation:
+        """Run a statement, whose rows stay in the engine."""
+        return relation(self._cursor, passed.statement, list(passed.given) or None).materialize()
 
 
 class _Rehearsed(Rehearsal):
     """Statements that are read and not sent; what would be stored is an empty table of the twin."""
 
-    def __init__(self, reading: LastReading) -> None:
-        super().__init__()
-        self._reading = reading
-        self._sheet: Sheet = reading.over(Reads(()))
+    def _planned(self, passed: Passed) -> int:
+        assert passed.columns is not None, "the twin counts them"
+        return passed.columns
 
-    def over(self, reads: Reads) -> _Rehearsed:
-        self._sheet = self._reading.over(reads)
-        return self
+    def _make(self, name: str, passed: Passed) -> None:
+        """Do nothing: the sheet has it made."""
 
-    def planned(self, statement: Sql, parameters: GivenValues) -> int:
-        return self._sheet.read(statement, parameters)
-
-    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
-        return statement
-
-    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
-        self._sheet.read(statement, parameters)
-        self._sheet.stored(name, statement, parameters)
-
-    def forget(self, name: str) -> None:
-        self._sheet.dropped(name)
+    def _drop(self, name: str) -> None:
+        """Do nothing: the sheet has it dropped."""
 
 
 def raise_if_interrupted(error: Exception) -> None:
@@ -933,43 +812,18 @@ def raise_if_interrupted(error: Exception) -> None:
 
 
 def discreetly(run: Callable[[], _T]) -> _T:
-    """Run something; replace its errors by one with a fixed text, by their kind."""
-    try:
-        return run()
-    except (duckdb.Error, MemoryError, RuntimeError) as error:
-        raise_if_interrupted(error)
-        code = _code(error)
-    # Raised outside the handler, so that not even its context quotes a row.
-    raise EngineError(code=code)
+    """Run something; replace DuckDB's errors by one with a fixed text, by their kind."""
+    return withholding_texts(run, _code)
 
 
-def _code(error: Exception) -> str:
-    """Tell what happened by the kind of the error: texts depend on rows."""
+def _code(error: Exception) -> str | None:
+    """Tell what happened by the kind of the error; None for one that is none of DuckDB's."""
+    raise_if_interrupted(error)
     if isinstance(error, duckdb.InterruptException):
         return "interrupted"
     if isinstance(error, duckdb.OutOfMemoryException | MemoryError):
         return "memory_limit"
-    return "engine_failed"
-
-
-def _pairs(door: _Door, statement: Sql) -> ArrowStream:
-    return discreetly(lambda: MaterializedStream(door.materialized(statement)))
-
-
-def _exact(
-    door: _Door,
-    statement: Sql,
-    keys: Sequence[Column],
-    measures: Sequence[str],
-    parameters: GivenValues = (),
-) -> ExactRows:
-    def run() -> ExactRows:
-        if numpy_safe(keys):
-            names = [key.name for key in keys]
-            return _from_numpy(door.executed(statement, parameters), names, measures)
-        return _from_arrow(door.materialized(statement, parameters), keys, measures)
-
-    return discreetly(run)
+    return "engine_failed" if isinstance(error, duckdb.Error | RuntimeError) else None
 
 
 def open_database(path: str | Path) -> DuckDBEngine:

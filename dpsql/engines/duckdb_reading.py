@@ -14,11 +14,11 @@ salt, and by the columns of the tables that it may scan: a plan follows from the
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from threading import Lock
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 import duckdb
 
@@ -26,7 +26,7 @@ from dpsql.core.schema import Schema
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.base import Reads
+from dpsql.engines.base import GivenValues, Reads
 from dpsql.engines.duckdb_plan import FORMS, Forms, ReadPlan, UnknownPart, read_by_forms
 from dpsql.engines.plans import plan_of
 from dpsql.engines.running import execute, relation
@@ -34,24 +34,10 @@ from dpsql.engines.shapes import shape
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.errors import EngineError
 
-GivenValues: TypeAlias = Sequence[int | list[int]]
 _Columns: TypeAlias = tuple[tuple[str, str], ...]  # names and types
 _OURS: Final = "memory"
 _STORED: Final = ("temp", "main")
 _REMEMBERED: Final = 10_000  # statements
-
-
-class Sheet(Protocol):
-    """What stands before the door of one reading: whatever is sent has been read by it."""
-
-    def read(self, statement: Sql, given: GivenValues = ()) -> int:
-        """Read a statement; returns its columns. Raises ``EngineError`` for what it may not be."""
-
-    def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
-        """Take note that a statement which was read has been stored as a table."""
-
-    def dropped(self, name: str) -> None:
-        """Forget a stored table."""
 
 
 class KnownStatements:
@@ -144,10 +130,10 @@ class LastReading:
         """How many statements have been read, known ones among them."""
         return self._count
 
-    def over(self, reads: Reads) -> Sheet:
+    def over(self, reads: Reads) -> DuckDBSheet:
         """Return what reads the statements over these tables."""
         tables = sorted((n.schema, n.table, self._columns.get(n, ())) for n in reads.tables)
-        return _DuckDBSheet(self, reads, _digest(repr(tables).encode()))
+        return DuckDBSheet(self, reads, _digest(repr(tables).encode()))
 
     # -- for its sheets -----------------------------------------------------------------------
 
@@ -195,15 +181,15 @@ def _digest(text: bytes) -> bytes:
     return sha256(text).digest()
 
 
-class _DuckDBSheet:
-    """Reads what one question sends over some tables. Used by one thread at a time."""
+class DuckDBSheet:
+    """Reads what one question sends over some tables. Used by one thread at a time.
 
-    def __init__(
-        self,
-        reading: LastReading,
-        reads: Reads,
-        over: bytes,
-    ) -> None:
+    What it objects to is none of dpsql's, also where it does not bind: the twin takes all that is.
+    """
+
+    objected: Final = True
+
+    def __init__(self, reading: LastReading, reads: Reads, over: bytes) -> None:
         self._reading = reading
         self._salt = reads.salt
         names = ((_OURS, name.schema, name.table) for name in reads.tables)
@@ -214,6 +200,7 @@ class _DuckDBSheet:
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def read(self, statement: Sql, given: GivenValues = ()) -> int:
+        """Read a statement; returns how many columns it has."""
         self._reading.counted()
         key = self._key(statement)
         found = self._reading.known.get(key)
@@ -223,6 +210,7 @@ class _DuckDBSheet:
         return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
+        """Have the twin make an empty table of its columns, once it is asked again."""
         key = self._key(statement)
         columns = self._reading.columns_of(key, lambda: self._bound(statement, given))
         self._stored[name] = columns
@@ -230,6 +218,7 @@ class _DuckDBSheet:
         self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
 
     def dropped(self, name: str) -> None:
+        """Have the twin drop it, once it is asked again."""
         del self._stored[name]
         self._behind.append(sql("DROP TABLE temp.main.{}", quoted(name)))
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote, urlsplit
 from weakref import finalize
@@ -30,16 +29,9 @@ from dpsql.core.sql import Sql, bare_word, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import as_type, exact_rows, integers
-from dpsql.engines.base import (
-    ArrowStream,
-    Definition,
-    ExactRows,
-    Examined,
-    Misfit,
-    PrivateSource,
-    Reads,
-)
-from dpsql.engines.deadline import Deadline
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, GivenValues, Reads
+from dpsql.engines.discreet import withholding_texts
+from dpsql.engines.engine_base import ServerDatabase, ServerEngine
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.nets import TRIED, definitions_changed
 from dpsql.engines.postgresql_catalog import (
@@ -57,13 +49,14 @@ from dpsql.engines.postgresql_definitions import (
     lock_sql,
     look_sql,
 )
-from dpsql.engines.postgresql_last import ServerReading, ServerSheet
+from dpsql.engines.postgresql_last import ServerReading
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of, sent
-from dpsql.engines.rehearsal import Rehearsal, unrecognised
-from dpsql.engines.trials import TRIAL_SECONDS, Trials
-from dpsql.engines.twin import Twin
+from dpsql.engines.rehearsal import Rehearsal
+from dpsql.engines.run_base import RunBase
+from dpsql.engines.scratch import Passed, ScratchBase, Sheet
+from dpsql.engines.trials import TRIAL_SECONDS
 from dpsql.engines.verdicts import Verdicts, verdicts_on
-from dpsql.errors import EngineError, InterfaceError, QueryRefused
+from dpsql.errors import EngineError, Error, InterfaceError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +67,7 @@ _GRACE: Final = 5.0  # seconds after which the server ends what the watch over t
 _IDLE: Final = 4  # sessions that are kept for the next runs
 
 
-class PostgreSQLEngine:
+class PostgreSQLEngine(ServerDatabase):
     """An owner-side handle on a PostgreSQL database, given as a ``postgresql://`` URL.
 
     The role in the URL can read the tables of the policy and change nothing; connecting proves it.
@@ -93,22 +86,11 @@ class PostgreSQLEngine:
         """Show the database, and nothing of the URL, which may have a password."""
         return f"<PostgreSQLEngine on the database {self._catalog.database}>"
 
-    def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
-        """Do nothing: all tables have types of their own."""
-
     def catalog(self) -> Catalog:
         return self._catalog.all
 
     def definition(self, table: TableName) -> Definition:
         return self._catalog.definition(table)
-
-    def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
-        """Return nothing: there are no files that dpsql reads itself."""
-        return ()
-
-    def misfits(self, table: TableName) -> tuple[Misfit, ...]:
-        """Return nothing: all tables have types of their own."""
-        return ()
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenPostgreSQL:
         """Check that the role can change nothing. ``memory`` is the server's own business."""
@@ -140,6 +122,7 @@ class PostgreSQLEngine:
         self._sessions.close()
         for opened in self._opened.values():
             opened.close()
+        self._opened.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +154,7 @@ class Proved:
             raise definitions_changed()
 
 
-class OpenPostgreSQL:
+class OpenPostgreSQL(ServerEngine):
     """The listed tables of a PostgreSQL database: all that runs and the twin know of it."""
 
     def __init__(
@@ -182,49 +165,10 @@ class OpenPostgreSQL:
         proved: Proved,
         verdicts: Verdicts,
     ) -> None:
-        self._verdicts = verdicts
+        super().__init__(name, schema, verdicts)
         self._sessions = sessions
-        self._name = name
-        self._schema = schema
         self.proved = proved
-        self._lock = threading.Lock()
-        self._twin: Twin | None = None
-        self._trials = Trials(self._computed)
         self.last_reading = ServerReading()
-
-    @property
-    def verdicts(self) -> Verdicts:
-        return self._verdicts
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def schema(self) -> Schema:
-        return self._schema
-
-    @property
-    def written(self) -> str | None:
-        return None  # servers do not tell
-
-    @property
-    def edition(self) -> str | None:
-        return None  # each question reads the tables as they are then
-
-    def refuse_changed(self) -> None:
-        """Do nothing: there are no files that dpsql reads itself."""
-
-    def bind(self, statement: Sql) -> tuple[Column, ...]:
-        return self._empty_twin().bind(statement)
-
-    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
-        return self._empty_twin().examine(source, expressions)
-
-    def try_out(
-        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
-    ) -> None:
-        self._trials.hold(rows, expressions, write)
 
     def _computed(self, statement: Sql) -> None:
         """Run a statement over constants. Raises ``EngineError``, or that nobody answers."""
@@ -238,45 +182,18 @@ class OpenPostgreSQL:
         # Raised outside the handler, so that its context quotes nothing.
         raise EngineError(code=code) if alive else _silent()
 
-    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
+    @contextlib.contextmanager
+    def _rehearsal(self) -> Iterator[Rehearsal]:
         """Plan each statement on the server, for none of its rows.
 
         What is stored on the way are empty temporary tables of a transaction that is rolled back.
         """
         with self._sessions.one() as session:
-            planned = _PlannedOnServer(session, self.last_reading)
-            try:
-                read(planned)
-                return
-            except EngineError:
-                alive = session.rolled_back()
-        if not alive:
-            raise _silent()
-        if planned.objected:
-            raise unrecognised()
-        raise QueryRefused(
-            "the query does not fit its tables: the server does not take what it becomes there",
-            code="does_not_bind",
-            hint="Give values that stand for each other, in UNION or CASE, one type by a cast; "
-            "nest expressions less deeply.",
-        )
-
-    def _empty_twin(self) -> Twin:
-        with self._lock:
-            if self._twin is None:
-                self._twin = Twin(self._schema, evidence_for(duckdb.__version__))
-            return self._twin
+            yield _PlannedOnServer(session, self.last_reading)
 
     def run(self, seconds: float | None = None) -> PostgreSQLRun:
         reading, proved = self.last_reading, self.proved
         return PostgreSQLRun(self._sessions, reading, self._schema, proved, seconds)
-
-    def close(self) -> None:
-        """Close the twin; sessions are the database's."""
-        with self._lock:
-            if self._twin is not None:
-                self._twin.close()
-                self._twin = None
 
 
 def _silent() -> InterfaceError:
@@ -379,19 +296,19 @@ class _Session:
         """Run a statement without rows."""
         self._discreetly(lambda: self._execute(statement, ()))
 
-    def rows(self, statement: Sql, parameters: Sequence[int | list[int]] = ()) -> pa.Table:
+    def rows(self, statement: Sql, parameters: GivenValues = ()) -> pa.Table:
         """Run a generated query. Raises ``EngineError`` with a fixed text."""
         return self._discreetly(lambda: self._fetched(statement, parameters))
 
-    def _fetched(self, statement: Sql, parameters: Sequence[int | list[int]]) -> pa.Table:
+    def _fetched(self, statement: Sql, parameters: GivenValues) -> pa.Table:
         self._execute(statement, parameters)
         return self._cursor.fetch_arrow_table()
 
-    def store(self, statement: Sql, parameters: Sequence[int | list[int]]) -> None:
+    def store(self, statement: Sql, parameters: GivenValues) -> None:
         """Run a statement that makes a table."""
         self._discreetly(lambda: self._execute(statement, parameters))
 
-    def _execute(self, statement: Sql, parameters: Sequence[int | list[int]]) -> None:
+    def _execute(self, statement: Sql, parameters: GivenValues) -> None:
         text = statement.render(POSTGRESQL_TEXT)
         if parameters:
             self._cursor.execute(text, list(parameters))
@@ -416,13 +333,7 @@ class _Session:
         self._end()
 
     def _discreetly(self, run: Callable[[], _T]) -> _T:
-        """Run something; replace its errors by one with a fixed text, by their kind."""
-        try:
-            return run()
-        except (MemoryError, _driver().Error) as error:
-            code = _code(error)
-        # Raised outside the handler, so that not even its context quotes a row.
-        raise EngineError(code=code)
+        return withholding_texts(run, _code)
 
 
 def _closed(*parts: Any) -> None:
@@ -435,16 +346,15 @@ def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
 
 
-def _code(error: Exception) -> str:
-    """Tell what happened by the kind of the error: texts depend on rows."""
+def _code(error: Exception) -> str | None:
+    """Tell what happened by the kind of the error; None for one that is none of the server's."""
+    if not isinstance(error, MemoryError | _driver().Error):
+        return None
     state = getattr(error, "sqlstate", None)
     if state == _CANCELLED:
         return "interrupted"
-    return (
-        "memory_limit"
-        if state == _OUT_OF_MEMORY or isinstance(error, MemoryError)
-        else "engine_failed"
-    )
+    memory = state == _OUT_OF_MEMORY or isinstance(error, MemoryError)
+    return "memory_limit" if memory else "engine_failed"
 
 
 def _setting(name: str, value: str) -> Sql:
@@ -482,7 +392,7 @@ def _unreachable(url: str) -> InterfaceError:
     )
 
 
-class PostgreSQLRun:
+class PostgreSQLRun(RunBase):
     """The statements of one query: a transaction with one snapshot, on a session of its own."""
 
     def __init__(
@@ -500,22 +410,7 @@ class PostgreSQLRun:
         self._seconds = seconds
         self._session: _Session | None = None
         self._open = _Open()
-        stop = partial(_cancel, self._open)
-        self._deadline = None if seconds is None else Deadline(seconds, stop)
-
-    @property
-    def expired(self) -> bool:
-        return self._deadline is not None and self._deadline.expired
-
-    def __enter__(self) -> PostgreSQLRun:
-        if self._deadline is not None:
-            self._deadline.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._deadline is not None:
-            self._deadline.__exit__()
-        self.release()
+        super().__init__(seconds, self._open.cancel)
 
     def begin(self, tables: Iterable[TableName]) -> None:
         assert self._session is None, "a run begins once"
@@ -545,83 +440,24 @@ class PostgreSQLRun:
             raise EngineError()
         return self._session
 
-    def over(self, reads: Reads) -> PostgreSQLReader:
-        return PostgreSQLReader(lambda: self.session, self._reading.over(reads))
+    def place(self, sheet: Sheet) -> PostgreSQLScratch:
+        return PostgreSQLScratch(self.session, sheet)
 
-    def stream(self, table: Table) -> ArrowStream:
+    def _sheet(self, reads: Reads) -> Sheet:
+        return self._reading.over(reads, lambda: self.session)
+
+    def _all_of(self, table: Table) -> Sql:
         if self._schema.get(table.name.key) != table:
             raise EngineError()  # it is none of those that are listed
-        selected = _selected((), table.columns)
-        door = _ServerDoor(self.session, self._reading.over(Reads((table.name,))))
-        found = door.rows(sql("SELECT {} FROM ({}) AS t", selected, rows_of(table)))
-        names = [column.name for column in table.columns]
+        return sql("SELECT {} FROM ({}) AS t", _selected((), table.columns), rows_of(table))
+
+    def stream(self, table: Table) -> ArrowStream:
+        """Stream all rows of a public table, as its types have them."""
+        found: Any = super().stream(table)
         columns = [as_type(found[c.name], c.type) for c in table.columns]
+        names = [column.name for column in table.columns]
         stream: ArrowStream = type(found).from_arrays(columns, names=names)
         return stream
-
-    def interrupt(self) -> None:
-        _cancel(self._open)
-
-
-class PostgreSQLReader:
-    """Where the statements of one reading run: the transaction of its run."""
-
-    def __init__(self, session: Callable[[], _Session], sheet: ServerSheet) -> None:
-        self._session = session
-        self._sheet = sheet
-
-    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._door(), statement, keys, measures)
-
-    def pairs(self, statement: Sql) -> ArrowStream:
-        found: ArrowStream = self._door().rows(statement)
-        return found
-
-    def scratch(self) -> PostgreSQLScratch:
-        return PostgreSQLScratch(self._door())
-
-    def _door(self) -> _ServerDoor:
-        return _ServerDoor(self._session(), self._sheet)
-
-
-class _ServerDoor:
-    """The one place where statements over rows are sent: none that has not been read."""
-
-    def __init__(self, session: _Session, sheet: ServerSheet) -> None:
-        self._session = session
-        self._sheet = sheet
-
-    def rows(self, statement: Sql, parameters: Sequence[int | list[int]] = ()) -> pa.Table:
-        """Run a statement and return its rows."""
-        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
-        return self._session.rows(statement, parameters)
-
-    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
-        """Have a statement planned for none of its rows; returns how many columns it has."""
-        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
-        return len(self._session.rows(_of_no_rows(statement), parameters).columns)
-
-    def store(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> int:
-        """Run a statement, whose rows become a table; returns how many there are."""
-        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
-        self._session.store(sql("CREATE TEMP TABLE {} AS {}", quoted(name), statement), parameters)
-        self._sheet.stored(name)
-        # Without figures of a new table, the planner takes it for a small one.
-        self._session.run(sql("ANALYZE pg_temp.{}", quoted(name)))
-        count = self._session.rows(sql("SELECT count(*) AS n FROM pg_temp.{}", quoted(name)))
-        return int(integers(count["n"])[0])
-
-    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
-        """Make an empty table of the columns that a statement has."""
-        self._sheet.read(self._session.run, self._session.ask, statement, parameters)
-        empty = _of_no_rows(statement)
-        self._session.store(sql("CREATE TEMP TABLE {} AS {}", quoted(name), empty), parameters)
-        self._sheet.stored(name)
-
-    def drop(self, name: str) -> None:
-        """Drop a table that was stored."""
-        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
-        self._sheet.dropped(name)
 
 
 class _Open:
@@ -631,102 +467,83 @@ class _Open:
         self.session: _Session | None = None
         self.cancelled = False
 
+    def cancel(self) -> None:
+        """Have the server stop what it runs there, if there is one."""
+        session = self.session
+        if session is not None:
+            self.cancelled = True
+            session.cancel()
 
-def _cancel(running: _Open) -> None:
-    session = running.session
-    if session is not None:
-        running.cancelled = True
-        session.cancel()
 
+class PostgreSQLScratch(ScratchBase):
+    """The session of a run, with temporary tables that go with its transaction at the latest."""
 
-class PostgreSQLScratch:
-    """Temporary tables of one run, which go with its transaction at the latest."""
+    def __init__(self, session: _Session, sheet: Sheet) -> None:
+        super().__init__(sheet)
+        self._session = session
 
-    def __init__(self, door: _ServerDoor) -> None:
-        self._door = door
-        self._tables: set[str] = set()
+    def _discreetly(self, run: Callable[[], _T]) -> _T:
+        return withholding_texts(run, _code)
 
-    def __enter__(self) -> PostgreSQLScratch:
-        return self
+    def _written(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
+        return _sent(statement, keys, measures)
 
-    def __exit__(self, *_: object) -> None:
-        for table in self._tables:
-            with contextlib.suppress(EngineError):  # the transaction is over
-                self._door.drop(table)
-        self._tables.clear()
+    def _exact(self, passed: Passed, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        return exact_rows(self._rows(passed), keys, measures)
 
-    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
-        rows = self._door.store(name, statement, parameters)
-        self._tables.add(name)
-        return rows
-
-    def drop(self, name: str) -> None:
-        self._door.drop(name)
-        self._tables.remove(name)
-
-    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return _exact(self._door, statement, keys, measures)
-
-    def pairs(self, statement: Sql) -> ArrowStream:
-        found: ArrowStream = self._door.rows(statement)
+    def _pairs(self, passed: Passed) -> ArrowStream:
+        found: ArrowStream = self._rows(passed)
         return found
 
-    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        return [integers(column) for column in self._door.rows(statement, parameters).columns]
+    def _integers(self, passed: Passed) -> list[NDArray[np.int64]]:
+        return [integers(column) for column in self._rows(passed).columns]
 
-    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return _exact(self._door, statement, keys, (), [row_ids.tolist()])
+    def _store(self, name: str, passed: Passed) -> int:
+        made = sql("CREATE TEMP TABLE {} AS {}", quoted(name), passed.statement)
+        self._session.store(made, passed.given)
+        # Without figures of a new table, the planner takes it for a small one.
+        self._session.run(sql("ANALYZE pg_temp.{}", quoted(name)))
+        count = self._session.rows(sql("SELECT count(*) AS n FROM pg_temp.{}", quoted(name)))
+        return int(integers(count["n"])[0])
+
+    def _drop(self, name: str) -> None:
+        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
+
+    def _rows(self, passed: Passed) -> pa.Table:
+        return self._session.rows(passed.statement, passed.given)
 
 
 class _PlannedOnServer(Rehearsal):
     """Statements that are read, and run for none of their rows: the server plans all of them."""
 
     def __init__(self, session: _Session, reading: ServerReading) -> None:
-        super().__init__()
+        super().__init__(lambda reads: reading.over(reads, lambda: session), "the server")
         self._session = session
-        self._reading = reading
-        self._sheet = reading.over(Reads(()))
-        self._door = _ServerDoor(session, self._sheet)
 
-    @property
-    def objected(self) -> bool:
-        """True if a statement is none of dpsql's by its tree."""
-        return self._sheet.objected
+    def refusal(self) -> Error:
+        return super().refusal() if self._session.rolled_back() else _silent()
 
-    def over(self, reads: Reads) -> _PlannedOnServer:
-        self._sheet = self._reading.over(reads)
-        self._door = _ServerDoor(self._session, self._sheet)
-        return self
-
-    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
-        return self._door.planned(statement, parameters)
-
-    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
+    def _written(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
         return _sent(statement, keys, measures)
 
-    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
-        self._door.make(name, statement, parameters)
+    def _planned(self, passed: Passed) -> int:
+        return len(self._session.rows(_of_no_rows(passed.statement), passed.given).columns)
 
-    def forget(self, name: str) -> None:
-        self._door.drop(name)
+    def _make(self, name: str, passed: Passed) -> None:
+        empty = _of_no_rows(passed.statement)
+        made = sql("CREATE TEMP TABLE {} AS {}", quoted(name), empty)
+        self._session.store(made, passed.given)
+
+    def _drop(self, name: str) -> None:
+        self._session.run(sql("DROP TABLE pg_temp.{}", quoted(name)))
 
 
 def _of_no_rows(statement: Sql) -> Sql:
     return sql("SELECT * FROM ({}) AS t LIMIT 0", statement)
 
 
-def _exact(
-    door: _ServerDoor,
-    statement: Sql,
-    keys: Sequence[Column],
-    measures: Sequence[str],
-    parameters: Sequence[int | list[int]] = (),
-) -> ExactRows:
-    """Read exact rows; what leaves the server are integers of 64 bits, and keys."""
-    return exact_rows(door.rows(_sent(statement, keys, measures), parameters), keys, measures)
-
-
 def _sent(statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
+    """Write a query as it is sent: what leaves the server are integers of 64 bits, and keys."""
     return sql("SELECT {} FROM ({}) AS t", _selected([ROW_ID, *measures], keys), statement)
 
 

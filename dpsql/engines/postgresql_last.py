@@ -9,12 +9,12 @@ called. As definitions may change on a server, every statement is read each time
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, join, literal, name, sql
-from dpsql.engines.base import Reads
+from dpsql.engines.base import GivenValues, Reads
 from dpsql.engines.postgresql_trees import (
     BUILT_IN,
     TREE_FORMS,
@@ -26,8 +26,17 @@ from dpsql.engines.postgresql_trees import (
 from dpsql.errors import EngineError
 
 Asking: TypeAlias = "Callable[[Sql], list[tuple[Any, ...]]]"
-Sending: TypeAlias = "Callable[[Sql], None]"
 _READ: Final = f"{INTERNAL_PREFIX}read"
+
+
+class Asked(Protocol):
+    """A session of the server's, in whose transaction statements are read."""
+
+    def ask(self, statement: Sql) -> list[tuple[Any, ...]]:
+        """Run a fixed statement over the catalogs."""
+
+    def run(self, statement: Sql) -> None:
+        """Run a statement without rows."""
 
 
 class ServerReading:
@@ -38,9 +47,9 @@ class ServerReading:
         self._known: KnownNumbers | None = None
         self.count = 0
 
-    def over(self, reads: Reads) -> ServerSheet:
-        """Return what reads the statements over these tables."""
-        return ServerSheet(self, reads)
+    def over(self, reads: Reads, session: Callable[[], Asked]) -> ServerSheet:
+        """Return what reads the statements over these tables, in the transaction of a session."""
+        return ServerSheet(self, reads, session)
 
     def relations(self, ask: Asking, tree: str) -> Counter[str]:
         """Return the numbers of relations that a tree scans. Raises ``UnknownTree``."""
@@ -53,18 +62,18 @@ class ServerReading:
 class ServerSheet:
     """Reads what one question sends over some tables, in its own transaction."""
 
-    def __init__(self, reading: ServerReading, reads: Reads) -> None:
+    def __init__(self, reading: ServerReading, reads: Reads, session: Callable[[], Asked]) -> None:
         self._reading = reading
+        self._session = session
         self._tables = Counter(
             ("public" if table.in_main else table.schema, table.table) for table in reads.tables
         )
         self._stored: set[str] = set()
         self.objected = False
 
-    def read(
-        self, run: Sending, ask: Asking, statement: Sql, given: Sequence[int | list[int]] = ()
-    ) -> None:
+    def read(self, statement: Sql, given: GivenValues = ()) -> None:
         """Read a statement. Raises ``EngineError`` for what it may not be."""
+        session = self._session()
         types = join(", ", (_type_of(value) for value in given))
         made = sql(
             "CREATE FUNCTION pg_temp.{}({}) RETURNS SETOF record LANGUAGE sql BEGIN ATOMIC {}; END",
@@ -72,16 +81,16 @@ class ServerSheet:
             types,
             statement,
         )
-        run(made)
-        bodies = ask(
+        session.run(made)
+        bodies = session.ask(
             sql(
                 "SELECT prosqlbody::text FROM pg_catalog.pg_proc "
                 "WHERE proname = {} AND pronamespace = pg_catalog.pg_my_temp_schema()",
                 literal(_READ),
             )
         )
-        run(sql("DROP FUNCTION pg_temp.{}({})", name(_READ), types))
-        if not self._is_known(ask, bodies):
+        session.run(sql("DROP FUNCTION pg_temp.{}({})", name(_READ), types))
+        if not self._is_known(session.ask, bodies):
             self.objected = True
             raise EngineError()
 
@@ -120,13 +129,13 @@ class ServerSheet:
                 return None
         return named
 
-    def stored(self, table: str) -> None:
+    def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         """Take note that rows of a statement that was read are a table."""
-        self._stored.add(table)
+        self._stored.add(name)
 
-    def dropped(self, table: str) -> None:
+    def dropped(self, name: str) -> None:
         """Forget a stored table."""
-        self._stored.discard(table)
+        self._stored.discard(name)
 
 
 def _type_of(value: int | list[int]) -> Sql:

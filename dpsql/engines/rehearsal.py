@@ -7,101 +7,90 @@ answered with as few zeros as it needs.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any, Final
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, Reads
-from dpsql.errors import EngineError, InternalError
+from dpsql.engines.scratch import Passed, ScratchBase, Sheet
+from dpsql.errors import EngineError, Error, InternalError, QueryRefused
 
+_T = TypeVar("_T")
 _STORED: Final = 1
 """Rows that a table is said to have: where there are none, nothing would be asked of them."""
 
 
-class Rehearsal(ABC):
+class Rehearsal(ScratchBase):
     """A reader of private rows, and its scratch space, that has each statement planned.
 
-    Methods raise ``EngineError`` for a statement that the engine does not take.
+    ``sheets`` returns what reads the statements over some tables. ``engine`` is called so in errors
+    for statements that it does not take.
     """
 
-    def __init__(self) -> None:
-        self._tables: set[str] = set()
+    def __init__(self, sheets: Callable[[Reads], Sheet], engine: str = "the engine") -> None:
+        super().__init__(sheets(Reads(())))
+        self._sheets = sheets
+        self._engine = engine
 
     # -- what an engine does ------------------------------------------------------------------
 
     @abstractmethod
-    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
-        """Have a query planned for none of its rows; returns how many columns it has."""
+    def _planned(self, passed: Passed) -> int:
+        """Have a query planned for none of its rows; returns how many columns it has.
+
+        Raises ``EngineError`` for one that the engine does not take.
+        """
 
     @abstractmethod
-    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
-        """Write the query as it is sent where row ids, keys and measures are read."""
-
-    @abstractmethod
-    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
+    def _make(self, name: str, passed: Passed) -> None:
         """Make an empty table of the columns that a query has."""
 
-    @abstractmethod
-    def forget(self, name: str) -> None:
-        """Drop a table that was made."""
-
-    @abstractmethod
-    def over(self, reads: Reads) -> Rehearsal:
-        """Return where the statements over these tables are planned."""
+    def refusal(self) -> Error:
+        """Build the error for the statement that was read last, and was not taken."""
+        return unrecognised() if self._sheet.objected else not_taken(self._engine)
 
     # -- reading ------------------------------------------------------------------------------
 
-    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        """Plan the query; there is one row of zeros, as of looks and totals."""
-        self.planned(self.sent(statement, keys, measures), ())
-        zeros = {name: np.zeros(1, dtype=np.int64) for name in measures}
-        return ExactRows(np.ones(1, dtype=np.int64), zeros, _missing(keys, 1))
-
-    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        """Plan the query; all that are asked for are there, and NULL."""
-        self.planned(self.sent(statement, keys, ()), [row_ids.tolist()])
-        return ExactRows(row_ids, {}, _missing(keys, len(row_ids)))
-
-    def pairs(self, statement: Sql) -> ArrowStream:
-        """Plan the query; its rows cannot be read."""
-        self.planned(statement, ())
-        return _Unread()
-
-    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        """Plan the query; there are no rows."""
-        return [np.zeros(0, dtype=np.int64) for _ in range(self.planned(statement, parameters))]
-
-    # -- scratch space ------------------------------------------------------------------------
+    def over(self, reads: Reads) -> Rehearsal:
+        """Return where the statements over these tables are planned."""
+        self._sheet = self._sheets(reads)
+        return self
 
     def scratch(self) -> Rehearsal:
         """Return the same: tables are dropped when it is left."""
         return self
 
-    def __enter__(self) -> Rehearsal:
-        return self
+    def _discreetly(self, run: Callable[[], _T]) -> _T:
+        """Run something: it is no statement over rows."""
+        return run()
 
-    def __exit__(self, *_: object) -> None:
-        for name in self._tables:
-            with suppress(EngineError):  # the transaction is over
-                self.forget(name)
-        self._tables.clear()
+    def _exact(self, passed: Passed, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        """Plan the query; there is one row of zeros, as of looks and totals.
 
-    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
+        Of rows that are asked for by their ids all are there, and their keys are NULL.
+        """
+        self._planned(passed)
+        row_ids = np.array(passed.given[0] if passed.given else [1], dtype=np.int64)
+        zeros = {name: np.zeros(1, dtype=np.int64) for name in measures}
+        return ExactRows(row_ids, zeros, _missing(keys, len(row_ids)))
+
+    def _pairs(self, passed: Passed) -> ArrowStream:
+        """Plan the query; its rows cannot be read."""
+        self._planned(passed)
+        return _Unread()
+
+    def _integers(self, passed: Passed) -> list[NDArray[np.int64]]:
+        """Plan the query; there are no rows."""
+        return [np.zeros(0, dtype=np.int64) for _ in range(self._planned(passed))]
+
+    def _store(self, name: str, passed: Passed) -> int:
         """Make an empty table."""
-        self.make(name, statement, parameters)
-        self._tables.add(name)
+        self._make(name, passed)
         return _STORED
-
-    def drop(self, name: str) -> None:
-        """Drop a table."""
-        self.forget(name)
-        self._tables.remove(name)
 
 
 class _Unread:
@@ -117,6 +106,16 @@ def unrecognised() -> InternalError:
         "the query becomes a statement whose plan in the engine is not one of dpsql's",
         code="statement_unrecognised",
         hint="Nothing was read or spent. It is an error of dpsql's: please report the query.",
+    )
+
+
+def not_taken(engine: str) -> QueryRefused:
+    """Build the refusal of what becomes a statement that an engine does not take."""
+    return QueryRefused(
+        f"the query does not fit its tables: {engine} does not take what it becomes there",
+        code="does_not_bind",
+        hint="Give values that stand for each other, in UNION or CASE, one type by a cast; "
+        "nest expressions less deeply.",
     )
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 import duckdb
 import numpy as np
@@ -24,40 +24,35 @@ from dpsql.core.sql import Name, Sql, Written, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import exact_rows, integers
-from dpsql.engines.base import (
-    ArrowStream,
-    Definition,
-    ExactRows,
-    Examined,
-    Misfit,
-    PrivateSource,
-    Reads,
-)
-from dpsql.engines.deadline import Deadline
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Reads
+from dpsql.engines.discreet import withholding_texts
+from dpsql.engines.engine_base import ServerDatabase, ServerEngine
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.nets import TRIED, definitions_changed
-from dpsql.engines.rehearsal import Rehearsal, unrecognised
-from dpsql.engines.spark_reading import SparkReading, SparkSheet
+from dpsql.engines.rehearsal import Rehearsal, not_taken, unrecognised
+from dpsql.engines.run_base import RunBase
+from dpsql.engines.scratch import Passed, ScratchBase, Sheet
+from dpsql.engines.spark_reading import SparkReading
 from dpsql.engines.spark_results import sound
 from dpsql.engines.spark_schema import catalog_tables, is_same, read_as
 from dpsql.engines.spark_sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
 from dpsql.engines.spark_waiting import ExecutorClock
-from dpsql.engines.trials import TRIAL_SECONDS, Trials
-from dpsql.engines.twin import Twin
+from dpsql.engines.trials import TRIAL_SECONDS
 from dpsql.engines.verdicts import EngineVersion, Verdicts, verdicts_on
-from dpsql.errors import EngineError, InterfaceError, ParameterError, QueryRefused
+from dpsql.errors import EngineError, InterfaceError, ParameterError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
+_CALLED: Final = "Spark"
 _WITH: Final = re.compile(r"\bWITH ")
 Snapshot = Literal["copy", "fixed"]
 _SNAPSHOTS: Final = ("copy", "fixed")
 
 
-class SparkEngine:
+class SparkEngine(ServerDatabase):
     """An owner-side handle on tables of a Spark catalog.
 
     ``session``: a ``SparkSession``, or the URL of a Spark Connect server, ``sc://host:port``. Its
@@ -91,14 +86,6 @@ class SparkEngine:
     def __repr__(self) -> str:
         return "<dpsql.SparkEngine>"
 
-    def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
-        """Return nothing: there are no files that dpsql reads itself."""
-        return ()
-
-    def misfits(self, table: TableName) -> tuple[Misfit, ...]:
-        """Return nothing: all tables have types of their own."""
-        return ()
-
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenSpark:
         """Check that tables are readable. Sessions are dpsql's own: there is nothing to give up.
 
@@ -126,9 +113,6 @@ class SparkEngine:
             hint="Grant SELECT on it to the user of the session, and look at its files.",
         )
 
-    def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
-        """Do nothing: all tables have types of their own."""
-
     def catalog(self) -> Catalog:
         with self._lock:
             if self._catalog is None:
@@ -150,7 +134,7 @@ class SparkEngine:
                 closed(session)
 
 
-class OpenSpark:
+class OpenSpark(ServerEngine):
     """The listed tables of a Spark catalog: views of them are all that its sessions have."""
 
     def __init__(
@@ -161,87 +145,26 @@ class OpenSpark:
         snapshot: Snapshot,
         verdicts: Verdicts,
     ) -> None:
-        self._verdicts = verdicts
+        super().__init__(name, schema, verdicts)
         self._session = session
-        self._name = name
-        self._schema = schema
         self._snapshot: Snapshot = snapshot
-        self._twin: Twin | None = None
-        self._trials = Trials(self._computed)
-        self._lock = threading.Lock()
         self.last_reading = SparkReading(session, schema.values())
-
-    @property
-    def name(self) -> str:
-        """The name of Spark's current catalog."""
-        return self._name
-
-    @property
-    def schema(self) -> Schema:
-        return self._schema
-
-    def refuse_changed(self) -> None:
-        """Do nothing: there are no files that dpsql reads itself."""
-
-    def bind(self, statement: Sql) -> tuple[Column, ...]:
-        return self._empty_twin().bind(statement)
-
-    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
-        return self._empty_twin().examine(source, expressions)
-
-    def try_out(
-        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
-    ) -> None:
-        self._trials.hold(rows, expressions, write)
 
     def _computed(self, statement: Sql) -> None:
         with self.run(TRIAL_SECONDS) as run:
             run.compute(statement)
 
-    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
-        """Have Spark analyse each statement over views of the tables, and read its plan.
-
-        No table is read.
-        """
-        objected = False
-        try:
-            with self.run() as run, run.over(Reads(())).scratch() as place:
-                analysed = _Analysed(place, self.last_reading)
-                try:
-                    read(analysed)
-                    return
-                except EngineError:
-                    objected = analysed.objected
-        except EngineError:
-            pass
-        if objected:
-            raise unrecognised()
-        raise QueryRefused(
-            "the query does not fit its tables: Spark does not take what it becomes there",
-            code="does_not_bind",
-            hint="Give values that stand for each other, in UNION or CASE, one type by a cast; "
-            "nest expressions less deeply.",
-        )
-
-    def _empty_twin(self) -> Twin:
-        with self._lock:
-            if self._twin is None:
-                self._twin = Twin(self._schema, evidence_for(duckdb.__version__))
-            return self._twin
-
-    @property
-    def verdicts(self) -> Verdicts:
-        return self._verdicts
-
-    @property
-    def written(self) -> str | None:
-        """Not known: catalogs do not say when data were last written."""
-        return None
-
-    @property
-    def edition(self) -> str | None:
-        """None: each question reads the tables as they are then."""
-        return None
+    @contextmanager
+    def _rehearsal(self) -> Iterator[Rehearsal]:
+        """Have Spark analyse each statement over views of the tables. No table is read."""
+        with self.run() as run:
+            place: SparkScratch | None = None
+            with suppress(EngineError):
+                place = run.place(self.last_reading.over(Reads(())))
+            if place is None:
+                raise not_taken(_CALLED)
+            with place:
+                yield _Analysed(place, self.last_reading)
 
     def run(self, seconds: float | None = None) -> SparkRun:
         return SparkRun(self._session, self._schema, self._snapshot, self.last_reading, seconds)
@@ -249,11 +172,10 @@ class OpenSpark:
     def close(self) -> None:
         """Close the twin and the session of the last reading; that of rows is the database's."""
         self.last_reading.close()
-        if self._twin is not None:
-            self._twin.close()
+        super().close()
 
 
-class SparkRun:
+class SparkRun(RunBase):
     """The statements of one question, in sessions of their own: what is interrupted is these."""
 
     def __init__(
@@ -269,12 +191,10 @@ class SparkRun:
         self._tables = {view_of(table.name): table for table in schema.values()}
         self._snapshot: Snapshot = snapshot
         self._sessions: list[SparkSession] = []
-        stop = _Stop(self._sessions)
-        self._stop = stop
-        self._deadline = None if seconds is None else Deadline(seconds, stop)
-        self._clock = (
-            None if self._deadline is None else ExecutorClock(self._deadline, self._sessions)
-        )
+        self._interrupted = _Stop(self._sessions)
+        super().__init__(seconds, self._interrupted)
+        deadline = self._deadline
+        self._clock = None if deadline is None else ExecutorClock(deadline, self._sessions)
 
     def begin(self, tables: Iterable[TableName]) -> None:
         """Compare the columns of tables with what they were when opened."""
@@ -294,33 +214,23 @@ class SparkRun:
             with suppress(Exception):
                 closed(session)
 
-    @property
-    def expired(self) -> bool:
-        return self._deadline is not None and self._deadline.expired
-
-    def __enter__(self) -> SparkRun:
-        if self._deadline is not None and self._clock is not None:
-            self._deadline.__enter__()
+    def __enter__(self) -> Self:
+        super().__enter__()
+        if self._clock is not None:
             self._clock.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._deadline is not None and self._clock is not None:
+        if self._clock is not None:
             self._clock.stop()
-            self._deadline.__exit__()
-        self.release()
+        super().__exit__()
 
-    def interrupt(self) -> None:
-        self._stop()
+    def _sheet(self, reads: Reads) -> Sheet:
+        return self._reading.over(reads)
 
-    def over(self, reads: Reads) -> SparkReader:
-        sheet = self._reading.over(reads)
-        return SparkReader(lambda: self._place(sheet))
-
-    def stream(self, table: Table) -> ArrowStream:
+    def _all_of(self, table: Table) -> Sql:
         columns = join(", ", (quoted(column.name) for column in table.columns))
-        rows = sql("SELECT {} FROM {}", columns, quoted(view_of(table.name)))
-        return self.over(Reads((table.name,))).pairs(rows)
+        return sql("SELECT {} FROM {}", columns, quoted(view_of(table.name)))
 
     def compute(self, statement: Sql) -> None:
         """Compute a generated statement over constants.
@@ -328,7 +238,7 @@ class SparkRun:
         Raises ``EngineError``, or ``InternalError`` if its plan is none of dpsql's.
         """
         sheet = self._reading.over(Reads(()))
-        with self._place(sheet) as place:
+        with self.place(sheet) as place:
             try:
                 place.pairs(statement)
                 return
@@ -337,31 +247,13 @@ class SparkRun:
         # Raised outside the handler, so that its context quotes nothing.
         raise unrecognised() if sheet.objected else EngineError(code=code)
 
-    def _place(self, sheet: SparkSheet) -> SparkScratch:
+    def place(self, sheet: Sheet) -> SparkScratch:
         """Make a session with its settings, and no views yet."""
         session = quietly(lambda: session_beside(self._parent))
         self._sessions.append(session)
         if self._clock is not None:
             self._clock.hear(session)
-        return SparkScratch(session, self._tables, self._snapshot, sheet, self._stop)
-
-
-class SparkReader:
-    """Where the statements of one reading run, each in a session of its own."""
-
-    def __init__(self, place: Callable[[], SparkScratch]) -> None:
-        self._place = place
-
-    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        with self._place() as place:
-            return place.exact(statement, keys, measures)
-
-    def pairs(self, statement: Sql) -> ArrowStream:
-        with self._place() as place:
-            return place.pairs(statement)
-
-    def scratch(self) -> SparkScratch:
-        return self._place()
+        return SparkScratch(session, self._tables, self._snapshot, sheet, self._interrupted)
 
 
 class _Stop:
@@ -378,7 +270,7 @@ class _Stop:
                 session.interruptAll()
 
 
-class SparkScratch:
+class SparkScratch(ScratchBase):
     """Views of one session over rows that the executors hold, in memory or on their disks.
 
     Rows that are stored are computed once: their plan is forgotten, so a lost executor makes the
@@ -390,131 +282,90 @@ class SparkScratch:
         session: SparkSession,
         tables: dict[str, Table],
         snapshot: Snapshot,
-        sheet: SparkSheet,
+        sheet: Sheet,
         stop: _Stop,
     ) -> None:
+        super().__init__(sheet)
         self._session = session
         self._tables = tables
         self._snapshot: Snapshot = snapshot
-        self._sheet = sheet
         self._stop = stop
         self._stored: dict[str, DataFrame] = {}
 
-    def __enter__(self) -> SparkScratch:
-        return self
+    def _discreetly(self, run: Callable[[], _T]) -> _T:
+        return quietly(run, self._stop)
 
-    def __exit__(self, *_: object) -> None:
+    def _exact(self, passed: Passed, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        with self._frame(passed) as frame:
+            return exact_rows(sound(frame).toArrow(), keys, measures)
+
+    def _pairs(self, passed: Passed) -> ArrowStream:
+        with self._frame(passed) as frame:
+            table: ArrowStream = sound(frame).toArrow()
+            return table
+
+    def _integers(self, passed: Passed) -> list[NDArray[np.int64]]:
+        with self._frame(passed) as frame:
+            return [integers(column) for column in frame.toArrow().columns]
+
+    def _store(self, name: str, passed: Passed) -> int:
+        with self._frame(passed) as frame:
+            stored = self._stored[name] = stored_once(frame, self._session)
+        stored.createOrReplaceTempView(spark_quote(name))
+        return int(stored.count())
+
+    def _drop(self, name: str) -> None:
+        self._session.catalog.dropTempView(name)
+        _forget(self._stored.pop(name))
+
+    def _leave(self, tables: set[str]) -> None:
+        """Have executors forget stored rows; views go with the session."""
         for frame in self._stored.values():
             _forget(frame)
         self._stored.clear()
 
-    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
-        def run() -> int:
-            with self._reading(statement, parameters) as frame:
-                stored = stored_once(frame, self._session)
-            self._stored[name] = stored
-            stored.createOrReplaceTempView(spark_quote(name))
-            self._sheet.stored(name)
-            return int(stored.count())
+    # -- for rehearsals -----------------------------------------------------------------------
 
-        return self._quietly(run)
-
-    def drop(self, name: str) -> None:
-        def run() -> None:
-            self._session.catalog.dropTempView(name)
-            self._sheet.dropped(name)
-            _forget(self._stored.pop(name))
-
-        self._quietly(run)
-
-    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        return self._exact(statement, keys, measures)
-
-    def pairs(self, statement: Sql) -> ArrowStream:
-        def run() -> ArrowStream:
-            with self._reading(statement, ()) as frame:
-                table: ArrowStream = sound(frame).toArrow()
-                return table
-
-        return self._quietly(run)
-
-    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        def run() -> list[NDArray[np.int64]]:
-            with self._reading(statement, parameters) as frame:
-                return [integers(column) for column in frame.toArrow().columns]
-
-        return self._quietly(run)
-
-    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
-        return self._exact(statement, keys, (), row_ids.tolist())
-
-    def _exact(
-        self,
-        statement: Sql,
-        keys: Sequence[Column],
-        measures: Sequence[str],
-        *parameters: list[int],
-    ) -> ExactRows:
-        def run() -> ExactRows:
-            with self._reading(statement, parameters) as frame:
-                return exact_rows(sound(frame).toArrow(), keys, measures)
-
-        return self._quietly(run)
-
-    # -- statements ---------------------------------------------------------------------------
-
-    def analyse(
-        self,
-        sheet: SparkSheet,
-        statement: Sql,
-        parameters: Sequence[int | list[int]] = (),
-        name: str | None = None,
-    ) -> int:
-        """Have a statement analysed and read, for none of its rows; returns its columns' number.
+    def analyse(self, passed: Passed, name: str | None = None) -> int:
+        """Have a statement analysed, for none of its rows; returns how many columns it has.
 
         Under a ``name`` it becomes a view for statements after it. Raises ``EngineError``.
         """
 
-        sheet.read(statement, parameters)  # first: a command would be executed by being analysed
-
         def run() -> int:
             for view, table in self._tables.items():
-                if view in statement.names:
+                if view in passed.statement.names:
                     rows = _frame(self._session, read_as(table))
                     rows.createOrReplaceTempView(spark_quote(view))
-            frame = self._frame(statement, parameters)
+            frame = self._given(passed)
             columns = len(frame.schema.fields)  # asked for, as some sessions analyse no earlier
             if name is not None:
                 frame.createOrReplaceTempView(spark_quote(name))
-                sheet.stored(name)
             return columns
 
-        return self._quietly(run)
+        return self._discreetly(run)
 
     def forget_view(self, name: str) -> None:
         """Drop the view of a statement that was analysed. Raises ``EngineError``."""
-        self._quietly(lambda: self._session.catalog.dropTempView(name))
+        self._discreetly(lambda: self._session.catalog.dropTempView(name))
 
-    def _frame(self, statement: Sql, parameters: Sequence[int | list[int]]) -> DataFrame:
+    # -- statements ---------------------------------------------------------------------------
+
+    def _given(self, passed: Passed) -> DataFrame:
         """Make the frame of a statement with what it is given."""
-        numbers = [value for value in parameters if isinstance(value, int)]
-        for value in parameters:
+        numbers = [value for value in passed.given if isinstance(value, int)]
+        for value in passed.given:
             if not isinstance(value, int):
                 self._give(value)
-        return _frame(self._session, statement, numbers)
-
-    def _quietly(self, run: Callable[[], _T]) -> _T:
-        return quietly(run, self._stop)
+        return _frame(self._session, passed.statement, numbers)
 
     @contextmanager
-    def _reading(
-        self, statement: Sql, parameters: Sequence[int | list[int]]
-    ) -> Iterator[DataFrame]:
-        """Read a statement and make its frame: the one door to rows, for all that is sent."""
-        self._sheet.read(statement, parameters)
+    def _frame(self, passed: Passed) -> Iterator[DataFrame]:
+        """Make the frame of a statement over views of its tables, which are there until it ends."""
+        statement = passed.statement
         copies = [self._show(view, statement) for view in self._tables if view in statement.names]
         try:
-            yield self._frame(statement, parameters)
+            yield self._given(passed)
         finally:
             for copy in copies:
                 if copy is not None:
@@ -552,32 +403,17 @@ class _Analysed(Rehearsal):
     """Statements that Spark analyses; what would be stored is a view that nobody reads."""
 
     def __init__(self, place: SparkScratch, reading: SparkReading) -> None:
-        super().__init__()
+        super().__init__(reading.over, _CALLED)
         self._place = place
-        self._reading = reading
-        self._sheet = reading.over(Reads(()))
 
-    @property
-    def objected(self) -> bool:
-        """True if a statement is none of dpsql's by its plan."""
-        return self._sheet.objected
+    def _planned(self, passed: Passed) -> int:
+        return self._place.analyse(passed)
 
-    def over(self, reads: Reads) -> _Analysed:
-        self._sheet = self._reading.over(reads)
-        return self
+    def _make(self, name: str, passed: Passed) -> None:
+        self._place.analyse(passed, name)
 
-    def planned(self, statement: Sql, parameters: Sequence[int | list[int]]) -> int:
-        return self._place.analyse(self._sheet, statement, parameters)
-
-    def sent(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
-        return statement
-
-    def make(self, name: str, statement: Sql, parameters: Sequence[list[int]]) -> None:
-        self._place.analyse(self._sheet, statement, parameters, name)
-
-    def forget(self, name: str) -> None:
+    def _drop(self, name: str) -> None:
         self._place.forget_view(name)
-        self._sheet.dropped(name)
 
 
 def _frame(session: SparkSession, statement: Sql, numbers: Sequence[int] = ()) -> DataFrame:
@@ -611,14 +447,14 @@ def _forget(frame: DataFrame) -> None:
             plan.queryExecution().logical().rdd().unpersist(False)
 
 
-def quietly(run: Callable[[], _T], stop: Any = None) -> _T:
+def quietly(run: Callable[[], _T], stop: _Stop | None = None) -> _T:
     """Run something; replace its errors by one with a fixed text, as Spark's quote rows."""
-    try:
-        with DISCREET:
-            return run()
-    except InterfaceError:
-        raise
-    except Exception:  # noqa: BLE001 - of Spark, of the bridge to it, of the network
-        code = "interrupted" if stop is not None and stop.called else "engine_failed"
-    # Raised outside the handler, so that not even its context quotes a row.
-    raise EngineError(code=code)
+
+    def code(error: Exception) -> str | None:
+        """Name the kind: what is none of dpsql's own is of Spark, of the bridge, of the network."""
+        if isinstance(error, InterfaceError):
+            return None
+        return "interrupted" if stop is not None and stop.called else "engine_failed"
+
+    with DISCREET:
+        return withholding_texts(run, code)

@@ -12,7 +12,7 @@ often, or none of them; views of what the same question has stored; and what
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.engines.base import Reads
+from dpsql.engines.base import GivenValues, Reads
 from dpsql.engines.spark_masked import Unmasked, mask_names, masked_name
 from dpsql.engines.spark_plan import SPARK_FORMS, SparkForms, UnknownWord, views_read
 from dpsql.engines.spark_schema import spelled_type
@@ -194,7 +194,7 @@ class SparkSheet:
         self._last: KnownStatement | None = None
         self.objected = False
 
-    def read(self, statement: Sql, given: Sequence[int | list[int]] = ()) -> None:
+    def read(self, statement: Sql, given: GivenValues = ()) -> None:
         """Read a statement.
 
         Raises ``EngineError`` for what Spark does not take, and for what it may not be: then it is
@@ -210,7 +210,7 @@ class SparkSheet:
         if self._last is None:
             raise EngineError()
 
-    def stored(self, name: str) -> None:
+    def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         """Take note that the statement which was read last has been stored as a view."""
         if self._last is None:
             raise EngineError()

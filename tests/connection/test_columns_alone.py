@@ -12,7 +12,8 @@ import pytest
 from support import connect
 
 import dpsql
-from dpsql.engines.duckdb import DuckDBReader, DuckDBRun
+from dpsql.engines.duckdb import DuckDBRun
+from dpsql.engines.scratch import Reader
 from dpsql.ledger import Ledger
 
 GROUPED = "SELECT k, count(*) AS n, avg(x) AS mean, sum(n) AS total FROM visits GROUP BY k"
@@ -56,7 +57,7 @@ def touched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(owner, name, watched)
 
-    watch(DuckDBReader, "scratch")
+    watch(Reader, "scratch")
     watch(DuckDBRun, "stream")
     watch(Ledger, "reserve")
     return seen

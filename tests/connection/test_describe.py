@@ -12,7 +12,7 @@ import pytest
 from support import connect, policy, world_file
 
 import dpsql
-from dpsql.engines.duckdb import DuckDBReader
+from dpsql.engines.scratch import Reader
 
 PRIVATE = [
     "SELECT count(*) FROM visits",
@@ -67,13 +67,13 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
 
     def watch(name: str) -> None:
-        real = getattr(DuckDBReader, name)
+        real = getattr(Reader, name)
 
         def watched(*arguments: Any, **named: Any) -> Any:
             seen.append(name)
             return real(*arguments, **named)
 
-        monkeypatch.setattr(DuckDBReader, name, watched)
+        monkeypatch.setattr(Reader, name, watched)
 
     watch("exact")
     watch("scratch")

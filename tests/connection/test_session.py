@@ -22,8 +22,9 @@ from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.connection.connection import Connection
 from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch, OpenDuckDB
+from dpsql.engines.duckdb import DuckDBScratch, OpenDuckDB
 from dpsql.engines.evidence import evidence_for
+from dpsql.engines.scratch import Reader
 from dpsql.engines.twin import Twin
 from dpsql.pipeline.tail import TailRunner
 from dpsql.policy.model import AccountPolicy
@@ -440,7 +441,7 @@ def test_every_read_draws_a_salt_that_is_not_shown(
     question: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[str] = []
-    reads: tuple[tuple[type, str], ...] = ((DuckDBReader, "exact"), (DuckDBScratch, "store"))
+    reads: tuple[tuple[type, str], ...] = ((Reader, "exact"), (DuckDBScratch, "store"))
     for kind, method in reads:
         original = getattr(kind, method)
 

@@ -21,7 +21,8 @@ from dpsql.continual import views as views_module
 from dpsql.continual.publication import GroupTexts
 from dpsql.continual.state import Totals, ViewState
 from dpsql.core.periods import Period
-from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch
+from dpsql.engines.duckdb import DuckDBScratch
+from dpsql.engines.scratch import Reader
 from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
@@ -173,7 +174,7 @@ def test_rows_are_read_once_for_many_steps(
 
         monkeypatch.setattr(owner, name, note)
 
-    noted(DuckDBReader, "pairs")
+    noted(Reader, "pairs")
     noted(DuckDBScratch, "store")
     noted(DuckDBScratch, "pairs")
     made(tmp_path / "x", policy(), SELECTS[0][0], "4 hours", 45, "TIMESTAMP")

@@ -205,7 +205,7 @@ def locked(tmp_path: Path) -> Iterator[OpenDuckDB]:
 
 
 def tables_of(scratch: DuckDBScratch) -> int:
-    found = scratch._door._cursor.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary")
+    found = scratch._cursor.execute("SELECT count(*) FROM duckdb_tables() WHERE temporary")
     return int(found.fetchall()[0][0])
 
 

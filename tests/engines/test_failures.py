@@ -131,7 +131,7 @@ def test_failures_on_stages_are_failures(
         position = 1 if what == "store" else 0
         called.append(what)
         statement = generated(f"SELECT error('row 4711') FROM ({text(given[position])})")
-        unread = DuckDBScratch(beyond(self._door))
+        unread = beyond(self)
         return step(unread, *given[:position], statement, *given[position + 1 :])
 
     with opened() as con:

@@ -410,19 +410,19 @@ def test_what_an_owner_checks_and_public_tables_are_read_and_sent(
         assert len(connection.sql(joined, epsilon=20).fetchall()) > 0
 
 
-def test_there_is_one_door_to_rows_and_it_reads_first() -> None:
+def test_there_is_one_way_to_rows() -> None:
     module = ast.parse(inspect.getsource(door))
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
-    methods = {n.name: n for n in classes["SparkScratch"].body if isinstance(n, ast.FunctionDef)}
-    assert ast.unparse(methods["_reading"].body[1]) == "self._sheet.read(statement, parameters)"
     computing = ("toArrow", "collect", "localCheckpoint", "count", "toPandas", "stored_once")
-    for name, method in methods.items():
-        text = ast.unparse(method)
-        if any(re.search(rf"\b{word}\(", text) for word in computing) and name != "_show":
-            assert "with self._reading(statement, " in text, name
-    for name in ("SparkRun", "SparkReader", "_Analysed"):
-        text = ast.unparse(classes[name])
-        assert not any(re.search(rf"\b{word}\(", text) for word in computing), name
+    sent = {
+        f"{name}.{method.name}"
+        for name in ("SparkRun", "SparkScratch", "_Analysed")
+        for method in classes[name].body
+        if isinstance(method, ast.FunctionDef)
+        if any(re.search(rf"\b{word}\(", ast.unparse(method)) for word in computing)
+    }
+    ways = ("_exact", "_pairs", "_integers", "_store", "_show")  # what a statement reads is shown
+    assert sent == {f"SparkScratch.{way}" for way in ways}
 
 
 # -- the lists -------------------------------------------------------------------------------------

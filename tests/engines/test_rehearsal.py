@@ -147,15 +147,15 @@ def test_a_rehearsal_leaves_no_table(
 ) -> None:
     """Nor would a row be read by one: tables that it makes are empty."""
     made: list[int] = []
-    usual = postgresql._PlannedOnServer.make
+    usual = postgresql._PlannedOnServer._make
 
-    def make(self: Any, name: str, statement: Sql, parameters: Any) -> None:
-        usual(self, name, statement, parameters)
+    def make(self: Any, name: str, passed: Any) -> None:
+        usual(self, name, passed)
         found = self._session.ask(generated(f'SELECT count(*) FROM pg_temp."{name}"'))
         made.append(found[0][0])
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(postgresql._PlannedOnServer, "make", make)
+        patched.setattr(postgresql._PlannedOnServer, "_make", make)
         sql, options = QUESTIONS["sums of a cascade"]
         connection.explain(sql, **options)
     assert made

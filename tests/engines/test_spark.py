@@ -48,6 +48,7 @@ from dpsql.core.sql import Sql, join, literal  # noqa: E402
 from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
 from dpsql.engines.nets import TRIED  # noqa: E402
+from dpsql.engines.scratch import Passed  # noqa: E402
 from dpsql.engines.spark import SparkScratch  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
 from dpsql.engines.spark_text import SPARK_TEXT, spark_quote, view_of  # noqa: E402
@@ -247,10 +248,11 @@ def test_a_statement_that_reads_a_table_twice_reads_a_copy(world: SparkWorld) ->
         both = f"WITH a AS (SELECT `u` FROM {view}) SELECT * FROM a JOIN a AS b USING (`u`)"
         twice = f"SELECT monotonically_increasing_id() AS n, * FROM ({both})"
         with engine.run() as run:
-            with unread(run).scratch()._reading(twice, ()) as frame:
+            with unread(run).scratch()._frame(Passed(generated(twice), (), None)) as frame:
                 plan = frame._jdf.queryExecution().optimizedPlan().toString()
                 assert plan.count("parquet") == files, plan
-            with unread(run).scratch()._reading(f"SELECT `u` FROM {view}", ()) as frame:
+            once = Passed(generated(f"SELECT `u` FROM {view}"), (), None)
+            with unread(run).scratch()._frame(once) as frame:
                 assert "parquet" in frame._jdf.queryExecution().optimizedPlan().toString()
 
 
@@ -289,20 +291,20 @@ def test_what_a_statement_computes_again_is_the_same(
 ) -> None:
     """Spark computes members of WITH as often as they are read, of rows that are stored."""
     seen: list[Any] = []
-    reading = SparkScratch._reading
+    made = SparkScratch._frame
 
     @contextmanager
-    def watched(self: SparkScratch, sql: Sql, parameters: Any) -> Iterator[Any]:
-        with reading(self, sql, parameters) as frame:
+    def watched(self: SparkScratch, passed: Passed) -> Iterator[Any]:
+        with made(self, passed) as frame:
             found = members(frame)
-            assert all(map(same_each_time, found)), sql.render(SPARK_TEXT)
+            assert all(map(same_each_time, found)), passed.statement.render(SPARK_TEXT)
             if found:
                 plan = frame._jdf.queryExecution().optimizedPlan().toString()
                 assert "parquet" not in plan, plan
             seen.extend(found)
             yield frame
 
-    monkeypatch.setattr(SparkScratch, "_reading", watched)
+    monkeypatch.setattr(SparkScratch, "_frame", watched)
     rows = [_row(unit, a=place) for unit in range(9) for place in range(unit % 4)]
     limits: dict[str, Any] = {"max_groups_contributed": 2, "max_rows_contributed": 3} | parameters
     plans = planned(sql, sensitivity.SCHEMA, sensitivity.RULES, **limits).plans

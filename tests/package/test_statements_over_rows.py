@@ -28,23 +28,21 @@ OPENED: Final = "whether data can be read at all, and how: when they are opened,
 
 PLACES: Final[dict[str, tuple[str, ...]]] = {
     DOOR: (
-        *("engines/duckdb.py:_Door.executed", "engines/duckdb.py:_Door.materialized"),
-        *("engines/duckdb.py:_Door.store", "engines/duckdb.py:_Door.drop"),
+        *(f"engines/duckdb.py:DuckDBScratch.{name}" for name in ("_executed", "_materialized")),
+        *(f"engines/duckdb.py:DuckDBScratch.{name}" for name in ("_store", "_drop")),
         "engines/duckdb.py:_from_arrow",  # columns of what a door has returned
-        *("engines/postgresql.py:_ServerDoor.rows", "engines/postgresql.py:_ServerDoor.planned"),
-        *("engines/postgresql.py:_ServerDoor.store", "engines/postgresql.py:_ServerDoor.make"),
-        "engines/postgresql.py:_ServerDoor.drop",
-        *("engines/spark.py:SparkScratch.pairs.run", "engines/spark.py:SparkScratch.integers.run"),
-        *("engines/spark.py:SparkScratch._exact.run", "engines/spark.py:SparkScratch.analyse.run"),
-        "engines/spark.py:SparkScratch._frame",
+        *(f"engines/postgresql.py:PostgreSQLScratch.{n}" for n in ("_rows", "_store", "_drop")),
+        *(f"engines/postgresql.py:_PlannedOnServer.{n}" for n in ("_planned", "_make", "_drop")),
+        *(f"engines/spark.py:SparkScratch.{name}" for name in ("_exact", "_pairs", "_integers")),
+        *("engines/spark.py:SparkScratch.analyse.run", "engines/spark.py:SparkScratch._given"),
         "engines/spark.py:SparkScratch._show",  # a listed table, for a statement that was read
         # What doors are made of.
         *("engines/postgresql.py:_Session._execute", "engines/spark.py:_frame"),
         *("engines/running.py:execute", "engines/running.py:relation"),
     ),
     READING: (
-        *("engines/duckdb_reading.py:_DuckDBSheet._bound",),
-        *("engines/duckdb_reading.py:_DuckDBSheet._twin", "engines/plans.py:plan_of"),
+        *("engines/duckdb_reading.py:DuckDBSheet._bound",),
+        *("engines/duckdb_reading.py:DuckDBSheet._twin", "engines/plans.py:plan_of"),
         *("engines/postgresql_last.py:ServerSheet.read", "engines/postgresql_last.py:_known"),
         "engines/postgresql_last.py:ServerSheet._names",
         *("engines/spark_reading.py:SparkReading._planned",),

@@ -12,7 +12,7 @@ from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.connection.answering import Answerer
-from dpsql.engines.duckdb import DuckDBReader
+from dpsql.engines.scratch import Reader
 from dpsql.policy.model import AccountPolicy
 from dpsql.results.result import FREE
 from dpsql.sql.blocks import validate
@@ -48,8 +48,8 @@ def test_the_answer_is_exact_and_free_and_the_ledger_does_not_hear_of_it(
         opened.sql("SELECT count(*) FROM visits")
         before = opened.budget()
         monkeypatch.setattr(Answerer, "paying_ledger", None)
-        monkeypatch.setattr(DuckDBReader, "exact", None)  # these are all reads of private rows
-        monkeypatch.setattr(DuckDBReader, "scratch", None)
+        monkeypatch.setattr(Reader, "exact", None)  # these are all reads of private rows
+        monkeypatch.setattr(Reader, "scratch", None)
         answer = opened.sql(sql)
         monkeypatch.undo()
         assert answer.fetchall() == ANSWERS[sql]

@@ -31,7 +31,8 @@ from dpsql.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
-from dpsql.engines.duckdb import DuckDBScratch, _Door
+from dpsql.engines.duckdb import DuckDBScratch
+from dpsql.engines.scratch import Passed
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
@@ -122,14 +123,17 @@ def staged(plan: BlockPlan, rows: Sequence[Row], change: Change = same) -> Itera
 
 class _Changed(DuckDBScratch):
     def __init__(self, connection: duckdb.DuckDBPyConnection, change: Change) -> None:
-        super().__init__(_Door(connection, NoSheet()))
+        super().__init__(connection, NoSheet())
         self._change = change
 
-    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
-        return super().store(name, generated(self._change(text(statement))), *parameters)
+    def _store(self, name: str, passed: Passed) -> int:
+        return super()._store(name, self._changed(passed))
 
-    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
-        return super().integers(generated(self._change(text(statement))), *parameters)
+    def _integers(self, passed: Passed) -> list[NDArray[np.int64]]:
+        return super()._integers(self._changed(passed))
+
+    def _changed(self, passed: Passed) -> Passed:
+        return replace(passed, statement=generated(self._change(text(passed.statement))))
 
 
 # -- one unit more or less ------------------------------------------------------------------------

@@ -18,7 +18,8 @@ import dpsql
 from dpsql.accounting.zcdp import ZERO
 from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBReader, DuckDBScratch, OpenDuckDB
+from dpsql.engines.duckdb import DuckDBScratch, OpenDuckDB
+from dpsql.engines.scratch import Reader
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
@@ -556,7 +557,7 @@ def test_no_statement_of_ours_reaches_an_engine(
     sent: list[str] = []
     for owner, name in (
         (OpenDuckDB, "bind"),
-        (DuckDBReader, "exact"),
+        (Reader, "exact"),
         (DuckDBScratch, "store"),
         (DuckDBScratch, "exact"),
     ):

@@ -1,0 +1,148 @@
+"""The one way to private rows: whatever an engine does there, it is asked with what was read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from unread import NoSheet
+
+from dpsql.core.schema import Column
+from dpsql.core.sql import Sql, sql
+from dpsql.engines import duckdb, postgresql, rehearsal, spark
+from dpsql.engines.base import ArrowStream, ExactRows, Reads
+from dpsql.engines.scratch import Passed, Reader, ScratchBase
+from dpsql.errors import EngineError
+
+PACKAGE: Final = Path(__file__).parents[2] / "dpsql"
+STATEMENT: Final = sql("SELECT 1")
+_T = TypeVar("_T")
+
+
+class Strict(NoSheet):
+    """Objects to all that it reads."""
+
+    def read(self, statement: Sql, given: Any = ()) -> int:
+        raise EngineError(code="engine_failed")
+
+
+class Noted(ScratchBase):
+    """Sends nothing, and notes what it is asked to send."""
+
+    def __init__(self, sheet: NoSheet) -> None:
+        super().__init__(sheet)
+        self.asked: list[object] = []
+
+    def _discreetly(self, run: Callable[[], _T]) -> _T:
+        return run()
+
+    def _exact(self, passed: Passed, keys: Any, measures: Any) -> ExactRows:
+        self.asked.append(passed)
+        return ExactRows(np.zeros(0, dtype=np.int64), {}, {})
+
+    def _pairs(self, passed: Passed) -> ArrowStream:
+        self.asked.append(passed)
+        found: Any = None
+        return found  # type: ignore[no-any-return]
+
+    def _integers(self, passed: Passed) -> list[NDArray[np.int64]]:
+        self.asked.append(passed)
+        return []
+
+    def _store(self, name: str, passed: Passed) -> int:
+        self.asked.append(passed)
+        return 1
+
+    def _drop(self, name: str) -> None:
+        self.asked.append(name)
+
+
+WAYS: Final[dict[str, Callable[[ScratchBase], object]]] = {
+    "exact": lambda place: place.exact(STATEMENT, [Column("k", "BIGINT")], ["m"]),
+    "pairs": lambda place: place.pairs(STATEMENT),
+    "integers": lambda place: place.integers(STATEMENT, 1, [2, 3]),
+    "keys": lambda place: place.keys(STATEMENT, [], np.array([1, 2])),
+    "store": lambda place: place.store("t", STATEMENT, [4]),
+    "exact of a reader": lambda place: Reader(lambda: place).exact(STATEMENT, [], []),
+    "pairs of a reader": lambda place: Reader(lambda: place).pairs(STATEMENT),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_what_reading_objects_to_is_not_sent(way: Callable[[ScratchBase], object]) -> None:
+    place = Noted(Strict())
+    with place, pytest.raises(EngineError):
+        way(place)
+    assert place.asked == []
+    allowed = Noted(NoSheet())
+    way(allowed)
+    (passed,) = allowed.asked
+    assert isinstance(passed, Passed)
+    assert passed.statement == STATEMENT
+
+
+def test_tables_are_dropped_when_a_place_is_left() -> None:
+    with Noted(NoSheet()) as place:
+        place.store("one", STATEMENT)
+        place.store("other", STATEMENT)
+        place.drop("one")
+        place.asked.clear()
+    assert place.asked == ["other"]
+
+
+def test_a_rehearsal_reads_and_plans_in_the_same_way() -> None:
+    """Also once it is over other tables."""
+    sheets: list[Reads] = []
+
+    def strict(reads: Reads) -> Strict:
+        sheets.append(reads)
+        return Strict()
+
+    class Planned(rehearsal.Rehearsal):
+        def _planned(self, passed: Passed) -> int:
+            raise AssertionError("it was read and objected to")
+
+        def _make(self, name: str, passed: Passed) -> None:
+            raise AssertionError("it was read and objected to")
+
+        def _drop(self, name: str) -> None:
+            raise AssertionError("nothing was made")
+
+    for way in WAYS.values():
+        for place in (Planned(strict), Planned(strict).over(Reads(())).scratch()):
+            with pytest.raises(EngineError):
+                way(place)
+    assert len(sheets) == 3 * len(WAYS)
+
+
+def places() -> list[type[ScratchBase]]:
+    """All kinds of places that the package has."""
+    assert all((duckdb, postgresql, spark))  # imported, so that theirs are known
+    found = [ScratchBase]
+    for kind in found:
+        found += [each for each in kind.__subclasses__() if each.__module__.startswith("dpsql.")]
+    return found[1:]
+
+
+def test_no_engine_has_a_way_of_its_own() -> None:
+    """What may be called from outside is the base's; the rest is asked of an engine by it."""
+    final = {name for name, each in vars(ScratchBase).items() if getattr(each, "__final__", False)}
+    assert final == {"_sent", "store", "drop", "exact", "pairs", "integers", "keys"}
+    names = {kind.__name__ for kind in places()}
+    assert {"DuckDBScratch", "PostgreSQLScratch", "SparkScratch", "Rehearsal"} <= names
+    for kind in places():
+        assert not final & vars(kind).keys(), kind
+
+
+def test_what_was_read_is_made_where_it_is_read() -> None:
+    made: set[str] = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Passed":
+                made.add(path.relative_to(PACKAGE).as_posix())
+    assert made == {"engines/scratch.py"}
