@@ -50,7 +50,7 @@ def reference() -> Iterator[DuckDBWorld]:
 def broken(**methods: Callable[..., Any]) -> Dialect:
     """The dialect with some methods in place of its own."""
     known = {name: of_text(name, method) for name, method in methods.items()}
-    made = type("Broken", (PostgreSQLDialect,), {"__slots__": (), **known})()
+    made = type("Broken", (PostgreSQLDialect,), {"__slots__": (), **known})(POSTGRESQL.verdicts)
     assert isinstance(made, Dialect)
     return made
 
