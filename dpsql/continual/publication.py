@@ -22,13 +22,17 @@ from dpsql.errors import LedgerError
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.query import Block
 from dpsql.pipeline.release import aggregate_answers
+from dpsql.pipeline.release_codec import lines_of
 from dpsql.pipeline.released import drawn_columns
 
 GroupTexts: TypeAlias = tuple[str | None, ...]
 """The keys of a group as texts; of a declared domain, their positions."""
 
-_VERSION: Final = 1
-_AT_ONCE: Final = 20_000  # groups of one part
+_VERSION: Final = 2  # on lines
+_ALONE: Final = 1  # in parts, each of which is a document
+_WHOLE: Final = b'{"view":1,'
+_AT_ONCE: Final = 8192  # groups of one piece
+_LARGE: Final = 2**20  # characters of keys, beyond which a piece ends
 _KINDS: Final = {"i": int, "f": float}
 
 
@@ -138,21 +142,38 @@ def _by_keys(keys: Sequence[Sequence[str | None]], places: NDArray[np.intp]) -> 
 
 
 def packed(release: StepRelease) -> Iterator[bytes]:
-    """Yield the release of a step as bytes, in parts of a moderate size; at least one."""
-    count = len(release.groups)
-    for first in range(0, max(1, count), _AT_ONCE):
-        part = slice(first, first + _AT_ONCE)
-        document = {
-            "view": _VERSION,
-            "step": release.step,
-            "groups": release.groups[part],
-            "values": {
-                name: {"kind": column.dtype.kind, "values": column[part].tolist()}
-                for name, column in release.values.items()
-            },
-        }
-        text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        yield text.encode("utf-8", "surrogatepass")
+    """Return the release of a step as bytes, in pieces of some groups, each of which is a line.
+
+    Going through them fails on no value: raises ``ValueError`` at once for what is no number.
+    """
+    if not all(np.isfinite(column).all() for column in release.values.values()):
+        raise ValueError("a value of a step is no number")
+    return (_line(release, part) for part in _parts(release.groups))
+
+
+def _parts(groups: Sequence[GroupTexts]) -> Iterator[slice]:
+    """Divide groups into parts of a moderate size, whatever their texts are; at least one."""
+    first = size = 0
+    for place, group in enumerate(groups):
+        if place - first == _AT_ONCE or size > _LARGE:
+            yield slice(first, place)
+            first, size = place, 0
+        size += sum(len(text) for text in group if text is not None)
+    yield slice(first, len(groups))
+
+
+def _line(release: StepRelease, part: slice) -> bytes:
+    document = {
+        "view": _VERSION,
+        "step": release.step,
+        "groups": release.groups[part],
+        "values": {
+            name: {"kind": column.dtype.kind, "values": column[part].tolist()}
+            for name, column in release.values.items()
+        },
+    }
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
 def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
@@ -164,9 +185,9 @@ def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) ->
     groups: list[GroupTexts] = []
     values: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
     try:
-        for part in parts:
-            document = json.loads(part)
-            _require(document["view"] == _VERSION and document["step"] == step)
+        for line in lines_of(_marked(parts)):
+            document = json.loads(line)
+            _require(document["view"] in (_VERSION, _ALONE) and document["step"] == step)
             _require(list(document["values"]) == names)
             found = [tuple(group) for group in document["groups"]]
             _require(all(len(group) == width for group in found))
@@ -179,6 +200,16 @@ def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) ->
     if not all(values.values()):
         raise _corrupt()
     return StepRelease(step, tuple(groups), {n: np.concatenate(c) for n, c in values.items()})
+
+
+def _marked(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield parts that are whole documents, of former versions, as lines; others as they are.
+
+    No line of this version has the beginning of such a part anywhere in it: quotes inside of texts
+    are escaped.
+    """
+    for part in parts:
+        yield part + b"\n" if part.startswith(_WHOLE) else part
 
 
 def _column(packed_column: Any, size: int) -> NDArray[Any]:

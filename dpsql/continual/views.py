@@ -460,7 +460,7 @@ class Views:
                 else:
                     assert work.noise is not None
                     release = draw_step(plan, step, totals, work.noise, listed)
-                parts = tuple(packed(release))
+                pieces = packed(release)
             code = None
         except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
             run = self._run
@@ -469,7 +469,7 @@ class Views:
         if code is not None:
             # Raised outside of any handler, so that not even its context quotes a row.
             raise self._failed(work.view, ticket, reading.steps, code)
-        self._ledger().publish_step(ticket, parts)
+        self._ledger().publish_step(ticket, pieces)
         _logger.info("%s: published step %d of %s", ticket.account, step, ticket.stream[:12])
         return release
 

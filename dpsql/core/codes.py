@@ -354,7 +354,6 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "parameter_not_number": "A privacy parameter that must be a number.",
         "parameter_out_of_range": "A privacy parameter outside dpsql's own limits or those of the "
         "policy.",
-        "release_too_large": "A part of a release of more bytes than the ledger stores in one.",
         "too_many_choices": "A range of k_bar wider than the analysis of its choice.",
         "unknown_mechanism": "A name that is no mechanism.",
         "unknown_parameter": "A name that is no privacy parameter.",

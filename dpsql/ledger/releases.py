@@ -71,20 +71,6 @@ def digest_of(payload: bytes) -> bytes:
     return hashlib.sha256(payload).digest()
 
 
-def check_release(payload: bytes) -> None:
-    """Refuse what is not bytes, or no part to keep (:class:`ParameterError`)."""
-    if not isinstance(payload, bytes):
-        raise ParameterError(
-            f"a release to store must be bytes, not {type(payload).__name__}", code="bad_parameter"
-        )
-    if len(payload) > MAX_RELEASE:
-        raise ParameterError(
-            f"a part of a release has at most {MAX_RELEASE} bytes",
-            code="release_too_large",
-            hint="divide it into more parts",
-        )
-
-
 def in_parts(release: bytes | Iterable[bytes]) -> Iterator[bytes]:
     """Divide an answer, or the pieces that it comes in, into parts that can be kept.
 
@@ -92,7 +78,9 @@ def in_parts(release: bytes | Iterable[bytes]) -> Iterator[bytes]:
     :class:`ParameterError` for what is not bytes.
     """
     held, found = bytearray(), False
-    for piece in (release,) if isinstance(release, bytes) else release:
+    if isinstance(release, bytes) or not isinstance(release, Iterable):
+        release = (release,)
+    for piece in release:
         if not isinstance(piece, bytes):
             raise ParameterError(
                 f"a release to store must be bytes, not {type(piece).__name__}",
@@ -168,6 +156,11 @@ class PartsDigest:
         self._all.update(self._only)
 
     @property
+    def of_parts(self) -> bytes:
+        """What the chain keeps of a step: the SHA-256 of those of its parts, also of one."""
+        return self._all.digest()
+
+    @property
     def digest(self) -> bytes:
         """The digest of all parts so far."""
         return self._only if self.count == 1 else self._all.digest()
@@ -180,56 +173,60 @@ def pack(payload: bytes) -> Packed:
     return len(payload), int(smaller), packed if smaller else payload
 
 
-def check_parts(parts: Sequence[bytes]) -> None:
-    """Refuse what are not bytes in parts that can be kept (:class:`ParameterError`)."""
-    if not isinstance(parts, list | tuple):
-        raise ParameterError(
-            f"what a step releases is a list of bytes, not {type(parts).__name__}",
-            code="bad_parameter",
-        )
-    for part in parts:
-        check_release(part)
+def store_step_part(sql: Backend, stream: int, step: int, part: int, packed: Packed) -> None:
+    """Keep a part of what a step of the stream of this entry has released; the first is 0.
 
-
-def digest_of_parts(parts: Iterable[bytes]) -> bytes:
-    """Compute what the chain keeps of a release in parts: the SHA-256 of their SHA-256."""
-    return hashlib.sha256(b"".join(map(digest_of, parts))).digest()
-
-
-def store_parts(sql: Backend, stream: int, step: int, parts: Sequence[Packed]) -> None:
-    """Keep what a step of the stream of this entry has released."""
-    for number, part in enumerate(parts):
+    Nothing happens where it is kept already, by an attempt that was interrupted. Raises
+    :class:`LedgerError` where another one is: a step has one release.
+    """
+    kept = sql.execute(
+        "SELECT size, packed, payload FROM step_releases "
+        "WHERE stream = ? AND step = ? AND part = ?",
+        (stream, step, part),
+    )
+    if not kept:
         sql.execute(
             "INSERT INTO step_releases (stream, step, part, size, packed, payload) "
             "VALUES (?, ?, ?, ?, ?, ?)",
-            (stream, step, number, *part),
+            (stream, step, part, *packed),
         )
+    elif unpack(*kept[0]) != unpack(*packed):
+        raise _another_release()
 
 
-def kept_parts(sql: Backend, stream: int, step: int, digest: bytes) -> Iterator[bytes]:
-    """Read what is kept of a step, a part at a time.
+def require_step_parts(sql: Backend, stream: int, step: int, count: int) -> None:
+    """Require that so many parts are kept of a step. Raises :class:`LedgerError`."""
+    if count_step_parts(sql, stream, step) != count:
+        raise _another_release()
 
-    Raises :class:`LedgerError` (``ledger_corrupt``), after the last part at the latest, if it is
-    not what was published.
-    """
-    found = hashlib.sha256()
-    numbers = sql.execute(
-        "SELECT part FROM step_releases WHERE stream = ? AND step = ? ORDER BY part",
-        (stream, step),
+
+def count_step_parts(sql: Backend, stream: int, step: int) -> int:
+    """Count the parts that are kept of a step."""
+    ((count,),) = sql.execute(
+        "SELECT count(*) FROM step_releases WHERE stream = ? AND step = ?", (stream, step)
     )
-    for index, (number,) in enumerate(numbers):
-        row = sql.execute(
-            "SELECT size, packed, payload FROM step_releases "
-            "WHERE stream = ? AND step = ? AND part = ?",
-            (stream, step, number),
-        )[0]
-        payload = unpack(*row) if number == index else None
-        if payload is None:
-            raise altered()
-        found.update(digest_of(payload))
-        yield payload
-    if found.digest() != digest:
+    return int(count)
+
+
+def step_part(sql: Backend, stream: int, step: int, part: int) -> bytes:
+    """Read a part of what a step has released. Raises :class:`LedgerError` if it is none."""
+    rows = sql.execute(
+        "SELECT size, packed, payload FROM step_releases "
+        "WHERE stream = ? AND step = ? AND part = ?",
+        (stream, step, part),
+    )
+    payload = unpack(*rows[0]) if rows else None
+    if payload is None:
         raise altered()
+    return payload
+
+
+def _another_release() -> LedgerError:
+    return LedgerError(
+        "something else was kept of the step before",
+        code="ledger_step_ended",
+        hint="the ledger was not changed",
+    )
 
 
 def forget_parts(sql: Backend, stream: int) -> None:

@@ -404,6 +404,11 @@ class Replay:
             raise BrokenError("its stream was dropped")
         return stream
 
+    def has_begun(self, entry: int, step: int) -> bool:
+        """Tell whether a stream has begun a step, or one after it."""
+        stream = self.streams.get(entry)
+        return stream is not None and not stream.dropped and 0 < step <= stream.begun
+
     def _fail_step(self, event: Event) -> None:
         stream = self.streams.get(event.stream or 0)
         if stream is None or event.account not in line_of(stream.account):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -59,8 +59,6 @@ from dpsql.ledger.releases import (
     PartsDigest,
     alike,
     altered,
-    check_parts,
-    digest_of_parts,
     drop_parts,
     further_part,
     in_parts,
@@ -68,20 +66,24 @@ from dpsql.ledger.releases import (
     on_rows,
     pack,
     require_parts,
+    require_step_parts,
     store,
     store_part,
-    store_parts,
+    store_step_part,
 )
 from dpsql.ledger.schema import SUSPENDING
 from dpsql.ledger.sqlite_file import SQLiteHome
 from dpsql.ledger.streams import (
+    StepRecord,
     close_step,
     close_stream,
     ended_streams,
+    further_release,
     live_streams,
     next_release,
     open_step,
     open_stream,
+    require_unended,
     step_may_fail,
 )
 from dpsql.ledger.transactions import DatabaseLink
@@ -218,7 +220,9 @@ class Ledger:
         for charge, amount, release in settled:
             check_units("entry", charge.entry)
             digest = PartsDigest()
-            first = None if release is None else self._staged(charge, amount, release, digest)
+            first = None
+            if release is not None:
+                first = self._staged(release, digest, partial(_keep_part, charge, amount))
             staged.append((charge, amount, first, digest))
 
         def written(sql: Backend) -> None:
@@ -237,27 +241,18 @@ class Ledger:
 
     def _staged(
         self,
-        charge: Charge,
-        amount: Amount,
         release: bytes | Iterable[bytes],
         digest: PartsDigest,
+        keep: Callable[[int, Packed, Backend], None],
     ) -> bytes:
-        """Write all parts of an answer but the first, which is returned; nobody reads them yet."""
+        """Write all parts of a release but the first, which is returned; nobody reads them yet."""
         first = b""
         for number, part in enumerate(in_parts(release)):
             digest.add(part)
-            if not number:
+            if number:
+                self._link.write(partial(keep, number, pack(part)))
+            else:
                 first = part
-                continue
-            packed = pack(part)
-
-            def staged(sql: Backend, number: int = number, packed: Packed = packed) -> None:
-                _require_settleable(sql, charge, amount)
-                if number == 1:
-                    drop_parts(sql, charge.entry)  # of an attempt that was interrupted
-                store_part(sql, charge.entry, number, packed)
-
-            self._link.write(staged)
         return first
 
     def fail(self, charge: Charge, account: str, cause: str) -> None:
@@ -433,25 +428,27 @@ class Ledger:
 
         return self._link.write(begun)
 
-    def publish_step(self, ticket: StepTicket, payloads: Sequence[bytes]) -> None:
+    def publish_step(self, ticket: StepTicket, release: bytes | Iterable[bytes]) -> None:
         """Keep what a step has released, durably. Call it before showing any row.
 
-        ``payloads`` are its parts, each of at most ``MAX_RELEASE`` bytes; none for a step in which
-        nothing came out. :meth:`step_releases` gives them back.
+        ``release`` may have any size, and come in pieces, which are written as they come, as
+        :meth:`settle` writes those of an answer. :meth:`step_releases` gives it back. Of a step
+        that is interrupted here nothing is ever read; whoever goes on writes the same again.
 
         Raises :class:`LedgerError`, changing nothing, for a step that was published or failed, or
-        after which another one was published (``ledger_step_ended``), a stream that was dropped
-        (``ledger_unknown_stream``) and an account that was suspended meanwhile;
-        :class:`ParameterError` for releases that are malformed or too large.
+        after which another one was published, or of which something else was written
+        (``ledger_step_ended``), a stream that was dropped (``ledger_unknown_stream``) and an
+        account that was suspended meanwhile; :class:`ParameterError` for a malformed release.
         """
         check_ticket(ticket)
-        check_parts(payloads)
-        digest, parts = digest_of_parts(payloads), [pack(part) for part in payloads]
+        digest = PartsDigest()
+        first = self._staged(release, digest, partial(_keep_step_part, ticket))
 
         def published(sql: Backend) -> None:
             journal = Journal(sql, self._who)
-            close_step(journal, ticket, digest)
-            store_parts(sql, ticket.entry, ticket.step, parts)
+            close_step(journal, ticket, digest.of_parts)
+            store_step_part(sql, ticket.entry, ticket.step, 0, pack(first))
+            require_step_parts(sql, ticket.entry, ticket.step, digest.count)
             journal.finish()
 
         self._link.write(published)
@@ -522,13 +519,13 @@ class Ledger:
 
     def step_releases(
         self, account: str, stream: str, after: int = 0
-    ) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+    ) -> Iterator[tuple[int, Iterator[bytes]]]:
         """Read what a stream has published after step number ``after``: steps and their parts.
 
-        In the order of the steps, each read as it is asked for; free, also while the account is
-        suspended. Raises :class:`LedgerError` for a stream that ``account`` does not have or that
-        was dropped (``ledger_unknown_stream``), and for what is not what was published
-        (``ledger_corrupt``).
+        In the order of the steps, each part read as it is asked for; free, also while the account
+        is suspended. Raises :class:`LedgerError` for a stream that ``account`` does not have or
+        that was dropped (``ledger_unknown_stream``), and, after the last part of a step at the
+        latest, for what is not what was published (``ledger_corrupt``).
         """
         check_path(account)
         check_name("id of the stream", stream)
@@ -537,14 +534,28 @@ class Ledger:
 
     def _step_releases(
         self, account: str, stream: str, after: int
-    ) -> Iterator[tuple[int, tuple[bytes, ...]]]:
+    ) -> Iterator[tuple[int, Iterator[bytes]]]:
         while True:
             read = partial(_next_release, account=account, stream=stream, after=after)
             found = self._link.read(read)
             if found is None:
                 return
-            yield found
-            after = found[0]
+            yield found.step, self._parts_of_step(account, stream, found)
+            after = found.step
+
+    def _parts_of_step(self, account: str, stream: str, found: StepRecord) -> Iterator[bytes]:
+        digest = PartsDigest()
+        for number in range(found.parts):
+            part = found.first
+            if number:
+                read = partial(
+                    _further_release, account=account, stream=stream, step=found.step, part=number
+                )
+                part = self._link.read(read)
+            digest.add(part)
+            if number == found.parts - 1 and digest.of_parts != found.digest:
+                raise altered()
+            yield part
 
     # -- reports ------------------------------------------------------------------------------
 
@@ -697,10 +708,24 @@ def _suspensions(sql: Backend, account: str | None) -> tuple[Event, ...]:
     return tuple(replace(event, account=names[event.account]) for event in found)
 
 
-def _next_release(
-    sql: Backend, account: str, stream: str, after: int
-) -> tuple[int, tuple[bytes, ...]] | None:
+def _next_release(sql: Backend, account: str, stream: str, after: int) -> StepRecord | None:
     return next_release(sql, key_by_name(sql, account), stream, after)
+
+
+def _further_release(sql: Backend, account: str, stream: str, step: int, part: int) -> bytes:
+    return further_release(sql, key_by_name(sql, account), stream, step, part)
+
+
+def _keep_part(charge: Charge, amount: Amount, number: int, packed: Packed, sql: Backend) -> None:
+    _require_settleable(sql, charge, amount)
+    if number == 1:
+        drop_parts(sql, charge.entry)  # of an attempt that was interrupted
+    store_part(sql, charge.entry, number, packed)
+
+
+def _keep_step_part(ticket: StepTicket, number: int, packed: Packed, sql: Backend) -> None:
+    require_unended(sql, ticket)
+    store_step_part(sql, ticket.entry, ticket.step, number, packed)
 
 
 def _further_part(sql: Backend, entry: int, part: int) -> bytes:

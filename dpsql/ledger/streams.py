@@ -30,7 +30,7 @@ from dpsql.ledger.records import (
     StreamRecord,
     planned_steps,
 )
-from dpsql.ledger.releases import forget_parts, kept_parts
+from dpsql.ledger.releases import count_step_parts, forget_parts, step_part
 from dpsql.ledger.ties import require_hashed
 
 _MADE = """
@@ -136,8 +136,25 @@ def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
 
     Raises :class:`LedgerError` where the step has ended, the stream, or the account is suspended.
     """
-    sql, live = journal.sql, _live(journal.sql, ticket.account, ticket.stream)
+    _live(journal.sql, ticket.account, ticket.stream)
     without_charge(journal, ticket.account, {})
+    entry = require_unended(journal.sql, ticket)
+    journal.append(
+        Kind.PUBLISH,
+        ticket.account,
+        stream=entry,
+        step=ticket.step,
+        query=ticket.stream,
+        digest=digest,
+    )
+
+
+def require_unended(sql: Backend, ticket: StepTicket) -> int:
+    """Require a step that was begun and may be published; return the entry of its stream.
+
+    Raises :class:`LedgerError` where the step has ended, or the stream.
+    """
+    live = _live(sql, ticket.account, ticket.stream)
     if ticket.entry != live.entry or ticket.step > live.begun:
         raise _unknown_stream("this ledger has begun no such step")
     begun = sql.execute(_BEGUN, (live.entry, ticket.step))
@@ -150,14 +167,7 @@ def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
         raise _refused(
             "ledger_step_ended", "the step was published or failed, or a later one was published"
         )
-    journal.append(
-        Kind.PUBLISH,
-        ticket.account,
-        stream=live.entry,
-        step=ticket.step,
-        query=ticket.stream,
-        digest=digest,
-    )
+    return live.entry
 
 
 def step_may_fail(sql: Backend, ticket: StepTicket) -> bool:
@@ -218,19 +228,35 @@ def live_streams(sql: Backend, account: str | None = None) -> tuple[StreamRecord
     return tuple(found)
 
 
-def next_release(
-    sql: Backend, account: str, stream: str, after: int
-) -> tuple[int, tuple[bytes, ...]] | None:
-    """Read the first release of a live stream that comes after a step; None if there is none.
+class StepRecord(NamedTuple):
+    """What is kept of a published step: its number, its digest, how many parts, and the first."""
 
-    Raises :class:`LedgerError` if it is not what was published.
+    step: int
+    digest: bytes
+    parts: int
+    first: bytes
+
+
+def next_release(sql: Backend, account: str, stream: str, after: int) -> StepRecord | None:
+    """Find the first release of a live stream that comes after a step; None if there is none.
+
+    Raises :class:`LedgerError` if nothing is kept of it.
     """
     live = _live(sql, account, stream)
     rows = sql.execute(_NEXT, (live.entry, after))
     if not rows:
         return None
     step, digest = rows[0]
-    return step, tuple(kept_parts(sql, live.entry, step, digest))
+    first = step_part(sql, live.entry, step, 0)
+    return StepRecord(step, digest, count_step_parts(sql, live.entry, step), first)
+
+
+def further_release(sql: Backend, account: str, stream: str, step: int, part: int) -> bytes:
+    """Read a further part of what a step of a live stream has released.
+
+    Raises :class:`LedgerError` if there is none.
+    """
+    return step_part(sql, _live(sql, account, stream).entry, step, part)
 
 
 def _live(sql: Backend, account: str, stream: str) -> _Live:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,7 +9,13 @@ from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import FIELDS, NOTHING, Event, hash_of
 from dpsql.ledger.records import Head
-from dpsql.ledger.releases import PartsDigest, further_part, kept_parts, unpack
+from dpsql.ledger.releases import (
+    PartsDigest,
+    count_step_parts,
+    further_part,
+    step_part,
+    unpack,
+)
 from dpsql.ledger.replay import BrokenError, Replay
 from dpsql.ledger.schema import SCHEMA_VERSION
 
@@ -163,14 +168,26 @@ def _steps_are_broken(sql: Backend, replay: Replay) -> str | None:
         for entry, stream in replay.streams.items()
         for step, digest in stream.published.items()
     }
-    kept = set(sql.execute("SELECT DISTINCT stream, step FROM step_releases"))
-    if not kept <= expected.keys():
+    # Of a step that was interrupted there may be parts: all but the first, which comes last.
+    kept = set(sql.execute("SELECT stream, step FROM step_releases WHERE part <= 0"))
+    parts = set(sql.execute("SELECT DISTINCT stream, step FROM step_releases"))
+    interrupted = {(entry, step) for entry, step in parts - kept if replay.has_begun(entry, step)}
+    if not kept <= expected.keys() or not parts <= expected.keys() | interrupted:
         return "a stored release of a stream was not published"
     for (entry, step), digest in expected.items():
-        try:
-            deque(kept_parts(sql, entry, step, digest), maxlen=0)
-        except LedgerError as error:
-            if error.code != "ledger_corrupt":
-                raise
+        if not _is_published(sql, entry, step, digest):
             return f"the stored release of step {step} of entry {entry} is not what was published"
     return None
+
+
+def _is_published(sql: Backend, entry: int, step: int, expected: bytes) -> bool:
+    """Tell whether the parts of a step are those of which the chain has the digest."""
+    digest = PartsDigest()
+    try:
+        for part in range(count_step_parts(sql, entry, step)):
+            digest.add(step_part(sql, entry, step, part))
+    except LedgerError as error:
+        if error.code != "ledger_corrupt":
+            raise
+        return False
+    return digest.of_parts == expected

@@ -298,7 +298,7 @@ def _document(pieces: Iterable[bytes]) -> dict[str, Any] | None:
     Raises ``LedgerError`` (``ledger_corrupt``) for what is no release.
     """
     require_sound(not isinstance(pieces, bytes | str))
-    lines = _lines(pieces)
+    lines = lines_of(pieces)
     found = _json_object(next(lines, b""))
     require_sound(type(found.get("release")) is int)
     if found["release"] == _LARGE_VERSION:
@@ -307,7 +307,7 @@ def _document(pieces: Iterable[bytes]) -> dict[str, Any] | None:
     return found if found["release"] == _VERSION else None
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Divide pieces of bytes into lines; what follows the last line's end is one, if not empty."""
     held: list[bytes] = []
     for piece in pieces:

@@ -19,7 +19,7 @@ from random_examples import LENGTH
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger import Account, Cause, Event, Head, Kind, Ledger, Renewal, Verification
+from dpsql.ledger import Account, Cause, Event, Head, Kind, Ledger, Renewal, Verification, releases
 from dpsql.ledger import verify as verification
 from dpsql.ledger.chain import FIELDS, NOTHING, hash_of
 from dpsql.ledger.replay import Replay
@@ -63,7 +63,9 @@ def fill_streams(ledger: Ledger, account: Account) -> None:
     RHO.stream(ledger, "s2", account)
     for stream in ("s1", "s2"):
         first = ledger.begin_step(account.path, stream, 1)
-        ledger.publish_step(first, [b"first " * 40, b"part"])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(releases, "MAX_RELEASE", 200)
+            ledger.publish_step(first, [b"first " * 40, b"part"])  # in two parts
         ledger.begin_step(account.path, stream, 2)
     ledger.publish_step(ledger.begin_step(account.path, "s1", 3), [])
     failed = ledger.begin_step(account.path, "s1", 4)
@@ -310,7 +312,7 @@ def test_a_chain_that_was_cut_is_found(copy: Copy) -> None:
         "UPDATE step_releases SET stream = stream + 1",
         "DELETE FROM step_releases",
         "DELETE FROM step_releases WHERE part = 1",
-        "INSERT INTO step_releases SELECT stream, 3, 0, 0, 0, x'' FROM step_releases LIMIT 1",
+        "INSERT INTO step_releases SELECT stream, 3, 1, 0, 0, x'' FROM step_releases LIMIT 1",
         "INSERT INTO step_releases SELECT stream, 2, 0, 0, 0, x'' FROM step_releases LIMIT 1",
         "UPDATE head SET seq = seq + 1",
         "UPDATE head SET at = at + 1",

@@ -13,7 +13,7 @@ from ledgers import RHO, raw
 
 from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger import MAX_RELEASE, Charge, Ledger, releases
+from dpsql.ledger import MAX_RELEASE, Charge, Ledger, StepTicket, releases
 
 ACCOUNT = "sales/ana"
 PAID = Amount(rho=5, delta=1)
@@ -157,13 +157,156 @@ def test_the_database_itself_keeps_parts_as_they_are(tmp_path: Path, small: int)
                 connection.execute(edit)
 
 
+# -- steps of streams: the same, where an event says that a step is out ---------------------------
+
+
+def begun(ledger: Ledger, *steps: int) -> list[StepTicket]:
+    """Begin steps of the one stream there is, which is made before the first."""
+    if not ledger.streams(ACCOUNT):
+        RHO.stream(ledger, "s", RHO.account(ACCOUNT))
+    return list(ledger.begin_steps(ACCOUNT, "s", steps))
+
+
+def published(ledger: Ledger) -> dict[int, bytes]:
+    return {step: b"".join(parts) for step, parts in ledger.step_releases(ACCOUNT, "s")}
+
+
+@pytest.mark.parametrize("size", [0, 1, 999, 1000, 1001, 2000, 5500])
+@pytest.mark.parametrize("piece", [300, 1000, 10_000])
+def test_a_step_of_any_size_in_any_pieces_is_kept(
+    ledger: Ledger, small: int, size: int, piece: int
+) -> None:
+    release = os.urandom(size)
+    pieces = [release[start : start + piece] for start in range(0, size, piece)]
+    first, second = begun(ledger, 1, 2)
+    ledger.publish_step(first, iter(pieces))
+    ledger.publish_step(second, [b"x"])
+    assert published(ledger) == {1: release, 2: b"x"}
+    ((_, parts), _) = ledger.step_releases(ACCOUNT, "s")
+    assert len(list(parts)) == max(1, -(-size // small))
+    assert ledger.verify().sound
+    ledger.drop_stream(ACCOUNT, "s")
+    assert ledger.verify().sound
+
+
+def interrupted(release: bytes) -> Iterator[bytes]:
+    yield release
+    raise KeyboardInterrupt
+
+
+def test_nothing_is_read_of_a_step_that_was_not_finished(ledger: Ledger, small: int) -> None:
+    first, second = begun(ledger, 1, 2)
+    with pytest.raises(KeyboardInterrupt):
+        ledger.publish_step(first, interrupted(b"x" * 2500))
+    assert published(ledger) == {}
+    assert ledger.streams(ACCOUNT)[0].published == ()
+    assert ledger.verify().sound
+    ledger.publish_step(second, [b"y" * 1500])  # what comes later goes on
+    assert published(ledger) == {2: b"y" * 1500}
+    assert ledger.verify().sound
+    with pytest.raises(LedgerError) as refusal:
+        ledger.publish_step(first, [b"x" * 2500])
+    assert refusal.value.code == "ledger_step_ended"
+    ledger.drop_stream(ACCOUNT, "s")
+    assert ledger.verify().sound
+
+
+@pytest.mark.parametrize("other", [b"y" * 2500, b"x" * 1500, b"x" * 5500])
+def test_a_step_has_one_release_whoever_was_interrupted(
+    ledger: Ledger, small: int, other: bytes
+) -> None:
+    (ticket,) = begun(ledger, 1)
+    release = b"x" * 3500
+    with pytest.raises(KeyboardInterrupt):
+        ledger.publish_step(ticket, interrupted(release))
+    if other != b"x" * 5500:  # which begins with the same, and may be what it was going to be
+        with pytest.raises(LedgerError) as refusal:
+            ledger.publish_step(ticket, other)
+        assert refusal.value.code == "ledger_step_ended"
+        assert published(ledger) == {}
+        other = release
+    ledger.publish_step(ticket, other)
+    assert published(ledger) == {1: other}
+    assert ledger.verify().sound
+
+
+def test_a_stream_that_is_dropped_meanwhile_keeps_nothing(ledger: Ledger, small: int) -> None:
+    (ticket,) = begun(ledger, 1)
+
+    def pieces() -> Iterator[bytes]:
+        yield bytes(2500)
+        ledger.drop_stream(ACCOUNT, "s")
+        yield bytes(2500)
+
+    with pytest.raises(LedgerError) as refusal:
+        ledger.publish_step(ticket, pieces())
+    assert refusal.value.code == "ledger_unknown_stream"
+    assert ledger.verify().sound
+
+
+def test_a_step_that_is_read_while_its_stream_is_dropped_is_no_damage(
+    ledger: Ledger, small: int
+) -> None:
+    (ticket,) = begun(ledger, 1)
+    ledger.publish_step(ticket, bytes(2500))
+    ((_, parts),) = ledger.step_releases(ACCOUNT, "s")
+    next(parts)
+    ledger.drop_stream(ACCOUNT, "s")
+    with pytest.raises(LedgerError) as refusal:
+        list(parts)
+    assert refusal.value.code == "ledger_unknown_stream"
+
+
+_KILLED = """
+import os, sys
+from dpsql.ledger import Ledger, releases
+releases.MAX_RELEASE = 1000
+place, step, moment = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+with Ledger.open(place) as ledger:
+    (ticket,) = ledger.begin_steps("sales/ana", "s", [step])
+    write, left = ledger._link.write, [moment]
+    def killed(work):
+        def done(sql):
+            found = work(sql)
+            left[0] -= 1
+            if not left[0]: os.kill(os.getpid(), 9)  # written, and not committed
+            return found
+        found = write(done)
+        left[0] -= 1
+        if not left[0]: os.kill(os.getpid(), 9)  # committed, and not told
+        return found
+    ledger._link.write = killed
+    ledger.publish_step(ticket, [bytes([step]) * 3500])
+"""
+
+
+def test_a_step_killed_at_any_part_is_used_and_nothing_of_it_is_read(tmp_path: Path) -> None:
+    """Three parts and the event, each killed before and after it is on disk."""
+    place = tmp_path / "budget.ledger"
+    with Ledger.open(place) as ledger:
+        RHO.stream(ledger, "s", RHO.account(ACCOUNT), steps=20)
+    for moment in range(1, 10):
+        step = moment
+        command = [sys.executable, "-c", _KILLED, str(place), str(step), str(moment)]
+        done = subprocess.run(command, check=False, capture_output=True)
+        ended = moment == 9
+        assert done.returncode == (0 if ended else -9), done.stderr
+        with Ledger.open(place) as ledger:
+            assert ledger.verify().sound
+            # After the event, which is the last write, it is out; before, it never will be.
+            assert published(ledger) == {n: bytes([n]) * 3500 for n in range(8, moment + 1)}
+            with pytest.raises(LedgerError) as refusal:
+                ledger.begin_step(ACCOUNT, "s", step)
+            assert refusal.value.code == "ledger_step_used"
+
+
 # The peak of `getrusage` is no measure here: a process starts with that of whoever started it.
 _LARGE = """
 import os, re, sys
 from pathlib import Path
 from dpsql.accounting.zcdp import Amount
 from dpsql.ledger import Account, Ledger
-size, path = int(sys.argv[1]), sys.argv[2]
+what, size, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 paid, account = Amount(rho=5, delta=1), Account("sales/ana", Amount(rho=10**6, delta=10**6))
 def peak():
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1]) // 1024
@@ -172,19 +315,31 @@ def pieces():
     for _ in range(size // len(block)):
         yield block
 with Ledger.open(path) as ledger:
-    charge = ledger.reserve("sales/ana", paid, query="q", plan="{}", limits=[account])
+    if what == "answer":
+        charge = ledger.reserve("sales/ana", paid, query="q", plan="{}", limits=[account])
+    else:
+        plan = '{"stream": {"name": "n", "steps": 1}}'
+        ledger.create_stream(
+            "sales/ana", paid, name="n", stream="q", plan=plan, limits=[account]
+        )
+        ticket = ledger.begin_step("sales/ana", "q", 1)
     before = peak()
-    ledger.settle(charge, paid, pieces())
-    read = sum(map(len, ledger.release_parts(ledger.stored("sales/ana", "q"))))
+    if what == "answer":
+        ledger.settle(charge, paid, pieces())
+        parts = ledger.release_parts(ledger.stored("sales/ana", "q"))
+    else:
+        ledger.publish_step(ticket, pieces())
+        ((_, parts),) = ledger.step_releases("sales/ana", "q")
+    read = sum(map(len, parts))
     assert read == size, read
     print(peak() - before)
 """
 
 
-def _grown(size: int, path: Path) -> int:
-    """Tell by how many MiB a process grows that keeps and reads so large an answer."""
+def _grown(what: str, size: int, path: Path) -> int:
+    """Tell by how many MiB a process grows that keeps and reads so large an answer, or a step."""
     done = subprocess.run(
-        [sys.executable, "-c", _LARGE, str(size), str(path)],
+        [sys.executable, "-c", _LARGE, what, str(size), str(path)],
         capture_output=True,
         text=True,
         check=True,
@@ -193,11 +348,13 @@ def _grown(size: int, path: Path) -> int:
 
 
 @pytest.mark.slow
-def test_memory_does_not_grow_with_the_answer(tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["answer", "step"])
+def test_memory_does_not_grow_with_the_answer(what: str, tmp_path: Path) -> None:
     assert MAX_RELEASE == 8 * 2**20
-    assert _grown(2**27, tmp_path / "budget.ledger") < 100
+    assert _grown(what, 2**27, tmp_path / "budget.ledger") < 100
 
 
 @pytest.mark.slow
-def test_a_gigabyte_is_kept_in_little_memory(tmp_path: Path) -> None:
-    assert _grown(2**30, tmp_path / "budget.ledger") < 200
+@pytest.mark.parametrize("what", ["answer", "step"])
+def test_a_gigabyte_is_kept_in_little_memory(what: str, tmp_path: Path) -> None:
+    assert _grown(what, 2**30, tmp_path / "budget.ledger") < 200
