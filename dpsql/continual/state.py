@@ -13,6 +13,7 @@ noise of its own, and what that costs is bounded by the price of the view, once 
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -133,24 +134,48 @@ class ViewState:
 
     @classmethod
     def create(cls, place: Path, stream: str, shape: StateShape) -> None:
-        """Create the state of a new view.
+        """Create the state of a view of which no step was begun: all of it, or nothing.
 
-        ``place`` is a directory, which only the owner may enter from the beginning. Raises
-        ``EngineError`` (``state_in_the_way``) if there is one already, or it cannot be made.
+        ``place`` is a directory, which only the owner may enter from the beginning. It gets its
+        name when it is whole, so that whoever is killed before leaves no part of a state there.
+        Raises ``EngineError`` (``state_in_the_way``) if there is one already, or it cannot be made.
+        """
+        made = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+        try:
+            with _discreet():
+                place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                made.mkdir(mode=0o700)
+                with duckdb.connect(str(made / _FILE)) as connection:
+                    for statement in _tables(shape):
+                        execute(connection, statement)
+                    execute(connection, sql("INSERT INTO meta VALUES (?, ?)"), [_VERSION, stream])
+                    execute(connection, sql("COMMIT"))
+                (made / _FILE).chmod(0o600)
+                made.rename(place)  # refused where a directory is that is not empty
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+    @staticmethod
+    def require_room(place: Path) -> None:
+        """Require a place where a state can be made, before it is paid for.
+
+        Raises ``EngineError`` (``state_in_the_way``).
         """
         with _discreet():
             place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            place.mkdir(mode=0o700)
-            with duckdb.connect(str(place / _FILE)) as connection:
-                for statement in _tables(shape):
-                    execute(connection, statement)
-                execute(connection, sql("INSERT INTO meta VALUES (?, ?)"), [_VERSION, stream])
-                execute(connection, sql("COMMIT"))
+            if place.exists() or not os.access(place.parent, os.W_OK | os.X_OK):
+                raise OSError
+
+    @staticmethod
+    def is_there(place: Path) -> bool:
+        """Tell whether there is a state, whose ever it is."""
+        return (place / _FILE).is_file()
 
     @staticmethod
     def remove(place: Path) -> None:
-        """Delete a state, and what a process that was killed left of its last changes."""
-        shutil.rmtree(place, ignore_errors=True)
+        """Delete a state, and what processes that were killed have left of it."""
+        for each in (place, *unfinished(place)):
+            shutil.rmtree(each, ignore_errors=True)
 
     @classmethod
     @contextmanager
@@ -162,7 +187,7 @@ class ViewState:
         Raises ``EngineError``: ``state_missing``, ``state_of_another`` for another view's,
         ``state_busy`` while somebody else has it, ``state_damaged``.
         """
-        if not (place / _FILE).is_file():
+        if not cls.is_there(place):
             raise _unusable("it is not there", "state_missing")
         connection, mine, used = None, object(), place.resolve()
         try:
@@ -487,6 +512,11 @@ class ViewState:
             same=_same(shape.key_names),
             group=_GROUP_COLUMN,
         )
+
+
+def unfinished(place: Path) -> list[Path]:
+    """List what was to become the state of a view, by processes that were killed, or go on."""
+    return sorted(place.parent.glob(f"{place.name}.*"))
 
 
 def _between(first: int, last: int) -> Sql:

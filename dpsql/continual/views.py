@@ -11,7 +11,7 @@ import logging
 import re
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -215,29 +215,27 @@ class Views:
     def create(self, view: PreparedView) -> View:
         """Pay for a view, and make its private state. Nothing of the rows is read yet.
 
-        Raises ``BudgetExceeded``, ``LedgerError`` (``ledger_stream_exists``), and ``EngineError``
-        where its state cannot be made.
+        The charge comes first: a state that nobody paid for is never there, and one that is not
+        made any more, as the process was killed, is made by the first refresh. Raises
+        ``BudgetExceeded``, ``LedgerError`` (``ledger_stream_exists``), and ``EngineError`` where
+        no state can be made.
         """
         self._sweep()
         self._rehearse(view, range(1, 2))
         self._rehearse(view, range(1, 1 + min(_AT_ONCE, view.plan.definition.steps.count)))
         stream, definition = secrets.token_hex(16), view.plan.definition
         place = self._state_of(stream)
-        try:
-            # First what can fail and costs nothing: a state without a charge is nobody's.
+        ViewState.require_room(place)
+        self._ledger().create_stream(
+            self._payer.path,
+            Amount.charge(view.plan.loss),
+            name=fold(definition.name),
+            stream=stream,
+            plan=definition.record(view.fingerprint),
+            limits=self._payer.limits,
+        )
+        with suppress(EngineError):  # the first refresh makes it, or says why it cannot
             ViewState.create(place, stream, view.shape)
-            self._ledger().create_stream(
-                self._payer.path,
-                Amount.charge(view.plan.loss),
-                name=fold(definition.name),
-                stream=stream,
-                plan=definition.record(view.fingerprint),
-                limits=self._payer.limits,
-            )
-        except BaseException:
-            if not self._may_be_paid(stream):
-                ViewState.remove(place)
-            raise
         _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
         return self.named(definition.name)
 
@@ -262,6 +260,8 @@ class Views:
         listed = self._listed(view, prepared)
         self._engine.refuse_changed()
         place, memory = self._state_of(view.record.stream), self._policy.limits.memory
+        if not view.record.begun and not ViewState.is_there(place):
+            self._make_state(place, view.record.stream, prepared)
         published: list[int] = []
         rows = 0
         with ViewState.open(place, view.record.stream, prepared.shape, memory) as state:
@@ -277,12 +277,18 @@ class Views:
                     self._progress(100 * len(published) // len(numbers))
         return Refreshed(view.name, tuple(published), rows, steps.count - last)
 
-    def _may_be_paid(self, stream: str) -> bool:
-        """Tell whether a stream may have been charged: whoever was interrupted cannot know."""
+    def _make_state(self, place: Path, stream: str, view: PreparedView) -> None:
+        """Make the state of a view that was paid for, and of which no step was begun.
+
+        Nothing is lost with one that was there: keys are drawn, and rows counted, after the first
+        step was begun.
+        """
         try:
-            return any(each.stream == stream for each in self._ledger().streams(self._payer.path))
-        except Exception:  # noqa: BLE001 - the ledger cannot be asked, and something else is raised
-            return True
+            ViewState.create(place, stream, view.shape)
+        except EngineError:
+            if not ViewState.is_there(place):  # by now, as somebody else has made it
+                raise
+        _logger.info("%s: state made for stream %s", self._payer.path, stream[:12])
 
     def drop(self, name: str) -> None:
         """End a view: what it published and its private state are deleted; nothing is refunded."""
@@ -299,9 +305,7 @@ class Views:
         own = dict.fromkeys((self._payer.path, self._payer.analyst))
         ended = [stream for path in own for stream in self._ledger().ended_streams(path)]
         for stream in ended if self._place is not None else ():
-            place = self._state_of(stream)
-            if place.exists():
-                ViewState.remove(place)
+            ViewState.remove(self._state_of(stream))
 
     def all(self) -> list[View]:
         """List the views that the account may read, its own first; each name once."""

@@ -601,6 +601,83 @@ def test_what_the_owner_forgets_is_gone_with_its_view_and_its_state(
     assert {found.name for found in states(place)} == {view.record.stream for view in kept}
 
 
+_MADE = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from continual.test_materialized_views import CREATE, connect
+from dpsql.continual import state
+from dpsql.ledger import Ledger
+def killed(owner, name, after, place=""):
+    kept = getattr(owner, name)
+    def work(*given, **named):
+        if place not in str(given[0]):
+            return kept(*given, **named)
+        found = kept(*given, **named) if after else None
+        os.kill(os.getpid(), 9)
+    setattr(owner, name, work)
+moment, after = sys.argv[2], sys.argv[3] == "after"
+if moment == "charge": killed(Ledger, "create_stream", after)
+if moment == "directory": killed(Path, "mkdir", after, "x.views/")
+if moment == "file": killed(state.duckdb, "connect", after, "x.views/")
+if moment == "tables": killed(state, "execute", after)
+if moment == "name": killed(Path, "rename", after)
+connect(Path(sys.argv[1])).sql(CREATE)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("moment", ["charge", "directory", "file", "tables", "name"])
+def test_a_view_is_paid_for_and_goes_on_or_nothing_is_left_of_it(
+    moment: str, when: str, place: Path, clock: Callable[[int], None]
+) -> None:
+    """Wherever its process is killed while it is created."""
+    (place / "x.views").mkdir(mode=0o700, exist_ok=True)
+    tests = str(Path(__file__).parent.parent)
+    command = [sys.executable, "-c", _MADE.format(tests=tests), str(place), moment, when]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == -9
+    unpaid = (moment, when) == ("charge", "before")
+    clock(3)
+    with closing(connect(place)) as opened:
+        if unpaid:
+            assert spent(opened) == 0
+            assert list((place / "x.views").iterdir()) == []
+            opened.sql(CREATE)
+        paid = spent(opened)
+        opened.sql(REFRESH)
+        assert [step for (step,) in rows(opened, "SELECT DISTINCT step FROM v")] == [1, 2]
+        assert spent(opened) == paid > 0
+        opened.sql("DROP MATERIALIZED VIEW v")
+    assert list((place / "x.views").iterdir()) == []
+
+
+def test_the_state_of_a_view_without_steps_is_made_again_and_no_other(
+    place: Path, clock: Callable[[int], None]
+) -> None:
+    with closing(connect(place)) as opened:
+        opened.sql(CREATE)
+        shutil.rmtree(place / "x.views")
+        clock(2)
+        opened.sql(REFRESH)
+        shutil.rmtree(place / "x.views")
+        clock(3)
+        with pytest.raises(dpsql.EngineError) as caught:
+            opened.sql(REFRESH)
+        assert caught.value.code == "state_missing"
+
+
+def test_a_view_whose_state_cannot_be_made_costs_nothing(
+    connection: Connection, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = spent(connection)
+    (place / "x.views").write_text("in the way")
+    with pytest.raises(dpsql.EngineError) as caught:
+        connection.sql(CREATE)
+    assert caught.value.code == "state_in_the_way"
+    assert spent(connection) == before
+
+
 def test_no_directory_is_named_by_what_the_ledger_says(
     connection: Connection, place: Path, clock: Callable[[int], None]
 ) -> None:

@@ -176,6 +176,8 @@ def test_only_the_owner_may_read_it(place: Path) -> None:
     """From the beginning, and whatever the engine puts beside it."""
     assert place.stat().st_mode & 0o777 == 0o700
     assert place.parent.stat().st_mode & 0o777 == 0o700
+    assert (place / "state.duckdb").stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in place.parent.iterdir()] == [place.name]
 
 
 def test_states_that_cannot_be_used_are_refused(place: Path, tmp_path: Path) -> None:
