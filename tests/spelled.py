@@ -44,11 +44,11 @@ class Spelled:
             return found
 
         def called(*arguments: Any, **named: Any) -> Any:
-            known = inspect.signature(found).bind(*arguments, **named)
+            known = inspect.signature(getattr(Dialect, name)).bind(self, *arguments, **named)
             parameters = known.signature.parameters
             for each, value in known.arguments.items():
                 known.arguments[each] = _as_sql(value, str(parameters[each].annotation))
-            made = found(*known.args, **known.kwargs)
+            made = found(*known.args[1:], **known.kwargs)
             return made.render(self.dialect.renderer) if isinstance(made, Sql) else made
 
         return called

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -210,6 +210,30 @@ def sql(template: LiteralString, *holes: Sql | int, **named: Sql | int) -> Sql:
             filled = named[hole] if hole else next(filling)
             found.append(filled if isinstance(filled, Sql) else number(filled))
     return _of(found)
+
+
+def written_as(template: LiteralString) -> Callable[..., Sql]:
+    """Make a method of a template: its arguments go into the named holes, in their order.
+
+    So a class whose methods are spelling alone is a table of templates. Each is a constant text of
+    our own code, filled as by :func:`sql`.
+
+    >>> class Engine:
+    ...     same = written_as("{one} IS NOT DISTINCT FROM {other}")
+    >>> Engine().same(Sql(Name("a")), Sql(Name("b"))).pieces
+    (Name(text='a'), ' IS NOT DISTINCT FROM ', Name(text='b'))
+    """
+    parts, unnamed, _ = _parsed(template)
+    names = tuple(dict.fromkeys(hole for _, hole in parts if hole))
+    if unnamed:
+        raise TypeError(f"the holes of {template!r} have no names")
+
+    def spelling(_: object, *holes: Sql | int) -> Sql:
+        if len(holes) != len(names):
+            raise TypeError(f"the holes of {template!r} are not those that are filled")
+        return sql(template, **dict(zip(names, holes, strict=True)))
+
+    return spelling
 
 
 def join(separator: LiteralString, parts: Iterable[Sql]) -> Sql:

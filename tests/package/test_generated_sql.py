@@ -140,7 +140,7 @@ def objections(name: str, tree: ast.Module) -> Iterator[str]:
     constants = constants_of(tree) | imported_by(tree)
     quiet = {id(part) for node in ast.walk(tree) for part in _of_no_engine(node)}
     for node in ast.walk(tree):
-        if called(node) in ("sql", "join"):
+        if called(node) in ("sql", "join", "written_as"):
             assert isinstance(node, ast.Call)
             if not node.args or not is_constant(node.args[0], constants):
                 yield f"{name}:{getattr(node, 'lineno', 0)}: the template is no constant"
@@ -514,6 +514,8 @@ PLANTED: Final = {
     "a template that is put together": 'sql("SELECT " + some_string)',
     "a template that is formatted": 'sql(f"SELECT {x}")',
     "a separator that is a variable": "join(some_string, parts)",
+    "a spelling that is a variable": "written_as(some_string)",
+    "a spelling that is put together": 'written_as("isnan(" + some_string)',
     "a template that is searched": 'made = "contains({0}, CAST({1} AS TEXT))".replace("{0}", x)',
     "a text with a place": 'made = f"SELECT * FROM {x}"',
     "a text by format": 'made = "SELECT * FROM {}".format(x)',
@@ -536,6 +538,7 @@ def test_what_is_planted_is_found(planted: str) -> None:
     [
         'sql("SELECT {} FROM {}", name(x), rows)',
         'join(", ", parts)',
+        'is_nan = written_as("isnan({value})")',
         '_TABLE = "SELECT 1"\nsql(_TABLE)',
         "Sql(Name(x), Text(y))",
         'raise EngineError(f"SELECT {x} failed")',

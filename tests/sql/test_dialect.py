@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import datetime
+import inspect
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,9 +22,11 @@ import sqlglot
 from spelled import Spelled, of_text, text
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
+from surveyed import POSTGRESQL, SPARK
 
 from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Column, Table
+from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.verdicts import EngineVersion, Verdicts
@@ -687,6 +690,26 @@ def test_a_twin_that_breaks_a_promise_is_noticed(twin: Twin) -> None:
 def test_every_method_has_a_promise_and_somebody_who_breaks_it() -> None:
     assert sorted(PROMISES) == METHODS
     assert sorted({twin.method for twin in TWINS}) == METHODS
+
+
+def spellings() -> dict[str, Callable[..., Sql]]:
+    """The methods of all dialects that are a line of spelling."""
+    made = {
+        f"{type(dialect).__name__}.{name}": method
+        for dialect in (DUCKDB, POSTGRESQL, SPARK)
+        for name, method in vars(type(dialect)).items()
+        if getattr(method, "__qualname__", "") == "written_as.<locals>.spelling"
+    }
+    assert len(made) > 20
+    return made
+
+
+@pytest.mark.parametrize("name", spellings())
+def test_a_spelling_has_the_arguments_of_its_method(name: str) -> None:
+    """In their order: where the holes of a template stand otherwise, one is put for another."""
+    holes = inspect.getclosurevars(spellings()[name]).nonlocals["names"]
+    described = inspect.signature(getattr(Dialect, name.partition(".")[2])).parameters
+    assert ("self", *holes) == tuple(described)
 
 
 def test_a_dialect_that_leaves_something_open_cannot_be_made() -> None:

@@ -16,7 +16,7 @@ from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.syntax.parse import parse
 
 FILES = sorted(Path(dpsql.sql.dialects.__path__[0]).glob("*.py"))
-MAKERS = {"sql", "join"}
+MAKERS = {"sql", "join", "written_as"}
 """What makes SQL of a constant text."""
 SEARCHED = {"replace", "format", "removesuffix", "removeprefix", "sub", "translate", "__mod__"}
 VALUES = Table("r", (Column("s", "VARCHAR"), Column("i", "INTEGER"), Column("t", "TIMESTAMP")))
@@ -60,6 +60,7 @@ def test_templates_are_constants_and_no_text_is_searched(path: Path) -> None:
         "value.sql.replace('{0}', other)",
         "text.render(R).format(x)",
         "join(separator, parts)",
+        "written_as(template)",
         "Sql(Written(text))",
     ],
 )

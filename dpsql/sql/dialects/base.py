@@ -12,7 +12,9 @@ are values until the engine writes them by :attr:`Dialect.renderer`. No method c
 analyst wrote: that arrives as a checked tree, and leaves by :meth:`Dialect.expression`.
 
 A new dialect is a subclass and a line in :mod:`dpsql.sql.dialects.registry`. The docstring of each
-method says what its text has to guarantee. Three promises run through all of them:
+method says what its text has to guarantee. What an engine only spells in its own words is a line of
+its class, ``is_nan = written_as("isnan({value})")``; what differs in structure is a method. Three
+promises run through all of them:
 
 * *Total.* No row makes a statement fail. Whether it fails would tell that there is such a row, and
   the price of the question would be gone.

@@ -11,7 +11,7 @@ from sqlglot.errors import UnsupportedError
 
 from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Table, base_type, is_float, is_huge_integer, is_integer
-from dpsql.core.sql import Sql, SqlRenderer, Written, digits, join, literal, sql
+from dpsql.core.sql import Sql, SqlRenderer, Written, digits, join, literal, sql, written_as
 from dpsql.core.sql_types import type_sql
 from dpsql.core.wordlists import words
 from dpsql.engines.spelling import DUCKDB_TEXT, one_spelling
@@ -188,25 +188,17 @@ class DuckDBDialect(Dialect):
 
     # -- floating point -----------------------------------------------------------------------
 
-    def is_nan(self, value: Sql) -> Sql:
-        """Write ``isnan``, which is NULL for NULL."""
-        return sql("isnan({})", value)
+    is_nan = written_as("isnan({value})")  # NULL for NULL
 
     def quotient(self, value: Sql, quantum: float) -> Sql:
         """Write ``/``: a quotient that is too small is 0."""
         return sql("{} / {}", value, self.double(quantum))
 
-    def rounded(self, value: Sql) -> Sql:
-        """Write ``round``, which rounds halves away from zero."""
-        return sql("round({})", value)
+    rounded = written_as("round({value})")  # halves away from zero
 
-    def root(self, value: Sql) -> Sql:
-        """Take the root of a DOUBLE, which holds such integers exactly."""
-        return self.cast(sql("floor(sqrt({}))", value), "BIGINT")
+    root = written_as("CAST(floor(sqrt({value})) AS BIGINT)")  # a DOUBLE holds such integers
 
-    def divided_by_root(self, dividend: int, value: Sql) -> Sql:
-        """Write ``/``, which is division of DOUBLEs, whatever the operands."""
-        return self.cast(sql("floor({} / sqrt({}))", dividend, value), "BIGINT")
+    divided_by_root = written_as("CAST(floor({dividend} / sqrt({value})) AS BIGINT)")  # of DOUBLEs
 
     # -- chance and order ---------------------------------------------------------------------
 
@@ -226,13 +218,9 @@ class DuckDBDialect(Dialect):
         """Normalise floats and intervals; a schema has no columns with texts of a collation."""
         return one_spelling(value, type_)
 
-    def same(self, one: Sql, other: Sql) -> Sql:
-        """Write ``IS NOT DISTINCT FROM``; a join on it is a hash join."""
-        return sql("{} IS NOT DISTINCT FROM {}", one, other)
+    same = written_as("{one} IS NOT DISTINCT FROM {other}")  # a join on it is a hash join
 
-    def ascending(self, value: Sql) -> Sql:
-        """Sort by the value itself: by the bytes of texts, NULLs last, NaN above all numbers."""
-        return value
+    ascending = written_as("{value}")  # by the bytes of texts, NULLs last, NaN above all numbers
 
     def position(self, values: Sequence[Sql], value: Sql) -> Sql:
         """Write ``list_position``, which is NULL where the list does not hold the value."""
@@ -254,9 +242,7 @@ class DuckDBDialect(Dialect):
         word = sql("ANTI") if negated else sql("SEMI")
         return sql("{} {} JOIN {} ON ({})", left, word, right, condition)
 
-    def pairs(self, one: Sql, other: Sql) -> Sql:
-        """Write a list of lists."""
-        return sql("list([{}, {}])", one, other)
+    pairs = written_as("list([{one}, {other}])")
 
     # -- parameters ---------------------------------------------------------------------------
 

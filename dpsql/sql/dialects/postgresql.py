@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Spellings, Table, base_type, is_decimal, spellings_of
-from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, digits, join, literal, name, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, digits, join, literal, name, sql, written_as
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of
 from dpsql.engines.verdicts import Verdicts
@@ -161,9 +161,7 @@ class PostgreSQLDialect(Dialect):
 
     # -- floating point -----------------------------------------------------------------------
 
-    def is_nan(self, value: Sql) -> Sql:
-        """Compare with NaN, which equals itself; NULL for NULL."""
-        return sql("({} = CAST('NaN' AS DOUBLE PRECISION))", value)
+    is_nan = written_as("({value} = CAST('NaN' AS DOUBLE PRECISION))")  # which equals itself
 
     def quotient(self, value: Sql, quantum: float) -> Sql:
         """Write ``/``; by more than one, for what is not so small that nothing could be left."""
@@ -181,9 +179,7 @@ class PostgreSQLDialect(Dialect):
         """Write halves away from zero, as DuckDB rounds: ``round`` takes them to even."""
         return pg.half_away(value)
 
-    def root(self, value: Sql) -> Sql:
-        """Take the root of a DOUBLE, which holds such integers exactly."""
-        return sql("CAST(floor(sqrt(CAST({} AS DOUBLE PRECISION))) AS BIGINT)", value)
+    root = written_as("CAST(floor(sqrt(CAST({value} AS DOUBLE PRECISION))) AS BIGINT)")
 
     def divided_by_root(self, dividend: int, value: Sql) -> Sql:
         """Divide DOUBLEs."""
@@ -217,22 +213,15 @@ class PostgreSQLDialect(Dialect):
             type=pg.named(type_),
         )
 
-    def same(self, one: Sql, other: Sql) -> Sql:
-        """Compare hashes first, on which the engine can join; then values, NULLs as equal."""
-        return sql(
-            "(hash_record_extended(ROW({one}), 0) = hash_record_extended(ROW({other}), 0) "
-            "AND {one} IS NOT DISTINCT FROM {other})",
-            one=one,
-            other=other,
-        )
+    # Hashes first, on which the engine can join; then values, NULLs as equal.
+    same = written_as(
+        "(hash_record_extended(ROW({one}), 0) = hash_record_extended(ROW({other}), 0) "
+        "AND {one} IS NOT DISTINCT FROM {other})"
+    )
 
-    def ascending(self, value: Sql) -> Sql:
-        """Sort by the value itself: texts are of the collation "C", NaN is above all numbers."""
-        return sql("{} NULLS LAST", value)
+    ascending = written_as("{value} NULLS LAST")  # texts are of the collation "C", NaN is above all
 
-    def descending(self, value: Sql) -> Sql:
-        """Sort the largest first."""
-        return sql("{} DESC NULLS LAST", value)
+    descending = written_as("{value} DESC NULLS LAST")
 
     def position(self, values: Sequence[Sql], value: Sql) -> Sql:
         """Write CASE, which is NULL where no value is equal."""
@@ -259,11 +248,9 @@ class PostgreSQLDialect(Dialect):
         """
         return self.derived(sql("SELECT * FROM {} ORDER BY {}", rows, join(", ", columns)))
 
-    def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
-        """Write a series of BIGINTs, whose end is in it."""
-        return sql(
-            "generate_series(CAST(1 AS BIGINT), CAST({} AS BIGINT)) AS {}({})", count, alias, column
-        )
+    numbers = written_as(
+        "generate_series(CAST(1 AS BIGINT), CAST({count} AS BIGINT)) AS {alias}({column})"
+    )
 
     def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:
         """Write EXISTS, which the engine makes a join of."""
@@ -272,15 +259,11 @@ class PostgreSQLDialect(Dialect):
             sql("SELECT * FROM {} WHERE {}", left, sql("NOT {}", found) if negated else found)
         )
 
-    def pairs(self, one: Sql, other: Sql) -> Sql:
-        """Write an array of arrays."""
-        return sql("array_agg(ARRAY[{}, {}])", one, other)
+    pairs = written_as("array_agg(ARRAY[{one}, {other}])")
 
     # -- parameters ---------------------------------------------------------------------------
 
-    def parameter(self, position: int) -> Sql:
-        """Write ``$1``: parameters are told apart by their numbers."""
-        return sql("CAST(${} AS BIGINT)", position)
+    parameter = written_as("CAST(${position} AS BIGINT)")  # told apart by their numbers
 
     def among_given(self, value: Sql, *, few: bool) -> Sql:
         """Give the list as one parameter, of type BIGINT[]."""

@@ -13,7 +13,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
-from dpsql.core.sql import Sql, SqlRenderer, digits, join, literal, name, sql
+from dpsql.core.sql import Sql, SqlRenderer, digits, join, literal, name, sql, written_as
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, view_of
 from dpsql.engines.verdicts import Verdicts
@@ -151,21 +151,15 @@ class SparkDialect(Dialect):
 
     # -- floating point -----------------------------------------------------------------------
 
-    def is_nan(self, value: Sql) -> Sql:
-        """Compare with NaN, which equals itself: ``isnan`` is false for NULL."""
-        return sql("({} = double('NaN'))", value)
+    is_nan = written_as("({value} = double('NaN'))")  # which equals itself; isnan is false for NULL
 
     def quotient(self, value: Sql, quantum: float) -> Sql:
         """Write ``/`` of DOUBLEs: a quotient that is too small is 0."""
         return sql("{} / {}", value, self.double(quantum))
 
-    def rounded(self, value: Sql) -> Sql:
-        """Write ``round``, which rounds halves away from zero."""
-        return sql("round({})", value)
+    rounded = written_as("round({value})")  # halves away from zero
 
-    def root(self, value: Sql) -> Sql:
-        """Take the root of a DOUBLE, which holds such integers exactly."""
-        return sql("CAST(floor(sqrt({})) AS BIGINT)", value)
+    root = written_as("CAST(floor(sqrt({value})) AS BIGINT)")  # a DOUBLE holds such integers
 
     def divided_by_root(self, dividend: int, value: Sql) -> Sql:
         """Divide DOUBLEs; ``floor`` of one is a BIGINT."""
@@ -191,13 +185,9 @@ class SparkDialect(Dialect):
             return value
         return sql("CASE WHEN {} THEN double('NaN') ELSE {} + 0.0D END", self.is_nan(value), value)
 
-    def same(self, one: Sql, other: Sql) -> Sql:
-        """Write ``<=>``; a join on it is a hash join."""
-        return sql("{} <=> {}", one, other)
+    same = written_as("{one} <=> {other}")  # a join on it is a hash join
 
-    def ascending(self, value: Sql) -> Sql:
-        """Sort by the value, by the bytes of texts, NULLs last as in DuckDB."""
-        return sql("{} NULLS LAST", value)
+    ascending = written_as("{value} NULLS LAST")  # by the bytes of texts, as in DuckDB
 
     def position(self, values: Sequence[Sql], value: Sql) -> Sql:
         """Write a CASE, which is NULL where no value is the same."""
@@ -208,18 +198,12 @@ class SparkDialect(Dialect):
 
     # -- rows ---------------------------------------------------------------------------------
 
-    def materialized(self, name: Sql, statement: Sql) -> Sql:
-        """Write a member of WITH, which Spark computes as often as it is read: a cost, no more.
+    # Spark computes a member of WITH as often as it is read: a cost, no more. Nothing in it is of
+    # chance or of the order of rows, and row numbers stand outside. What it reads lies still:
+    # stored rows, and a copy of a table or the owner's word for it (dpsql.engines.spark).
+    materialized = written_as("{name} AS ({statement})")
 
-        Nothing in it is of chance or of the order of rows, and row numbers stand outside. What it
-        reads lies still: stored rows, and a copy of a table or the owner's word for it
-        (:class:`dpsql.engines.spark.SparkScratch`).
-        """
-        return sql("{} AS ({})", name, statement)
-
-    def row_number(self) -> Sql:
-        """Number rows by partition: distinct, ascending in the order of a result."""
-        return sql("monotonically_increasing_id() + 1")
+    row_number = written_as("monotonically_increasing_id() + 1")  # by partition, in their order
 
     def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write a range, whose end is not in it."""
@@ -230,9 +214,7 @@ class SparkDialect(Dialect):
         word = sql("ANTI") if negated else sql("SEMI")
         return sql("{} LEFT {} JOIN {} ON ({})", left, word, right, condition)
 
-    def pairs(self, one: Sql, other: Sql) -> Sql:
-        """Write a list of lists."""
-        return sql("collect_list(array({}, {}))", one, other)
+    pairs = written_as("collect_list(array({one}, {other}))")
 
     # -- parameters ---------------------------------------------------------------------------
 
