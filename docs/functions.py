@@ -17,7 +17,7 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
-from dpsql.core.sql import Sql, name
+from dpsql.core.sql import name
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.twin import Twin
 from dpsql.engines.verdicts import EngineVersion, verdicts_on
@@ -26,8 +26,11 @@ from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.postgresql import PostgreSQLDialect
+from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
+from dpsql.sql.dialects.row_engine import RowEngine
 from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.spark import SparkDialect
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
@@ -109,27 +112,19 @@ def written(call: str, type_: str) -> tuple[str, str, str]:
     if objection is not None:
         return (f"refused: {objection} may fail on a row",) * 3
     plain = _letters(tree.sql("duckdb"))
-    return "same", _on_postgresql(tree, plain), _on_spark(tree, plain)
+    on_postgresql = _on_server(tree.copy(), plain, POSTGRESQL, POSTGRESQL_ROWS)
+    return "same", on_postgresql, _on_server(tree, plain, SPARK, SPARK_ROWS)
 
 
-def _on_postgresql(tree: exp.Expr, plain: str) -> str:
+def _on_server(tree: exp.Expr, plain: str, dialect: Dialect, engine: RowEngine) -> str:
+    verdicts = dialect.verdicts
+    assert verdicts is not None
+    rules = RowExpressions(_TABLE, engine, verdicts)
     try:
-        return _verdict(_text(total_sql(tree, _TABLE, POSTGRESQL)), plain)
+        sql = rules.settled(total(tree, _TABLE, dialect)).sql.render(dialect.renderer)
     except dpsql.QueryRefused as refused:
         return f"refused: {_reason(refused)}"
-
-
-def _text(statement: Sql) -> str:
-    return statement.render(POSTGRESQL.renderer)
-
-
-def _on_spark(tree: exp.Expr, plain: str) -> str:
-    rules = RowExpressions(_TABLE, SPARK_ROWS, SPARK.verdicts)
-    try:
-        sql = rules.value(total(tree, _TABLE, SPARK)).sql.render(SPARK.renderer)
-    except dpsql.QueryRefused as refused:
-        return f"refused: {_reason(refused)}"
-    found = dict.fromkeys(SPARK.verdicts.calls[call] for call, _ in rules.calls)
+    found = dict.fromkeys(verdicts.calls[call] for call, _ in rules.calls)
     buts = [each for each in found if each.startswith("same but")]
     return "; ".join([_verdict(sql, plain), *(but.removeprefix("same ") for but in buts)])
 

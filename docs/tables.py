@@ -27,7 +27,6 @@ from dpsql.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.mechanisms.topk_laplace import LaplaceTopK
 
-_AVAILABLE = (SAME, REWRITTEN)
 HERE = Path(__file__).parent
 PAGES = [
     *sorted((HERE / "mechanisms").glob("*.md")),
@@ -299,14 +298,17 @@ def _times(ratio: float) -> str:
 
 
 def _badness(verdict: str) -> int:
-    return _AVAILABLE.index(verdict) if verdict in _AVAILABLE else len(_AVAILABLE)
+    return (SAME, REWRITTEN, verdict).index(verdict)
 
 
 def _calls_by_name(version: EngineVersion) -> dict[str, list[tuple[str, str]]]:
     """The calls of an engine's survey: by their names, the types and the verdict."""
     found: dict[str, list[tuple[str, str]]] = {}
     whole: dict[str, str] = {}  # decimals of all widths, with the worst of their verdicts
-    for call, verdict in verdicts_on(version).calls.items():
+    known = verdicts_on(version)
+    for call, verdict in known.calls.items():
+        if known.objection(call) is not None:
+            continue
         family = re.sub(r"DECIMAL\(\d+\)", "DECIMAL", call)
         whole[family] = max(whole.get(family, verdict), verdict, key=_badness)
     for call, verdict in whole.items():
@@ -321,7 +323,7 @@ def postgresql_calls_table() -> str:
     """What rows may be computed of on PostgreSQL, and how it is written there."""
     rows = []
     for word, calls in sorted(_calls_by_name(EngineVersion("postgresql", "15")).items()):
-        types = dict.fromkeys(types or "any" for types, verdict in calls if verdict in _AVAILABLE)
+        types = dict.fromkeys(types or "any" for types, _ in calls)
         verdicts = sorted({verdict for _, verdict in calls})
         shown = "as it is" if verdicts == [SAME] else "rewritten"
         rows.append([f"`{word}`".replace("|", "\\|"), ", ".join(types), shown])

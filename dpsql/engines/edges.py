@@ -1,8 +1,9 @@
-"""Edge values of the engine's types: what functions fail on if they fail on anything."""
+"""Edge values of types: what functions fail on, or differ in, if they do on anything."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Context, Decimal
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -204,3 +205,102 @@ def trial_edges(type_: str) -> tuple[str, ...]:
 
 _SIZES: Final = (("", "1.5"), ("-", "9.5"))
 _CALENDAR: Final = ("0001-01-01", "9999-12-31", "2000-02-29", "2021-01-03", "1969-12-31 23:59:59")
+
+
+# -- what engines are compared on -----------------------------------------------------------------
+
+DECIMAL_SIZES: Final = (
+    *((1, 0), (1, 1), (4, 0), (4, 1), (4, 4)),
+    *((5, 2), (9, 0), (9, 9)),
+    *((10, 2), (10, 5), (12, 2), (18, 0), (18, 3), (18, 18)),
+    *((19, 4), (38, 0), (38, 10), (38, 38)),
+)
+"""Widths and scales at the ends of what is stored alike, and some between."""
+_EXACT: Final = Context(prec=100)
+
+
+def _compared_decimals(width: int, scale: int) -> tuple[str, ...]:
+    """List the ends of a decimal, the least step, halves, and what doubles just hold."""
+    most = _EXACT.subtract(Decimal(10) ** (width - scale), Decimal(10) ** -scale)
+    ends = [most, Decimal(10) ** -scale]
+    ends += map(Decimal, ("0", "0.5", "2.5", "1.55", "1", "7", "9007199254740993"))
+    ends += map(Decimal, ("0.49", "9223372036854775808", "1234567890123456789012345678.0123456789"))
+    found: dict[str, None] = {}
+    for end in (end for each in ends for end in (each, each.copy_negate())):
+        fits = end.copy_abs() < Decimal(10) ** (width - scale)
+        if fits and end == _EXACT.quantize(end, Decimal(10) ** -scale):
+            found[f"{end:f}"] = None
+    return tuple(found)
+
+
+COMPARED: Final[Mapping[str, Sequence[str]]] = {
+    "BOOLEAN": ("true", "false"),
+    "SMALLINT": ("-32768", "-1", "0", "1", "2", "7", "32767"),
+    "INTEGER": (
+        *("-2147483648", "-7", "-1", "0", "1", "2", "3", "7", "46341", "100000", "2147483647"),
+    ),
+    "BIGINT": (
+        *("-9223372036854775808", "-9223372036854775807", "-9007199254740993", "-7", "-1", "0"),
+        *("1", "2", "3", "2147483648", "3037000500", "9007199254740992", "9007199254740993"),
+        "9223372036854775807",
+    ),
+    "FLOAT": ("NaN", "Infinity", "-Infinity", "-0.0", "0", "0.1", "-1.5", "3.4028235e38", "1e-45"),
+    "DOUBLE": (
+        *("NaN", "Infinity", "-Infinity", "-0.0", "0", "0.5", "-0.5", "1.5", "2.5", "-2.5", "1"),
+        *("-1", "3", "-7", "0.1", "-0.1", "0.49999999999999994", "0.00005", "2.675", "9.95"),
+        *("127.5", "709.5", "-744.4", "999.95", "99999.5", "123456789.125", "2147483647.5"),
+        *("-2147483648.5", "4503599627370495.5", "9007199254740993", "-9007199254740992"),
+        *("9223372036854775808", "-9223372036854775808", "1e9", "1e15", "1e16", "1e22", "1e24"),
+        *("-1e25", "1e31", "-1e31", "1.0141204801825835e31", "1.5e32", "-1.5e32", "1.1e33"),
+        *("-7e36", "1.3e37", "9.9999e37", "1e38", "-1e38", "1.7e38", "1e200", "1e-200", "1e308"),
+        *("-1e308", "1.7976931348623157e308", "1e-300", "1e-310", "5e-324"),
+    ),
+    **{f"DECIMAL({w},{s})": _compared_decimals(w, s) for w, s in DECIMAL_SIZES},
+    "VARCHAR": (
+        *("", " ", "a", "A", "ab", "abcabc", "zzz", "ä", "Ä", "ß", "straße", "İ", "i̇", "Σ", "ς"),
+        *(
+            "é",
+            "e\u0301",
+            "😀",
+            "%",
+            "_",
+            "a%b",
+            "a_b",
+            "\\",
+            "a%\\",
+            "a\\b",
+            "'",
+            '"',
+            "$",
+            "${x}",
+        ),
+        *("\t7", "7\n", "\t x \n", "a\nb", "x\u0000y", "x" * 3000, "--", "null", "epoch"),
+        *("1", "-1", "+5", " 7 ", "1 2", "1e3", "1e", "1.5", "2.5", "-2.5", "-0.5", ".5", "5."),
+        *("7.", "1_000", "0x1F", "1.5f", "1d", "9" * 30, "1e400", "-1e400", "1e-400", "1e99999"),
+        *("2147483648", "9223372036854775807", "9223372036854775808", "-9223372036854775808"),
+        *("true", "NaN", "inf", "-Infinity", "2024", "2024-02-29", "2023-02-29", "2024-2-9"),
+        *("2024/02/29", " 2024-02-29 ", "2024-13-01", "0001-01-01", "9999-12-31", "12345-01-01"),
+        *("2024-02-29 23:59:59", "2024-02-29T23:59:59.25", "2024-02-29 25:00:00"),
+        "2024-02-29 10:00",
+    ),
+    "DATE": (
+        *("0001-01-01", "0099-12-31", "1582-10-10", "1900-01-01", "1969-12-31", "1970-01-01"),
+        *("1999-12-31", "2000-02-29", "2020-12-31", "2021-01-03", "2023-01-01", "2023-12-31"),
+        *("2024-01-01", "2024-02-29", "2024-12-30", "2024-12-31", "9999-12-31"),
+    ),
+    "TIMESTAMP": (
+        *("0001-01-01 00:00:00", "1582-10-10 12:00:00", "1900-03-01 10:20:30"),
+        *("1969-12-31 23:59:59.999999", "1970-01-01 00:00:00", "2000-02-29 12:34:56.789"),
+        *("2020-12-28 07:00:00.5", "2021-01-03 00:00:00", "2021-03-28 02:30:00"),
+        *("2024-01-31 23:59:59.999999", "2024-02-29 23:59:59.999999", "2024-12-30 00:00:00.5"),
+        "9999-12-31 23:59:59.999999",
+    ),
+    "UUID": ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
+    "TIME": ("00:00:00", "12:34:56.789", "23:59:59.999999"),
+}
+"""Type -> texts of values on which servers are compared with DuckDB.
+
+Beside the ends of types: where rounding turns, where a DOUBLE no longer holds integers, texts that
+some engines read as numbers or dates, letters that some write otherwise. Dates are those of the
+years 1 to 9999: others are NULL where a server's tables are read.
+"""

@@ -117,6 +117,11 @@ class PostgreSQLEngine(ServerDatabase):
                 self._opened[frozenset(schema)] = opened
             return opened
 
+    def over_constants(self, statement: Sql) -> pa.Table:
+        """Run a statement that reads no table. Raises ``EngineError`` with a fixed text."""
+        with self._sessions.one(TRIAL_SECONDS) as session:
+            return session.rows(statement)
+
     def close(self) -> None:
         """Close all sessions that no run has."""
         self._sessions.close()

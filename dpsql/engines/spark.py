@@ -43,6 +43,7 @@ from dpsql.engines.verdicts import EngineVersion, Verdicts, verdicts_on
 from dpsql.errors import EngineError, InterfaceError, ParameterError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 _T = TypeVar("_T")
@@ -124,6 +125,10 @@ class SparkEngine(ServerDatabase):
 
     def definition(self, table: TableName) -> Definition:
         return Definition(self.catalog().tables[table.key].unreadable)
+
+    def over_constants(self, statement: Sql) -> pa.Table:
+        """Run a statement that reads no table. Raises ``EngineError`` with a fixed text."""
+        return quietly(lambda: _frame(self._session, statement).toArrow())
 
     def close(self) -> None:
         """Forget the session; one that was opened from a URL is ended."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
-from spark_survey import cases_of, worlds
 from surveyed import SPARK
 
-from dpsql.engines.verdicts import DIFFERS
+from dpsql.survey.forms import forms
+from dpsql.survey.sameness import unjudged, written
 
 _TOGETHER = 15
 _SPARK = {"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "INTEGER": "INT"}
@@ -15,12 +16,13 @@ _SPARK = {"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "INTEGER": "INT"}
 
 def evident() -> Iterator[str]:
     """The calls that are not refused, over columns of no table."""
-    verdicts = SPARK.verdicts.calls
-    for types, texts in worlds(pairs=True):
+    dialect = unjudged(SPARK.verdicts.made_with)
+    for types, some in groupby(forms(), lambda form: form.types):
         cases = [
             case
-            for case in cases_of(types, texts)
-            if not verdicts.get(case.call, DIFFERS).startswith(DIFFERS)
+            for form in some
+            if (case := written(form, dialect)) is not None
+            and SPARK.verdicts.objection(case.call) is None
         ]
         columns = ", ".join(
             f"CAST(NULL AS {_SPARK.get(type_, type_)}) AS `{name}`"
@@ -28,7 +30,7 @@ def evident() -> Iterator[str]:
         )
         for at in range(0, len(cases), _TOGETHER):
             listed = ", ".join(
-                f"{case.spark} AS `x{place}`"
+                f"{case.server.render(SPARK.renderer)} AS `x{place}`"
                 for place, case in enumerate(cases[at : at + _TOGETHER])
             )
             yield f"SELECT {listed} FROM (SELECT {columns})"

@@ -13,11 +13,12 @@ from spelled import text
 import dpsql
 from dpsql.engines.edges import EDGES, edge_sql
 from dpsql.engines.evidence import Evidence, evidence_for
-from dpsql.engines.survey import _call, _Form, kept, survey
 from dpsql.engines.twin import Twin
 from dpsql.engines.verdicts import FAILS, NULL, TOTAL, EngineVersion, verdicts_on
 from dpsql.errors import InterfaceError, QueryRefused
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.survey.keep import keep_surveys
+from dpsql.survey.totality import _call, _Form, survey_totality
 
 RULES = Policy(
     "evidence",
@@ -171,18 +172,21 @@ class TestTheTable:
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
         monkeypatch.setattr(duckdb, "__version__", "9.9.9")
         monkeypatch.setattr(
-            "dpsql.engines.survey._forms",
+            "dpsql.survey.totality._forms",
             lambda: [_Form(_call("week"), (kind,)) for kind in ("DATE", "INTERVAL")],
         )
         with pytest.raises(InterfaceError, match=r"9\.9\.9"):
             dpsql.DuckDBEngine().open(())
-        assert "duckdb-9.9.9.json" in kept()
-        dpsql.DuckDBEngine().open(())
+        database = dpsql.DuckDBEngine()
+        (made,) = keep_surveys(database)
+        assert "duckdb-9.9.9.json" in made
+        assert list(keep_surveys(database)) == ["DuckDB 9.9.9 has been surveyed"]
+        database.open(())
         assert evidence_for("9.9.9").verdicts.calls["week(DATE)"] == NULL
 
     @pytest.mark.slow
     def test_a_new_survey_finds_the_same(self) -> None:
-        found = survey()
+        found = survey_totality()
         assert found.calls == evidence_for(duckdb.__version__).verdicts.calls
         place = Path(dpsql.engines.__path__[0]) / "surveys" / found.made_with.file_name
         assert found.text() == place.read_text(encoding="utf-8")

@@ -29,8 +29,8 @@ from dpsql.engines.duckdb_plan import FORMS, Forms, UnknownPart, read_by_forms
 from dpsql.engines.duckdb_reading import KnownStatements, LastReading
 from dpsql.engines.plans import Plan, nodes, plan_of
 from dpsql.engines.shapes import shape
-from dpsql.engines.survey import _forms as surveyed
 from dpsql.errors import EngineError
+from dpsql.survey.totality import _forms as surveyed
 
 
 @pytest.fixture(autouse=True)

@@ -13,23 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlglot
 from attacks import ANSWERS, ATTACKS
 from engine_world import Filled
 from postgres import Server
 from postgresql_world import PostgreSQLWorld
 from support import ANALYST, policy
-from survey_postgresql import EDGES, Form, forms
-from surveyed import POSTGRESQL
 from test_last_reading import MORE
 from worlds import small_tables
 
 import dpsql
-from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, Written, join, name, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines import postgresql as door
 from dpsql.engines.base import Reads
+from dpsql.engines.edges import COMPARED
 from dpsql.engines.postgresql import OpenPostgreSQL
 from dpsql.engines.postgresql_forms import CALLED, NODES, ON_ROWS, SIGNS
 from dpsql.engines.postgresql_last import ServerReading
@@ -43,13 +40,14 @@ from dpsql.engines.postgresql_trees import (
     parsed_query,
     relations_of,
 )
-from dpsql.errors import EngineError, QueryRefused
+from dpsql.engines.verdicts import EngineVersion
+from dpsql.errors import EngineError
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
-from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.postgresql_types import sql_type
-from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.expressions.totality import total
+from dpsql.survey.forms import Form, forms
+from dpsql.survey.sameness import unjudged
+from dpsql.survey.sameness import written as written_form
 
 pytestmark = pytest.mark.slow  # they start a server
 
@@ -69,7 +67,7 @@ POLICY = Policy(
     accounts={"ana": AccountPolicy("ana", 1000.0, 1e-3)},
     tables={"visits": TablePolicy("visits", PrivacyUnit("person", "uid"))},
 )
-KINDS = list(EDGES)
+KINDS = list(COMPARED)
 SETUP = (
     "CREATE TABLE edges ("
     + ", ".join(f"{side}{place} {sql_type(k)}" for place, k in enumerate(KINDS) for side in "ab")
@@ -114,25 +112,14 @@ def test_what_dpsql_sends_is_sent(engine: OpenPostgreSQL) -> None:
     )
 
 
-def expression(form: Form) -> Sql | None:
-    """A form of the survey as it is sent; None if it is refused."""
-    table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
-    tree = sqlglot.parse_one(form.text, read="duckdb")
-    try:
-        rules = RowExpressions(table, POSTGRESQL_ROWS, None)
-        return rules.settled(total(tree, table, POSTGRESQL)).sql
-    except QueryRefused:
-        return None
-
-
 @pytest.fixture(scope="module")
 def written() -> dict[tuple[str, ...], list[tuple[Form, Sql]]]:
     """Every expression that has a verdict, of every type, by types."""
     found: dict[tuple[str, ...], list[tuple[Form, Sql]]] = {}
     for form in forms():
-        value = expression(form)
-        if value is not None:
-            found.setdefault(form.types, []).append((form, value))
+        case = written_form(form, unjudged(EngineVersion("postgresql", "15")))
+        if case is not None:
+            found.setdefault(form.types, []).append((form, case.server))
     return found
 
 

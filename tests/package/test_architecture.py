@@ -24,6 +24,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("pipeline",),
         ("budget",),
         ("results",),
+        ("survey",),
         ("planner", "sql", "calibrate"),
         ("accuracy",),
         ("ir",),
@@ -55,7 +56,7 @@ LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 LIBRARIES = {
     "sqlglot": {"pipeline", "sql", "ir"},
-    "duckdb": {"engines", "continual", "pipeline", "results", "interfaces"},
+    "duckdb": {"engines", "continual", "pipeline", "results", "interfaces", "survey"},
     "sqlalchemy": {"interfaces"},
     "sqlite3": {"ledger"},
     "matplotlib": {"render", "results", "notebook"},

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dpsql.core.schema import Schema
+    from dpsql.engines.base import Database
     from dpsql.engines.opening import DatabasePlace
     from dpsql.policy.conformance import Finding
     from dpsql.policy.model import Policy
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 @click.option(
     "--survey",
     is_flag=True,
-    help="First find out which functions of the installed DuckDB can fail on data, if dpsql was "
-    "not made with this version. Takes some minutes and reads no data.",
+    help="First find out what functions of the engine compute, and which of them can fail on "
+    "data, if dpsql was not made with this version. Takes some minutes and reads no data.",
 )
 @options.formats("table", "json")
 @click.pass_context
@@ -65,10 +66,10 @@ def check_command(
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
-    if survey:
-        _survey_engine()
     policy = load_policy(policies)
     with closing(open_engine(database)) as found:
+        if survey:
+            _survey_engine(found)
         found.declare(policy.declared)
         tables = found.catalog().tables
         findings = check_policy(policy, tables, found.definition)
@@ -131,11 +132,12 @@ def _accounts(place: str) -> tuple[tuple[str, ...], dict[str, str]]:
         return (), {}
 
 
-def _survey_engine() -> None:
-    """Make and keep the evidence for the installed engine, unless there is some."""
-    from dpsql.engines.survey import kept
+def _survey_engine(database: Database) -> None:
+    """Make and keep the evidence on the engine of a database, unless there is some."""
+    from dpsql.survey.keep import keep_surveys
 
-    click.echo(f"What is known of the engine: {kept()}", err=True)
+    for kept in keep_surveys(database):
+        click.echo(f"What is known of the engine: {kept}", err=True)
 
 
 def _findings_table(findings: list[Finding]) -> Table:

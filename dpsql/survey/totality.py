@@ -3,18 +3,15 @@
 A function is called with every combination of edge values of its arguments' types, as columns and
 as constants, on tables whose statistics hold those values. What never fails is TOTAL; what fails in
 ways that TRY turns into NULL is NULL; everything else FAILS, and the first error's kind is noted.
-The outcome is the table that :mod:`dpsql.engines.evidence` reads; ``dpsql check --survey`` makes
-one for another version of the engine. No data of an owner are read.
+The outcome is what :mod:`dpsql.engines.evidence` judges plans by. No data of an owner are read.
 """
 
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import duckdb
@@ -27,16 +24,7 @@ from dpsql.engines.evidence import PATTERNED, SPECIFIED, call_of, calls
 from dpsql.engines.lockdown import lock_down
 from dpsql.engines.plans import read_plan
 from dpsql.engines.running import execute, serialized_plan
-from dpsql.engines.verdicts import (
-    FAILS,
-    NULL,
-    TOTAL,
-    EngineVersion,
-    Verdicts,
-    is_surveyed,
-    owners_directory,
-)
-from dpsql.errors import InterfaceError
+from dpsql.engines.verdicts import FAILS, NULL, TOTAL, EngineVersion, Verdicts
 
 _PARTS = (
     *("century", "day", "decade", "hour", "microseconds", "millennium", "milliseconds", "minute"),
@@ -105,7 +93,7 @@ def _call(name: str, before: Sequence[Sql] = (), after: Sequence[Sql] = ()) -> C
     return lambda *given: sql("{}({})", quoted(name), join(", ", (*before, *given, *after)))
 
 
-def survey() -> Verdicts:
+def survey_totality() -> Verdicts:
     """Survey this process's DuckDB: a verdict for each call it can bind.
 
     Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.call_of` names them.
@@ -118,34 +106,6 @@ def survey() -> Verdicts:
     for form in _forms():
         verdicts |= surveyor.verdict(form, known=verdicts, beside=True)
     return Verdicts(EngineVersion.of("duckdb", duckdb.__version__), verdicts)
-
-
-def kept() -> str:
-    """Survey the engine of this process and keep the table, unless there is one; returns where.
-
-    Raises ``InterfaceError`` (``survey_not_kept``) if the table cannot be written.
-    """
-    version = EngineVersion.of("duckdb", duckdb.__version__)
-    if not is_surveyed(version):
-        return str(_made(version))
-    return f"{version} has been surveyed"
-
-
-def _made(version: EngineVersion) -> Path:
-    directory = owners_directory()
-    path = directory / version.file_name
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=directory, delete=False) as whole:
-            whole.write(survey().text())
-        Path(whole.name).replace(path)
-    except OSError:
-        raise InterfaceError(
-            f"what was found of the engine cannot be kept in {directory}",
-            code="survey_not_kept",
-            hint="Make the directory, or set XDG_DATA_HOME to one that this user may write to.",
-        ) from None
-    return path
 
 
 def _forms() -> Iterator[_Form]:

@@ -1,0 +1,1 @@
+"""Surveys engines: whether what they compute can fail, and whether it is what DuckDB computes."""

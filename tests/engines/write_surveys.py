@@ -1,0 +1,53 @@
+"""Writes the package's tables of verdicts again: ``python tests/engines/write_surveys.py spark``.
+
+For the engines that are named, of the versions that are installed; it needs their servers, and some
+minutes. Read the difference before it is committed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
+
+from postgres import running  # noqa: E402
+from spark_sessions import started  # noqa: E402
+
+from dpsql.engines.postgresql import PostgreSQLEngine  # noqa: E402
+from dpsql.engines.spark import SparkEngine  # noqa: E402
+from dpsql.engines.verdicts import Verdicts  # noqa: E402
+from dpsql.survey.sameness import Server, survey_sameness  # noqa: E402
+from dpsql.survey.totality import survey_totality  # noqa: E402
+
+
+@contextmanager
+def server_of(engine: str) -> Iterator[Server]:
+    """Start a server of an engine."""
+    if engine == "spark":
+        session = started()
+        yield SparkEngine(session)
+        session.stop()
+        return
+    with running() as server:
+        server.run("CREATE DATABASE survey TEMPLATE template0 ENCODING 'UTF8'")
+        yield PostgreSQLEngine(server.url("survey"))
+
+
+def surveyed(engine: str) -> Verdicts:
+    """Survey an engine."""
+    if engine == "duckdb":
+        return survey_totality()
+    with server_of(engine) as server:
+        return survey_sameness(server)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ("duckdb", "postgresql", "spark"):
+        found = surveyed(name)
+        place = ROOT / "dpsql" / "engines" / "surveys" / found.made_with.file_name
+        place.write_text(found.text(), encoding="utf-8")
+        print(found.made_with, len(found.calls), "calls")
