@@ -11,11 +11,16 @@ from dpsql.engines.edges import COMPARED, DECIMAL_SIZES
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ComparedForm:
     """An expression over columns ``a`` and ``b`` of some types, as an analyst writes it."""
 
     text: str
     types: tuple[str, ...]
+
+    @property
+    def question(self) -> str:
+        """The statement that asks for it, of a table ``t``."""
+        return f"SELECT {self.text} AS x FROM t"
 
 
 WIDTHS: Final = tuple(f"DECIMAL({width},{scale})" for width, scale in DECIMAL_SIZES)
@@ -110,21 +115,21 @@ _OF_TWO_TEXTS: Final = (
 _OF_TWO_NUMBERS: Final = (*(f"a {sign} b" for sign in _SIGNS), "pow(a, b)")
 _OF_TWO_MOMENTS: Final = ("a - b", *(f"date_diff('{unit}', a, b)" for unit in _UNITS))
 _NESTED: Final = (
-    Form("((a + b) * (a - b) + a * a) // (b + 1)", ("INTEGER", "INTEGER")),
-    Form("((a + b) * (a - b) + a * a) // (b + 1)", ("BIGINT", "BIGINT")),
-    Form("((a + b) * (a - b) + a * a) / (b + 1)", ("DOUBLE", "DOUBLE")),
-    Form("(a + b) * 1.1 - a / 3", ("DECIMAL(12,2)", "INTEGER")),
+    ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", ("INTEGER", "INTEGER")),
+    ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", ("BIGINT", "BIGINT")),
+    ComparedForm("((a + b) * (a - b) + a * a) / (b + 1)", ("DOUBLE", "DOUBLE")),
+    ComparedForm("(a + b) * 1.1 - a / 3", ("DECIMAL(12,2)", "INTEGER")),
 )
 _BESIDE: Final = ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL(10,2)", "VARCHAR", "BOOLEAN", *_MOMENTS)
 """Types of which each is put beside each."""
 
 
-def forms() -> Iterator[Form]:
+def forms() -> Iterator[ComparedForm]:
     """Yield all that is compared, those over columns of the same types one after the other."""
     for kind in COMPARED:
-        yield from (Form(text, (kind,)) for text in of_one(kind))
+        yield from (ComparedForm(text, (kind,)) for text in of_one(kind))
     for types, texts in of_two().items():
-        yield from (Form(text, types) for text in texts)
+        yield from (ComparedForm(text, types) for text in texts)
 
 
 def of_one(kind: str) -> Iterator[str]:

@@ -5,18 +5,25 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 import duckdb
 
-from dpsql.engines.base import Database
 from dpsql.engines.verdicts import EngineVersion, Verdicts, is_surveyed, owners_directory
 from dpsql.errors import InterfaceError
 from dpsql.survey.sameness import Server, survey_sameness
 from dpsql.survey.totality import survey_totality
 
 
-def keep_surveys(database: Database) -> Iterator[str]:
+class Versioned(Protocol):
+    """A database, of which no more is needed than its engine."""
+
+    @property
+    def version(self) -> EngineVersion:
+        """The engine and its version."""
+
+
+def keep_surveys(database: Versioned) -> Iterator[str]:
     """Survey the engine of a database, and the DuckDB that speaks for it, as far as nobody has.
 
     Yields where each table is kept, or that there was one. Raises ``InterfaceError``

@@ -35,7 +35,7 @@ from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
-from dpsql.survey.forms import Form, forms
+from dpsql.survey.forms import ComparedForm, forms
 
 
 class Server(Protocol):
@@ -89,10 +89,10 @@ _ENGINES: Final[Mapping[str, _Known]] = {
     "postgresql": _Known(
         POSTGRESQL_ROWS,
         {
-            **{
-                f"CAST AS {kind}(VARCHAR)": _INTEGERS_AS_NULL
-                for kind in ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-            },
+            "CAST AS TINYINT(VARCHAR)": _INTEGERS_AS_NULL,
+            "CAST AS SMALLINT(VARCHAR)": _INTEGERS_AS_NULL,
+            "CAST AS INTEGER(VARCHAR)": _INTEGERS_AS_NULL,
+            "CAST AS BIGINT(VARCHAR)": _INTEGERS_AS_NULL,
             "CAST AS DOUBLE(VARCHAR)": _NUMBERS_AS_NULL,
         },
     ),
@@ -131,7 +131,7 @@ _MICROSECONDS: Final = 86_400_000_000
 class Case:
     """A form with the call that it is about, and what becomes of it in both engines."""
 
-    form: Form
+    form: ComparedForm
     call: str
     alike: bool
     type: str
@@ -139,7 +139,7 @@ class Case:
     server: Sql
 
 
-def survey_sameness(server: Server, asked: Iterable[Form] | None = None) -> Verdicts:
+def survey_sameness(server: Server, asked: Iterable[ComparedForm] | None = None) -> Verdicts:
     """Compare a server with DuckDB, form by form, by default on all that there are.
 
     It takes some minutes. Raises ``InterfaceError`` or ``EngineError`` if the server is lost.
@@ -183,9 +183,9 @@ class _Comparison:
         """Close what is ours."""
         self._duckdb.close()
 
-    def case(self, form: Form) -> Case | None:
+    def case(self, form: ComparedForm) -> Case | None:
         """Write a form for both engines; None for one that is refused, or about no call."""
-        return written(form, self._dialect)
+        return case_of(form, self._dialect)
 
     def compared(self, types: Sequence[str], cases: Sequence[Case]) -> Iterator[tuple[Case, str]]:
         """Yield the verdicts on cases over columns of these types."""
@@ -311,10 +311,10 @@ class _Comparison:
         return SAME if case.alike or not self._known.rows.written_alike else REWRITTEN
 
 
-def written(form: Form, dialect: Dialect) -> Case | None:
+def case_of(form: ComparedForm, dialect: Dialect) -> Case | None:
     """Write a form for a dialect's engine; None for one that is refused, or about no call."""
     table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
-    tree = parse(f"SELECT {form.text} AS x FROM t").expressions[0].this
+    tree = parse(form.question).expressions[0].this
     rules = RowExpressions(table, _ENGINES[dialect.name].rows, None)
     try:
         in_duckdb = total_sql(tree.copy(), table, TWIN)

@@ -8,7 +8,7 @@ from itertools import groupby
 from surveyed import SPARK
 
 from dpsql.survey.forms import forms
-from dpsql.survey.sameness import unjudged, written
+from dpsql.survey.sameness import case_of, unjudged
 
 _TOGETHER = 15
 _SPARK = {"VARCHAR": "STRING", "TIMESTAMP": "TIMESTAMP_NTZ", "INTEGER": "INT"}
@@ -21,7 +21,7 @@ def evident() -> Iterator[str]:
         cases = [
             case
             for form in some
-            if (case := written(form, dialect)) is not None
+            if (case := case_of(form, dialect)) is not None
             and SPARK.verdicts.objection(case.call) is None
         ]
         columns = ", ".join(

@@ -45,9 +45,8 @@ from dpsql.errors import EngineError
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.dialects.postgresql_types import sql_type
-from dpsql.survey.forms import Form, forms
-from dpsql.survey.sameness import unjudged
-from dpsql.survey.sameness import written as written_form
+from dpsql.survey.forms import ComparedForm, forms
+from dpsql.survey.sameness import case_of, unjudged
 
 pytestmark = pytest.mark.slow  # they start a server
 
@@ -113,11 +112,11 @@ def test_what_dpsql_sends_is_sent(engine: OpenPostgreSQL) -> None:
 
 
 @pytest.fixture(scope="module")
-def written() -> dict[tuple[str, ...], list[tuple[Form, Sql]]]:
+def written() -> dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]]:
     """Every expression that has a verdict, of every type, by types."""
-    found: dict[tuple[str, ...], list[tuple[Form, Sql]]] = {}
+    found: dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]] = {}
     for form in forms():
-        case = written_form(form, unjudged(EngineVersion("postgresql", "15")))
+        case = case_of(form, unjudged(EngineVersion("postgresql", "15")))
         if case is not None:
             found.setdefault(form.types, []).append((form, case.server))
     return found
@@ -136,7 +135,7 @@ def over_edges(types: tuple[str, ...], values: list[Sql]) -> Sql:
 
 
 def test_what_analysts_may_compute_of_rows_is_sent(
-    engine: OpenPostgreSQL, written: dict[tuple[str, ...], list[tuple[Form, Sql]]]
+    engine: OpenPostgreSQL, written: dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]]
 ) -> None:
     """Those of the same types at once."""
     edges = Reads((TableName("edges"),))
@@ -333,7 +332,7 @@ HERE: dict[str, dict[str, Any]] = {
 def corpus(
     postgres_server: Server,
     engine: OpenPostgreSQL,
-    written: dict[tuple[str, ...], list[tuple[Form, Sql]]],
+    written: dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> list[list[Node]]:
     """The nodes of what answered questions send, and of each expression over rows."""

@@ -27,8 +27,8 @@ from dpsql.engines.verdicts import (
 from dpsql.errors import EngineError
 from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.survey import keep
-from dpsql.survey.forms import Form, forms
-from dpsql.survey.sameness import survey_sameness, unjudged, written
+from dpsql.survey.forms import ComparedForm, forms
+from dpsql.survey.sameness import case_of, survey_sameness, unjudged
 
 POSTGRESQL_15 = EngineVersion("postgresql", "15")
 SPARK_43 = EngineVersion("spark", "4.3")
@@ -47,7 +47,7 @@ def test_the_table_is_large_and_what_it_lacks_is_refused(version: EngineVersion)
 
 @pytest.mark.parametrize("version", [POSTGRESQL_15, SPARK_43], ids=str)
 def test_the_table_is_of_the_calls_that_are_compared(version: EngineVersion) -> None:
-    cases = [case for form in forms() if (case := written(form, unjudged(version))) is not None]
+    cases = [case for form in forms() if (case := case_of(form, unjudged(version))) is not None]
     assert {case.call for case in cases} == verdicts_on(version).calls.keys()
     assert len(cases) > 10_000
 
@@ -129,7 +129,7 @@ def test_a_cast_that_holds_for_few_digits_alone_is_noticed(
 
     real = pg._exact_integer
     monkeypatch.setattr(pg, "_exact_integer", two_pieces)
-    casts = [Form(f"CAST(a AS DECIMAL({w},{s}))", ("DOUBLE",)) for w, s in DECIMAL_SIZES]
+    casts = [ComparedForm(f"CAST(a AS DECIMAL({w},{s}))", ("DOUBLE",)) for w, s in DECIMAL_SIZES]
     found = survey_sameness(database, casts).calls
     assert found["CAST AS DECIMAL(18)(DOUBLE)"] == REWRITTEN
     assert found["CAST AS DECIMAL(38)(DOUBLE)"] == (
@@ -150,7 +150,7 @@ def test_a_call_that_computes_something_else_is_noticed(
         "a > 1": "BIGINT",
         "abs(a)": "DECIMAL(12,2)",
     }
-    some = [Form(text, (kind,)) for text, kind in asked.items()]
+    some = [ComparedForm(text, (kind,)) for text, kind in asked.items()]
     assert not any(v.startswith(DIFFERS) for v in survey_sameness(database, some).calls.values())
     real = PostgreSQLEngine.over_constants
 
@@ -173,7 +173,7 @@ def test_a_server_that_is_lost_is_no_verdict(
 
     monkeypatch.setattr(PostgreSQLEngine, "over_constants", lost)
     with pytest.raises(EngineError):
-        survey_sameness(database, [Form("a + 1", ("INTEGER",))])
+        survey_sameness(database, [ComparedForm("a + 1", ("INTEGER",))])
 
 
 @pytest.mark.slow
@@ -197,7 +197,7 @@ def test_a_survey_of_the_owners_opens_another_version(
     world.engine(small_tables())
     version = pretend(monkeypatch, "postgresql", tmp_path)
     refused_unseen(world.url, policy(), ANALYST, tmp_path)
-    few = [Form("a + b", ("INTEGER", "INTEGER")), Form("a > 1", ("INTEGER",))]
+    few = [ComparedForm("a + b", ("INTEGER", "INTEGER")), ComparedForm("a > 1", ("INTEGER",))]
     monkeypatch.setattr(keep, "survey_sameness", lambda server: survey_sameness(server, few))
     database = PostgreSQLEngine(world.url)
     duckdb, server = keep.keep_surveys(database)

@@ -18,7 +18,7 @@ import pytest
 PACKAGE: Final = Path(__file__).parents[2] / "dpsql"
 PARTS: Final = (
     *("sql/dialects", "sql/rewrite", "sql/relations", "sql/expressions", "sql/tail"),
-    *("engines", "continual", "pipeline", "results/rows.py"),
+    *("engines", "continual", "pipeline", "survey", "results/rows.py"),
 )
 """Where SQL is generated, or sent."""
 WRITTEN: Final = {
@@ -40,6 +40,7 @@ SENDING: Final = {
 NO_DATABASE: Final = (
     "engines/evidence.py",  # names of calls in the table of evidence
     "sql/dialects/postgresql_rows.py",  # names of calls in the table of verdicts
+    "survey/forms.py",  # what analysts may write, which is parsed as theirs is
 )
 """Modules that make text which looks like SQL, and send it to nobody's rows."""
 WORDS: Final = (
