@@ -976,7 +976,7 @@ def test_a_state_that_is_missing_stops_the_view(
     place: Path, connection: Connection, clock: Callable[[int], None]
 ) -> None:
     connection.sql(CREATE)
-    clock(1)
+    clock(2)
     connection.sql(REFRESH)
     clock(3)
     (state,) = (place / "x.views").iterdir()
