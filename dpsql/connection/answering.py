@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -383,6 +383,7 @@ class Answerer:
         """
         self._record_failures()
         self.engine.refuse_changed()
+        self._rehearse_beside(prepared, known)
         looks: tuple[tuple[PreparedLook, Charge], ...] = ()
         try:
             looks = self._reserve_looks(prepared.looks, known)
@@ -394,6 +395,14 @@ class Answerer:
             error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
         return _Charges(charge, looks)
+
+    def _rehearse_beside(self, prepared: Prepared, known: _Looks) -> None:
+        """Have blocks planned beside the looks that will be taken with them, and no others."""
+        wanted = {look.fingerprint for look in prepared.looks} - known.keys()
+        for block in prepared.blocks:
+            beside = _beside(block, wanted)
+            self.preparer.rehearse_beside(block, beside)
+            wanted -= {look.fingerprint for look in beside}
 
     def _reserve_looks(
         self,
@@ -455,7 +464,7 @@ class Answerer:
             with run:
                 for block in prepared.blocks:
                     left = [one for one in charges.looks if one[0].fingerprint not in looks]
-                    beside = _beside(block, left)
+                    beside = _beside(block, {look.fingerprint for look, _ in left})
                     dialect, report = self.preparer.dialect, self._report_progress
                     with read_exact(run, block, dialect, report, beside) as exact:
                         released.append(release_block(block, exact, self.source))
@@ -652,14 +661,11 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     return f"what is left allows less: {within}. Ask for a larger max_error"
 
 
-def _beside(
-    block: PreparedBlock, charges: Sequence[tuple[PreparedLook, Charge]]
-) -> tuple[PreparedLook, ...]:
-    """List the looks of a block that were charged and can be taken at the rows it is made of."""
+def _beside(block: PreparedBlock, wanted: Set[str]) -> tuple[PreparedLook, ...]:
+    """List the looks of a block, of these fingerprints, that can be taken at the same rows."""
     if not block.plan.shares_rows:
         return ()
-    charged = {look.fingerprint for look, _ in charges}
-    beside = {one.fingerprint: one for one in block.looks if one.fingerprint in charged}
+    beside = {one.fingerprint: one for one in block.looks if one.fingerprint in wanted}
     return tuple(beside.values())
 
 

@@ -25,7 +25,7 @@ from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import ViewScan, bottom_up
 from dpsql.ir.sources import PublicSource, PublishedView, TypesAlone
 from dpsql.pipeline.fingerprint import fingerprint, look_fingerprint
-from dpsql.pipeline.rehearse import rehearse, rehearse_look
+from dpsql.pipeline.rehearse import rehearse, rehearse_beside, rehearse_look
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
@@ -424,6 +424,10 @@ class Preparer:
         block = PreparedBlock(plan, statement, keys, tuple(looks), renderer=self.dialect.renderer)
         rehearse(self._engine, block, self.dialect)
         return block
+
+    def rehearse_beside(self, block: PreparedBlock, looks: Sequence[PreparedLook]) -> None:
+        """Have a block planned beside some of its looks. Raises as :meth:`prepare` does."""
+        rehearse_beside(self._engine, block, self.dialect, looks)
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL: all it computes of rows is what the block does."""

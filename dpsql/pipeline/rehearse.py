@@ -19,7 +19,6 @@ from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
 from dpsql.pipeline.read import read_exact, read_look
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import TWIN
 
 _FEW: Final = np.arange(1, 2, dtype=np.int64)
 _MANY: Final = np.arange(1, 101, dtype=np.int64)  # row ids that are looked for in another way
@@ -29,13 +28,24 @@ _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 def rehearse(engine: Engine, block: PreparedBlock, dialect: Dialect) -> None:
     """Have the engine plan all that a block and its looks would send; reads no row.
 
-    Where looks share the block's rows, and it turns out that not all of them can be taken, less is
-    read, in another way. Those ways are put together of the same parts: a server plans them too, as
-    it may not take what DuckDB does; DuckDB, which has examined the parts, reads their plans when
-    they are sent.
+    Where looks share the block's rows, all of these may be taken beside it, or none, as all are
+    known, or each by itself: these ways are planned here. If it turns out that some are known,
+    :func:`rehearse_beside` plans what is left. So no way is left to be found unfit when it is sent.
     Raises ``QueryRefused`` (``does_not_bind``) for what it does not take.
     """
     engine.rehearse(partial(_read_all, block, dialect))
+
+
+def rehearse_beside(
+    engine: Engine, block: PreparedBlock, dialect: Dialect, looks: Sequence[PreparedLook]
+) -> None:
+    """Have the engine plan a block beside some of its looks: those whose release is not known.
+
+    Which these are is known before anything is reserved, and follows from the account's own
+    releases. Nothing happens for all of them, or none, which were planned with the block.
+    """
+    if 0 < len(looks) < len(block.looks):
+        engine.rehearse(lambda source: _read(block, dialect, source, looks))
 
 
 def rehearse_look(engine: Engine, look: PreparedLook) -> None:
@@ -46,8 +56,6 @@ def rehearse_look(engine: Engine, look: PreparedLook) -> None:
 def _read_all(block: PreparedBlock, dialect: Dialect, source: PrivateSource) -> None:
     if block.looks and block.plan.shares_rows:
         _read(block, dialect, source, block.looks)
-        if dialect is TWIN:
-            return
     _read(block, dialect, source, ())
     for look in block.looks:
         read_look(source, look)

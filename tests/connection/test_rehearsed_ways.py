@@ -1,0 +1,108 @@
+"""Whichever way a question is read, its statements were read before its price was reserved.
+
+Which looks are taken beside a block depends on what the account was released before. So a question
+goes another way the second time, and a plan that is refused there must not cost anything either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpsql
+from dpsql.engines.duckdb_reading import KNOWN, KnownStatements
+from dpsql.ledger import Ledger
+
+POLICY = """
+version: 1
+dataset: d
+defaults: {epsilon: 1.0, delta: 1e-9, max_groups_contributed: 2, max_rows_contributed: 2}
+accounts: {ana: {epsilon: 1000, delta: 1e-3}}
+tables:
+  t:
+    privacy_unit: {name: person, column: u}
+    columns: {m: {lower: 0, upper: 10}, d: {domain: [a, b]}}
+"""
+COUNT, SUM, AVG = "COUNT(*)", "SUM(m)", "AVG(m)"
+HISTORIES: dict[str, list[tuple[str, ...]]] = {
+    "none is known": [(COUNT, SUM, AVG)],
+    "one of several is known": [(COUNT,), (COUNT, SUM, AVG)],
+    "another one is known": [(SUM,), (COUNT, SUM, AVG)],
+    "one is left": [(COUNT, SUM), (COUNT, SUM, AVG)],
+    "all are known": [(COUNT,), (COUNT, "COUNT(DISTINCT u)")],
+}
+SHAPES = {
+    "unknown keys": "SELECT k, {} FROM t GROUP BY k",
+    "declared keys": "SELECT d, {} FROM t GROUP BY d",
+    "no keys": "SELECT {} FROM t",
+    "twice": "SELECT k, {} FROM t GROUP BY k UNION ALL SELECT k, {} FROM t GROUP BY k",
+    "a top-k": "SELECT k, COUNT(DISTINCT u) AS n, {} FROM t GROUP BY k ORDER BY n DESC LIMIT 3",
+}
+
+
+@pytest.fixture
+def moments(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What happened: statements that were read for the first time, and prices reserved."""
+    found: list[str] = []
+
+    def noted(owner: Any, name: str, what: str) -> None:
+        kept = getattr(owner, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            found.append(what)
+            return kept(*given, **named)
+
+        monkeypatch.setattr(owner, name, call)
+
+    noted(KnownStatements, "add", "read")
+    noted(Ledger, "reserve", "reserved")
+    KNOWN._found.clear()
+    yield found
+    KNOWN._found.clear()
+
+
+def connect(place: Path) -> dpsql.Connection:
+    engine = dpsql.DuckDBEngine()
+    rows = range(400)
+    engine.register(
+        "t",
+        {"u": [i % 40 for i in rows], "k": ["ab"[i % 2] for i in rows], "m": [i % 9 for i in rows]}
+        | {"d": ["ab"[i % 2] for i in rows]},
+        types={"u": "BIGINT", "k": "VARCHAR", "m": "DOUBLE", "d": "VARCHAR"},
+    )
+    return dpsql.connect(engine, dpsql.parse_policy(POLICY), place / "b.db", analyst="ana")
+
+
+def ask(place: Path, shape: str, history: str) -> None:
+    with connect(place) as connection:
+        for number, measures in enumerate(HISTORIES[history]):
+            text = SHAPES[shape].replace("{}", ", ".join(measures))
+            connection.sql(text, epsilon=1.0 + number)
+
+
+def first_read_too_late(moments: list[str]) -> bool:
+    """Tell whether a statement was read for the first time between a reservation and the next."""
+    reserved = [at for at, what in enumerate(moments) if what == "reserved"]
+    # What comes after the last reservation is that question's own; before, of the next question.
+    return "read" in moments[reserved[-1] :]
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_statement_is_read_for_the_first_time_when_it_is_paid_for(
+    shape: str, history: str, tmp_path: Path, moments: list[str]
+) -> None:
+    ask(tmp_path, shape, history)
+    assert "read" in moments
+    assert not first_read_too_late(moments)
+
+
+def test_a_way_that_is_not_planned_is_noticed(
+    tmp_path: Path, moments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpsql.pipeline.prepare.rehearse_beside", lambda *_: None)
+    ask(tmp_path, "unknown keys", "one of several is known")
+    assert first_read_too_late(moments)
