@@ -58,7 +58,7 @@ MADE_BY_DPSQL = ("Connection", "Result", "Cursor", "Ledger", "Owner")
 """Classes whose constructor is not for callers."""
 ENGINES = ("DuckDBEngine", "PostgreSQLEngine", "SparkEngine")
 """Classes of which only what is not of the protocol is for callers."""
-INTERNAL = {"refuse_closed", "ends", "schema"}
+INTERNAL = {"over_constants", "refuse_closed", "ends", "schema"}
 """Methods that one part of dpsql offers another."""
 
 INTRODUCTION = """\

@@ -6,7 +6,9 @@ import gc
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from functools import wraps
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,7 +115,26 @@ def postgres_server() -> Iterator[Server]:
     if missing:
         pytest.skip(missing)
     with running() as server:
+        _surveyed(server)
         yield server
+
+
+def _surveyed(server: Server) -> None:
+    """Have a version that the package has no table of surveyed, as an owner would have it."""
+    import psycopg
+
+    from dpsql.engines.postgresql import PostgreSQLEngine
+    from dpsql.engines.verdicts import EngineVersion, is_surveyed
+    from dpsql.survey.keep import keep_surveys
+
+    with psycopg.connect(server.url("postgres")) as connection:
+        major = connection.info.server_version // 10_000
+    known = is_surveyed(EngineVersion.of("postgresql", str(major)))
+    if known or find_spec("adbc_driver_postgresql") is None:
+        return
+    server.run("CREATE DATABASE surveyed TEMPLATE template0 ENCODING 'UTF8'")
+    with closing(PostgreSQLEngine(server.url("surveyed"))) as database:
+        list(keep_surveys(database))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -14,6 +14,8 @@ from spark_sessions import can_connect, served, started
 
 from dpsql.engines.spark import OpenSpark, SparkEngine
 from dpsql.engines.spark_text import spark_quote
+from dpsql.engines.verdicts import EngineVersion, is_surveyed
+from dpsql.survey.keep import keep_surveys
 
 _ARROW = {
     "BOOLEAN": pa.bool_(),
@@ -47,6 +49,8 @@ class SparkWorld(EngineWorld):
 
     def __init__(self, session: Any = None, snapshot: Any = "copy") -> None:
         self.session = started() if session is None else session
+        if not is_surveyed(EngineVersion.of("spark", self.session.version)):
+            list(keep_surveys(SparkEngine(self.session)))  # as an owner would
         self._snapshot = snapshot
         self._database = ""
         self._engine: SparkEngine | None = None

@@ -431,11 +431,11 @@ def test_a_version_that_nobody_has_surveyed_is_refused_before_anything(
 def run(world: PostgreSQLWorld, tmp_path: Path) -> Callable[..., str]:
     """Runs a command; returns what it printed."""
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, stderr: bool = False) -> str:
         done = CliRunner().invoke(cli, list(arguments), catch_exceptions=False)
         assert PASSWORD not in done.output
         assert done.exit_code == 0, done.output
-        return done.stdout
+        return done.stderr if stderr else done.stdout
 
     return run
 
@@ -459,6 +459,7 @@ def test_a_policy_is_drafted_checked_and_asked(
     Path(target).write_text(text + f"\nledger: {ledger}\n" if "ledger:" not in text else text)
     assert "visits" in text
     run("check", "-d", world.url, "-p", target)
+    assert "PostgreSQL 15" in run("check", "-d", world.url, "-p", target, "--survey", stderr=True)
     asked = ["SELECT k, count(*) AS n FROM visits GROUP BY k", "-d", world.url, "-p", target]
     asked += ["-l", ledger, "-a", "ana", "--epsilon", "1", "-f", "json"]
     found = json.loads(run("query", *asked))

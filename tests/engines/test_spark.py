@@ -51,10 +51,11 @@ from dpsql.engines.scratch import Passed  # noqa: E402
 from dpsql.engines.spark import SparkScratch  # noqa: E402
 from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
 from dpsql.engines.spark_text import SPARK_TEXT, spark_quote, view_of  # noqa: E402
-from dpsql.engines.verdicts import EngineVersion  # noqa: E402
+from dpsql.engines.verdicts import EngineVersion, owners_directory, verdicts_on  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
 from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
-from dpsql.survey.forms import forms  # noqa: E402
+from dpsql.survey import keep  # noqa: E402
+from dpsql.survey.forms import ComparedForm, forms  # noqa: E402
 from dpsql.survey.sameness import survey_sameness  # noqa: E402
 
 POLICY = """
@@ -97,6 +98,23 @@ def test_a_version_that_nobody_has_surveyed_is_refused_before_anything(
     world.engine({"visits": VISITS})
     assert pretend(monkeypatch, "spark", tmp_path) == EngineVersion("spark", "99.9")
     refused_unseen(world.session, dpsql.parse_policy(POLICY), "ana", tmp_path)
+
+
+def test_a_survey_of_the_owners_opens_another_version(
+    world: SparkWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.engine({"visits": VISITS})
+    version = pretend(monkeypatch, "spark", tmp_path)
+    few = [ComparedForm("a + b", ("INTEGER", "INTEGER")), ComparedForm("a > 1", ("INTEGER",))]
+    monkeypatch.setattr(keep, "survey_sameness", lambda server: survey_sameness(server, few))
+    duckdb, server = keep.keep_surveys(dpsql.SparkEngine(world.session))
+    assert "has been surveyed" in duckdb
+    assert server == f"{version}: {owners_directory() / 'spark-99.9.json'}"
+    policy = dpsql.parse_policy(POLICY)
+    with dpsql.connect(world.session, policy, tmp_path / "budget.db", "ana") as connection:
+        connection.explain("SELECT count(*) FROM visits WHERE n + n > 3")
+        with pytest.raises(dpsql.QueryRefused, match="never compared"):
+            connection.explain("SELECT count(*) FROM visits WHERE n - n > 3")
 
 
 # -- questions -------------------------------------------------------------------------------------
@@ -372,7 +390,7 @@ def test_texts_of_questions_are_texts(world: SparkWorld) -> None:
 def test_the_table_of_calls_is_that_of_this_spark(world: SparkWorld) -> None:
     """What is computed of two columns takes minutes: ``dpsql.survey`` compares it as well."""
     database = dpsql.SparkEngine(world.session)
-    known = SPARK.verdicts.calls
+    known = verdicts_on(database.version).calls
     found = survey_sameness(database, (form for form in forms() if len(form.types) == 1)).calls
     assert len(found) > 100
     worse = {

@@ -29,6 +29,9 @@ from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
+from dpsql.survey import keep  # noqa: E402
+from dpsql.survey.forms import ComparedForm  # noqa: E402
+from dpsql.survey.sameness import survey_sameness  # noqa: E402
 
 ROWS = [
     (unit, place % 3, place / 4, str(unit % 2), "pq"[place % 2], place, 4, 3.5)
@@ -127,7 +130,7 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
         assert found == (2 * len(ROWS) if snapshot == "copy" else 0)
 
 
-def test_a_version_that_nobody_has_surveyed_is_refused_before_anything(
+def test_a_version_that_nobody_has_surveyed_is_refused_until_its_owner_does(
     url: str, world: SparkWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.engine(one_table(ROWS))
@@ -138,6 +141,11 @@ def test_a_version_that_nobody_has_surveyed_is_refused_before_anything(
     )
     engine = dpsql.SparkEngine(url, schemas=[world._database])
     refused_unseen(engine, policy, "ana", tmp_path)
+    few = [ComparedForm("a + b", ("INTEGER", "INTEGER")), ComparedForm("a > 1", ("INTEGER",))]
+    monkeypatch.setattr(keep, "survey_sameness", lambda server: survey_sameness(server, few))
+    assert "spark-99.9.json" in list(keep.keep_surveys(engine))[1]
+    with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as connection:
+        connection.explain(f"SELECT count(*) FROM {world._database}.r WHERE a + a > 3")
     engine.close()
 
 

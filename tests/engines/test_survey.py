@@ -113,6 +113,8 @@ def database(postgres_server: Server) -> PostgreSQLEngine:
 @pytest.mark.slow
 def test_a_new_survey_of_postgresql_finds_the_same(database: PostgreSQLEngine) -> None:
     """After a change that is meant: CONTRIBUTING has how the table is made again."""
+    if database.version != POSTGRESQL_15:
+        pytest.skip(f"the table is of {POSTGRESQL_15}")
     found = survey_sameness(database)
     assert found.made_with == POSTGRESQL_15
     assert found.calls == verdicts_on(POSTGRESQL_15).calls
