@@ -12,9 +12,10 @@ import duckdb
 from dpsql.core.schema import Column, Schema
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Examined, Misfit, PrivateSource, Run
+from dpsql.engines.base import Examined, Misfit, PrivateSource
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.rehearsal import Rehearsal
+from dpsql.engines.run_base import RunBase
 from dpsql.engines.trials import Trials
 from dpsql.engines.twin import Twin
 from dpsql.engines.verdicts import Verdicts
@@ -54,7 +55,7 @@ class EngineBase(ABC):
         """Compute generated expressions over rows of constants, where rows are elsewhere."""
 
     @abstractmethod
-    def run(self, seconds: float | None = None) -> Run:
+    def run(self, seconds: float | None = None) -> RunBase:
         """Begin a run of one query."""
 
     @abstractmethod

@@ -9,33 +9,28 @@ the server's can reach anybody. The driver comes with ``pip install '.[postgresq
 from __future__ import annotations
 
 import contextlib
-import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
-from urllib.parse import unquote, urlsplit
-from weakref import finalize
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
-from dpsql.core.extras import install_hint
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Schema, Table
-from dpsql.core.sql import Sql, bare_word, join, literal, sql
+from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.arrow_rows import as_type, exact_rows, integers
-from dpsql.engines.base import ArrowStream, Definition, ExactRows, GivenValues, Reads
+from dpsql.engines.base import ArrowStream, Definition, ExactRows, Reads
 from dpsql.engines.discreet import withholding_texts
 from dpsql.engines.engine_base import ServerDatabase, ServerEngine
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.nets import TRIED, definitions_changed
 from dpsql.engines.postgresql_catalog import (
-    SETTINGS,
     check_own,
     check_role,
     check_server,
@@ -50,7 +45,13 @@ from dpsql.engines.postgresql_definitions import (
     look_sql,
 )
 from dpsql.engines.postgresql_last import ServerReading
-from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of, sent
+from dpsql.engines.postgresql_reading import rows_of, sent
+from dpsql.engines.postgresql_sessions import (
+    PostgreSQLSession,
+    PostgreSQLSessions,
+    code_of,
+    not_answering,
+)
 from dpsql.engines.rehearsal import Rehearsal
 from dpsql.engines.run_base import RunBase
 from dpsql.engines.scratch import Passed, ScratchBase, Sheet
@@ -62,9 +63,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _T = TypeVar("_T")
-_CANCELLED, _OUT_OF_MEMORY = "57014", "53200"
-_GRACE: Final = 5.0  # seconds after which the server ends what the watch over the time has not
-_IDLE: Final = 4  # sessions that are kept for the next runs
 
 
 class PostgreSQLEngine(ServerDatabase):
@@ -75,7 +73,7 @@ class PostgreSQLEngine(ServerDatabase):
     """
 
     def __init__(self, url: str) -> None:
-        self._sessions = _Sessions(url)
+        self._sessions = PostgreSQLSessions(url)
         self._lock = threading.Lock()
         self._opened: dict[frozenset[str], OpenPostgreSQL] = {}
         with self._sessions.one() as session:
@@ -137,7 +135,7 @@ class Proved:
     digests: Mapping[str, str]
     lockable: frozenset[str]
 
-    def begin(self, session: _Session, tables: Iterable[TableName]) -> None:
+    def begin(self, session: PostgreSQLSession, tables: Iterable[TableName]) -> None:
         """Keep tables as they are for the transaction of a session.
 
         Locks come before its snapshot, so that this is of what they keep. Raises ``InterfaceError``
@@ -164,7 +162,7 @@ class OpenPostgreSQL(ServerEngine):
 
     def __init__(
         self,
-        sessions: _Sessions,
+        sessions: PostgreSQLSessions,
         name: str,
         schema: Schema,
         proved: Proved,
@@ -185,7 +183,7 @@ class OpenPostgreSQL(ServerEngine):
                 code = error.code
                 alive = session.rolled_back()
         # Raised outside the handler, so that its context quotes nothing.
-        raise EngineError(code=code) if alive else _silent()
+        raise EngineError(code=code) if alive else not_answering()
 
     @contextlib.contextmanager
     def _rehearsal(self) -> Iterator[Rehearsal]:
@@ -201,208 +199,12 @@ class OpenPostgreSQL(ServerEngine):
         return PostgreSQLRun(self._sessions, reading, self._schema, proved, seconds)
 
 
-def _silent() -> InterfaceError:
-    return InterfaceError(
-        "the PostgreSQL server does not answer",
-        code="server_unreachable",
-        hint="Check that it runs. Nothing was spent.",
-    )
-
-
-class _Sessions:
-    """Sessions of one database: each is lent to one run at a time, and kept for the next."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._lock = threading.Lock()
-        self._idle: list[_Session] = []
-        self._closed = False
-
-    def take(self, seconds: float | None = None) -> _Session:
-        """Return a session that nobody else has and that answers, for so long a statement.
-
-        Those that were idle may have been ended by the server since. Raises ``InterfaceError``
-        (``server_unreachable``) if no new one can be made, ``EngineError`` if that one fails.
-        """
-        while (session := self._an_idle_one()) is not None:
-            try:
-                session.limit(seconds)
-            except EngineError:
-                session.close()
-            else:
-                return session
-        session = _Session(self._url)
-        session.limit(seconds)
-        return session
-
-    def _an_idle_one(self) -> _Session | None:
-        with self._lock:
-            return self._idle.pop() if self._idle else None
-
-    def give(self, session: _Session, *, sound: bool) -> None:
-        """Take a session back; one that is not ``sound`` is closed."""
-        with self._lock:
-            keep = sound and not self._closed and len(self._idle) < _IDLE
-            if keep:
-                self._idle.append(session)
-        if not keep:
-            session.close()
-
-    @contextlib.contextmanager
-    def one(self, seconds: float | None = None) -> Any:
-        """Lend a session for questions about the server, of so many seconds each."""
-        session = self.take(seconds)
-        sound = False
-        try:
-            yield session
-            sound = session.rolled_back()
-        finally:
-            self.give(session, sound=sound)
-
-    def close(self) -> None:
-        """Close those that nobody has, and the others when they come back."""
-        with self._lock:
-            self._closed, idle, self._idle = True, self._idle, []
-        for session in idle:
-            session.close()
-
-
-class _Session:
-    """One connection to the server with pinned settings, and a transaction that is always open."""
-
-    def __init__(self, url: str) -> None:
-        dbapi = _driver()
-        failed = False
-        try:
-            self._connection = dbapi.connect(url)
-        except Exception:  # noqa: BLE001  # of whatever kind: its text may hold the URL
-            failed = True
-        if failed:
-            raise _unreachable(url)
-        self._cursor = self._connection.cursor()
-        # Also where nobody closes it: left to itself, the driver closes these in any order at the
-        # end of the process, and complains on stderr of the one that it does not take.
-        self._end = finalize(self, _closed, self._cursor, self._connection)
-        for name, value in SETTINGS.items():
-            self.run(sql("SET SESSION {} = {}", bare_word(name), _setting(name, value)))
-        self.limit(None)
-
-    def limit(self, seconds: float | None) -> None:
-        """Set how long a statement may take on the server, for whoever takes the session."""
-        most = 0 if seconds is None else math.ceil(1000 * (seconds + _GRACE))
-        self.run(sql("SET SESSION statement_timeout = {}", min(most, 2**31 - 1)))
-        self._discreetly(self._connection.commit)
-
-    def ask(self, statement: Sql) -> list[tuple[Any, ...]]:
-        """Run a fixed statement over the catalogs."""
-        return self._discreetly(lambda: _rows(self._fetched(statement, ())))
-
-    def run(self, statement: Sql) -> None:
-        """Run a statement without rows."""
-        self._discreetly(lambda: self._execute(statement, ()))
-
-    def rows(self, statement: Sql, parameters: GivenValues = ()) -> pa.Table:
-        """Run a generated query. Raises ``EngineError`` with a fixed text."""
-        return self._discreetly(lambda: self._fetched(statement, parameters))
-
-    def _fetched(self, statement: Sql, parameters: GivenValues) -> pa.Table:
-        self._execute(statement, parameters)
-        return self._cursor.fetch_arrow_table()
-
-    def store(self, statement: Sql, parameters: GivenValues) -> None:
-        """Run a statement that makes a table."""
-        self._discreetly(lambda: self._execute(statement, parameters))
-
-    def _execute(self, statement: Sql, parameters: GivenValues) -> None:
-        text = statement.render(POSTGRESQL_TEXT)
-        if parameters:
-            self._cursor.execute(text, list(parameters))
-        else:
-            self._cursor.execute(text)
-
-    def cancel(self) -> None:
-        """Have the server stop what this session runs now. For other threads."""
-        with contextlib.suppress(Exception):  # nothing runs, or it was closed a moment ago
-            self._connection.adbc_cancel()
-
-    def rolled_back(self) -> bool:
-        """End the transaction, with all of its temporary tables. False if the session is broken."""
-        try:
-            self._connection.rollback()
-        except Exception:  # noqa: BLE001
-            return False
-        return True
-
-    def close(self) -> None:
-        """Close the connection; the server forgets what is left of it."""
-        self._end()
-
-    def _discreetly(self, run: Callable[[], _T]) -> _T:
-        return withholding_texts(run, _code)
-
-
-def _closed(*parts: Any) -> None:
-    for part in parts:
-        with contextlib.suppress(Exception):
-            part.close()
-
-
-def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
-
-
-def _code(error: Exception) -> str | None:
-    """Tell what happened by the kind of the error; None for one that is none of the server's."""
-    if not isinstance(error, MemoryError | _driver().Error):
-        return None
-    state = getattr(error, "sqlstate", None)
-    if state == _CANCELLED:
-        return "interrupted"
-    memory = state == _OUT_OF_MEMORY or isinstance(error, MemoryError)
-    return "memory_limit" if memory else "engine_failed"
-
-
-def _setting(name: str, value: str) -> Sql:
-    if name != "search_path":
-        return literal(value)
-    return join(", ", map(bare_word, value.split(", ")))
-
-
-def _driver() -> Any:
-    """Load the driver, which is an extra."""
-    try:
-        import adbc_driver_postgresql.dbapi as dbapi
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise InterfaceError(
-            "a PostgreSQL database needs the packages adbc-driver-postgresql and pyarrow",
-            code="missing_package",
-            hint=install_hint("postgresql"),
-        ) from None
-    return dbapi
-
-
-def _unreachable(url: str) -> InterfaceError:
-    """Say that nobody answers, in words of our own: the driver's may repeat the URL."""
-    try:
-        parts = urlsplit(url)
-        where = f"{parts.hostname or 'this machine'}, database {unquote(parts.path[1:]) or '?'}"
-    except ValueError:
-        where = "the address that was given"
-    return InterfaceError(
-        f"the PostgreSQL server cannot be connected to ({where})",
-        code="server_unreachable",
-        hint="Check that it runs, and user, password and database in the URL: "
-        "postgresql://user:password@host:5432/database.",
-    )
-
-
 class PostgreSQLRun(RunBase):
     """The statements of one query: a transaction with one snapshot, on a session of its own."""
 
     def __init__(
         self,
-        sessions: _Sessions,
+        sessions: PostgreSQLSessions,
         reading: ServerReading,
         schema: Schema,
         proved: Proved,
@@ -413,7 +215,7 @@ class PostgreSQLRun(RunBase):
         self._schema = schema
         self._proved = proved
         self._seconds = seconds
-        self._session: _Session | None = None
+        self._session: PostgreSQLSession | None = None
         self._open = _Open()
         super().__init__(seconds, self._open.cancel)
 
@@ -435,7 +237,7 @@ class PostgreSQLRun(RunBase):
             self._sessions.give(session, sound=sound and not self._open.cancelled)
 
     @property
-    def session(self) -> _Session:
+    def session(self) -> PostgreSQLSession:
         """The session of this run: if it has not begun, it begins. Raises ``EngineError``."""
         if self._session is None:
             # The price may be reserved by now: it is the engine that fails.
@@ -469,7 +271,7 @@ class _Open:
     """The session that a run has now, for those who may stop it."""
 
     def __init__(self) -> None:
-        self.session: _Session | None = None
+        self.session: PostgreSQLSession | None = None
         self.cancelled = False
 
     def cancel(self) -> None:
@@ -483,12 +285,12 @@ class _Open:
 class PostgreSQLScratch(ScratchBase):
     """The session of a run, with temporary tables that go with its transaction at the latest."""
 
-    def __init__(self, session: _Session, sheet: Sheet) -> None:
+    def __init__(self, session: PostgreSQLSession, sheet: Sheet) -> None:
         super().__init__(sheet)
         self._session = session
 
     def _discreetly(self, run: Callable[[], _T]) -> _T:
-        return withholding_texts(run, _code)
+        return withholding_texts(run, code_of)
 
     def _written(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
         return _sent(statement, keys, measures)
@@ -521,12 +323,12 @@ class PostgreSQLScratch(ScratchBase):
 class _PlannedOnServer(Rehearsal):
     """Statements that are read, and run for none of their rows: the server plans all of them."""
 
-    def __init__(self, session: _Session, reading: ServerReading) -> None:
+    def __init__(self, session: PostgreSQLSession, reading: ServerReading) -> None:
         super().__init__(lambda reads: reading.over(reads, lambda: session), "the server")
         self._session = session
 
     def refusal(self) -> Error:
-        return super().refusal() if self._session.rolled_back() else _silent()
+        return super().refusal() if self._session.rolled_back() else not_answering()
 
     def _written(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
         return _sent(statement, keys, measures)

@@ -19,7 +19,8 @@ from postgresql_world import READER, PostgreSQLWorld
 import dpsql
 from dpsql.core.schema import Remark
 from dpsql.engines.base import Definition
-from dpsql.engines.postgresql import PostgreSQLEngine, _Sessions
+from dpsql.engines.postgresql import PostgreSQLEngine
+from dpsql.engines.postgresql_sessions import PostgreSQLSessions
 from dpsql.engines.postgresql_trees import parsed_query
 from dpsql.engines.postgresql_view_forms import (
     EXTRACTED,
@@ -439,7 +440,7 @@ def test_an_owner_is_told_what_a_view_does_to_rows_of_several_units(
 @pytest.fixture(scope="module")
 def trees(world: PostgreSQLWorld) -> tuple[ServerParts, list[str]]:
     """What the views that are read are made of, and the tree of each."""
-    with closing(_Sessions(world.url)) as sessions, sessions.one() as session:
+    with closing(PostgreSQLSessions(world.url)) as sessions, sessions.one() as session:
         found = view_trees(session.ask)
         names = ", ".join(f"'v{at}'" for at in range(len(READ)))
         numbers = world_rows(world, f"SELECT oid FROM pg_class WHERE relname IN ({names})")

@@ -18,7 +18,7 @@ from worlds import small_tables
 import dpsql
 from dpsql.core.sql import Sql
 from dpsql.core.sql import sql as template
-from dpsql.engines import postgresql
+from dpsql.engines import postgresql, postgresql_sessions
 from dpsql.sql.dialects.postgresql import PostgreSQLDialect
 
 pytestmark = pytest.mark.slow  # they start a server
@@ -63,13 +63,13 @@ def connection(world: PostgreSQLWorld, tmp_path: Path) -> Iterator[dpsql.Connect
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """All statements that sessions send."""
     statements: list[str] = []
-    usual = postgresql._Session._execute
+    usual = postgresql_sessions.PostgreSQLSession._execute
 
     def execute(self: Any, statement: Sql, parameters: Any) -> None:
         statements.append(text(statement))
         usual(self, statement, parameters)
 
-    monkeypatch.setattr(postgresql._Session, "_execute", execute)
+    monkeypatch.setattr(postgresql_sessions.PostgreSQLSession, "_execute", execute)
     return statements
 
 

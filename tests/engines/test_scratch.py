@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_type_hints
 
 import numpy as np
 import pytest
@@ -16,6 +16,8 @@ from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, sql
 from dpsql.engines import duckdb, postgresql, rehearsal, spark
 from dpsql.engines.base import ArrowStream, ExactRows, Reads
+from dpsql.engines.engine_base import EngineBase
+from dpsql.engines.run_base import RunBase
 from dpsql.engines.scratch import Passed, Reader, ScratchBase
 from dpsql.errors import EngineError
 
@@ -120,23 +122,42 @@ def test_a_rehearsal_reads_and_plans_in_the_same_way() -> None:
     assert len(sheets) == 3 * len(WAYS)
 
 
-def places() -> list[type[ScratchBase]]:
-    """All kinds of places that the package has."""
-    assert all((duckdb, postgresql, spark))  # imported, so that theirs are known
-    found = [ScratchBase]
-    for kind in found:
-        found += [each for each in kind.__subclasses__() if each.__module__.startswith("dpsql.")]
-    return found[1:]
-
-
 def test_no_engine_has_a_way_of_its_own() -> None:
     """What may be called from outside is the base's; the rest is asked of an engine by it."""
     final = {name for name, each in vars(ScratchBase).items() if getattr(each, "__final__", False)}
     assert final == {"_sent", "store", "drop", "exact", "pairs", "integers", "keys"}
-    names = {kind.__name__ for kind in places()}
+    assert all((duckdb, postgresql, spark))  # imported, so that theirs are known
+    places = subclasses(ScratchBase)
+    names = {kind.__name__ for kind in places}
     assert {"DuckDBScratch", "PostgreSQLScratch", "SparkScratch", "Rehearsal"} <= names
-    for kind in places():
+    for kind in places:
         assert not final & vars(kind).keys(), kind
+
+
+def test_readers_and_runs_are_those_of_the_base() -> None:
+    """Nothing else in the package is asked for rows, or says over which tables they are."""
+    of_rows: dict[str, set[str]] = {"exact": set(), "pairs": set(), "integers": set()}
+    for path in sorted((PACKAGE / "engines").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                for method in node.body:
+                    if isinstance(method, ast.FunctionDef) and method.name in of_rows:
+                        of_rows[method.name].add(f"{path.stem}.{node.name}")
+    ways = {"scratch.ScratchBase", "base.Scratch"}
+    readers = {"scratch.Reader", "base.PrivateReader"}
+    assert of_rows == {"exact": ways | readers, "pairs": ways | readers, "integers": ways}
+    opened = {kind.__name__ for kind in subclasses(EngineBase)}
+    assert {"OpenDuckDB", "OpenPostgreSQL", "OpenSpark"} <= opened
+    assert get_type_hints(EngineBase.run)["return"] is RunBase
+    assert "over" not in {name for kind in subclasses(RunBase) for name in vars(kind)}
+
+
+def subclasses(base: type[Any]) -> list[type[Any]]:
+    """All kinds of a class that the package has, however far below it."""
+    found: list[type[Any]] = [base]
+    for kind in found:
+        found += [each for each in kind.__subclasses__() if each.__module__.startswith("dpsql.")]
+    return found[1:]
 
 
 def test_what_was_read_is_made_where_it_is_read() -> None:

@@ -31,7 +31,7 @@ WRITTEN: Final = {
 """The modules in which text becomes SQL, and which text."""
 SENDING: Final = {
     "engines/running.py": "DuckDB",
-    "engines/postgresql.py": "PostgreSQL",
+    "engines/postgresql_sessions.py": "PostgreSQL",
     "engines/spark.py": "Spark",
     "engines/spark_reading.py": "Spark, which analyses queries over empty views, and runs none",
     "engines/spark_schema.py": "Spark, which describes its tables",

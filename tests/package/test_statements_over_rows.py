@@ -37,7 +37,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("engines/spark.py:SparkScratch.analyse.run", "engines/spark.py:SparkScratch._given"),
         "engines/spark.py:SparkScratch._show",  # a listed table, for a statement that was read
         # What doors are made of.
-        *("engines/postgresql.py:_Session._execute", "engines/spark.py:_frame"),
+        *("engines/postgresql_sessions.py:PostgreSQLSession._execute", "engines/spark.py:_frame"),
         *("engines/running.py:execute", "engines/running.py:relation"),
     ),
     READING: (

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import dpsql
-from dpsql.engines import postgresql
+from dpsql.engines.postgresql_sessions import PostgreSQLSession
 
 from . import tape as tapes
 from .readers import ALL_WAYS, IN_PROCESS, Reader
@@ -85,7 +85,7 @@ class PostgreSQL(Server):
             from postgres import running
 
             if not self._servers:
-                sends = [(postgresql._Session, name) for name in ("run", "_execute", "ask")]
+                sends = [(PostgreSQLSession, name) for name in ("run", "_execute", "ask")]
                 self._stack.enter_context(recorded("dpsql.engines.postgresql", *sends))
             self._servers[unit] = server = self._stack.enter_context(running())
             server.run("CREATE ROLE reader LOGIN PASSWORD 'only-reading'")
