@@ -92,10 +92,11 @@ class PostgreSQLEngine(ServerDatabase):
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenPostgreSQL:
         """Check that the role can change nothing. ``memory`` is the server's own business."""
-        verdicts = verdicts_on(self.version)  # without them nothing private could be asked
-        evidence_for(duckdb.__version__)
-        schema = self._catalog.all.cut(tables)
         with self._sessions.one() as session:
+            _, self.version = check_server(session.ask)  # it may be another one by now
+            verdicts = verdicts_on(self.version)  # without them nothing private could be asked
+            evidence_for(duckdb.__version__)
+            schema = self._catalog.all.cut(tables)
             check_role(session.ask)
             check_own(session.ask)
             found = read_catalog(session.ask, self._catalog.database)

@@ -16,7 +16,7 @@ from dpsql.core.sql import Sql, join, literal, name, sql
 from dpsql.core.table_name import TableName
 
 OWN: Final = ""
-"""The name of the digest of what the owner added to PostgreSQL's own casts and functions."""
+"""The name of the digest of the server: its version, and what the owner added to its functions."""
 
 # Beside each listed table: the tables below views, and the parts of tables, whose definition
 # follows from the whole's unless another server keeps them.
@@ -72,6 +72,8 @@ WITH RECURSIVE below(root, oid, part) AS (
   SELECT '', concat_ws(' ', 'operator', o.oprname, o.oprleft, o.oprright)
   FROM pg_operator o
   WHERE o.oid >= 16384 AND o.oprnamespace = CAST('pg_catalog' AS REGNAMESPACE)
+  UNION ALL
+  SELECT '', concat('version ', CAST(current_setting('server_version_num') AS INTEGER) / 10000)
 )
 SELECT root, encode(sha256(convert_to(string_agg(line, chr(10) ORDER BY line COLLATE "C"), 'UTF8')),
   'hex')

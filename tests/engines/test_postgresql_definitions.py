@@ -14,11 +14,13 @@ from typing import Final
 import psycopg
 import pytest
 from postgres import Server
+from pretended import pretend
 from secrets_in_objects import reached_texts
 
 import dpsql
 from dpsql.core.sql import name, sql
 from dpsql.core.table_name import TableName
+from dpsql.engines import postgresql_definitions
 from dpsql.engines.base import Reads
 from dpsql.engines.nets import TRIED
 from dpsql.engines.postgresql import PostgreSQLEngine
@@ -220,6 +222,30 @@ def test_a_run_that_nobody_began_begins_with_all_tables(
         owner.execute(b"CREATE OR REPLACE VIEW v AS SELECT u, k FROM base WHERE 1 / k >= 0")
         with engine.run() as run, pytest.raises(dpsql.EngineError):
             run.over(BASE).exact(count, (), ["m"])
+
+
+def test_a_server_of_another_version_is_another_one(
+    server: tuple[psycopg.Connection[tuple[object, ...]], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was upgraded below an open connection: what is known of it is of the version before."""
+    asked = postgresql_definitions._DIGESTS
+    number = "current_setting('server_version_num')"
+    assert number in asked
+    with closing(PostgreSQLEngine(server[1])) as database:
+        engine = database.open(TABLES)
+        names = [engine.schema[key].name for key in TABLES]
+        with engine.run() as run:
+            run.begin(names)
+        monkeypatch.setattr(postgresql_definitions, "_DIGESTS", asked.replace(number, "'990000'"))
+        with engine.run() as run, pytest.raises(dpsql.InterfaceError) as raised:
+            run.begin(names)
+        assert raised.value.code == "definitions_changed"
+        pretend(monkeypatch, "postgresql", tmp_path)
+        with pytest.raises(dpsql.InterfaceError) as raised:
+            database.open(TABLES)
+        assert raised.value.code == "engine_not_surveyed"
 
 
 def test_nothing_unlisted_can_be_reached_or_read(
