@@ -24,7 +24,8 @@ class PlanPart(Enum):
     TABLE = auto()  # the name of a table: counted
     CALL = auto()  # the name of a function
     AGGREGATE = auto()  # the name of an aggregate
-    TYPE = auto()  # what is cast to, unless it is NULL
+    TYPE = auto()  # what is cast to, unless it is NULL or an array that becomes a list
+    LIST = auto()  # what an array becomes that is cast to a list
     CONDITION = auto()  # of a join
     ELEMENT = auto()  # an expression over an element of a list or record
     BYTES = auto()  # the name of a function over such an element
@@ -448,6 +449,14 @@ ELEMENTS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
         },
     ),
     "LAMBDA": EXPRESSIONS["LAMBDA"],
+    "OPERATOR_CAST": (
+        {
+            **_EXPRESSIONS["OPERATOR_CAST"],
+            "children": _ELEMENTS,
+            "return_type": PlanPart.LIST,
+            "function_data": {"try_cast": _NO, "is_default_cast": _ANYTHING},
+        },
+    ),
 }
 """What may be computed of the elements of a key that is a list or a record: the engine's own, which
 makes bytes of them that it groups and sorts by."""
@@ -457,7 +466,7 @@ SUMMED: Final = frozenset({"count", "count_star", "sum", "min", "max"})
 
 BYTES: Final = frozenset({"bitstring_byte_comparable", "timetz_byte_comparable"})
 """The engine's own functions, of keys that it groups and sorts by bytes."""
-OF_ELEMENTS: Final = BYTES | {"struct_extract_at"}
+OF_ELEMENTS: Final = BYTES | {"struct_extract_at", "normalized_interval"}
 """Those functions, of keys that are lists and records."""
 OWN_FUNCTIONS: Final = frozenset(
     {"+", "-", "*", "/", "//", "%", ">>", "floor", "round", "sqrt", "greatest", "least", "isnan"}

@@ -26,6 +26,7 @@ _BUILT_IN: Final = ["system", "main"]
 _TYPE: Final = frozenset({"type"})
 _DATA: Final = "function_data"
 _COMPARISON: Final = frozenset({"comparison"})
+_OF_CASTS: Final = (PlanPart.TYPE, PlanPart.LIST)
 _DEEP: Final = (PlanPart.OPERATOR, PlanPart.VALUE, PlanPart.CONDITION, PlanPart.ELEMENT)
 _Path: TypeAlias = tuple[str, ...]
 
@@ -146,6 +147,7 @@ class _Checks:
             PlanPart.AGGREGATE: _named(forms.aggregates),
             PlanPart.TABLE: _table,
             PlanPart.TYPE: _cast_to(forms.types),
+            PlanPart.LIST: _to_list,
             PlanPart.ONE_GROUPING: _one_grouping,
         }
         self._operators = self._several(forms.operators)
@@ -203,9 +205,10 @@ class _Checks:
         parts = [
             (name, _later(self.of(part)) if part in _DEEP else self.of(part))
             for name, part in form.items()
-            if part not in (PlanPart.ANYTHING, PlanPart.TYPE)
+            if part not in (PlanPart.ANYTHING, *_OF_CASTS)
         ]
-        cast = self.of(PlanPart.TYPE) if PlanPart.TYPE in form.values() else _anything
+        casts = [self.of(part) for part in _OF_CASTS if part in form.values()]
+        cast = casts[0] if casts else _anything
 
         def check(found: Any, walk: _Walk) -> None:
             if type(found) is not dict or found.keys() != keys:
@@ -270,15 +273,41 @@ def _named(names: frozenset[str]) -> _Check:
 
 
 def _cast_to(types: frozenset[str]) -> _Check:
-    """Make what looks at a cast: NULL may become of any type, which no row has a part in."""
+    """Make what looks at a cast: NULL may become of any type, which no row has a part in.
+
+    So may an array become a list of what it is made of, as DuckDB groups by it: no element is cast.
+    """
 
     def look(found: Any, _: _Walk) -> None:
         type_ = found["return_type"]
         name = type_.get("id") if type(type_) is dict else None
-        if (type(name) is not str or name not in types) and not _of_null(found["children"]):
+        if type(name) is str and name in types:
+            return
+        if not _of_null(found["children"]) and not _of_its_array(type_, found["children"]):
             raise UnknownPart
 
     return look
+
+
+def _to_list(found: Any, _: _Walk) -> None:
+    if not _of_its_array(found["return_type"], found["children"]):
+        raise UnknownPart
+
+
+def _of_its_array(type_: Any, children: Any) -> bool:
+    """Tell whether a list is cast from an array with elements of the same type."""
+    if type(children) is not list or len(children) != 1 or type(children[0]) is not dict:
+        return False
+    element = _element(type_, "LIST")
+    return element is not None and element == _element(children[0].get("return_type"), "ARRAY")
+
+
+def _element(type_: Any, kind: str) -> Any:
+    """Return the type of the elements of a list or array; None for what is none."""
+    if type(type_) is not dict or type_.get("id") != kind:
+        return None
+    info = type_.get("type_info")
+    return info.get("child_type") if type(info) is dict else None
 
 
 def _of_null(children: Any) -> bool:

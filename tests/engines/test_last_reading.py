@@ -295,6 +295,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Plan]:
         for kind in (
             *("BIT", "TIME WITH TIME ZONE", "INTERVAL"),
             *("BIT[]", "TIMETZ[][]", "STRUCT(b BIT, n INTEGER)", "STRUCT(b TIMETZ)[]"),
+            *("BIT[3]", "STRUCT(b TIMETZ[2])", "INTERVAL[3]", "BIT[2][3]"),
         ):
             connection.execute(f"CREATE OR REPLACE TABLE edges (a {kind})")
             sql = "SELECT a, count(*) FROM edges GROUP BY a ORDER BY a"
@@ -537,3 +538,26 @@ def test_the_page_has_the_lists() -> None:
     script = runpy.run_path(str(place))
     text = script["PAGE"].read_text(encoding="utf-8")
     assert script["page"](text) == text, "python docs/last_reading.py"
+
+
+@pytest.mark.parametrize(
+    ("type_", "cast", "read"),
+    [
+        ("BIT[3]", "BIT[]", True),
+        ("INTEGER[3][2]", "INTEGER[3][]", True),
+        ("INTEGER[3]", "BIGINT[]", False),  # elements are cast
+        ("VARCHAR[3]", "INTEGER[]", False),
+        ("INTEGER[]", "INTEGER[3]", False),  # which fails where there are not three
+        ("INTEGER[3]", "VARCHAR[]", False),
+        ("INTEGER[3]", "INTEGER[2]", False),
+        ("INTEGER[]", "BIGINT[]", False),
+    ],
+)
+def test_an_array_becomes_a_list_of_the_same_and_nothing_else(
+    type_: str, cast: str, read: bool
+) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE edges (a {type_})")
+        plan = plan_of(connection, generated(f"SELECT CAST(a AS {cast}) AS b FROM edges"))
+    assert plan is not None
+    assert reads(plan, FORMS) is read
