@@ -611,7 +611,12 @@ def _discreet() -> Iterator[None]:
     else:
         failed = False
     if failed:
-        raise _unusable("it cannot be written", "state_in_the_way")
+        raise EngineError(
+            "the private state of the view cannot be made: its place is taken, or not writable",
+            code="state_in_the_way",
+            hint="It lies beside the database, in a directory that ends in .views, or where the "
+            "policies file says. A view that was paid for goes on once it can be made there.",
+        )
 
 
 def _of_another(found: list[tuple[int, str]]) -> EngineError:

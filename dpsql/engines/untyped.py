@@ -9,10 +9,13 @@ at most: no other row depends on it.
 from __future__ import annotations
 
 import csv
+import gzip
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import IO, Final
 
 import duckdb
 
@@ -30,6 +33,7 @@ FILE: Final = f"{INTERNAL_PREFIX}file"
 _LINE: Final = f"{INTERNAL_PREFIX}line"
 _ROW: Final = f"{INTERNAL_PREFIX}row"
 _MOST_OF_A_LINE: Final = 16_777_216  # bytes; a longer line is no row
+_BLOCK: Final = 65_536  # bytes that are read at a time until a line ends
 _MOST_OF_AN_ARRAY: Final = 1 << 30  # bytes; a larger file is read by lines
 _LIMITS: Final = sql(
     "max_line_size={}, buffer_size={}, strict_mode=false, ignore_errors=true, "
@@ -241,10 +245,21 @@ def _value(column: Column, texts: dict[str, Sql], keys: Sequence[str]) -> Sql:
 
 
 def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | None:
-    """Read the first line of a file, whatever bytes are in it; None if it is empty or too long."""
+    """Read the first line of a file, whatever bytes are in it; None if it is empty or too long.
+
+    No line after it has a part in that. DuckDB reads a block of a file and decodes all of it, so
+    files that this process can read are read by it; of others the first line of UTF-8 is taken.
+    """
+    lowered = path.lower()
+    if not lowered.endswith(".zst") and Path(path).is_file():
+        opened = gzip.open if lowered.endswith(".gz") else open
+        try:
+            with opened(path, "rb") as file:
+                return _first_line(file)
+        except (OSError, EOFError, zlib.error):  # damaged, or gone: whoever loads it says so
+            return None
     first = sql(
-        "SELECT {} FROM read_csv({}, {}, {}, encoding='latin-1', columns={{{}: 'VARCHAR'}}) "
-        "LIMIT 1",
+        "SELECT {} FROM read_csv({}, {}, {}, columns={{{}: 'VARCHAR'}}) LIMIT 1",
         quoted(_LINE),
         _listed([path]),
         _NO_DIALECT,
@@ -252,9 +267,19 @@ def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | Non
         literal(_LINE),
     )
     row = execute(connection, first).fetchone()
-    if row is None or row[0] is None:
-        return None
-    return str(row[0]).encode("latin-1", "replace").decode("utf-8", "replace").lstrip(_BOM)
+    return None if row is None or row[0] is None else str(row[0]).lstrip(_BOM)
+
+
+def _first_line(file: IO[bytes]) -> str | None:
+    line = bytearray()
+    while len(line) <= _MOST_OF_A_LINE:
+        block = file.read(_BLOCK)
+        line += block
+        ended = re.search(rb"[\r\n]", line)
+        if ended is not None or not block:
+            text = bytes(line[: ended.start()] if ended else line).decode("utf-8", "replace")
+            return text.lstrip(_BOM) or None
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,6 +103,7 @@ CSV_LINES = {
     "too long": b"7" + b",8" * 1000,
     "of invalid UTF-8": b"\xff\xc3\x28,a,1,2024-01-01",
     "with NUL": b"\x00,\x00,\x00,\x00",
+    "of characters beyond Latin-1": "7,\u20ac\u202e\u00c0,1,2024-01-01".encode(),
     "with a quote": b'7,a"b"c,"d"e,f',
     "with line ends": b'7,"a\n\n\nb",1,2024-01-01',
     "with a mark of byte order": b"\xef\xbb\xbf7,a,1,2024-01-01",
@@ -122,6 +123,7 @@ JSON_LINES = {
     "with a lone surrogate": b'{"uid":7,"ward":"\\ud800"}',
     "with NUL": b'{"uid":7,"ward":"\\u0000"}',
     "with a raw NUL": b'\x00{"uid":7}',
+    "of characters beyond Latin-1": '{"uid":7,"ward":"\u20ac\u202e\u00c0"}'.encode(),
     "deep": b'{"uid":7,"ward":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "deep and broken": b'{"uid":7,"ward":' + b"[" * 100_000,
     "long": b'{"uid":7,"ward":"' + b"y" * 40_000_000 + b'"}',
@@ -543,3 +545,23 @@ def test_a_draft_proposes_what_the_first_rows_have(tmp_path: Path) -> None:
         *(("day", "DATE"), ("ok", "BOOLEAN")),
     ]
     assert found["u"] == [("z", "DOUBLE"), ("a", "VARCHAR"), ("c", "DATE")]
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.json", "t.jsonl.gz"])
+@pytest.mark.parametrize("place", ["header", "row"])
+def test_any_character_may_stand_anywhere(name: str, place: str, tmp_path: Path) -> None:
+    """DuckDB's reader of Latin-1 fails on bytes that most letters of UTF-8 have."""
+    letters = "\u00c0\u20ac\u202e\ud7ff\U0001f600\x85x"
+    key = f"ward {letters}" if place == "header" else "ward"
+    value = letters if place == "row" else "a"
+    if "csv" in name:
+        text = f"\ufeffuid,{key}\n1,{value}\n"
+    elif "jsonl" in name:
+        text = json.dumps({"uid": 1, key: value}, ensure_ascii=False) + "\n"
+    else:
+        text = json.dumps([{"uid": 1, key: value}], ensure_ascii=False)
+    content = text.encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    types = {"uid": "BIGINT", key: "VARCHAR"}
+    assert read(tmp_path / name, types) == [(1, value)]
+    assert misfits_of(tmp_path / name, types) == {}
