@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final, Protocol
 
 import duckdb
 
@@ -270,7 +270,13 @@ def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | Non
     return None if row is None or row[0] is None else str(row[0]).lstrip(_BOM)
 
 
-def _first_line(file: IO[bytes]) -> str | None:
+class _Bytes(Protocol):
+    """What can be read byte by byte."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _first_line(file: _Bytes) -> str | None:
     line = bytearray()
     while len(line) <= _MOST_OF_A_LINE:
         block = file.read(_BLOCK)
