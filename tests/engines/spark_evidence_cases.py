@@ -7,6 +7,7 @@ from itertools import groupby
 
 from surveyed import SPARK
 
+from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.survey.forms import forms
 from dpsql.survey.sameness import case_of, unjudged
 
@@ -18,6 +19,9 @@ def evident() -> Iterator[str]:
     """The calls that are not refused, over columns of no table."""
     dialect = unjudged(SPARK.verdicts.made_with)
     for types, some in groupby(forms(), lambda form: form.types):
+        read = [SPARK_ROWS.column_type(type_) for type_ in types]  # of narrow ones, wider
+        if None in read:
+            continue
         cases = [
             case
             for form in some
@@ -26,7 +30,7 @@ def evident() -> Iterator[str]:
         ]
         columns = ", ".join(
             f"CAST(NULL AS {_SPARK.get(type_, type_)}) AS `{name}`"
-            for name, type_ in zip("ab", types, strict=False)
+            for name, type_ in zip("ab", map(str, read), strict=False)
         )
         for at in range(0, len(cases), _TOGETHER):
             listed = ", ".join(
