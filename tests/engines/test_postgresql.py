@@ -20,7 +20,7 @@ from support import ANALYST, policy
 from worlds import DuckDBWorld, small_tables
 
 import dpsql
-from dpsql.core.sql import Sql
+from dpsql.core.sql import Sql, sql
 from dpsql.engines.postgresql import PostgreSQLEngine
 from dpsql.engines.postgresql_catalog import check_server
 from dpsql.engines.verdicts import EngineVersion
@@ -167,6 +167,21 @@ def test_a_text_of_any_length_makes_nothing_fail(postgres_server: Server, tmp_pa
             found = connection.sql(f"SELECT count(DISTINCT uid) FROM texts WHERE {condition}")
             assert found.fetchall() in ([(60,)], [(61,)]), condition
     world.close()
+
+
+def test_a_database_that_was_closed_ends_its_engines(world: PostgreSQLWorld) -> None:
+    """As on DuckDB: what is bound there no more costs nothing. Opened again, it answers."""
+    world.engine(small_tables())
+    database = PostgreSQLEngine(world.url)
+    table = next(iter(database.catalog().tables))
+    engine, statement = database.open([table]), sql("SELECT 1 AS n")
+    assert [column.name for column in engine.bind(statement)] == ["n"]
+    database.close()
+    with pytest.raises(dpsql.QueryRefused):
+        engine.bind(statement)
+    again = database.open([table])
+    assert [column.name for column in again.bind(statement)] == ["n"]
+    database.close()
 
 
 @pytest.mark.usefixtures("no_noise")
