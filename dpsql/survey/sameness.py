@@ -129,7 +129,7 @@ _MICROSECONDS: Final = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A form with the call that it is about, and what becomes of it in both engines."""
+    """A form with what becomes of it in both engines, and the call it is about, if it has any."""
 
     form: ComparedForm
     call: str
@@ -148,7 +148,7 @@ def survey_sameness(server: Server, asked: Iterable[ComparedForm] | None = None)
     found: dict[str, list[str]] = {}
     try:
         for types, some in groupby(forms() if asked is None else asked, lambda form: form.types):
-            cases = [case for form in some if (case := comparison.case(form)) is not None]
+            cases = [case for form in some if (case := comparison.case(form)) and case.call]
             for case, verdict in comparison.compared(types, cases):
                 found.setdefault(case.call, []).append(verdict)
     finally:
@@ -184,7 +184,7 @@ class _Comparison:
         self._duckdb.close()
 
     def case(self, form: ComparedForm) -> Case | None:
-        """Write a form for both engines; None for one that is refused, or about no call."""
+        """Write a form for both engines; None for one that is refused."""
         return case_of(form, self._dialect)
 
     def compared(self, types: Sequence[str], cases: Sequence[Case]) -> Iterator[tuple[Case, str]]:
@@ -312,7 +312,7 @@ class _Comparison:
 
 
 def case_of(form: ComparedForm, dialect: Dialect) -> Case | None:
-    """Write a form for a dialect's engine; None for one that is refused, or about no call."""
+    """Write a form for a dialect's engine; None for one that is refused."""
     table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
     tree = parse(form.question).expressions[0].this
     rules = RowExpressions(table, _ENGINES[dialect.name].rows, None)
@@ -321,9 +321,7 @@ def case_of(form: ComparedForm, dialect: Dialect) -> Case | None:
         made = rules.settled(total(tree, table, dialect))
     except QueryRefused:
         return None
-    if not rules.calls:
-        return None
-    call, alike = rules.calls[-1]
+    call, alike = rules.calls[-1] if rules.calls else ("", True)
     return Case(form, call, alike, made.type, in_duckdb, made.sql)
 
 

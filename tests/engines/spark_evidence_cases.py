@@ -26,7 +26,7 @@ def evident() -> Iterator[str]:
             case
             for form in some
             if (case := case_of(form, dialect)) is not None
-            and SPARK.verdicts.objection(case.call) is None
+            and (not case.call or SPARK.verdicts.objection(case.call) is None)
         ]
         columns = ", ".join(
             f"CAST(NULL AS {_SPARK.get(type_, type_)}) AS `{name}`"

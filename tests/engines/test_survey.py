@@ -48,7 +48,7 @@ def test_the_table_is_large_and_what_it_lacks_is_refused(version: EngineVersion)
 @pytest.mark.parametrize("version", [POSTGRESQL_15, SPARK_43], ids=str)
 def test_the_table_is_of_the_calls_that_are_compared(version: EngineVersion) -> None:
     cases = [case for form in forms() if (case := case_of(form, unjudged(version))) is not None]
-    assert {case.call for case in cases} == verdicts_on(version).calls.keys()
+    assert {case.call for case in cases} - {""} == verdicts_on(version).calls.keys()
     assert len(cases) > 10_000
 
 
