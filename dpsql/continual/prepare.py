@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from dpsql.continual.definition import ViewDefinition
+from dpsql.continual.description import STEP_VOCABULARY
 from dpsql.continual.listing_plan import ListingPlan, plan_continual
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import StateShape
@@ -147,7 +148,7 @@ class ViewPreparer:
         unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
         shown = tuple(_columns(plan, keys, tail, len(query.supports)))
-        return PreparedView(plan, unit.type, keys, shown, fingerprint([first]))
+        return PreparedView(plan, unit.type, keys, shown, fingerprint([first], STEP_VOCABULARY))
 
     def contributions(self, view: PreparedView, step: int) -> Sql:
         """Write the SQL for what each unit has contributed to each group by the end of a step."""

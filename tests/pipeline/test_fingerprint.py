@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import importlib
 import itertools
-import pkgutil
-from dataclasses import dataclass, replace
+import json
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lineage_world import planned_here
 from sqlglot import exp
 from support import planned
 
-from dpsql import mechanisms
+import dpsql
 from dpsql.accounting.zcdp import Composition
+from dpsql.continual.description import STEP_VOCABULARY
 from dpsql.core.schema import Column, Table, schema_of
-from dpsql.pipeline.fingerprint import _canonical, fingerprint
+from dpsql.ir.relations import JoinKind, RowSet
+from dpsql.mechanisms.registry import ENTRIES, Sizes
+from dpsql.pipeline.description import VERSION, VOCABULARY, Descriptions, default_of, worded
+from dpsql.pipeline.fingerprint import STATISTIC_DIGITS, fingerprint
 from dpsql.planner import plan_query
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit
 from dpsql.policy.model import TablePolicy as Rules
@@ -172,11 +178,18 @@ def test_compositions_that_plan_differently_are_told_apart() -> None:
 
 
 @dataclass(frozen=True)
+class Later:
+    one: object
+    two: object = 2
+
+
+@dataclass(frozen=True)
 class Pair:
     one: object
     two: object
 
 
+described = Descriptions({Pair: worded("pair", one="one", two="two")}).of
 SHARP = st.text(st.sampled_from("(),=[]'\"\\-1a. \n"), max_size=4)
 LEAVES = (
     st.none()
@@ -187,7 +200,7 @@ LEAVES = (
     | SHARP.map(str.encode)
     | st.sampled_from([Decimal(1), Decimal("1.0"), Decimal("1.00"), Fraction(1), Fraction(1, 2)])
     | st.sampled_from([datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)])
-    | st.sampled_from([*Composition])
+    | st.sampled_from([*JoinKind])
 )
 VALUES = st.recursive(
     LEAVES,
@@ -224,7 +237,7 @@ def test_values_share_a_text_only_if_they_and_their_types_are_the_same(
     values: list[object],
 ) -> None:
     for one, other in itertools.combinations(values, 2):
-        assert (_canonical(one) == _canonical(other)) == (typed(one) == typed(other))
+        assert (described(one) == described(other)) == (typed(one) == typed(other))
 
 
 KEYS = ["k", "n", "lower(k)", "k || 'a'", "k || 'a,b'", "k || ('a' || 'b')"]
@@ -272,12 +285,72 @@ def test_different_questions_have_different_fingerprints_and_the_same_one_has_on
     assert of(written(one, True), **one[-1]) == prints[0]
 
 
-def test_names_of_what_a_plan_is_made_of_are_each_of_one_class() -> None:
-    """Fingerprints tell classes by name."""
-    found: dict[str, set[type]] = {}
-    names = [f"dpsql.mechanisms.{m.name}" for m in pkgutil.iter_modules(mechanisms.__path__)]
-    for name in (*names, "dpsql.ir.plan", "dpsql.pipeline.fingerprint"):
-        for value in vars(importlib.import_module(name)).values():
-            if isinstance(value, type) and value.__module__.startswith("dpsql"):
-                found.setdefault(value.__name__, set()).add(value)
-    assert all(len(classes) == 1 for classes in found.values())
+# -- the format -------------------------------------------------------------------------------
+
+WORDS = Path(__file__).with_name("description_words.json")
+FIXED = Path(__file__).with_name("fingerprints.json")
+CORPUS = Path(__file__).parents[1] / "sql" / "lineage_equivalence.sql"
+
+
+def words_now() -> dict[str, list[str]]:
+    """The words of every class, and of its parts in order."""
+    return {each.word: [word for word, _ in each.parts] for each in STEP_VOCABULARY.values()}
+
+
+def prints_now() -> dict[str, str]:
+    """What of their fingerprints does not depend on rounding: the statistics that are asked for."""
+    asked = CORPUS.read_text("utf-8").splitlines()
+    return {sql: planned_here(sql).fingerprint[:STATISTIC_DIGITS] for sql in asked}
+
+
+def test_every_attribute_is_described_or_left_out_by_name() -> None:
+    for kind, words in STEP_VOCABULARY.items():
+        there = {f.name for f in fields(kind) if f.compare}
+        described = [attribute for _, attribute in words.parts]
+        assert sorted(there) == sorted({*described, *words.left_out}), kind
+        assert not set(described) & words.left_out
+        assert len({word for word, _ in words.parts}) == len(described) == len(set(described))
+        assert all(default_of(kind, attribute) is not MISSING for attribute in words.optional)
+
+
+def test_every_relation_and_mechanism_has_a_word_of_its_own() -> None:
+    assert len(words_now()) == len(STEP_VOCABULARY)
+    relations = {name for name in names_of_kinds(RowSet) if not name.startswith("_")}
+    assert relations <= {kind.__name__ for kind in VOCABULARY}
+    made = {type(mechanism) for mechanism in every_mechanism()}
+    assert len(made) > 12
+    assert made <= {*VOCABULARY}
+
+
+def every_mechanism() -> list[object]:
+    """What the entries of the registry build, in every currency, with their noise."""
+    sizes = Sizes(k=3, groups=2, k_bar=5, sensitivity=1, domain=9, floor=1, shared=1)
+    found: list[object] = []
+    for entry in ENTRIES:
+        for build in (entry.within_rho, entry.published_once, entry.within_gaussian_rho):
+            with contextlib.suppress(dpsql.Error, AssertionError, TypeError):
+                found.append(build(sizes, 0.5, 1e-6))
+    parts = (getattr(made, "noise", None) for made in found)
+    return [each for each in (*found, *parts) if is_dataclass(each)]
+
+
+def names_of_kinds(kind: type) -> set[str]:
+    """The names of all subclasses."""
+    subs: list[type] = kind.__subclasses__()
+    return {sub.__name__ for sub in subs}.union(*map(names_of_kinds, subs))
+
+
+def test_words_and_fingerprints_are_those_of_this_version() -> None:
+    """Whoever changes them changes VERSION, and loses all releases that are stored."""
+    fixed = json.loads(WORDS.read_text("utf-8"))
+    assert fixed["version"] == VERSION
+    assert words_now() == fixed["words"]
+    assert prints_now() == json.loads(FIXED.read_text("utf-8"))
+
+
+def test_a_part_that_is_written_where_it_is_no_default_leaves_other_texts_as_they_are() -> None:
+    plain, later = (
+        Descriptions({Later: worded("l", one="one", **more)}).of
+        for more in ({}, {"two": "two", "optional": "two"})
+    )
+    assert plain(Later(1)) == later(Later(1)) != later(Later(1, 3))

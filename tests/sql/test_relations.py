@@ -48,13 +48,15 @@ from dpsql.ir.relations import (
     ViewScan,
     bottom_up,
 )
-from dpsql.pipeline.fingerprint import _canonical
+from dpsql.pipeline.description import VOCABULARY, Descriptions
 from dpsql.sql import lineage
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
 from dpsql.sql.relations import from_clause as writer
 from dpsql.sql.relations.from_clause import FromClauses, from_clause
 from dpsql.sql.rewrite.rewrite import rewrite
+
+described = Descriptions(VOCABULARY).of
 
 
 def tree(text: str) -> exp.Expr:
@@ -184,7 +186,7 @@ def test_a_relation_is_a_value(name: str) -> None:
     assert one is not other
     assert (one, hash(one), repr(one)) == (other, hash(other), repr(other))
     assert one.columns == other.columns
-    assert _canonical(one) == _canonical(other)
+    assert described(one) == described(other)
     for field in fields(one):
         with pytest.raises(FrozenInstanceError):
             setattr(one, field.name, None)
@@ -193,7 +195,7 @@ def test_a_relation_is_a_value(name: str) -> None:
 def test_different_relations_are_told_apart() -> None:
     found = [build() for build, _ in NODES.values()]
     assert len(set(found)) == len(found)
-    assert len(set(map(_canonical, found))) == len(found)
+    assert len(set(map(described, found))) == len(found)
 
 
 def test_a_rebuilt_relation_knows_its_columns() -> None:
@@ -206,8 +208,8 @@ def test_layout_of_an_expression_does_not_change_the_fingerprint() -> None:
     plain, spaced = (
         Filter(t(), tree(text)) for text in ("x > 1 AND u = 7", "((x > 1)) AND (u = 007)")
     )
-    assert _canonical(plain) == _canonical(spaced)
-    assert _canonical(plain) != _canonical(Filter(t(), tree("x > 1 AND u = 8")))
+    assert described(plain) == described(spaced)
+    assert described(plain) != described(Filter(t(), tree("x > 1 AND u = 8")))
 
 
 def test_no_engine_is_in_a_relation() -> None:
@@ -215,7 +217,7 @@ def test_no_engine_is_in_a_relation() -> None:
     for sql in CORPUS:
         one, other = (planned_here(sql, dialect=dialect).plans for dialect in (DUCKDB, STRICT))
         assert [plan.block.source for plan in one] == [plan.block.source for plan in other]
-        assert list(map(_canonical, one)) == list(map(_canonical, other))
+        assert list(map(described, one)) == list(map(described, other))
 
 
 def test_lineage_writes_no_sql() -> None:
@@ -342,7 +344,7 @@ def test_depth_is_no_limit() -> None:
     for _ in range(1200):
         rows = Filter(rows, tree("x > 1"))
     assert text(from_clause(rows, DUCKDB)).count("WHERE") == 1200
-    assert _canonical(rows) != _canonical(Filter(rows, tree("x > 1")))
+    assert described(rows) != described(Filter(rows, tree("x > 1")))
 
 
 def test_what_is_read_twice_at_every_step_has_a_fingerprint() -> None:
@@ -352,7 +354,7 @@ def test_what_is_read_twice_at_every_step_has_a_fingerprint() -> None:
             rows = Combined(rows, rows, SetOperator.UNION, False, (("u", "u", "u"),))
         return rows
 
-    assert _canonical(doubled(100)) == _canonical(doubled(100)) != _canonical(doubled(101))
+    assert described(doubled(100)) == described(doubled(100)) != described(doubled(101))
     assert len(list(bottom_up(doubled(100)))) == 101
 
 

@@ -12,9 +12,11 @@ from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Column, Table, fold, schema_of
 from dpsql.core.table_name import NameRules, TableName, only_namesake, read_parts, written
 from dpsql.errors import UnknownName
-from dpsql.pipeline.fingerprint import _canonical
+from dpsql.pipeline.description import VOCABULARY, Descriptions
 from dpsql.policy.fields import link_of
 from dpsql.sql.lineage.table_names import name_of, parsed, settle_names, tables_named
+
+described = Descriptions(VOCABULARY).of
 
 PART = st.text(st.sampled_from("aAbé.\"  '😀"), min_size=1, max_size=6)
 NAMES = st.builds(TableName, PART, st.one_of(st.sampled_from(["main", "MAIN"]), PART))
@@ -95,17 +97,16 @@ def test_links_name_tables_with_their_schema(
     assert (found[1].column, found[1].parent_column) == ("k", "k")
 
 
-def test_tables_of_main_have_the_fingerprint_that_they_always_had() -> None:
-    """Releases that were stored before tables had schemas are found again."""
+def test_tables_of_main_are_described_without_their_schema() -> None:
     columns = (Column("k", "BIGINT"),)
-    before = (
-        "Table(name='Visits', columns=(Column(name='k', type='BIGINT', collated=False),), "
-        "is_view=False, unreadable=None, left_out=())"
+    text = (
+        "table(name='Visits',columns=(column(name='k',type='BIGINT',collated=False)),"
+        "view=False,unreadable=-,left out=())"
     )
-    assert _canonical(Table("Visits", columns)) == before
-    assert _canonical(Table(TableName("Visits", "MAIN"), columns)) == before
+    assert described(Table("Visits", columns)) == text
+    assert described(Table(TableName("Visits", "MAIN"), columns)) == text
     dotted, other = Table("a.b", columns), Table(TableName("b", "a"), columns)
-    assert _canonical(dotted) != _canonical(other)
+    assert described(dotted) != described(other)
 
 
 # -- in statements ---------------------------------------------------------------------------------

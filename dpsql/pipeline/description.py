@@ -1,0 +1,394 @@
+"""The description of a question: a text that two plans share only if their releases are one.
+
+A stored release is found again by the digest of this text, in the ledgers of years. So the text is
+a format with a version, and its words are its own: they are listed here, next to the classes and
+attributes that they stand for today, and stay when these get other names. An attribute is either
+described or left out by name; a class that is not listed has no description. Nodes of expressions
+are called as sqlglot calls them, but for those that it has renamed: :data:`RENAMED`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from dpsql.accounting.zcdp import PrivacyLoss
+from dpsql.core.schema import Column, LeftOut, Remark, Table
+from dpsql.ir.measures import (
+    Aggregate,
+    AggregateKind,
+    Lattice,
+    Measure,
+    MeasureKind,
+    Quantile,
+    Ranked,
+    WeightGrid,
+)
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure, NoisyQuantile
+from dpsql.ir.query import Block, Key, Source, TopK
+from dpsql.ir.relations import (
+    Combined,
+    Computed,
+    Distinct,
+    Extend,
+    Filter,
+    Join,
+    JoinKind,
+    LinkJoin,
+    OneSpelling,
+    PerUnit,
+    Rename,
+    RowSet,
+    Scan,
+    SemiJoin,
+    SetOperator,
+    Typed,
+    UnitFunction,
+    UnitValue,
+    ViewScan,
+    bottom_up,
+)
+from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
+from dpsql.mechanisms.cascade import Cascade, CascadeGoal
+from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.mechanisms.correlated_topk import CorrelatedTopK
+from dpsql.mechanisms.elliptic import EllipticGaussian
+from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
+from dpsql.mechanisms.known_topk import KnownDomainTopK
+from dpsql.mechanisms.left_out import Ladder
+from dpsql.mechanisms.quantiles import ExponentialQuantile
+from dpsql.mechanisms.sampling.distributions import DiscreteGaussian, DiscreteLaplace
+from dpsql.mechanisms.set_union import SetUnion, Weighting
+from dpsql.mechanisms.sparse_histogram import SparseHistogram
+from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
+from dpsql.mechanisms.weighted_histogram import (
+    WeightedPositiveCounts,
+    WeightedSparseHistogram,
+    Weights,
+)
+from dpsql.policy.parameters import PARAMETERS, Parameters
+from dpsql.sql.syntax.text import put
+
+VERSION: Final = 1
+"""The version of the format. Texts of different versions are different."""
+
+RENAMED: Final[Mapping[str, str]] = MappingProxyType({})
+"""Nodes of expressions that sqlglot has renamed: today's name → the one in descriptions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How the values of a class are described: a word, and one for each attribute.
+
+    ``parts`` are pairs of a word and an attribute, in the order of the text. ``left_out`` are
+    attributes that change no release. ``optional`` parts are written only where they differ from
+    the attribute's default: so are all that a class gets later.
+    """
+
+    word: str
+    parts: tuple[tuple[str, str], ...]
+    left_out: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+
+
+Vocabulary: TypeAlias = Mapping[type, Words]
+
+
+def worded(word: str, *, left_out: str = "", optional: str = "", **parts: str) -> Words:
+    """Give each attribute a word; names in one text are apart by spaces."""
+    pairs = tuple((named, attribute) for attribute, named in parts.items())
+    return Words(word, pairs, frozenset(left_out.split()), frozenset(optional.split()))
+
+
+def same(word: str, attributes: str) -> Words:
+    """Describe attributes under the names that they have today."""
+    return Words(word, tuple((name, name) for name in attributes.split()))
+
+
+VOCABULARY: Final[Vocabulary] = MappingProxyType(
+    {
+        # What is asked.
+        Block: worded(
+            "block",
+            source="source",
+            unit_name="unit",
+            unit_column="unit column",
+            condition="condition",
+            keys="keys",
+            measures="measures",
+            aggregates="aggregates",
+            top_k="top",
+            parameters="parameters",
+            left_out="name table mechanism noise_columns fresh combines counted groups_chosen "
+            "most_rows most_groups table_defaults step_number",
+        ),
+        Parameters: worded(
+            "parameters",
+            max_rows_contributed="rows of a unit in a group",
+            min_units_per_group="least units of a group",
+            left_out=" ".join(spec.name for spec in PARAMETERS.values() if spec.in_plan),
+        ),
+        Key: worded("key", expression="of", domain="declared values", left_out="text"),
+        TopK: worded("top", measure="by measure", limit="limit"),
+        # Its columns are among those of the rows; what else is declared is none of the question's.
+        Source: worded(
+            "source",
+            rows="rows",
+            edition="edition",
+            optional="edition",
+            left_out="table declared",
+        ),
+        Measure: worded(
+            "measure",
+            kind="kind",
+            argument="of",
+            lattice="lattice",
+            per_group="bounds per group",
+            weights="weights",
+            left_out="text",
+        ),
+        Lattice: worded(
+            "lattice",
+            lower="lower",
+            upper="upper",
+            quantum="step",
+            low="low",
+            high="high",
+            coarsening="coarsening",
+            integral="whole",
+            root="root",
+        ),
+        WeightGrid: same("weights", "steps coarsening"),
+        Ranked: worded("ranked", argument="of", lattice="lattice"),
+        Quantile: same("quantile", "ranked fraction whole"),
+        Aggregate: worded(
+            "aggregate", kind="kind", measures="measures", quantile="quantile", left_out="text"
+        ),
+        # Rows.
+        Table: Words(
+            "table",
+            (
+                ("name", "name"),
+                ("columns", "columns"),
+                ("view", "is_view"),
+                ("unreadable", "unreadable"),
+                ("left out", "left_out"),
+            ),
+        ),
+        Column: same("column", "name type collated"),
+        LeftOut: same("left out", "name reason"),
+        Remark: same("remark", "reason hint"),
+        Scan: same("scan", "table"),
+        ViewScan: same("view", "table"),
+        Rename: same("rename", "source names"),
+        Filter: same("filter", "source condition"),
+        Computed: worded("computed", name="name", expression="of"),
+        Extend: same("extend", "source computed"),
+        Typed: same("typed", "source types"),
+        Distinct: same("distinct", "source names"),
+        OneSpelling: same("one spelling", "source names kept"),
+        UnitValue: worded("unit value", name="name", function="function", argument="of"),
+        PerUnit: same("per unit", "source keys values"),
+        Join: same("join", "left right kind conditions"),
+        LinkJoin: same("link", "left right column key"),
+        SemiJoin: same("semi join", "left right conditions negated"),
+        Combined: same("combined", "left right operator distinct names"),
+        # How it is released.
+        BlockPlan: worded(
+            "release",
+            block="block",
+            selection="groups by",
+            measures="measures",
+            score="score",
+            groups="groups of a unit",
+            bounding="bounding",
+            conversion_delta="conversion delta",
+            quantiles="quantiles",
+            one_shot="one shot",
+            gaussian="gaussian",
+            left_out="candidates combined looks added",
+        ),
+        Bounding: same("bounding", "groups kept"),
+        NoisyMeasure: same("noisy measure", "measure noise"),
+        NoisyQuantile: same("noisy quantile", "quantile mechanism"),
+        PrivacyLoss: same("loss", "rho delta epsilon gaussian"),
+        # Mechanisms and noise.
+        DiscreteGaussian: same("gaussian", "sigma"),
+        DiscreteLaplace: same("laplace", "scale"),
+        IndependentNoise: same("independent noise", "noise sensitivity"),
+        CorrelatedGaussian: same("correlated gaussian", "sigma sensitivity"),
+        EllipticGaussian: same("elliptic gaussian", "sigma shared fineness sensitivity of"),
+        Cascade: same("cascade", "budget delta floor most goal"),
+        GumbelTopK: same("gumbel top-k", "epsilon sensitivity k k_bar delta floor groups"),
+        GumbelTopKChosenKBar: same("gumbel top-k of chosen k_bar", "widest"),
+        GaussianTopK: same("gaussian top-k", "noise groups k_bar delta floor"),
+        LaplaceTopK: same("laplace top-k", "epsilon_per_group groups k_bar delta floor"),
+        FixedThreshold: same(
+            "fixed threshold", "epsilon_per_group k delta_per_group delta_composition floor"
+        ),
+        CorrelatedTopK: same(
+            "correlated top-k", "sigma sensitivity k k_bar delta floor with_counts"
+        ),
+        KnownDomain: same("declared groups", "size"),
+        KnownDomainTopK: same("declared top-k", "epsilon sensitivity k size"),
+        PositiveCounts: same("positive counts", "noise groups delta floor"),
+        Weights: same("kept weights", "groups kept"),
+        WeightedPositiveCounts: same("weighted positive counts", "noise weights delta floor"),
+        SparseHistogram: same("sparse histogram", "epsilon delta groups sigma floor others"),
+        WeightedSparseHistogram: same(
+            "weighted sparse histogram", "epsilon delta noise weights floor others"
+        ),
+        SetUnion: same("set union", "weighting noise groups delta alpha"),
+        ExponentialQuantile: same("exponential quantile", "fraction rate rows size"),
+        Ladder: same("ladder", "first rungs grain"),
+    }
+)
+"""The words of all that the plan of a question is made of."""
+
+# Enumerations, and which words their members have, where these are not their values.
+_KINDS: Final[Mapping[type[Enum], str]] = MappingProxyType(
+    {
+        MeasureKind: "measure",
+        AggregateKind: "aggregate",
+        JoinKind: "join",
+        SetOperator: "set",
+        UnitFunction: "per unit",
+        CascadeGoal: "goal",
+        Weighting: "weighting",
+    }
+)
+
+_NOTHING: Final[Mapping[int, str]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptions:
+    """Writes descriptions, in the words of all classes that it may meet."""
+
+    vocabulary: Vocabulary
+
+    def of(self, value: object) -> str:
+        """Describe a value: a text that two share only if they are equal and of the same types.
+
+        Every part says where it ends: text is quoted, all else is a word, a number or in brackets.
+        Raises ``TypeError`` for a class without words.
+        """
+        if type(value) is str:  # as most are
+            return repr(value)
+        match value:
+            case None:
+                return "-"
+            case exp.Column():
+                return f"column({value.table!r},{value.name!r})"
+            case exp.Expr():
+                return self._of_tree(_plainly(value))
+            case Enum():
+                return _of_member(value)
+            case tuple():
+                return f"({','.join(map(self.of, value))})"
+            case bool() | int() | float() | bytes():
+                return repr(value)
+            case date() | time():  # a timestamp is a date to Python, and a longer text
+                return f"moment({value.isoformat()})"
+            case Decimal():
+                return f"decimal({value})"
+            case Fraction():
+                return f"fraction({value})"
+            case RowSet():
+                return self._of_rows(value)
+        return f"{self._words(value).word}({','.join(self._parts(value))})"
+
+    def _words(self, value: object) -> Words:
+        found = self.vocabulary.get(type(value))
+        if found is None:
+            raise TypeError(f"a plan holds a {type(value).__name__}, which has no description")
+        return found
+
+    def _parts(self, value: object, known: Mapping[int, str] = _NOTHING) -> Iterator[str]:
+        """Describe the parts of a value; ``known`` has the descriptions of relations, by id."""
+        words = self._words(value)
+        for word, attribute in words.parts:
+            part = getattr(value, attribute)
+            if attribute in words.optional and part == default_of(type(value), attribute):
+                continue
+            if isinstance(value, Table) and attribute == "name":
+                name = value.name  # in the schema ``main`` that of the table alone
+                part = name.table if name.in_main else (name.schema, name.table)
+            text = known.get(id(part)) if isinstance(part, RowSet) else None
+            yield f"{word}={self.of(part) if text is None else text}"
+
+    def _of_rows(self, rows: RowSet) -> str:
+        """Digest a relation: by its last node, which names its sources by theirs.
+
+        A part that is read twice is described once, as it would double with every step else.
+        """
+        known: dict[int, str] = {}
+        for node in bottom_up(rows):
+            text = f"{self._words(node).word}({','.join(self._parts(node, known))})"
+            known[id(node)] = f"rows.{digest(text)}"
+        return known[id(rows)]
+
+    def _of_tree(self, part: object) -> str:
+        """Describe an expression: its node types and arguments, those left out apart."""
+        match part:
+            case exp.Expr():
+                given = {k: v for k, v in part.args.items() if v is not None and v != []}
+                parts = ",".join(f"{name}={self._of_tree(given[name])}" for name in sorted(given))
+                name = type(part).__name__
+                return f"{RENAMED.get(name, name)}[{parts}]"
+            case Enum():  # of sqlglot's, such as the names of types
+                return f"{type(part).__name__}.{part.name}"
+            case list() | tuple():
+                return f"[{','.join(map(self._of_tree, part))}]"
+        return self.of(part)
+
+
+def default_of(kind: type, attribute: str) -> object:
+    """Return the default of an attribute of a dataclass; ``MISSING`` if it has none."""
+    return next((f.default for f in fields(kind) if f.name == attribute), MISSING)
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal digits."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _of_member(value: Enum) -> str:
+    kind = _KINDS.get(type(value))
+    if kind is None:
+        raise TypeError(f"a plan holds a {type(value).__name__}, which has no description")
+    word = value.value.name if isinstance(value, AggregateKind) else value.value
+    return f"{kind} {word!r}"
+
+
+def _plainly(tree: exp.Expr) -> exp.Expr:
+    """Strip a tree of comments and parentheses, which its shape says; write numbers one way.
+
+    7 for 007, 0.5 for .5, 100.0e0 for 1E2. Digits after the point stay: 1.0 and 1.00 are decimals
+    of different types.
+    """
+    tree = exp.Paren(this=tree.copy())
+    for node in list(tree.walk()):
+        node.comments = None
+        if isinstance(node, exp.Literal) and not node.is_string:
+            node.set("this", _number(str(node.this)))
+        elif isinstance(node, exp.Paren) and node is not tree:
+            put(node, node.this)
+    return tree
+
+
+def _number(text: str) -> str:
+    if "e" in text.lower():
+        return f"{float(text)!r}e0"  # a double, unlike decimals
+    whole, point, fraction = text.partition(".")
+    return f"{whole.lstrip('0') or '0'}{point}{fraction}"
