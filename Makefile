@@ -10,7 +10,7 @@ READY_TOOLS := $(VENV)/.ready-tools
 comma := ,
 
 .PHONY: demo test lint types slow tools check attack bench utility robust session coverage ledger-bench
-.PHONY: engines tpch scale peers pictures dist clean
+.PHONY: engines engines-slow tpch scale peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY_DEMO)
@@ -38,6 +38,11 @@ engines: $(READY_ENGINES)
 	for each in $(BOTH_SPARKS); do \
 	  DPSQL_REQUIRE_SPARK=1 $(BIN)/python -m pytest -q -m "spark and not slow" $$each || exit 1; done
 	$(BIN)/python tests/engines/cluster/ask.py "local-cluster[2,1,1024]"
+
+# The longer of these, each file in a process of its own: pyspark cannot start again what has ended.
+engines-slow: $(READY_ENGINES)
+	for each in $$(grep -l "mark.spark" tests/engines/*.py); do \
+	  DPSQL_REQUIRE_SPARK=1 $(BIN)/python -m pytest -q -m "spark and slow" $$each || [ $$? -eq 5 ] || exit 1; done
 
 # The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
 slow: $(READY)

@@ -89,6 +89,7 @@ CASES: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("composition", "asked", "options"), CASES)
 def test_intervals_hold_where_groups_are_alike(
     connect: Callable[[str], dpsql.Connection],

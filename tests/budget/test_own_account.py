@@ -379,6 +379,7 @@ def test_the_comparison_notices(
     assert place in told_apart(pair, look, monkeypatch)
 
 
+@pytest.mark.slow
 def test_the_comparison_notices_refusals_that_tell_what_others_left(
     worlds: Callable[..., tuple[World, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -257,6 +257,7 @@ def history(world: World, kinds: Iterable[str]) -> int:
 COMPOSITIONS = list(Composition)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("composition", COMPOSITIONS)
 @pytest.mark.parametrize("seed", range(1))
 def test_what_was_shown_costs_no_more_than_is_printed(

@@ -21,6 +21,7 @@ def ask(**given: object) -> ContinualCalibration:
     return answer
 
 
+@pytest.mark.slow
 def test_a_stream_is_calibrated_as_it_is_drawn() -> None:
     answer = ask(steps=52, rho=0.02, delta=1e-6, groups=10)
     histogram = continual_histogram_for_rho(0.02, 1e-6, SquareRoot(52), groups=10, floor=0)

@@ -334,6 +334,7 @@ def test_text_takes_named_values(engine: sa.Engine) -> None:
     assert rows(engine, statement, ward="eyes", most=3) == [(wanted,)]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_noise")
 def test_expressions_are_written_as_duckdb_reads_them(
     engine: sa.Engine, visits: sa.Table, wards: sa.Table

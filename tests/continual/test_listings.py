@@ -384,6 +384,7 @@ def moved(
     return np.diff(difference, axis=0, prepend=np.zeros((1, len(groups)), dtype=int))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", [TOP, COUNTED_ROWS])
 @pytest.mark.few(1)
 @pytest.mark.usefixtures("repeated_keys")

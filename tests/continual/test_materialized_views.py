@@ -295,6 +295,7 @@ def test_times_of_every_type_are_told_apart_by_steps(
     assert users[0] < users[1] < users[2] <= 1200
 
 
+@pytest.mark.slow
 def test_intervals_hold_what_was_counted(
     connection: Connection, clock: Callable[[int], None]
 ) -> None:
@@ -374,6 +375,7 @@ def test_a_view_is_joined_with_public_tables_and_released_rows(
     assert caught.value.code == "view_beside_rows"
 
 
+@pytest.mark.slow
 def test_views_go_along_when_an_account_is_renamed(
     place: Path, clock: Callable[[int], None]
 ) -> None:
@@ -482,6 +484,7 @@ def test_late_rows_count_in_the_step_that_first_reads_them(
     assert all(growth >= 0 for growth in grown.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("select", [
     COUNTED,
     "SELECT artist, COUNT(*) AS n, SUM(score) AS s, AVG(score) AS m FROM plays GROUP BY artist",
@@ -572,6 +575,7 @@ def test_the_state_of_a_view_that_has_ended_goes_with_the_next_statement(
     assert {found.name for found in states(place)} == left
 
 
+@pytest.mark.slow
 def test_what_the_owner_forgets_is_gone_with_its_view_and_its_state(
     place: Path, clock: Callable[[int], None]
 ) -> None:

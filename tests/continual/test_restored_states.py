@@ -227,6 +227,7 @@ def noise_of(place: Path, kind: Kind, step: int) -> list[int]:
     return [shown[artist] - exact.get(artist, 0) for artist in sorted(shown)]
 
 
+@pytest.mark.slow
 def test_a_view_restored_with_its_ledger_and_its_rows_draws_other_noise(
     place: Path, clock: Callable[[int], None]
 ) -> None:

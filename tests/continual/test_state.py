@@ -121,6 +121,7 @@ def moves(seed: int, where: Path) -> list[list[int]]:
     return [most for most in moved if most != [0, 0]]
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.usefixtures("repeated_keys")

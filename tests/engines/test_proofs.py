@@ -118,6 +118,7 @@ def test_opening_reads_no_row_to_find_out(home: Path, monkeypatch: pytest.Monkey
     assert len(set(errors)) == 1
 
 
+@pytest.mark.slow
 def test_files_that_changed_are_refused_by_size_and_time_alone(home: Path) -> None:
     write(home / "t" / "1.parquet")
     assert check("t")[0] == 0

@@ -45,6 +45,7 @@ def test_the_table_is_large_and_what_it_lacks_is_refused(version: EngineVersion)
     assert "never compared" in str(verdicts.objection("soundex(VARCHAR)"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [POSTGRESQL_15, SPARK_43], ids=str)
 def test_the_table_is_of_the_calls_that_are_compared(version: EngineVersion) -> None:
     cases = [case for form in forms() if (case := case_of(form, unjudged(version))) is not None]

@@ -380,6 +380,7 @@ def test_ctrl_c_while_waiting_for_sql_ends_a_real_process(world: Path) -> None:
     assert "Traceback" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("format_", ["table", "json"])
 def test_a_closed_pipe_leaves_no_trace_on_stderr(world: Path, format_: str) -> None:

@@ -393,6 +393,7 @@ def test_links_to_what_is_no_key_are_found(shop: Path) -> None:
     assert "rail" not in found.output
 
 
+@pytest.mark.slow
 def test_names_that_look_renamed_beside_the_ledger_are_told_of(shop: Path) -> None:
     assert run("shop.duckdb", *OPTIONS).exit_code == 0
     sql = "SELECT COUNT(*) FROM lineitem"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,7 +99,8 @@ def test_a_view_that_fails_stops_no_other_one_and_decides_the_exit_code(world: P
     create("broken")
     (state,) = (world / "music.views").iterdir()
     create("songs")
-    shutil.rmtree(state)
+    (file,) = state.iterdir()
+    file.write_bytes(b"no database")
     done = run("refresh", "--all")
     assert done.exit_code == 2
     assert "broken: failed, " in done.stdout

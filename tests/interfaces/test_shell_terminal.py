@@ -425,6 +425,7 @@ def test_words_of_other_shells_are_understood(terminal: Terminal) -> None:
     assert re.search(r"^dataset +clinic$", terminal.run("\\l"), re.MULTILINE)
 
 
+@pytest.mark.slow
 def test_a_query_is_saved_listed_completed_and_run(terminal: Terminal, home: Path) -> None:
     terminal.run(SEXES)
     assert "Saved: \\run by_sex runs it again." in terminal.run("\\save by_sex")

@@ -99,6 +99,7 @@ NAMES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", NAMES)
 def test_after_an_interrupt_at_any_line_the_next_call_works(path: Path, name: str) -> None:

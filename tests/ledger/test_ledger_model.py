@@ -350,6 +350,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> type[LedgerModel]:
     return LedgerModel
 
 
+@pytest.mark.slow
 def test_the_ledger_agrees_with_a_small_model(model: type[LedgerModel]) -> None:
     run_state_machine_as_test(model, settings=SETTINGS)
 

@@ -99,6 +99,7 @@ def random_neighbours(
     return tuple(without.tolist()), tuple((without + rise).tolist())
 
 
+@pytest.mark.slow
 def test_random_neighbours_can_be_paired_in_any_way() -> None:
     rng = np.random.default_rng(7)
     crossed = blanks = unraised = 0

@@ -160,6 +160,7 @@ def test_a_part_of_the_values_costs_no_more_than_a_rise_of_so_many(released: int
         assert joint_ratio(noise, rises) <= noise.rho(released) * (1 + ROUNDING)
 
 
+@pytest.mark.slow
 def test_one_group_more_than_the_cap_breaks_the_price() -> None:
     noise = small(7, 3, 2.0, 8, 1)
     assert worst_ratio(noise, 4) > 1.1 * noise.rho(3)

@@ -74,6 +74,7 @@ def test_an_understated_sensitivity_is_caught() -> None:
     assert worst_ratio(stated, moved) > stated.rho(None) * 2
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "mechanism", [KnownDomainTopK(0.6, 1, 2, 4), KnownDomainTopK(1.9, 3, 4, 4)], ids=repr

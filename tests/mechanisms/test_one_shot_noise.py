@@ -277,6 +277,7 @@ def test_the_laws_of_sums_lose_nothing_of_the_joint_law() -> None:
             assert sums == pytest.approx(divergence(epsilon, joint), rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("broken", [SharedTooSmall, WholeSteps])
 def test_broken_correlated_noise_exceeds_delta(broken: type[CorrelatedGaussian]) -> None:

@@ -205,6 +205,7 @@ def test_points_are_drawn_with_their_stated_probabilities(fraction: Fraction) ->
     assert min(p_values(mechanism, 0.6 / 1.3, seed=1)) < IMPOSSIBLE
 
 
+@pytest.mark.slow
 def test_the_rare_paths_draw_from_the_same_law(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quantiles, "_SLACK", 0.3)
     monkeypatch.setattr(quantiles, "_STRIPS", 4)

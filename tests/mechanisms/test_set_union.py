@@ -353,6 +353,7 @@ def distance(norm: int, first: NDArray[np.int64], second: NDArray[np.int64]) -> 
     return sum(difference) if norm == 1 else math.sqrt(sum(d * d for d in difference))
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_removing_any_unit_moves_the_weights_by_the_sensitivity_at_most(

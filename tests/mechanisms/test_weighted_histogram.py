@@ -364,6 +364,7 @@ def test_neighbours_tell_whole_weights_and_low_thresholds_apart() -> None:
     assert worst_stick(mechanism, lambda n: weight_of(1, n), 3, sampled) > 0.03
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
 def test_the_zcdp_statement_holds_for_every_small_pair_and_epsilon() -> None:
     mechanism = weighted_positive_counts(0.4, 0.02, Weights(1, 3))

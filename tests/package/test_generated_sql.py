@@ -308,6 +308,7 @@ def quoted_by_hand(name: str, tree: ast.Module) -> Iterator[str]:
         yield f"{name}: a name or literal is made a part of text"
 
 
+@pytest.mark.slow
 def test_names_and_literals_are_written_by_renderers_alone() -> None:
     found = [each for name, tree in everything() for each in quoted_by_hand(name, tree)]
     assert found == []

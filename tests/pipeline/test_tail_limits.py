@@ -521,6 +521,7 @@ def test_a_process_imports_what_this_one_does_whatever_the_environment_says(
     )
 
 
+@pytest.mark.slow
 def test_a_process_ends_when_its_time_is_over(tmp_path: Path) -> None:
     began = time.monotonic()
     forever = "CREATE TABLE answer AS SELECT sum(hash(i)) AS n FROM range(1000000000000) r(i)"
@@ -626,6 +627,7 @@ def test_where_no_process_can_be_started_the_query_is_refused_at_no_cost(
     assert connection.budget() == before
 
 
+@pytest.mark.slow
 def test_most_statements_that_are_answered_need_no_process(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

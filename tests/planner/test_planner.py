@@ -639,6 +639,7 @@ def test_only_pay_what_you_get_may_settle_below_its_reservation() -> None:
     assert top.blocks[0].loss(0).rho < top.reserved.rho / 10
 
 
+@pytest.mark.slow
 @pytest.mark.few(3)
 @pytest.mark.parametrize("share", [0.5, 0.3, 0.95])
 @pytest.mark.parametrize("composition", list(Composition))

@@ -106,6 +106,7 @@ def test_markup_in_data_is_shown_and_not_obeyed(hostile: dpsql.Result) -> None:
     assert "[bold red]markup[/bold red]" in repr(hostile)
 
 
+@pytest.mark.slow
 def test_null_keys_are_shown_as_null(hostile: dpsql.Result) -> None:
     assert sum(line.startswith("NULL ") for line in body(repr(hostile))) == 1
 

@@ -217,6 +217,7 @@ def statements(draw: st.DrawFn) -> str:
 ONE_WORLD = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 
 
+@pytest.mark.slow
 @given(statements())
 @settings(examples_of(40), suppress_health_check=ONE_WORLD)
 @pytest.mark.usefixtures("no_noise")

@@ -591,6 +591,7 @@ def test_a_top_k_pays_for_the_quantiles_of_the_groups_that_came_out() -> None:
     assert plan.loss(10).rho > plan.loss(3).rho > plan.loss(0).rho
 
 
+@pytest.mark.slow
 def test_a_plan_says_how_far_ranks_may_be_off_and_in_which_steps(connect: Connect) -> None:
     explanation = connect(UNEVEN).explain("SELECT c, median(x), quantile(i, 0.9) FROM r GROUP BY c")
     (block,) = explanation.blocks

@@ -252,6 +252,7 @@ def test_every_unit_keeps_as_many_keys_as_it_may_and_units_keep_different_ones(
 # -- weights --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", ["weighted_gaussian_set_union", "weighted_laplace_set_union"])
 def test_the_engine_computes_every_share_as_the_mechanism_does(mechanism: str) -> None:
@@ -328,6 +329,7 @@ def test_fixed_weights_are_what_units_of_each_size_give(mechanism: str) -> None:
 # -- the boundary ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("delta", [0.05, 1e-6])

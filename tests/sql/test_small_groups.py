@@ -207,6 +207,7 @@ def test_groups_appear_as_often_as_is_said(name: str) -> None:
     assert upper_bound(appearing(plan, found.surely - off), runs) < 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["units", "units, no cap", "one publication"])
 def test_counts_that_decide_are_covered_from_the_minimum_on(name: str) -> None:

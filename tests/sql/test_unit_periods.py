@@ -179,6 +179,7 @@ def test_rows_are_of_one_unit_exactly_where_user_and_period_are_the_same(every: 
     assert len(pairs) == len({one for one, _ in pairs}) == len({other for _, other in pairs})
 
 
+@pytest.mark.slow
 def test_days_without_a_time_are_divided_as_their_midnights_are() -> None:
     days = [datetime.date(1969, 12, 25) + datetime.timedelta(days=n) for n in range(14)]
     rows = [("1", day, 0, n) for n, day in enumerate(days)]

@@ -33,6 +33,7 @@ def held(found: Compared, statements: int) -> None:
     assert found.answered >= found.asked / 3
 
 
+@pytest.mark.slow
 def test_answers_without_noise_are_the_engines_own(still: None, tmp_path: Path) -> None:
     held(compare(READERS["duckdb"], tmp_path, 40), 40)
 
