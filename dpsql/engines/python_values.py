@@ -67,7 +67,7 @@ class PythonValues:
     def _value(self, name: str, column: Column | None) -> Sql | None:
         source = quoted(name)
         if name in self.kept:
-            source = sql("CAST({} AS {})", source, type_sql(self.kept[name]))
+            source = sql("TRY_CAST({} AS {})", source, type_sql(self.kept[name]))
         if name in self.untyped:
             text = sql("CAST({} AS VARCHAR)", source)
             value = None if column is None else as_declared(text, column.type)
@@ -110,18 +110,31 @@ def _of_arrays(columns: Mapping[str, object]) -> PythonValues:
     arrays: dict[str, NDArray[Any]] = {}
     untyped, kept = set(), {}
     for name, values in columns.items():
-        array = np.asanyarray(values) if hasattr(values, "dtype") else None
-        if array is None or array.dtype.kind == "O":
-            array = _texts(values if array is None else array.tolist())
+        array = _typed(values)
+        if array is None:
+            array = _texts(values.to_pylist() if hasattr(values, "to_pylist") else values)
             untyped.add(name)
         elif array.dtype.kind in _FIXED_WIDTH:
             kept[name] = _FIXED_WIDTH[array.dtype.kind]
-            array = array.astype(object)
+            # Not all that such a text can hold is text.
+            array = _texts(array) if array.dtype.kind == "U" else array.astype(object)
         elif array.dtype == "M8[D]":  # which DuckDB scans in seconds
             kept[name] = "DATE"
             array = array.astype("M8[s]")
         arrays[name] = array
     return PythonValues(arrays, tuple(arrays), frozenset(untyped), kept)
+
+
+def _typed(values: object) -> NDArray[Any] | None:
+    """Return an array of the type that its source has; None where there is none.
+
+    That of a Series is its own if it is NumPy's. Of others, which know missing values, an array has
+    the type that its values need: one that is missing makes integers floats, or objects.
+    """
+    if not isinstance(getattr(values, "dtype", None), np.dtype):
+        return None
+    array = np.asanyarray(values)
+    return None if array.dtype.kind == "O" else array
 
 
 def _of_pandas(data: Any) -> PythonValues:
@@ -171,8 +184,13 @@ def python_text(value: object) -> str | None:
 
     No value makes it fail, so that no row makes a table unreadable.
     """
-    if isinstance(value, np.generic):
-        value = value.item()
+    match value:
+        case np.datetime64():
+            return None if np.isnat(value) else str(value)
+        case np.floating():  # some have no Python value of their own
+            value = float(value)
+        case np.generic():
+            value = value.item()
     match value:
         case None:
             return None

@@ -60,12 +60,12 @@ def connect(engine: dpsql.DuckDBEngine, tmp_path: Path) -> Callable[[str], dpsql
 def covered(con: dpsql.Connection, asked: str, confidence: float, **options: Any) -> float:
     """Measure which share of the shown intervals holds the true value."""
     held = shown = 0
-    for _ in range(40):
+    for _ in range(80):
         found = con.sql(asked, fresh=True, combine="off", **options)
         interval = found.intervals(confidence)["n"]
         inside = (interval.low <= SIZE) & (interval.high >= SIZE)
         held, shown = held + int(inside.sum()), shown + len(inside)
-    assert shown >= 100
+    assert shown >= 200
     return held / shown
 
 
@@ -98,7 +98,7 @@ def test_intervals_hold_where_groups_are_alike(
     options: dict[str, Any],
 ) -> None:
     with connect(composition) as con:
-        assert covered(con, asked, 0.9, **options) >= 0.9
+        assert covered(con, asked, 0.9, **options) >= 0.87  # of some 400
 
 
 FORGETFUL = [0, 1, 3, 8, 10, 12]

@@ -182,7 +182,7 @@ TWINS: tuple[Twin, ...] = (
         ("ranges",),
     ),
     Twin("a price without the data", (Patch("dpsql.pipeline.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
-    Twin("quiet messages", (Patch("dpsql.engines.duckdb", "OpenDuckDB.bind", _leaks),), ("leak", "schema")),
+    Twin("quiet messages", (Patch("dpsql.engines.engine_base", "EngineBase.bind", _leaks),), ("leak", "schema")),
     Twin("dpsql's own errors", (Patch("dpsql.pipeline.prepare", "validate", _raises),), ("exception",)),
     Twin("planning in bounded work", (Patch("dpsql.pipeline.prepare", "validate", _burns),), ("time",)),
 )  # fmt: skip

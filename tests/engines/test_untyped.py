@@ -6,7 +6,7 @@ import datetime
 import gzip
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -410,6 +410,49 @@ def test_no_type_of_categories_follows_from_what_is_missing(values: list[object]
     assert [column.name for column in engine.catalog().tables["t"].columns] == ["uid"]
     engine.declare({"t": columns({"uid": "BIGINT", "n": "BIGINT"})})
     assert [column.type for column in engine.catalog().tables["t"].columns] == ["BIGINT", "BIGINT"]
+    engine.close()
+
+
+SERIES: dict[str, Callable[[Any, Any, Any, list[Any]], Any]] = {
+    "polars integers": lambda pd, pl, pa, v: pl.Series(v, dtype=pl.Int64),
+    "polars texts": lambda pd, pl, pa, v: pl.Series([None if x is None else "a" for x in v]),
+    "pandas integers": lambda pd, pl, pa, v: pd.Series(v, dtype="Int64"),
+    "pandas over Arrow": lambda pd, pl, pa, v: pd.Series(v, dtype="int64[pyarrow]"),
+    "categories": lambda pd, pl, pa, v: pd.Series(pd.Categorical(v)),
+    "booleans": lambda pd, pl, pa, v: pd.Series([x and x > 1 for x in v], dtype="boolean"),
+    "Arrow": lambda pd, pl, pa, v: pa.array(v, pa.int64()),
+    "Arrow in chunks": lambda pd, pl, pa, v: pa.chunked_array([pa.array(v, pa.int64())]),
+    "long doubles": lambda pd, pl, pa, v: [None if x is None else np.longdouble(x) for x in v],
+}
+
+
+@pytest.mark.parametrize("kind", SERIES)
+def test_no_type_of_a_series_in_a_dict_follows_from_what_is_missing(kind: str) -> None:
+    pandas, polars, arrow = map(pytest.importorskip, ("pandas", "polars", "pyarrow"))
+    worlds: list[list[Any]] = [[1, 2, 7], [1, 2, None], []]
+    for values in worlds:
+        engine, made = dpsql.DuckDBEngine(), SERIES[kind]
+        engine.register(
+            "t", {"uid": np.arange(len(values)), "v": made(pandas, polars, arrow, values)}
+        )
+        assert [column.name for column in engine.catalog().tables["t"].columns] == ["uid"]
+        type_ = {"polars texts": "VARCHAR", "booleans": "BOOLEAN"}.get(kind, "BIGINT")
+        engine.declare({"t": columns({"uid": "BIGINT", "v": type_})})
+        (_, column) = engine.catalog().tables["t"].columns
+        assert column.type == type_
+        rows = cursor_of(engine, "t").execute("SELECT * FROM t").fetchall()
+        assert [row[1] is None for row in rows] == [value is None for value in values]
+        engine.close()
+
+
+def test_no_value_of_an_array_makes_its_table_unreadable() -> None:
+    engine = dpsql.DuckDBEngine()
+    far = np.array([0, 3 * 10**8, -(3 * 10**8)], "M8[D]")
+    engine.register("t", {"uid": np.arange(3), "c": np.array(["a", "\ud800", "b"]), "d": far})
+    types = [column.type for column in engine.catalog().tables["t"].columns]
+    assert types == ["BIGINT", "VARCHAR", "DATE"]
+    rows = cursor_of(engine, "t").execute("SELECT * FROM t").fetchall()
+    assert [(row[1], row[2] is None) for row in rows] == [("a", False), (None, True), ("b", True)]
     engine.close()
 
 

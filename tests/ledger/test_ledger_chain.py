@@ -308,7 +308,7 @@ def test_a_chain_that_was_cut_is_found(copy: Copy) -> None:
         "UPDATE step_releases SET payload = x'00' WHERE part = 1",
         "UPDATE step_releases SET part = 2 WHERE part = 1",
         "UPDATE step_releases SET size = size + 1",
-        "UPDATE step_releases SET step = 2",
+        "UPDATE step_releases SET step = step + 7",
         "UPDATE step_releases SET stream = stream + 1",
         "DELETE FROM step_releases",
         "DELETE FROM step_releases WHERE part = 1",
