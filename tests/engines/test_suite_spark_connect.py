@@ -24,10 +24,12 @@ from engine_world import EngineWorld, prepared, read_all, schema_for  # noqa: E4
 from pretended import pretend, refused_unseen  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
+from spelled import generated  # noqa: E402
 from support import planned  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
+from dpsql.engines.scratch import Passed  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
 from dpsql.survey import keep  # noqa: E402
 from dpsql.survey.forms import ComparedForm  # noqa: E402
@@ -119,7 +121,8 @@ def test_both_reads_of_a_statement_are_of_rows_that_are_stored(world: SparkWorld
         engine = database.open(["r"])
         view = spark_quote(view_of(engine.schema["r"].name))
         twice = f"SELECT count(*) AS n FROM (WITH w AS (SELECT `u` FROM {view}) {both})"
-        with engine.run() as run, unread(run).scratch()._reading(twice, ()) as frame:
+        read = Passed(generated(twice), (), None)
+        with engine.run() as run, unread(run).scratch()._frame(read) as frame:
             world.session.sql("TRUNCATE TABLE r")
             try:
                 found = frame.collect()[0]["n"]
