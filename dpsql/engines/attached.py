@@ -21,11 +21,12 @@ from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.formatting import printable
 from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
-from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
+from dpsql.core.schema import Column, LeftOut, Remark, Table, fold, is_temporal
 from dpsql.core.sql import EMPTY_SQL, Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.core.table_name import TableName
+from dpsql.engines.moments import beyond, is_common, within
 from dpsql.engines.plans import Plan, plan_of
 from dpsql.engines.running import execute, relation
 from dpsql.engines.types import is_scalar, plain_type
@@ -125,11 +126,28 @@ def _holder(said: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Moments:
+    """A column of dates, times or timestamps, and the condition that one of them has no text."""
+
+    column: str
+    common: bool
+    beyond: Sql
+
+
+@dataclass(frozen=True, slots=True)
 class Published:
-    """A table of the owner's as we have it, and the query that our view of it is."""
+    """A table of the owner's as we have it, and the query that our view of it is.
+
+    ``bare`` is the same query for a table without moments that have no text: its columns of common
+    moments are as they are stored, so that conditions on them narrow down what is read. It is empty
+    for a view of the owner's, whose rows are computed. ``rows`` is what both are over.
+    """
 
     table: Table
     query: Sql = EMPTY_SQL
+    bare: Sql = EMPTY_SQL
+    rows: Sql = EMPTY_SQL
+    moments: tuple[Moments, ...] = ()
 
 
 ListedViews: TypeAlias = dict[str, ParquetView | Remark | None]
@@ -166,7 +184,27 @@ def publish_in(connection: duckdb.DuckDBPyConnection, place: str, found: Publish
     schema, own = found.table.name.schema, found.table.name.table
     inside = sql("{}.{}", quoted(place), quoted(schema))
     execute(connection, sql("CREATE SCHEMA IF NOT EXISTS {}", inside))
-    execute(connection, sql("CREATE VIEW {}.{} AS {}", inside, quoted(own), found.query))
+    common = [moments for moments in found.moments if moments.common]
+    bare = found.bare and not any(_has_beyond(connection, found, each) for each in common)
+    query = found.bare if bare else found.query
+    execute(connection, sql("CREATE VIEW {}.{} AS {}", inside, quoted(own), query))
+
+
+def _has_beyond(connection: duckdb.DuckDBPyConnection, found: Published, moments: Moments) -> bool:
+    """Tell whether a column has moments without a text; statistics of clean data say so at once."""
+    asked = sql("SELECT true FROM {} WHERE {} LIMIT 1", found.rows, moments.beyond)
+    return bool(execute(connection, asked).fetchall())
+
+
+def count_beyond(connection: duckdb.DuckDBPyConnection, found: Published) -> dict[str, int]:
+    """Count the moments without a text in each column that has some. Raises ``duckdb.Error``."""
+    counts = [sql("count(*) FILTER ({})", moments.beyond) for moments in found.moments]
+    if not counts:
+        return {}
+    asked = sql("SELECT {} FROM {}", join(", ", counts), found.rows)
+    (numbers,) = execute(connection, asked).fetchall()
+    pairs = zip(found.moments, numbers, strict=True)
+    return {moments.column: number for moments, number in pairs if number}
 
 
 def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, bool]]:
@@ -191,14 +229,26 @@ class _Source:
     plain: str | None
     named: bool = False  # by directories, which give it texts
 
-    def selected(self, position: int) -> Sql:
-        """Write the column as our view selects it, by its position in the table."""
-        column = quoted(_place(position))
-        if self.named and self.plain is not None:
-            return sql("{} AS {}", as_declared(column, self.plain), quoted(self.name))
-        same = is_scalar(self.type) and str(self.type) == self.plain
-        cast = column if same else sql("CAST({} AS {})", column, type_sql(self.plain or ""))
-        return sql("{} AS {}", cast, quoted(self.name))
+    def selected(self, position: int, bare: bool) -> Sql:
+        """Write the column as our view selects it, by its position in the table.
+
+        ``bare``: as it is stored, if that is a common moment.
+        """
+        value = self._value(position)
+        if is_temporal(self.plain or "") and not (bare and is_common(self.plain or "")):
+            value = within(value, self.plain or "")
+        return sql("{} AS {}", value, quoted(self.name))
+
+    def beyond(self, position: int) -> Sql:
+        """Write the condition that the column is a moment which has no text."""
+        return beyond(self._value(position), self.plain or "")
+
+    def _value(self, position: int) -> Sql:
+        column, plain = quoted(_place(position)), self.plain or ""
+        if self.named:
+            return as_declared(column, plain)
+        same = is_scalar(self.type) and str(self.type) == plain
+        return column if same else sql("CAST({} AS {})", column, type_sql(plain))
 
 
 def _published(
@@ -222,13 +272,21 @@ def _published(
         used = [(i, source) for i, source in enumerate(sources) if source.plain is not None]
         if not used:
             return Published(Table(name, (), is_view, _NO_COLUMN, tuple(_left_out(sources))))
-        query = _view_query(name, sources, used, over)
+        rows = _rows_of(name, sources, over)
+        query, bare = (_view_query(used, rows, bare=bare) for bare in (False, True))
         execute(connection, sql("CREATE SCHEMA IF NOT EXISTS memory.{}", quoted(name.schema)))
         execute(connection, sql("CREATE OR REPLACE VIEW {} AS {}", _ours(name), query))
         columns = _columns(connection, name)
     except duckdb.Error:
         return Published(Table(name, (), is_view, _DOES_NOT_BIND))
-    return Published(Table(name, columns, is_view, None, tuple(_left_out(sources))), query)
+    table = Table(name, columns, is_view, None, tuple(_left_out(sources)))
+    moments = tuple(
+        Moments(each.name, is_common(each.plain or ""), each.beyond(position))
+        for position, each in used
+        if is_temporal(each.plain or "")
+    )
+    computed = is_view and views is not None and over is None
+    return Published(table, query, EMPTY_SQL if computed else bare, rows, moments)
 
 
 def _ours(name: TableName) -> Sql:
@@ -280,20 +338,20 @@ def _sources(
     ]
 
 
-def _view_query(
-    name: TableName,
-    sources: Sequence[_Source],
-    used: Sequence[tuple[int, _Source]],
-    over: ParquetView | None,
-) -> Sql:
-    """Write the query of our view.
+def _rows_of(name: TableName, sources: Sequence[_Source], over: ParquetView | None) -> Sql:
+    """Write what our view is over.
 
     Columns are named by position, so that no name of the owner's means another.
     """
     places = join(", ", (quoted(_place(position)) for position in range(len(sources))))
-    selected = join(", ", (each.selected(position) for position, each in used))
     source = owned(name) if over is None else sql("({})", over.query)
-    return sql("SELECT {} FROM {} AS {}({})", selected, source, quoted(DATA), places)
+    return sql("{} AS {}({})", source, quoted(DATA), places)
+
+
+def _view_query(used: Sequence[tuple[int, _Source]], rows: Sql, *, bare: bool) -> Sql:
+    """Write the query of our view."""
+    selected = join(", ", (each.selected(position, bare) for position, each in used))
+    return sql("SELECT {} FROM {}", selected, rows)
 
 
 def _columns(connection: duckdb.DuckDBPyConnection, name: TableName) -> tuple[Column, ...]:

@@ -44,6 +44,7 @@ from dpsql.engines.attached import (
     ListedViews,
     Published,
     attached,
+    count_beyond,
     forget,
     ours,
     publish,
@@ -451,18 +452,33 @@ class DuckDBEngine:
         )
 
     def misfits(self, table: TableName) -> tuple[Misfit, ...]:
-        """Read a table that has no types of its own, and list what is not as it is declared.
+        """Read a table, and list what of it is not as it is declared, or as it is stored.
 
         ``dpsql check`` shows it to the owner.
         """
         found, declared = self._untyped.get(table.key), self._declared.get(table.key)
         if found is None or declared is None or not isinstance(found.data, UntypedFiles):
-            return ()
+            return self._moments_beyond(table)
         try:
             return tuple(misfits(self._connection, found.data, declared))
         except duckdb.Error as error:
             refusal = _not_loaded(found.name, found.data.files, error)
         raise refusal
+
+    def _moments_beyond(self, table: TableName) -> tuple[Misfit, ...]:
+        """List which columns have moments that are NULL for everybody, as they have no text."""
+        try:
+            counted = count_beyond(self._connection, self._all()[table.key])
+        except duckdb.Error:  # the table cannot be read: `open` says so
+            return ()
+        return tuple(
+            Misfit(
+                column,
+                f"{number:,} of its moments are beyond those that have a text, and are NULL",
+                "Write them again: seconds may have been taken for microseconds, or the reverse.",
+            )
+            for column, number in counted.items()
+        )
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenDuckDB:
         evidence_for(duckdb.__version__)  # without it nothing private could be asked

@@ -26,6 +26,20 @@ _TEXTS = (
     *("[1]", '{"a":1}', "178956970 years", "2024-01-01 00:00:00 Nowhere/City", "x" * 20_000),
 )
 _NESTED: Final = frozenset({"list", "array", "map", "struct", "union"})
+TEMPORAL_RANGES: Final[Mapping[str, tuple[str, str]]] = {
+    "DATE": ("5877642-06-25 (BC)", "5881580-07-10"),
+    "TIME": ("00:00:00", "24:00:00"),
+    "TIME_NS": ("00:00:00", "24:00:00"),
+    "TIMESTAMP": ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806"),
+    "TIMESTAMP WITH TIME ZONE": (
+        "290309-12-22 (BC) 00:00:00+00",
+        "294247-01-10 04:00:54.775806+00",
+    ),
+    "TIMESTAMP_S": ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54"),
+    "TIMESTAMP_MS": ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775"),
+    "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 23:47:16.854775806"),
+}
+"""The first and the last value of a type that has a text, infinite ones apart."""
 DECIMALS = ("DECIMAL(4,1)", "DECIMAL(9,0)", "DECIMAL(18,3)", "DECIMAL(38,0)", "DECIMAL(38,38)")
 
 
@@ -47,10 +61,9 @@ def _edges() -> dict[str, tuple[Edge, ...]]:
     """List the extremes of each type, as texts that are cast to it."""
     huge = ["9223372036854775808", "1.7014118346046923e38", "3.4e38", "127.5", "2147483647.5"]
     floats = ["nan", "inf", "-inf", "-0.0", "0", "0.5", "-1.5", "2.5"]
-    dates = ["infinity", "-infinity", "5877642-06-25 (BC)", "5881580-07-10", "1970-01-01"]
+    dates = ["infinity", "-infinity", *TEMPORAL_RANGES["DATE"], "1970-01-01"]
     dates += ["2024-02-29", "0001-01-01 (BC)", "1582-10-10"]
     moments = ["infinity", "-infinity", "1970-01-01", "2024-02-29 23:59:59.999999"]
-    micro = ["290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806"]
     found: dict[str, Sequence[Edge]] = {kind: _integers(kind) for kind in _SIGNED}
     found |= {f"U{kind}": _integers(f"U{kind}") for kind in _SIGNED}
     found |= {kind: _decimals(kind) for kind in DECIMALS}
@@ -68,11 +81,15 @@ def _edges() -> dict[str, tuple[Edge, ...]]:
         "TIME": ["00:00:00", "12:34:56.789", "23:59:59.999999", "24:00:00"],
         "TIME_NS": ["00:00:00", "23:59:59.999999999", "24:00:00"],
         "TIME WITH TIME ZONE": ["00:00:00+15:59:59", "24:00:00-15:59:59", "12:00:00+00"],
-        "TIMESTAMP": [*moments, *micro, sql("make_timestamp({})", 2**63 - 2)],
-        "TIMESTAMP WITH TIME ZONE": [*moments, *micro],
-        "TIMESTAMP_S": [*moments[:3], "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54"],
-        "TIMESTAMP_MS": [*moments[:3], "290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775"],
-        "TIMESTAMP_NS": [*moments[:3], "1677-09-22 00:00:00", "2262-04-11 23:47:16.854775806"],
+        "TIMESTAMP": [
+            *moments,
+            *TEMPORAL_RANGES["TIMESTAMP"],
+            sql("make_timestamp({})", 2**63 - 2),
+        ],
+        "TIMESTAMP WITH TIME ZONE": [*moments, *TEMPORAL_RANGES["TIMESTAMP WITH TIME ZONE"]],
+        "TIMESTAMP_S": [*moments[:3], *TEMPORAL_RANGES["TIMESTAMP_S"]],
+        "TIMESTAMP_MS": [*moments[:3], *TEMPORAL_RANGES["TIMESTAMP_MS"]],
+        "TIMESTAMP_NS": [*moments[:3], *TEMPORAL_RANGES["TIMESTAMP_NS"]],
         "INTERVAL": [
             *("0 days", "1 month", "-1 day", "178956970 years", "-178956970 years"),
             *("2147483647 days", "-2147483648 days", "30 days", "720 hours", "1 microsecond"),

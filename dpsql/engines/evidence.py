@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpsql.core.schema import is_temporal
 from dpsql.engines.verdicts import EngineVersion, Verdicts, verdicts_on
 
 SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
@@ -146,7 +147,10 @@ def call_of(node: _Node) -> str:
     name = path[-1]
     if node["type"] == "OPERATOR_CAST":
         word = "TRY_CAST" if node["function_data"]["try_cast"] else "CAST"
-        return f"{word}({types[0]} AS {_type_name(node['return_type'])})"
+        target = _type_name(node["return_type"])
+        if target == "VARCHAR" and _holds_moments(_found_type(children[0])):
+            types[0] += " OF MOMENTS"
+        return f"{word}({types[0]} AS {target})"
     if name in SPECIFIED:
         types[0] = _specifier(children[0])
     elif name in PATTERNED:
@@ -172,6 +176,23 @@ def _type_of(node: _Node) -> str:
 def _found_type(node: _Node) -> _Node | None:
     found: _Node | None = node.get("return_type") or node.get("value", {}).get("type")
     return found
+
+
+def _holds_moments(type_: _Node | None) -> bool:
+    """Tell whether a type has parts that are dates, times or timestamps.
+
+    Nobody has looked at each: they may be such as have no text (:mod:`dpsql.engines.moments`).
+    """
+    todo: list[Any] = [] if type_ is None else [type_.get("type_info")]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            if is_temporal(str(part.get("id"))):
+                return True
+            todo.extend(part.values())
+        elif isinstance(part, list):
+            todo.extend(part)
+    return False
 
 
 def _type_name(type_: _Node) -> str:

@@ -102,6 +102,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *(f"continual/state.py:ViewState.{n}" for n in ("__init__", "create", "open", "_run")),
     ),
     OWNER: (
+        "engines/attached.py:count_beyond",
         *("engines/misfits.py:misfits", "engines/misfits.py:_of_lines"),
         "engines/misfits.py:_of_objects",
         *("engines/misfits.py:_of_long_lines", "engines/misfits.py:_of_nested"),
@@ -114,6 +115,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         "engines/spark.py:SparkEngine._prove",  # one row, or none
         "engines/untyped.py:line_at_start",  # names of columns
         "engines/untyped.py:_is_array",  # of a file as a whole
+        "engines/attached.py:_has_beyond",  # whether a column has moments without a text
     ),
 }
 """The functions that have an engine run something, by what it is over."""
