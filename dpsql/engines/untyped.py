@@ -34,6 +34,12 @@ _LINE: Final = f"{INTERNAL_PREFIX}line"
 _ROW: Final = f"{INTERNAL_PREFIX}row"
 _MOST_OF_A_LINE: Final = 16_777_216  # bytes; a longer line is no row
 _BLOCK: Final = 65_536  # bytes that are read at a time until a line ends
+_JSON_TEXT: Final = f"{INTERNAL_PREFIX}readable_json"
+_ESCAPE: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.",
+    re.DOTALL,
+)
 _MOST_OF_AN_ARRAY: Final = 1 << 30  # bytes; a larger file is read by lines
 _LIMITS: Final = sql(
     "max_line_size={}, buffer_size={}, strict_mode=false, ignore_errors=true, "
@@ -266,8 +272,8 @@ def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | Non
         _LIMITS,
         literal(_LINE),
     )
-    row = execute(connection, first).fetchone()
-    return None if row is None or row[0] is None else str(row[0]).lstrip(_BOM)
+    rows = execute(connection, first).fetchall()
+    return None if not rows or rows[0][0] is None else str(rows[0][0]).lstrip(_BOM)
 
 
 class _Bytes(Protocol):
@@ -411,18 +417,41 @@ def _objects(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Ite
             file=quoted(FILE),
         )
     if arrays:
-        contents = sql(
-            "SELECT TRY(decode(content)) AS content, filename AS {} FROM read_blob({})",
-            quoted(FILE),
-            _listed(arrays),
-        )
         yield sql(
             "SELECT unnest(json_extract({}, '$[*]')) AS {}, {} FROM ({})",
             _valid(sql("content")),
             quoted(_LINE),
             quoted(FILE),
-            contents,
+            _contents(connection, arrays),
         )
+
+
+def _contents(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Sql:
+    """Write the query that reads whole files as JSON, whatever characters stand in a value."""
+    known = sql("SELECT 1 FROM duckdb_functions() WHERE function_name = {}", literal(_JSON_TEXT))
+    if not execute(connection, known).fetchall():
+        connection.create_function(_JSON_TEXT, readable_json, ["BLOB"], "VARCHAR")
+    decoded = sql(
+        "SELECT TRY(decode(content)) AS decoded, content, filename FROM read_blob({})",
+        _listed(paths),
+    )
+    return sql(
+        "SELECT CASE WHEN json_valid(decoded) THEN decoded ELSE {}(content) END AS content, "
+        "filename AS {} FROM ({})",
+        quoted(_JSON_TEXT),
+        quoted(FILE),
+        decoded,
+    )
+
+
+def readable_json(content: bytes) -> str:
+    """Read JSON as a text, with U+FFFD for bytes that are no UTF-8 and halves of characters.
+
+    Python writes such halves, and DuckDB takes no JSON with one: a value in one row would decide
+    whether there are others.
+    """
+    text = content.decode("utf-8", "replace").lstrip(_BOM)
+    return _ESCAPE.sub(lambda found: "\ufffd" if found["half"] else found[0], text)
 
 
 def objects_of(connection: duckdb.DuckDBPyConnection, files: UntypedFiles) -> Sql:
@@ -454,9 +483,9 @@ def _is_array(connection: duckdb.DuckDBPyConnection, path: str) -> bool:
     if line is not None and not line.lstrip().startswith("["):
         return False
     sized = sql("SELECT size FROM read_blob({})", _listed([path]))
-    row = execute(connection, sized).fetchone()
-    if row is None or row[0] > _MOST_OF_AN_ARRAY:
+    sizes = execute(connection, sized).fetchall()
+    if not sizes or sizes[0][0] > _MOST_OF_AN_ARRAY:
         return False
-    whole = sql("SELECT TRY(decode(content)) AS content FROM read_blob({})", _listed([path]))
+    whole = _contents(connection, [path])
     kind = sql("SELECT json_type({}) FROM ({})", _valid(sql("content")), whole)
-    return execute(connection, kind).fetchone() == ("ARRAY",)
+    return execute(connection, kind).fetchall() == [("ARRAY",)]

@@ -144,10 +144,13 @@ def verdicts_on(version: EngineVersion, directory: Path | None = None) -> Verdic
             hint="Have `dpsql check --survey` find out: it takes some minutes and reads no data. "
             "Or use a version that dpsql was made with.",
         )
-    found = _read(text)
-    if found.made_with != version:
+    try:
+        found = _read(text)
+    except (ValueError, KeyError, TypeError):  # no JSON, or another one
+        found = None
+    if found is None or found.made_with != version:
         raise InterfaceError(
-            f"the table of {version} is one of {found.made_with}",
+            f"the file of what is known of {version} holds something else",
             code="engine_not_surveyed",
             hint=f"Remove {version.file_name} and run `dpsql check --survey`.",
         )

@@ -63,6 +63,15 @@ def test_tables_are_kept_as_they_are_written() -> None:
         assert table.text() == path.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"engine": "spark", "version"', "null"])
+def test_a_file_that_is_no_table_is_none(text: str, tmp_path: Path) -> None:
+    version = EngineVersion("postgresql", "99")
+    (tmp_path / version.file_name).write_text(text)
+    with pytest.raises(dpsql.InterfaceError) as caught:
+        verdicts_on(version, tmp_path)
+    assert caught.value.code == "engine_not_surveyed"
+
+
 def test_a_table_of_another_version_is_none(tmp_path: Path) -> None:
     other = Verdicts(POSTGRESQL_15, {})
     version = EngineVersion("postgresql", "16")

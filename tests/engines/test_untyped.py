@@ -608,3 +608,22 @@ def test_any_character_may_stand_anywhere(name: str, place: str, tmp_path: Path)
     types = {"uid": "BIGINT", key: "VARCHAR"}
     assert read(tmp_path / name, types) == [(1, value)]
     assert misfits_of(tmp_path / name, types) == {}
+
+
+BROKEN_TEXTS = [
+    b"half an emoji \\ud83d",
+    b"a byte \xff",
+    b"\\ude00\\ud83d",
+    b"\\\\ud83d \\u0000 \\n",
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN_TEXTS)
+def test_no_text_in_an_array_takes_its_other_rows_away(broken: bytes, tmp_path: Path) -> None:
+    """Python itself writes halves of characters, and reads them."""
+    rows = b", ".join(b'{"uid": %d, "ward": "a"}' % unit for unit in range(300))
+    path = tmp_path / "t.json"
+    path.write_bytes(b'[%s, {"uid": 300, "ward": "%s"}]' % (rows, broken))
+    found = read(path, {"uid": "BIGINT", "ward": "VARCHAR"})
+    assert [row[0] for row in found] == [*range(301)]
+    assert [row[1] for row in found[:300]] == ["a"] * 300

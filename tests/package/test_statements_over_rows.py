@@ -114,7 +114,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     OPENED: (
         "engines/spark.py:SparkEngine._prove",  # one row, or none
         "engines/untyped.py:line_at_start",  # names of columns
-        "engines/untyped.py:_is_array",  # of a file as a whole
+        *("engines/untyped.py:_is_array", "engines/untyped.py:_contents"),  # of a file as a whole
         "engines/attached.py:_has_beyond",  # whether a column has moments without a text
     ),
 }
