@@ -147,7 +147,7 @@ def test_killed_at_every_moment_of_a_query_nothing_shown_is_unpaid(analyst: Anal
     on_a_server = analyst.ledger.startswith("postgresql:")
     step = math.ceil((5 if on_a_server else 1) / min(1, LENGTH))
     died = killed_everywhere(analyst, step)
-    assert died >= LABELS or step > 1
+    assert died >= LABELS if step == 1 else len(died) >= max(2, len(LABELS) // step)
 
 
 @pytest.mark.slow
