@@ -603,6 +603,13 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select set_config('a','b',false), count(*) from visits", "function_not_allowed"),
         ("select current_query(), count(*) from visits", "function_not_allowed"),
         ("select txid_current(), count(*) from visits", "function_not_allowed"),
+        ("select current_query_id(), count(*) from visits", "function_not_allowed"),
+        ("select setseed(0.5), count(*) from visits", "function_not_allowed"),
+        (
+            "select json_serialize_plan('select current_setting(''threads'')', optimize := true)",
+            "function_not_allowed",
+        ),
+        ("select 'select 1'.json_serialize_plan(), count(*) from visits", "function_not_allowed"),
         ("select write_log('a'), n from (select count(*) n from visits)", "function_not_allowed"),
         ("select sleep_ms(10), count(*) from visits", "function_not_allowed"),
         ("select system.main.sleep_ms(10), count(*) from visits", "function_not_allowed"),

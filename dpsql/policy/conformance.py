@@ -5,26 +5,20 @@ It never sees a row.
 
 from __future__ import annotations
 
-import datetime
-import math
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from dpsql.core.declared_types import is_declarable, same_type
 from dpsql.core.formatting import printable
 from dpsql.core.schema import (
-    INTEGER_BITS,
     Column,
     Schema,
     Table,
     base_type,
     fold,
-    is_decimal,
     is_float,
     is_integer,
     is_moment,
@@ -34,6 +28,7 @@ from dpsql.core.schema import (
 )
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base import Definition, Misfit
+from dpsql.policy.declared_values import held_value, same_declared
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
 
@@ -312,9 +307,9 @@ def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterato
             f"has bounds, but its type is {shown_type(column.type)}",
             "Remove lower and upper: only numbers can be clamped.",
         )
-    misfits = [v for v in policy.domain or () if not _fits(v, column.type)]
+    misfits = [v for v in policy.domain or () if held_value(v, column.type) is None]
     if misfits:
-        shown = ", ".join(repr(v) if isinstance(v, str) else str(v) for v in misfits[:3])
+        shown = ", ".join(map(_shown, misfits[:3]))
         more = f" and {len(misfits) - 3} more" if len(misfits) > 3 else ""
         yield Finding(
             "error",
@@ -322,39 +317,19 @@ def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterato
             f"no {shown_type(column.type)} can equal the domain's {shown}{more}",
             _domain_hint(column.type),
         )
+    same = same_declared(policy.domain or (), column.type)
+    if same is not None:
+        yield Finding(
+            "error",
+            subject,
+            f"the domain's {_shown(same[0])} and {_shown(same[1])} are one value of the type "
+            f"{shown_type(column.type)}: each would have an answer, one of them of no rows",
+            "Keep one of the two.",
+        )
 
 
-def _fits(value: object, type_text: str) -> bool:
-    """Tell whether a column of this type can hold the value, so that they can ever be equal."""
-    if is_text(type_text):
-        return isinstance(value, str)
-    if isinstance(value, bool) or base_type(type_text) == "BOOLEAN":
-        return isinstance(value, bool) and base_type(type_text) == "BOOLEAN"
-    if isinstance(value, int | float):
-        return _number_fits(value, type_text)
-    if isinstance(value, datetime.datetime):
-        return base_type(type_text).startswith("TIMESTAMP")
-    if isinstance(value, datetime.date):
-        return base_type(type_text) == "DATE" or base_type(type_text).startswith("TIMESTAMP")
-    return isinstance(value, str) and base_type(type_text) in ("UUID", "BLOB")
-
-
-def _number_fits(value: int | float, type_text: str) -> bool:
-    if is_integer(type_text):
-        signed, bits = INTEGER_BITS[base_type(type_text)]
-        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
-        return value == math.floor(value) and low <= value <= high
-    if is_decimal(type_text):
-        width, scale = _decimal_shape(type_text)
-        scaled = Decimal(str(value)).scaleb(scale)
-        return scaled == scaled.to_integral_value() and abs(scaled) < 10**width
-    return is_float(type_text)
-
-
-def _decimal_shape(type_text: str) -> tuple[int, int]:
-    """Return (width, scale) of a DECIMAL; DuckDB's own when the type does not say."""
-    match = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", type_text)
-    return (int(match[1]), int(match[2] or 0)) if match else (18, 3)
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _domain_hint(type_text: str) -> str:

@@ -34,13 +34,16 @@ TAIL_FORBIDDEN: Final = nodes_named(
     """
 )
 
-# Functions that read the engine's own state, files or time rather than their arguments.
+# Functions that read or change the engine's own state, files or time rather than their arguments,
+# or plan SQL that is given as a text, by which all of these would be reached.
 TAIL_FORBIDDEN_FUNCTIONS = frozenset(
     words(
         """
-        currval current_query current_setting error getenv getvariable nextval pg_sleep
-        query query_table read_blob read_csv read_csv_auto read_json read_json_auto
-        read_parquet read_text set_config sleep sleep_ms stats txid_current write_log
+        current_connection_id current_query current_query_id current_setting
+        current_transaction_id currval error getenv getvariable json_serialize_plan nextval
+        pg_sleep query query_table read_blob read_csv read_csv_auto read_json read_json_auto
+        read_parquet read_text set_config setseed setval sleep sleep_ms stats txid_current
+        vector_type write_log
         """
     )
 )
