@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -383,7 +383,7 @@ class Answerer:
         """
         self._record_failures()
         self.engine.refuse_changed()
-        self._rehearse_beside(prepared, known)
+        prepared.ways.rehearse({look.fingerprint for look in prepared.looks} - known.keys())
         looks: tuple[tuple[PreparedLook, Charge], ...] = ()
         try:
             looks = self._reserve_looks(prepared.looks, known)
@@ -395,14 +395,6 @@ class Answerer:
             error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
         return _Charges(charge, looks)
-
-    def _rehearse_beside(self, prepared: Prepared, known: _Looks) -> None:
-        """Have blocks planned beside the looks that will be taken with them, and no others."""
-        wanted = {look.fingerprint for look in prepared.looks} - known.keys()
-        for block in prepared.blocks:
-            beside = _beside(block, wanted)
-            self.preparer.rehearse_beside(block, beside)
-            wanted -= {look.fingerprint for look in beside}
 
     def _reserve_looks(
         self,
@@ -464,7 +456,7 @@ class Answerer:
             with run:
                 for block in prepared.blocks:
                     left = [one for one in charges.looks if one[0].fingerprint not in looks]
-                    beside = _beside(block, {look.fingerprint for look, _ in left})
+                    beside = block.beside({look.fingerprint for look, _ in left})
                     dialect, report = self.preparer.dialect, self._report_progress
                     with read_exact(run, block, dialect, report, beside) as exact:
                         released.append(release_block(block, exact, self.source))
@@ -659,14 +651,6 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     if within is None:
         return None
     return f"what is left allows less: {within}. Ask for a larger max_error"
-
-
-def _beside(block: PreparedBlock, wanted: Set[str]) -> tuple[PreparedLook, ...]:
-    """List the looks of a block, of these fingerprints, that can be taken at the same rows."""
-    if not block.plan.shares_rows:
-        return ()
-    beside = {one.fingerprint: one for one in block.looks if one.fingerprint in wanted}
-    return tuple(beside.values())
 
 
 def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:

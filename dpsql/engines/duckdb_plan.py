@@ -20,6 +20,7 @@ from dpsql.engines.duckdb_forms import (
     Form,
     PlanPart,
 )
+from dpsql.engines.plan_sql import any_type_text
 from dpsql.engines.plans import PlanNode
 
 _BUILT_IN: Final = ["system", "main"]
@@ -59,17 +60,27 @@ class UnknownPart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What a plan reads: whole names of tables, each as often as it is read; and its columns."""
+    """What a plan reads: whole names of tables, each as often as it is read; and its columns.
+
+    ``selected`` are the expressions of these, as the engine writes them down.
+    """
 
     tables: Counter[_Path]
-    columns: int
+    selected: Sequence[PlanNode]
+
+    def columns(self) -> tuple[tuple[str, str], ...] | None:
+        """Tell names and types of the columns; None if a type has no text."""
+        types = [any_type_text(each.get("return_type")) for each in self.selected]
+        named = zip(self.selected, types, strict=True)
+        found = tuple((str(each["alias"]), type_) for each, type_ in named if type_ is not None)
+        return found if len(found) == len(types) else None
 
 
 def read_by_forms(plan: PlanNode, forms: Forms) -> ReadPlan:
     """Read a plan, all of it. Raises ``UnknownPart`` for whatever is not in the lists."""
     walk = _Walk([(plan, forms.checks.operator)])
     walk.finish()
-    return ReadPlan(walk.tables, _columns(plan))
+    return ReadPlan(walk.tables, _selected(plan))
 
 
 def fits(node: PlanNode, several: Sequence[Mapping[str, Form]]) -> bool:
@@ -86,14 +97,15 @@ def _fits(node: PlanNode, form: Mapping[str, Form]) -> bool:
     return True
 
 
-def _columns(plan: PlanNode) -> int:
-    """Count the columns of a plan's rows: of the projection that its first rows come from."""
+def _selected(plan: PlanNode) -> Sequence[PlanNode]:
+    """Return what the columns of a plan's rows are: of the projection its first rows come from."""
     while plan["type"] != "LOGICAL_PROJECTION":
         place = -1 if plan["type"] == "LOGICAL_MATERIALIZED_CTE" else 0
         if not plan["children"]:
             raise UnknownPart
         plan = plan["children"][place]
-    return len(plan["expressions"])
+    found: Sequence[PlanNode] = plan["expressions"]
+    return found
 
 
 @dataclass(slots=True)

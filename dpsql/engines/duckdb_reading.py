@@ -159,13 +159,16 @@ class LastReading:
         connection: duckdb.DuckDBPyConnection,
         statement: Sql,
         tables: Counter[tuple[str, ...]],
-    ) -> ReadStatement:
-        """Read a statement that may scan these tables. Raises ``EngineError``."""
+    ) -> tuple[ReadStatement, _Columns | None]:
+        """Read a statement that may scan these tables. Raises ``EngineError``.
+
+        Returns its columns as well, where its plan tells them.
+        """
         found = self._plan(connection, statement)
         scanned = Counter({path: n for path, n in found.tables.items() if path[:2] != _STORED})
         if scanned and scanned != tables:
             raise EngineError()
-        return ReadStatement(found.columns, bool(scanned))
+        return ReadStatement(len(found.selected), bool(scanned)), found.columns()
 
     def _plan(self, connection: duckdb.DuckDBPyConnection, statement: Sql) -> ReadPlan:
         plan = plan_of(connection, statement)
@@ -197,22 +200,27 @@ class DuckDBSheet:
         self._over = over
         self._stored: dict[str, _Columns] = {}
         self._behind: list[Sql] = []  # what the twin has not done yet
+        self._last: tuple[_Key, _Columns | None] | None = None  # what was read last
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def read(self, statement: Sql, given: GivenValues = ()) -> int:
         """Read a statement; returns how many columns it has."""
         self._reading.counted()
         key = self._key(statement)
-        found = self._reading.known.get(key)
+        found, columns = self._reading.known.get(key), None
         if found is None:
-            found = self._reading.read(self._twin(), statement, self._tables)
+            found, columns = self._reading.read(self._twin(), statement, self._tables)
             self._reading.known.add(key, found)
+        self._last = key, columns
         return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         """Have the twin make an empty table of its columns, once it is asked again."""
-        key = self._key(statement)
-        columns = self._reading.columns_of(key, lambda: self._bound(statement, given))
+        assert self._last is not None, "it was read"
+        key, told = self._last
+        # What it is given has no type in its plan.
+        known = None if given else told
+        columns = self._reading.columns_of(key, lambda: known or self._bound(statement, given))
         self._stored[name] = columns
         listed = join(", ", (sql("{} {}", quoted(n), type_sql(t)) for n, t in columns))
         self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))

@@ -7,6 +7,7 @@ it and nothing in it can leak.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -388,14 +389,20 @@ class BlockPlan:
 class PreparedLook:
     """A look ready to be run: its generated SQL, and the fingerprint by which it is known.
 
-    ``tables`` are those that its statement scans, each as often as it does.
+    ``tables`` are those that its statement scans, each as often as it does. ``write`` writes that
+    statement, which is for a look taken by itself, and to be shown.
     """
 
     look: LeftOutLook
-    statement: Sql
     fingerprint: str
     tables: tuple[TableName, ...]
+    write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
     renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
+
+    @property
+    def statement(self) -> Sql:
+        """The generated SQL of the look alone."""
+        return self.write()
 
     @property
     def text(self) -> str:
@@ -407,15 +414,20 @@ class PreparedLook:
 class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
 
-    ``statement`` is how private rows are read, under a salt that is shown; each read has a salt of
+    ``write`` writes how private rows are read, under a salt that is shown; each read has a salt of
     its own. ``keys`` are the released key columns and their types. ``looks`` are those of the plan.
     """
 
     plan: BlockPlan
-    statement: Sql
     keys: tuple[Column, ...]
     looks: tuple[PreparedLook, ...] = ()
+    write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
     renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
+
+    @property
+    def statement(self) -> Sql:
+        """The generated SQL to be shown and bound."""
+        return self.write()
 
     @property
     def text(self) -> str:
@@ -426,6 +438,13 @@ class PreparedBlock:
     def name(self) -> str:
         """The name of the block's released table in the tail."""
         return self.plan.block.name
+
+    def beside(self, wanted: Set[str]) -> tuple[PreparedLook, ...]:
+        """List the looks, of these fingerprints, that can be taken at the same rows."""
+        if not self.plan.shares_rows:
+            return ()
+        beside = {one.fingerprint: one for one in self.looks if one.fingerprint in wanted}
+        return tuple(beside.values())
 
     @property
     def released_columns(self) -> tuple[Column, ...]:

@@ -25,7 +25,7 @@ from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import ViewScan, bottom_up
 from dpsql.ir.sources import PublicSource, PublishedView, TypesAlone
 from dpsql.pipeline.fingerprint import fingerprint, look_fingerprint
-from dpsql.pipeline.rehearse import rehearse, rehearse_beside, rehearse_look
+from dpsql.pipeline.rehearse import RehearsedWays, rehearse_look
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
@@ -56,7 +56,7 @@ from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse, place_blamed, understood
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.sql.syntax.probes import drop_unused_ctes, has_no_rows
-from dpsql.sql.tail.bind_check import check_sql
+from dpsql.sql.tail.bind_check import tail_sql
 
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
@@ -101,8 +101,9 @@ class PlanningTerms:
 class Prepared:
     """A query that has been validated, planned, rewritten and bound: ready to be paid for.
 
-    ``terms`` are for asking what other epsilons would buy. What reads materialized views, which
-    come and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
+    ``terms`` are for asking what other epsilons would buy. ``ways`` have it planned as it will be
+    read, and have done so for looks without a release. What reads materialized views, which come
+    and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
     that it has no rows: it has no blocks then, and nothing is to be run.
     """
 
@@ -112,6 +113,7 @@ class Prepared:
     columns: tuple[Column, ...]
     fingerprint: str
     terms: PlanningTerms
+    ways: RehearsedWays
     passing: bool = False
     empty: bool = False
 
@@ -329,6 +331,9 @@ class Preparer:
         if not question.combining:  # what can be combined was prepared as a release alone before
             refuse_unknown_noise(plan.blocks)
         blocks = tuple(self._block(block, text) for block in plan.blocks)
+        ways = RehearsedWays(self._engine, blocks, self.dialect)
+        if not question.combining:  # of which nothing is read
+            ways.rehearse({look.fingerprint for block in blocks for look in block.looks})
         if not empty:
             self._tails.public.load(query.public_tables)
         if query.plain is not None and query.plain.sure:
@@ -337,9 +342,8 @@ class Preparer:
             stand_ins = [source.table for source in query.public_tables] if empty else []
             self._tails.checker.check(query, blocks, stand_ins)
             # All types are checked here, where there are no rows.
-            bound = [self._on_twin(block) for block in blocks]
             published = stand_ins or [view.table for view in views.values()]
-            columns = self._engine.bind(check_sql(query, bound, published))
+            columns = self._engine.bind(tail_sql(query, blocks, published))
         replan = partial(
             plan_within_epsilon,
             mechanism=question.mechanism,
@@ -353,6 +357,7 @@ class Preparer:
             columns,
             fingerprint(plan.blocks),
             PlanningTerms(replan, most),
+            ways,
             passing=bool(views),
         )
 
@@ -404,30 +409,13 @@ class Preparer:
         views = self._tails.public.views().tables()
         return {name: view for name, view in views.items() if name in unknown}
 
-    def _statement(self, plan: BlockPlan) -> Sql:
-        """Write a block's SQL, to be shown and bound: every read has a salt of its own."""
-        return rewrite(plan, plan.block.source.table, secrets.randbits(62), self.dialect)
-
-    def _twins_statement(self, plan: BlockPlan, statement: Sql) -> Sql:
-        """Return a block's statement as the twin reads it, to be bound there."""
-        if self.dialect is self._twins:
-            return statement
-        return rewrite(plan, plan.block.source.table, 0, self._twins)
-
-    def _on_twin(self, block: PreparedBlock) -> PreparedBlock:
-        return replace(block, statement=self._twins_statement(block.plan, block.statement))
-
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
-        statement = self._statement(plan)
-        keys = self._key_columns(plan, statement, text)
+        keys = self._key_columns(plan, text)
         looks = [self._look(plan, look) for look in plan.looks]
-        block = PreparedBlock(plan, statement, keys, tuple(looks), renderer=self.dialect.renderer)
-        rehearse(self._engine, block, self.dialect)
-        return block
-
-    def rehearse_beside(self, block: PreparedBlock, looks: Sequence[PreparedLook]) -> None:
-        """Have a block planned beside some of its looks. Raises as :meth:`prepare` does."""
-        rehearse_beside(self._engine, block, self.dialect, looks)
+        # To be shown: every read has a salt of its own.
+        salt = secrets.randbits(62)
+        write = partial(rewrite, plan, plan.block.source.table, salt, self.dialect)
+        return PreparedBlock(plan, keys, tuple(looks), write=write, renderer=self.dialect.renderer)
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL: all it computes of rows is what the block does."""
@@ -436,27 +424,30 @@ class Preparer:
         return prepared
 
     def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
-        statement = left_out_sql(plan, look, plan.block.source.table, self.dialect)
-        tables, renderer = tables_read(plan, look), self.dialect.renderer
-        mark = look_fingerprint(plan, look)
-        return PreparedLook(look, statement, mark, tables, renderer=renderer)
+        mark, tables = look_fingerprint(plan, look), tables_read(plan, look)
+        write = partial(left_out_sql, plan, look, plan.block.source.table, self.dialect)
+        return PreparedLook(look, mark, tables, write=write, renderer=self.dialect.renderer)
 
-    def _key_columns(self, plan: BlockPlan, statement: Sql, text: str) -> tuple[Column, ...]:
+    def _key_columns(self, plan: BlockPlan, text: str) -> tuple[Column, ...]:
         """Return the released keys' types, once nothing computed of private rows can fail.
 
-        The types of plain columns are known from the catalog.
+        The types of plain columns are known from the catalog. Where rows are on a server, all that
+        is asked of them must bind on the twin as well, which plans nothing else of it.
         """
         block = plan.block
         computed = examined_expressions(block, self._twins)
         types = self._examined(block, computed, text) if computed else ()
-        if self.dialect is not self._twins:
+        elsewhere = self.dialect is not self._twins
+        if elsewhere:
             self._try_out(block)
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
             types[place] if column is None else column.type for place, column in enumerate(known)
         ]
-        if None in found:
-            found = [c.type for c in self._engine.bind(self._twins_statement(plan, statement))[1:]]
+        if elsewhere or None in found:
+            statement = rewrite(plan, block.source.table, 0, self._twins)
+            bound = self._engine.bind(statement)[1:]
+            found = [column.type for column in bound] if None in found else found
         names = [block.key_column(i) for i in range(len(block.keys))]
         return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
 

@@ -7,7 +7,7 @@ reserved.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import Final
 
@@ -25,40 +25,43 @@ _MANY: Final = np.arange(1, 101, dtype=np.int64)  # row ids that are looked for 
 _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 
 
-def rehearse(engine: Engine, block: PreparedBlock, dialect: Dialect) -> None:
-    """Have the engine plan all that a block and its looks would send; reads no row.
+class RehearsedWays:
+    """The ways of reading a question's blocks that the engine has planned: each of them once.
 
-    Where looks share the block's rows, all of these may be taken beside it, or none, as all are
-    known, or each by itself: these ways are planned here. If it turns out that some are known,
-    :func:`rehearse_beside` plans what is left. So no way is left to be found unfit when it is sent.
-    Raises ``QueryRefused`` (``does_not_bind``) for what it does not take.
+    Looks without a release are taken beside a block where they can share its rows, others by
+    themselves. So which of a question's looks have no release decides how it is read, and that is
+    known before anything is reserved. Used by one thread at a time.
     """
-    engine.rehearse(partial(_read_all, block, dialect))
 
+    def __init__(self, engine: Engine, blocks: Sequence[PreparedBlock], dialect: Dialect) -> None:
+        self._engine = engine
+        self._blocks = blocks
+        self._dialect = dialect
+        self._planned: set[tuple[int, frozenset[str]]] = set()
+        self._planned_alone: set[str] = set()
 
-def rehearse_beside(
-    engine: Engine, block: PreparedBlock, dialect: Dialect, looks: Sequence[PreparedLook]
-) -> None:
-    """Have the engine plan a block beside some of its looks: those whose release is not known.
+    def rehearse(self, wanted: Set[str]) -> None:
+        """Have the engine plan all that the blocks would send, with looks of these fingerprints.
 
-    Which these are is known before anything is reserved, and follows from the account's own
-    releases. Nothing happens for all of them, or none, which were planned with the block.
-    """
-    if 0 < len(looks) < len(block.looks):
-        engine.rehearse(lambda source: _read(block, dialect, source, looks))
+        It reads no row. Raises ``QueryRefused`` (``does_not_bind``) for what it does not take.
+        """
+        left = set(wanted)
+        for place, block in enumerate(self._blocks):
+            beside = block.beside(left)
+            taken = frozenset(look.fingerprint for look in beside)
+            left -= taken
+            if (place, taken) not in self._planned:
+                self._engine.rehearse(partial(_read, block, self._dialect, looks=beside))
+                self._planned.add((place, taken))
+        for look in (look for block in self._blocks for look in block.looks):
+            if look.fingerprint in left - self._planned_alone:
+                rehearse_look(self._engine, look)
+                self._planned_alone.add(look.fingerprint)
 
 
 def rehearse_look(engine: Engine, look: PreparedLook) -> None:
-    """Have the engine plan a look taken by itself, as :func:`rehearse` does."""
+    """Have the engine plan a look taken by itself, as :class:`RehearsedWays` does."""
     engine.rehearse(lambda source: _discard(read_look(source, look)))
-
-
-def _read_all(block: PreparedBlock, dialect: Dialect, source: PrivateSource) -> None:
-    if block.looks and block.plan.shares_rows:
-        _read(block, dialect, source, block.looks)
-    _read(block, dialect, source, ())
-    for look in block.looks:
-        read_look(source, look)
 
 
 def _read(

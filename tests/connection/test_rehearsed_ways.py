@@ -6,7 +6,7 @@ goes another way the second time, and a plan that is refused there must not cost
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 import dpsql
 from dpsql.engines.duckdb_reading import KNOWN, KnownStatements
 from dpsql.ledger import Ledger
+from dpsql.pipeline.rehearse import RehearsedWays
 
 POLICY = """
 version: 1
@@ -100,9 +101,16 @@ def test_no_statement_is_read_for_the_first_time_when_it_is_paid_for(
     assert not first_read_too_late(moments)
 
 
+@pytest.mark.parametrize("history", ["one of several is known", "all are known"])
 def test_a_way_that_is_not_planned_is_noticed(
-    tmp_path: Path, moments: list[str], monkeypatch: pytest.MonkeyPatch
+    history: str, tmp_path: Path, moments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.pipeline.prepare.rehearse_beside", lambda *_: None)
-    ask(tmp_path, "unknown keys", "one of several is known")
+    real = RehearsedWays.rehearse
+
+    def once(self: RehearsedWays, wanted: Set[str]) -> None:
+        if not self._planned:
+            real(self, wanted)
+
+    monkeypatch.setattr(RehearsedWays, "rehearse", once)
+    ask(tmp_path, "unknown keys", history)
     assert first_read_too_late(moments)

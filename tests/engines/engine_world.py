@@ -126,7 +126,7 @@ def prepared(plan: BlockPlan, schema: Schema) -> PreparedBlock:
     found = binding(schema)(statement)[1:]
     names = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
     keys = tuple(Column(n, c.type) for n, c in zip(names, found, strict=False))
-    return PreparedBlock(plan, statement, keys, renderer=DUCKDB.renderer)
+    return PreparedBlock(plan, keys, write=lambda: statement, renderer=DUCKDB.renderer)
 
 
 def key_rows(

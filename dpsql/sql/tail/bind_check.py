@@ -16,17 +16,6 @@ from dpsql.ir.query import Query
 _SHOWN = 300  # characters of a reason, which may quote a long constant
 
 
-def check_sql(
-    query: Query, blocks: Sequence[PreparedBlock], published: Sequence[Table] = ()
-) -> Sql:
-    """Write the tail over its blocks' statements, with NULL for what noise would fill in.
-
-    ``published`` are tables that the catalog may not have: it has those with a schema in front. The
-    result has the answer's columns.
-    """
-    return _over(query, [*_stand_ins(published), *(_released(block) for block in blocks)])
-
-
 def tail_sql(query: Query, blocks: Sequence[PreparedBlock], stand_ins: Sequence[Table] = ()) -> Sql:
     """Write the tail over nothing but the types of released tables: to be planned, never run.
 
@@ -76,17 +65,6 @@ def _over(query: Query, tables: Sequence[Sql]) -> Sql:
     """Write the tail as a whole statement over these definitions of the released tables."""
     whole = sql("SELECT * FROM ({})", query.tail_sql)
     return sql("WITH {} {}", join(", ", tables), whole) if tables else whole
-
-
-def _released(block: PreparedBlock) -> Sql:
-    # Keys of a declared domain are positions in the statement; their type is the column's.
-    computed = 0 if block.plan.declared else len(block.keys)
-    selected = [
-        quoted(column.name) if index < computed else _typed_null(column)
-        for index, column in enumerate(block.released_columns)
-    ]
-    rows = sql("SELECT {} FROM ({})", join(", ", selected), block.statement)
-    return sql("{} AS ({})", quoted(block.name), rows)
 
 
 def _stand_ins(tables: Sequence[Table]) -> Iterator[Sql]:
