@@ -278,6 +278,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "ledger_foreign": "The file or the database's schema is not a ledger of dpsql's.",
         "ledger_forked": "The process was forked while it held the ledger open.",
         "ledger_io_error": "The ledger's disk failed while reading or writing.",
+        "ledger_linked": "The ledger's file has a second name: a hard link.",
         "ledger_missing": "There is no ledger, or it was moved, deleted or replaced while it was "
         "open.",
         "ledger_name_taken": "An account is renamed to what another one is or was called.",

@@ -15,6 +15,7 @@ import tempfile
 import time
 from functools import cache
 from pathlib import Path
+from typing import Final
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
@@ -34,6 +35,9 @@ from dpsql.ledger.sqlite import (
     stored_schema,
 )
 from dpsql.ledger.upgrade import upgrade_chain
+
+_BEGUN: Final = ".ledger-"
+"""How the name begins under which a ledger is built."""
 
 
 class SQLiteHome:
@@ -157,7 +161,7 @@ def _create(path: Path, who: str) -> bool:
                 hint="restore the ledger file; a new one would forget what was spent",
             )
     try:
-        descriptor, name = tempfile.mkstemp(prefix=".ledger-", dir=path.parent)  # mode 0600
+        descriptor, name = tempfile.mkstemp(prefix=_BEGUN, dir=path.parent)  # mode 0600
         os.close(descriptor)
     except (OSError, ValueError):
         raise _cannot_create() from None
@@ -209,13 +213,14 @@ def _sync(directory: Path) -> None:
 
 def _require_writable_file(path: Path) -> None:
     try:
-        mode = os.stat(path).st_mode
+        known = os.stat(path)
     except (OSError, ValueError):
         raise LedgerError(
             "the ledger file cannot be found",
             code="ledger_missing",
             hint="restore it; a new one would forget what was spent",
         ) from None
+    mode = known.st_mode
     if not stat.S_ISREG(mode):
         raise LedgerError(
             "the ledger's path is not a file",
@@ -225,6 +230,28 @@ def _require_writable_file(path: Path) -> None:
     # Asked of the mode as well as of the system, for which root may write anything.
     if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(path, os.W_OK):
         raise known_error(sqlite3.SQLITE_READONLY)
+    if known.st_nlink > 1:
+        _require_one_name(path)
+
+
+def _require_one_name(path: Path) -> None:
+    """Refuse a file that has another name, by a hard link.
+
+    SQLite's log is called after the file: who opens it by the other name sees no charge that is
+    only in the log, and writes another one.
+    """
+    # What a process that creates it has not removed yet, or never will, is no name of anybody's.
+    for begun in Path(os.path.realpath(path)).parent.glob(f"{_BEGUN}*"):
+        with contextlib.suppress(OSError):
+            if os.path.samefile(begun, path):
+                os.unlink(begun)
+    if os.stat(path).st_nlink > 1:
+        raise LedgerError(
+            "the ledger file has another name, by a hard link",
+            code="ledger_linked",
+            hint="keep one of its names, or make a copy of the other: by two names, what is spent "
+            "by one would not be seen by the other",
+        )
 
 
 def _require_ledger(path: Path) -> None:

@@ -7,6 +7,8 @@ import copy
 import os
 import pickle
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -400,3 +402,49 @@ def test_answers_on_the_same_rows_are_found_by_an_index(path: Path) -> None:
     assert len(steps) == 2
     assert all("SEARCH releases USING INDEX releases_by_rows (<expr>=?" in step for step in steps)
     assert any("account>? AND account<?" in step for step in steps)
+
+
+def test_a_file_with_a_second_name_is_refused_by_both(tmp_path: Path) -> None:
+    """Its log is called after the file: by each name, the other's charges would not be seen."""
+    one, other = tmp_path / "budget.ledger", tmp_path / "snapshot.ledger"
+    with Ledger.open(one) as ledger:
+        RHO.reserve(ledger, 1, 1)
+        other.hardlink_to(one)
+        for path in (one, other):
+            with pytest.raises(LedgerError) as refusal:
+                Ledger.open(path)
+            assert refusal.value.code == "ledger_linked"
+        RHO.reserve(ledger, 1, 1)  # who had it open before is alone with it
+    other.unlink()
+    with Ledger.open(one) as ledger:
+        assert [each.stored for each in ledger.history(ledger.accounts()[0])] == [False, False]
+        assert ledger.verify().sound
+
+
+def test_two_names_would_be_two_budgets(tmp_path: Path) -> None:
+    """Without the refusal, SQLite would keep a log for each name."""
+    one, other = tmp_path / "budget.db", tmp_path / "snapshot.db"
+    first = sqlite3.connect(one, isolation_level=None)
+    first.execute("PRAGMA journal_mode = WAL")
+    first.execute("CREATE TABLE spent (amount INT)")
+    first.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    other.hardlink_to(one)
+    first.execute("INSERT INTO spent VALUES (1)")
+    asked = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); "
+    asked += "print(c.execute('SELECT count(*) FROM spent').fetchone()[0])"
+    seen = [
+        subprocess.run([sys.executable, "-c", asked, path], capture_output=True, text=True)
+        for path in (one, other)
+    ]
+    assert [each.stdout.strip() for each in seen] == ["1", "0"]
+    first.close()
+
+
+def test_a_ledger_whose_maker_was_killed_before_it_had_one_name_is_opened(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "budget.ledger"):
+        pass
+    (tmp_path / ".ledger-x1y2z3").hardlink_to(tmp_path / "budget.ledger")
+    (tmp_path / ".ledger-other").touch()
+    with Ledger.open(tmp_path / "budget.ledger") as ledger:
+        RHO.reserve(ledger, 1, 1)
+    assert {each.name for each in tmp_path.iterdir()} == {"budget.ledger", ".ledger-other"}
