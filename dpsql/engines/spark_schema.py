@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dpsql.core.schema import Column, LeftOut, Remark, Table
-from dpsql.core.sql import Sql, join, sql
+from dpsql.core.schema import Column, LeftOut, Remark, Table, base_type
+from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.core.table_name import MAIN, TableName
+from dpsql.engines.spark_formats import format_remark
 from dpsql.engines.spark_text import SPARK_TEXT, spark_quote
 
 if TYPE_CHECKING:
@@ -40,13 +41,12 @@ _TYPES: Final = {
     "TimestampType": ("TIMESTAMP", "TIMESTAMP_NTZ"),
     "TimestampNTZType": ("TIMESTAMP", "TIMESTAMP_NTZ"),
 }
+_CALENDAR: Final = {
+    "DATE": ("0001-01-01", "9999-12-31"),
+    "TIMESTAMP": ("0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"),
+}
 _BYTES: Final = "UTF8_BINARY"
 _CHARS: Final = "__CHAR_VARCHAR_TYPE_STRING"  # Spark's own note on columns of CHAR and VARCHAR
-_PROPERTIES: Final = "Storage Properties"
-_FAILS_FAST: Final = Remark(
-    "is read in the mode FAILFAST: a row that does not fit makes a statement fail, and tells of it",
-    "Set its option mode to PERMISSIVE, so that such values are NULL.",
-)
 _VIEWS: Final = ("VIEW", "TEMPORARY")
 
 
@@ -61,8 +61,8 @@ def catalog_tables(session: SparkSession, schemas: Sequence[str]) -> Iterator[Ta
             name = TableName(listed.name, schema)
             if listed.tableType in _VIEWS:
                 yield Table(name, (), is_view=True, unreadable=_VIEW)
-            elif _fails_fast(session, name):
-                yield Table(name, (), unreadable=_FAILS_FAST)
+            elif (remark := format_remark(session, _written(name))) is not None:
+                yield Table(name, (), unreadable=remark)
             else:
                 yield table_of(session, name)
 
@@ -84,16 +84,6 @@ def table_of(session: SparkSession, name: TableName) -> Table:
         else:
             columns.append(Column(field.name, type_))
     return Table(name, tuple(columns), left_out=tuple(left_out))
-
-
-def _fails_fast(session: SparkSession, name: TableName) -> bool:
-    """Tell whether a table's own options have a row that does not fit make a statement fail."""
-    described = sql("DESCRIBE TABLE EXTENDED {}", _written(name)).render(SPARK_TEXT)
-    try:
-        rows = session.sql(described).collect()
-    except Exception:  # noqa: BLE001 - told where its columns are asked for
-        return False
-    return any("mode=failfast" in str(row[1]).lower() for row in rows if row[0] == _PROPERTIES)
 
 
 def is_same(session: SparkSession, table: Table) -> bool:
@@ -123,13 +113,32 @@ def _type(field: Any) -> tuple[str | None, str]:
 def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
     """Write the statement that reads a table, or some of its columns, in the types of the schema.
 
-    No row makes it fail: each cast has room for all values of the column.
+    No row makes it fail: each cast has room for all values of the column. NULL are dates and
+    timestamps outside of the years 1 to 9999, and decimals of more digits than their type has:
+    files can hold them, and what Spark computes of them may fail.
     """
-    listed = [
-        sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=spelled_type(c.type))
-        for c in (table.columns if columns is None else columns)
-    ]
+    listed = [_read(column) for column in (table.columns if columns is None else columns)]
     return sql("SELECT {} FROM {}", join(", ", listed or [sql("1")]), _written(table.name))
+
+
+def _read(column: Column) -> Sql:
+    own, spelled = quoted(column.name), spelled_type(column.type)
+    value = sql("CAST({} AS {})", own, spelled)
+    ends = _ends(column.type)
+    if ends is not None:
+        least, most = (sql("CAST({} AS {})", literal(end), spelled) for end in ends)
+        value = sql("CASE WHEN {v} BETWEEN {} AND {} THEN {v} END", least, most, v=value)
+    return sql("{} AS {}", value, own)
+
+
+def _ends(type_: str) -> tuple[str, str] | None:
+    """Return texts of the least and the greatest value of a type, if files can hold others."""
+    kind = base_type(type_)
+    if kind != "DECIMAL":
+        return _CALENDAR.get(kind)
+    width, scale = (int(number) for number in type_.rstrip(")").split("(")[1].split(","))
+    most = f"{'9' * (width - scale)}.{'9' * scale}"
+    return f"-{most}", most
 
 
 def spelled_type(type_: str) -> Sql:

@@ -39,7 +39,12 @@ SPARK_SETTINGS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What results depend on. Never seen by the owner's own session."""
-_CARRIED: Final = ("spark.sql.shuffle.partitions",)
+_REBASED: Final = (
+    "spark.sql.parquet.datetimeRebaseModeInRead",
+    "spark.sql.parquet.int96RebaseModeInRead",
+)
+_FAILING: Final = "EXCEPTION"
+_CARRIED: Final = ("spark.sql.shuffle.partitions", *_REBASED)
 _SCHEME: Final = "sc://"
 _MISSING: Final = "pyspark cannot be imported"
 
@@ -165,6 +170,13 @@ def prepared(parent: SparkSession) -> SparkSession:
             f"the setting {refused[0]} cannot be {SPARK_SETTINGS[refused[0]]} in this Spark",
             code="server_unsupported",
             hint="Results depend on it. Let sessions set it, or use another cluster.",
+        )
+    failing = [name for name in _REBASED if str(session.conf.get(name)).upper() == _FAILING]
+    if failing:
+        raise InterfaceError(
+            f"the setting {failing[0]} is {_FAILING}, so that an old date makes a statement fail",
+            code="server_unsupported",
+            hint="Set it to CORRECTED, or to LEGACY where Spark 2 or Hive has written the files.",
         )
     return session
 

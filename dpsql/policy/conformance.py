@@ -364,10 +364,10 @@ def unreadable_files(table: TableName) -> Finding:
     return Finding(
         "error",
         str(table),
-        "has files that cannot be read to their ends: text of invalid UTF-8, a time beyond a day "
-        "or a damaged page",
-        "Write them again, with the engine that wrote them or with DuckDB, and leave such values "
-        "out.",
+        "has files that cannot be read to their ends: text of invalid UTF-8, a time beyond a day, "
+        "a decimal beyond its type or a damaged page",
+        "Write them again, with the engine that wrote them or with the one that reads them, and "
+        "leave such values out.",
     )
 
 

@@ -66,7 +66,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("engines/postgresql_views.py:view_trees", "engines/postgresql_views.py:server_parts"),
         "engines/postgresql_views.py:_called",
         "engines/proofs.py:_remote_identity",
-        "engines/spark_schema.py:_fails_fast",
+        "engines/spark_formats.py:format_remark",
         *(f"engines/views.py:{n}" for n in ("_consistent", "_enums", "_alike", "parquet_view")),
         *(f"engines/views.py:{n}" for n in ("_over_files", "_tree_of", "_select_of")),
         *("engines/views.py:_redefines", "engines/views.py:_is_owned"),
@@ -108,7 +108,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("engines/misfits.py:_of_long_lines", "engines/misfits.py:_of_nested"),
         *("engines/profile.py:_most_per_unit", "engines/profile.py:values_of_types"),
         "engines/profile.py:_seen",
-        "engines/proofs.py:_reads_all",
+        *("engines/proofs.py:_reads_all", "engines/spark.py:SparkEngine._reads_all"),
         *("engines/untyped.py:UntypedFiles.proposed", "engines/untyped.py:UntypedFiles._names"),
     ),
     OPENED: (

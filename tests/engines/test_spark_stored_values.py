@@ -1,0 +1,212 @@
+"""No value in a file makes a statement over a Spark table fail: formats, moments, decimals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_sessions import require
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore"),  # of pyspark's own
+]
+require()
+
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
+from spark_world import SparkWorld  # noqa: E402
+
+import dpsql  # noqa: E402
+from dpsql.core.schema import Column  # noqa: E402
+from dpsql.core.sql import Sql  # noqa: E402
+from dpsql.core.sql import name as quoted  # noqa: E402
+from dpsql.core.sql import sql as template  # noqa: E402
+from dpsql.engines import spark_schema  # noqa: E402
+from dpsql.engines.spark_text import SPARK_TEXT  # noqa: E402
+
+POLICY = """
+version: 1
+dataset: d
+accounts: {ana: {epsilon: 1000, delta: 1e-2}}
+tables: {visits: {privacy_unit: {name: person, column: uid}}}
+"""
+UNITS_THERE = 60
+COLUMNS = "uid BIGINT, k TIMESTAMP_NTZ, z TIMESTAMP, d DATE, n DECIMAL(5,2)"
+QUESTIONS = [
+    "date_trunc('week', k) = TIMESTAMP '2020-01-01'",
+    "date_trunc('year', z) = TIMESTAMP '2020-01-01'",
+    "date_trunc('month', d) = DATE '2020-01-01'",
+    "k + INTERVAL 1 DAY > TIMESTAMP '2020-01-01'",
+    "d::TIMESTAMP > TIMESTAMP '2020-01-01'",
+    "year(z) = 2020",
+    "n + 1 > 5",
+    "n * n > 5",
+    "k IS NOT NULL",
+    "z IS NOT NULL",
+    "d IS NOT NULL",
+    "n IS NOT NULL",
+]
+FAILING = [
+    "date_trunc('month', k)",
+    "k - INTERVAL 1000000 DAY",
+    "CAST(d AS TIMESTAMP)",
+    "n + 1",
+]
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[SparkWorld]:
+    world = SparkWorld()
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def session(world: SparkWorld) -> Iterator[Any]:
+    """A session whose tables are gone afterwards."""
+    world.session.sql("CREATE DATABASE stored")
+    world.session.sql("USE stored")
+    yield world.session
+    world.session.sql("USE default")
+    world.session.sql("DROP DATABASE stored CASCADE")
+
+
+def decimals(values: list[int]) -> Any:
+    """Unscaled integers as Arrow stores DECIMAL(5,2), whatever they are."""
+    stored = b"".join(each.to_bytes(16, "little", signed=True) for each in values)
+    return pa.Array.from_buffers(pa.decimal128(5, 2), len(values), [None, pa.py_buffer(stored)])
+
+
+def rows(dirty: bool) -> Any:
+    """Rows of which the last one has values that no text denotes, or usual ones."""
+    far, days, wide = (5 - 2**63, -(2**31), 2**23 - 1) if dirty else (0, 0, 0)
+    last = pa.array([0] * UNITS_THERE + [far], pa.int64())
+    return pa.table(
+        {
+            "uid": range(UNITS_THERE + 1),
+            "k": last.cast(pa.timestamp("us")),
+            "z": last.cast(pa.timestamp("us", "UTC")),
+            "d": pa.array([0] * UNITS_THERE + [days], pa.int32()).cast(pa.date32()),
+            "n": decimals([0] * UNITS_THERE + [wide]),
+        }
+    )
+
+
+def table_of(session: Any, data: Any, place: Path, columns: str = COLUMNS) -> None:
+    """Make the table ``visits`` of a Parquet file that others have written."""
+    place.mkdir(parents=True)
+    pq.write_table(data, place / "part.parquet")
+    session.sql(f"CREATE TABLE visits ({columns}) USING parquet LOCATION '{place}'")
+
+
+# -- formats -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("made", "row"),
+    [
+        ("csv", "1" + "," * 21_000),
+        ("csv OPTIONS (maxColumns 2)", "1,2,3"),
+        ("csv OPTIONS (maxCharsPerColumn 3)", "12345"),
+        ("csv OPTIONS (mode 'FAILFAST')", "x"),
+        ("json OPTIONS (mode 'FAILFAST')", "x"),
+        ("json OPTIONS (multiLine true)", "{"),
+        ("text", ""),
+        ("xml OPTIONS (rowTag 'r')", ""),
+    ],
+)
+def test_a_format_whose_reader_can_fail_is_refused(
+    session: Any, tmp_path: Path, made: str, row: str
+) -> None:
+    (tmp_path / "part").write_text(f"1\n{row}\n")
+    session.sql(f"CREATE TABLE visits (value STRING) USING {made} LOCATION '{tmp_path}'")
+    found = dpsql.SparkEngine(session).catalog().tables["visits"]
+    assert found.columns == ()
+    assert found.unreadable is not None
+    assert found.unreadable.reason.startswith(f"is stored as {made.split()[0]}, ")
+    policy = dpsql.parse_policy(POLICY)
+    with pytest.raises(dpsql.PolicyError, match="is stored as"):
+        dpsql.connect(session, policy, tmp_path / "l.db", "ana")
+
+
+def test_names_of_columns_are_not_taken_for_the_format(session: Any, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE good (u INT, Provider INT, `# Detailed` INT) USING orc")
+    session.sql("CREATE TABLE bad (u INT, `Provider` INT COMMENT 'parquet') USING json")
+    tables = dpsql.SparkEngine(session).catalog().tables
+    assert tables["good"].unreadable is None
+    assert tables["bad"].unreadable is not None
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def failing(session: Any, place: Path) -> list[str]:
+    """List what Spark fails on over a table as it is read."""
+    (table,) = dpsql.SparkEngine(session).catalog().tables.values()
+    read = spark_schema.read_as(table).render(SPARK_TEXT)
+    found = []
+    for each in FAILING:
+        try:
+            session.sql(f"SELECT count({each}) FROM ({read})").collect()
+        except Exception:  # noqa: BLE001 - whatever Spark raises
+            found.append(each)
+    return found
+
+
+def test_what_fails_on_values_as_they_are_stored_does_not_as_they_are_read(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table_of(session, rows(True), tmp_path / "visits")
+    assert failing(session, tmp_path) == []
+
+    def as_stored(column: Column) -> Sql:
+        spelled, own = spark_schema.spelled_type(column.type), quoted(column.name)
+        return template("CAST({} AS {}) AS {}", own, spelled, own)
+
+    monkeypatch.setattr(spark_schema, "_read", as_stored)
+    assert failing(session, tmp_path) == FAILING
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_no_stored_value_makes_a_statement_fail(session: Any, tmp_path: Path) -> None:
+    told = []
+    policy = dpsql.parse_policy(POLICY)
+    for dirty in (False, True):
+        place = tmp_path / str(dirty)
+        table_of(session, rows(dirty), place / "visits")
+        with dpsql.connect(session, policy, place / "l.db", "ana") as con:
+            found = [
+                con.sql(f"SELECT COUNT(*) FROM visits WHERE {q}", epsilon=5).fetchall()[0][0]
+                for q in QUESTIONS
+            ]
+        session.sql("DROP TABLE visits")
+        told.append(found)
+    assert told == [[0] * 8 + [UNITS_THERE + 1] * 4, [0] * 8 + [UNITS_THERE] * 4]
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_check_reads_tables_whole(session: Any, tmp_path: Path, dirty: bool) -> None:
+    """Milliseconds that are no moment of Spark's are what its reader itself fails on."""
+    data = pa.table(
+        {
+            "uid": range(2),
+            "k": pa.array([0, 2**62 if dirty else 0]).cast(pa.timestamp("ms")),
+        }
+    )
+    table_of(session, data, tmp_path / "visits", "uid BIGINT, k TIMESTAMP_NTZ")
+    engine = dpsql.SparkEngine(session)
+    assert engine.prove(["visits"]) == (("visits",) if dirty else ())
+
+
+def test_settings_under_which_old_dates_fail_are_refused(session: Any) -> None:
+    name = "spark.sql.parquet.datetimeRebaseModeInRead"
+    before = session.conf.get(name)
+    session.conf.set(name, "EXCEPTION")
+    try:
+        with pytest.raises(dpsql.InterfaceError, match=name):
+            dpsql.SparkEngine(session)
+    finally:
+        session.conf.set(name, before)
