@@ -34,7 +34,7 @@ SENDING: Final = {
     "engines/postgresql_sessions.py": "PostgreSQL",
     "engines/spark.py": "Spark",
     "engines/spark_reading.py": "Spark, which analyses queries over empty views, and runs none",
-    "engines/spark_schema.py": "Spark, which describes its tables",
+    "engines/spark_formats.py": "Spark, which describes its tables",
 }
 """The modules that have engines run text, and whose."""
 NO_DATABASE: Final = (
@@ -222,7 +222,7 @@ QUOTING: Final = {
     "engines/postgresql_reading.py": "PostgreSQL's renderer",
     "engines/spark.py": "names of views, which Spark's own interface takes as text",
     "engines/spark_reading.py": "names of views, which Spark's own interface takes as text",
-    "engines/spark_schema.py": "names of databases, which Spark's own interface takes as text",
+    "engines/spark_formats.py": "names of databases, which Spark's own interface takes as text",
     "engines/types.py": TYPES,
     "interfaces/cli/refresh.py": ASKED,
     "interfaces/shell/candidates.py": ASKED,
