@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import LedgerRow, Said, Value
@@ -67,20 +70,49 @@ def known_error(primary: int) -> LedgerError:
     return LedgerError(reason, code=code, hint=hint)
 
 
-class SQLiteBackend:
-    """One connection to a ledger file."""
+FileIdentity: TypeAlias = tuple[int, int] | None
+"""Device and inode of a file; None where there is none."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+
+def identity(path: str | Path) -> FileIdentity:
+    """Tell which file is now at ``path``."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+class SQLiteBackend:
+    """One connection to a ledger file.
+
+    ``log`` is where SQLite keeps what is not in the file yet: others find it there by its name.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, log: Sequence[str] = ()) -> None:
         self._connection = connection
+        self._log = {path: identity(path) for path in log}
         self.said: dict[bytes, Said] = {}
 
     def begin_write(self) -> None:
         """Acquire the file's write lock."""
         self.execute("BEGIN IMMEDIATE")
+        self._require_log()
 
     def begin_read(self) -> None:
         """Begin a transaction that reads the state its first statement finds."""
         self.execute("BEGIN")
+        self._require_log()
+
+    def _require_log(self) -> None:
+        """Refuse to go on with a log that was deleted: nobody else would see what is charged."""
+        if any(identity(path) != known for path, known in self._log.items()):
+            raise LedgerError(
+                "the ledger's log was moved, deleted or replaced while the ledger was open",
+                code="ledger_missing",
+                hint="never delete the files that end in -wal and -shm: what was spent last is "
+                "there. End all programs that use the ledger, and look with dpsql budget verify",
+            )
 
     def execute(self, sql: str, values: Sequence[Value] = ()) -> list[LedgerRow]:
         """Run one statement and return its rows."""

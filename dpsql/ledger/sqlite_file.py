@@ -28,7 +28,9 @@ from dpsql.ledger.schema import (
     require_version,
 )
 from dpsql.ledger.sqlite import (
+    FileIdentity,
     SQLiteBackend,
+    identity,
     known_error,
     run_statements,
     sqlite_error,
@@ -51,14 +53,15 @@ class SQLiteHome:
         self._path = path
         self._patience = patience
         self._who = who
-        self._identity: tuple[int, int] | None = None
+        self._identity: FileIdentity = None
         self.created = False
 
     def connect(self) -> Backend:
         """Open the file; the first time, create it if nothing is there."""
         if self._identity is None and not os.path.lexists(self._path):
             self.created = _create(self._path, self._who)
-        backend = SQLiteBackend(_connect(self._path, self._patience, self._who))
+        connection = _connect(self._path, self._patience, self._who)
+        backend = SQLiteBackend(connection, _log_of(self._path))
         try:
             require_whole(backend)
         except BaseException:
@@ -110,15 +113,6 @@ def _connect(path: Path, patience: float, who: str) -> sqlite3.Connection:
     return connection
 
 
-def identity(path: Path) -> tuple[int, int] | None:
-    """Return device and inode of the file now at ``path``; None when there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
-
 def _open(path: Path, options: str, busy_timeout: float) -> sqlite3.Connection:
     # Transactions are ours to begin (isolation_level), and threads are kept apart by the ledger.
     return sqlite3.connect(
@@ -145,6 +139,12 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
             code="ledger_unsupported",
             hint="put the ledger on a local file system",
         )
+
+
+def _log_of(path: Path) -> tuple[str, str]:
+    """Name the files that SQLite has beside one that is open; it follows links."""
+    real = os.path.realpath(path)
+    return f"{real}-wal", f"{real}-shm"
 
 
 def _create(path: Path, who: str) -> bool:

@@ -448,3 +448,40 @@ def test_a_ledger_whose_maker_was_killed_before_it_had_one_name_is_opened(tmp_pa
     with Ledger.open(tmp_path / "budget.ledger") as ledger:
         RHO.reserve(ledger, 1, 1)
     assert {each.name for each in tmp_path.iterdir()} == {"budget.ledger", ".ledger-other"}
+
+
+@pytest.mark.parametrize("ends", [("-wal",), ("-shm",), ("-wal", "-shm")])
+def test_who_has_it_open_charges_nothing_once_its_log_is_gone(
+    path: Path, ends: tuple[str, ...]
+) -> None:
+    """What would be charged then is in a log that nobody else finds: another budget for others."""
+    with Ledger.open(path) as ledger:
+        RHO.reserve(ledger, 1, 1)
+        for end in ends:
+            Path(f"{path}{end}").unlink()
+        for _ in range(2):
+            with pytest.raises(LedgerError) as refusal:
+                RHO.reserve(ledger, 1, 1)
+            assert refusal.value.code == "ledger_missing"
+        with pytest.raises(LedgerError):
+            ledger.accounts()
+
+
+def test_others_that_come_and_go_leave_the_log_where_it_is(path: Path) -> None:
+    with Ledger.open(path) as ledger:
+        for _ in range(3):
+            with Ledger.open(path) as other:
+                RHO.reserve(other, 1, 1)
+                other.owner("olga").forget("sales")
+            RHO.reserve(ledger, 1, 1)
+        assert len(ledger.history("sales")) == 6
+
+
+def test_a_log_is_found_by_a_link_to_the_file(tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "budget.ledger") as ledger:
+        (tmp_path / "elsewhere").mkdir()
+        (tmp_path / "elsewhere" / "linked").symlink_to(tmp_path / "budget.ledger")
+        with Ledger.open(tmp_path / "elsewhere" / "linked") as other:
+            RHO.reserve(other, 1, 1)
+            RHO.reserve(ledger, 1, 1)
+            assert len(other.history("sales")) == 2
