@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, Unpack
+from typing import Any, Protocol, Unpack
 
 from dpsql.budget import BudgetReport
 from dpsql.connection.answering import Answerer
@@ -67,7 +67,7 @@ class Connection(CursorConnection):
         self._answerer = Answerer(engine, policy, ledger, analyst, session, progress, views_place)
         self._statements = Statements(self._answerer, settings)
         self._owned = owned
-        self._turn = threading.Lock()
+        self._turn: Any = threading.RLock()
         self._tenant = self._answerer.tails.tenant
         self._closed = False
         self.ledger_created = ledger_created
@@ -105,6 +105,7 @@ class Connection(CursorConnection):
         """
         text = statement_text(query)
         asked = Arguments.of(values, mechanism, dict(parameters), fresh)
+        self._refuse_inside()
         with self._turn, self._tenant, self._logging_refusals():
             self.refuse_closed()
             return self._statements.result(text, asked)
@@ -119,6 +120,7 @@ class Connection(CursorConnection):
     ) -> Explanation:
         """Explain how a query would be answered, and its price. Reads no data and costs nothing."""
         text, asked = statement_text(query), Arguments.of(values, mechanism, dict(parameters))
+        self._refuse_inside()
         with self._turn, self._tenant:
             self.refuse_closed()
             return self._statements.explanation(text, asked)
@@ -154,6 +156,7 @@ class Connection(CursorConnection):
         text = statement_text(query)
         request = TuningRequest.of(groups, rows, bounds, size, share, dry_run)
         asked = Arguments.of(values, mechanism, dict(parameters))
+        self._refuse_inside()
         with self._turn, self._tenant, self._logging_refusals():
             self.refuse_closed()
             return self._statements.tuning(text, asked, request)
@@ -168,6 +171,7 @@ class Connection(CursorConnection):
         """
         text = statement_text(query)
         given = None if values is None else plain_values(values)
+        self._refuse_inside()
         with self._turn, self._tenant:
             self.refuse_closed()
             return self._statements.description(text, given)
@@ -196,6 +200,7 @@ class Connection(CursorConnection):
 
     def close(self) -> None:
         """Close the connection and what it opened itself, once a query that is running is done."""
+        self._refuse_inside()
         with self._turn:
             if not self._closed:
                 self._closed = True
@@ -223,6 +228,19 @@ class Connection(CursorConnection):
         except Error as error:
             _logger.info("%s: refused, %s", self._answerer.payer.path, error.code)
             raise
+
+    def _refuse_inside(self) -> None:
+        """Refuse a statement inside of another of this thread, which would wait for its own end.
+
+        A listener to the progress may try it, or the handler of a signal.
+        """
+        if self._turn._is_owned():
+            raise InterfaceError(
+                "the connection is answering another statement in this thread",
+                code="connection_busy",
+                hint="Ask once it is answered, or by another connection. `budget` and `interrupt` "
+                "may be called at any time.",
+            )
 
     def refuse_closed(self) -> None:
         """Raise ``InterfaceError`` if the connection is closed."""

@@ -172,6 +172,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "it.",
         "bad_setting": "A value that a setting of the shell does not take.",
         "closed": "The cursor or the connection is closed.",
+        "connection_busy": "A statement inside of another one of the same connection and thread.",
         "config_syntax": "The settings file is not TOML.",
         "config_unknown_key": "The settings file names something that is no setting, or not in its "
         "table.",

@@ -45,11 +45,11 @@ class Journal:
             return
         if self.at < last - CLOCK_TOLERANCE and not late:
             raise LedgerError(
-                f"the clock went back: the ledger's last event is of {iso(last)}, "
-                f"and it is {iso(self.at)} now",
+                f"the clock went back: it is {iso(self.at)} now, before the ledger's last event",
                 code="ledger_clock",
-                hint="set the clock right; if the ledger's time is the wrong one, its owner can "
-                "accept the present clock",
+                # Not when that was: it may be somebody else's.
+                hint="set the clock right; if the ledger's time is the wrong one, which `dpsql "
+                "budget history` tells its owner, the owner can accept the present clock",
             )
         self.at = last
 

@@ -597,3 +597,25 @@ def test_the_twin_and_the_tail_hold_no_private_rows(connection: dpsql.Connection
     tables = inside(connection, "tail").execute("SELECT table_name FROM duckdb_tables()").fetchall()
     private = {"visits", "mails", "secret"}
     assert not private & {name for (name,) in tables}
+
+
+def test_a_statement_inside_of_another_is_refused_and_does_not_wait_for_itself(
+    tmp_path: Path,
+) -> None:
+    """A listener to the progress asks its own connection, which is answering."""
+    refused: list[str] = []
+
+    def listen(percent: int) -> None:
+        if percent == 50:
+            assert con.budget().unsettled == 1, "a report is no statement"
+            asked = (con.sql, con.explain, con.describe, lambda _: con.close())
+            for ask in asked:
+                with pytest.raises(dpsql.InterfaceError) as caught:
+                    ask("SELECT 1")
+                refused.append(caught.value.code)
+
+    con = connect(tmp_path, progress=listen)
+    assert len(con.sql("SELECT DISTINCT s FROM visits").fetchall()) == 5
+    assert refused == ["connection_busy"] * 4
+    assert con.sql("SELECT 1").fetchall() == [(1,)]
+    con.close()
