@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,11 +17,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
+from dpsql.accounting.zcdp import ZERO, Amount
 from dpsql.accuracy.left_out import LookEvidence
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.payer import delta_buys
-from dpsql.budget.question import look_record, plan_record
 from dpsql.connection.ages import ANY_AGE, AgeLimit, KeptReleases
 from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
@@ -31,17 +30,22 @@ from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ir.relations import scanned
-from dpsql.ledger import Cause, Charge, Ledger
+from dpsql.ledger import Charge, Ledger
 from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
-from dpsql.pipeline.exact import ExactBlock, ExactLook
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
-from dpsql.pipeline.read import read_exact, read_look
-from dpsql.pipeline.release import release_block, release_look
-from dpsql.pipeline.release_codec import decode_look, decode_release, encode_look, encode_release
+from dpsql.pipeline.purchase import (
+    Bought,
+    Purchase,
+    PurchaseReader,
+    purchase_of_blocks,
+    purchase_of_look,
+)
+from dpsql.pipeline.release_codec import decode_look, decode_release
 from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
+from dpsql.pipeline.till import Till
 from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice
 from dpsql.policy.model import Policy
@@ -65,32 +69,6 @@ _NOT_KEPT = (
 )
 
 _Looks = Mapping[str, ReleasedLook]  # by fingerprint
-
-
-@dataclass(frozen=True, slots=True)
-class _Release:
-    """The released blocks of a question, and as what the ledger keeps them if it does.
-
-    ``pieces`` are those bytes, None where keys have no exact text. ``looks`` are those that were
-    released with them.
-    """
-
-    blocks: tuple[ReleasedBlock, ...]
-    pieces: Iterable[bytes] | None
-    looks: _Looks
-
-
-@dataclass(frozen=True, slots=True)
-class _Charges:
-    """What is reserved for a question, and for each of its looks that has no release yet."""
-
-    question: Charge
-    looks: tuple[tuple[PreparedLook, Charge], ...]
-
-    @property
-    def all(self) -> tuple[Charge, ...]:
-        """All of them, the question's first."""
-        return self.question, *(charge for _, charge in self.looks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +98,7 @@ class Answerer:
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, account, self.tails, trace)
         self.source: EntropySource = OSEntropy()
+        self.till = Till(self.paying_ledger, self.payer)
         self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
         self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
         self.finer = FinerReleases(self.kept)
@@ -133,7 +112,6 @@ class Answerer:
         self._progress = progress
         self._run: Run | None = None  # that reads private rows at this moment
         self._stopped: Exception | None = None  # what the listener to the progress raised
-        self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
 
     @property
     def views(self) -> Views:
@@ -175,19 +153,25 @@ class Answerer:
         alone = fresh and prepared.combine is not Combining.ALL
         together = None if alone else self._together(prepared, question, limit)
         known = self._known_looks(prepared.looks, limit)
+        looks = _looks_to_buy(prepared.looks, known)
+        purchase = purchase_of_blocks(
+            *(prepared.blocks, prepared.plan, prepared.fingerprint),
+            *(question.text, question.values),
+            alone=alone,
+        )
         with self._begun(prepared.blocks) as run:
-            charges = self._reserve(prepared, question, known, limit)
-            found = self._read_and_release(run, prepared, charges, alone=alone)
+            charges = self._reserve(prepared, purchase, looks, limit)
+            found = self._buy(run, (purchase, *looks))
         if isinstance(found, _Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
-            error = self._failed(charges.all, found)
+            error = self._failed(charges, found)
             _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
             raise error
         cost, kept = self._settle(prepared, charges, found)
-        looks = {**known, **found.looks}
-        shown = self._combined(prepared, found, together)
+        shown = self._combined(prepared, found[0], together)
+        known |= _looks_bought(looks, found[1:])
         try:
-            result = self._present(*shown, cost, looks)
+            result = self._present(*shown, cost, known)
         except DataError as error:
             if error.code == "tail_failed" and not kept:
                 error.hint = _NOT_KEPT
@@ -256,21 +240,21 @@ class Answerer:
         with each of the others.
         """
         known = self._known_looks(asked, self.kept.limit(prepared.max_age))
-        self._record_failures()
+        looks = _looks_to_buy(asked, known, question)
+        if not looks:
+            return known, FREE
         self.engine.refuse_changed()
-        record = (question.text, question.values)
         with self._begun(prepared.blocks) as run:
-            charges = self._reserve_looks(asked, known, *record)
-            if not charges:
-                return known, FREE
-            found = self._read_looks(run, charges)
+            charges = self.till.reserve(looks)
+            found = self._buy(run, looks)
         if isinstance(found, _Failure):
-            error = self._failed([charge for _, charge in charges], found)
+            error = self._failed(charges, found)
             _logger.error("%s: failed a look, %s", self.payer.path, found.code)
             raise error
-        loss = self._settle_looks(charges, found)
+        self.till.settle(charges, found)
+        loss = sum((each.loss for each in found), ZERO)
         delta = prepared.plan.conversion_delta
-        return {**known, **found}, Cost(loss, loss, delta)
+        return known | _looks_bought(looks, found), Cost(loss, loss, delta)
 
     def looks_to_pay(
         self, prepared: Prepared, asked: Sequence[PreparedLook]
@@ -352,7 +336,7 @@ class Answerer:
         return replace(FREE, answered=answered, data_written=written if outdated else None)
 
     def _combined(
-        self, prepared: Prepared, release: _Release, together: Together | None
+        self, prepared: Prepared, release: Bought, together: Together | None
     ) -> tuple[Prepared, tuple[ReleasedBlock, ...]]:
         """Put a new release together with earlier ones; show it alone where that cannot be done."""
         if together is None or release.pieces is None:
@@ -374,57 +358,26 @@ class Answerer:
         return found
 
     def _reserve(
-        self, prepared: Prepared, question: Question, known: _Looks, limit: AgeLimit
-    ) -> _Charges:
-        """Charge the worst case, before any private row is read.
+        self,
+        prepared: Prepared,
+        purchase: Purchase,
+        looks: Sequence[Purchase],
+        limit: AgeLimit,
+    ) -> tuple[Charge, ...]:
+        """Charge the worst case, before any private row is read: of the question, then of looks.
 
-        Looks that are not known yet go first, as all of their price can be given back: if what is
-        left does not allow the question, nothing is spent.
+        Looks go first, as all of their price can be given back: if what is left does not allow the
+        question, nothing is spent.
         """
-        self._record_failures()
         self.engine.refuse_changed()
-        prepared.ways.rehearse({look.fingerprint for look in prepared.looks} - known.keys())
-        looks: tuple[tuple[PreparedLook, Charge], ...] = ()
+        prepared.ways.rehearse({look.fingerprint for look in looks})
         try:
-            looks = self._reserve_looks(prepared.looks, known)
-            record = plan_record(prepared.plan, question.text, question.values)
-            charge = self._charged(prepared.plan.reserved, prepared.fingerprint, record)
+            *beside, charge = self.till.reserve((*looks, purchase))
         except BudgetExceeded as error:
-            self._give_back(looks)
             follows = self.finer.following(prepared, limit) is not None
             error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
-        return _Charges(charge, looks)
-
-    def _reserve_looks(
-        self,
-        asked: Sequence[PreparedLook],
-        known: _Looks,
-        text: str = "",
-        values: PlaceholderValues = (),
-    ) -> tuple[tuple[PreparedLook, Charge], ...]:
-        """Charge each look that is not known: all or, if what is left does not allow it, none."""
-        missing = {look.fingerprint: look for look in asked if look.fingerprint not in known}
-        looks: list[tuple[PreparedLook, Charge]] = []
-        try:
-            for fingerprint, look in missing.items():
-                record = look_record(look, text, values)
-                looks.append((look, self._charged(look.look.noise.loss, fingerprint, record)))
-        except BudgetExceeded:
-            self._give_back(looks)
-            raise
-        return tuple(looks)
-
-    def _give_back(self, looks: Sequence[tuple[PreparedLook, Charge]]) -> None:
-        """Charge nothing for looks that will not be taken."""
-        for _, reserved in looks:
-            self.paying_ledger().settle(reserved, Amount())
-
-    def _charged(self, loss: PrivacyLoss, asked: str, record: str) -> Charge:
-        """Reserve a worst case for what has this fingerprint."""
-        path, limits = self.payer.path, self.payer.limits
-        amount = Amount.charge(loss)
-        return self.paying_ledger().reserve(path, amount, query=asked, plan=record, limits=limits)
+        return charge, *beside
 
     @contextmanager
     def _begun(self, blocks: Sequence[PreparedBlock]) -> Iterator[Run]:
@@ -439,33 +392,21 @@ class Answerer:
         finally:
             run.release()
 
-    def _read_and_release(
-        self, run: Run, prepared: Prepared, charges: _Charges, *, alone: bool
-    ) -> _Release | _Failure:
-        """Read the private rows of all blocks and looks, and draw what comes out of them.
+    def _buy(self, run: Run, purchases: Sequence[Purchase]) -> tuple[Bought, ...] | _Failure:
+        """Read the private rows of purchases, and draw what comes out of them.
 
-        ``alone`` is kept with it: that it is no part of the series before it. Whatever fails here
-        may have failed because of what the rows hold, an error of ours too. So nothing of it is
-        told but a code. Raises what the listener to the progress raised.
+        Whatever fails here may have failed because of what the rows hold, an error of ours too. So
+        nothing of it is told but a code. Raises what the listener to the progress raised.
         """
         self._stopped = None
         self._run = run
-        released: list[ReleasedBlock] = []
-        looks: dict[str, ReleasedLook] = {}
+        reader = PurchaseReader(
+            *(run, self.preparer.dialect, self.source, self.tails.keys, self._report_progress),
+            {each.fingerprint: each.look for each in purchases if each.look is not None},
+        )
         try:
             with run:
-                for block in prepared.blocks:
-                    left = [one for one in charges.looks if one[0].fingerprint not in looks]
-                    beside = block.beside({look.fingerprint for look, _ in left})
-                    dialect, report = self.preparer.dialect, self._report_progress
-                    with read_exact(run, block, dialect, report, beside) as exact:
-                        released.append(release_block(block, exact, self.source))
-                        if isinstance(exact, ExactBlock):
-                            looks |= self._drawn_looks(exact.looks, left)
-                left = [one for one in charges.looks if one[0].fingerprint not in looks]
-                looks |= self._released_looks(run, left)
-                pieces = encode_release(self.tails.keys, released, alone=alone)
-                return _Release(tuple(released), pieces, looks)
+                return tuple(each.release(reader) for each in purchases)
         except Exception as error:
             if error is self._stopped:
                 raise
@@ -473,68 +414,16 @@ class Answerer:
         finally:
             self._run = None
 
-    def _read_looks(
-        self, run: Run, charges: Sequence[tuple[PreparedLook, Charge]]
-    ) -> dict[str, ReleasedLook] | _Failure:
-        """Read and release looks alone; of what fails nothing but a code is told, as above."""
-        self._run = run
-        try:
-            with run:
-                return self._released_looks(run, charges)
-        except Exception as error:  # noqa: BLE001 (nothing of it is told but a code)
-            return _Failure(failure_code(error, expired=run.expired))
-        finally:
-            self._run = None
-
-    def _drawn_looks(
-        self,
-        exact: Mapping[str, ExactLook],
-        charges: Sequence[tuple[PreparedLook, Charge]],
-    ) -> dict[str, ReleasedLook]:
-        """Draw what comes out of looks that were read beside a block: each with what it costs."""
-        return {
-            look.fingerprint: release_look(look, exact[look.fingerprint], self.source)
-            for look, _ in charges
-            if look.fingerprint in exact
-        }
-
-    def _released_looks(
-        self, run: Run, charges: Sequence[tuple[PreparedLook, Charge]]
-    ) -> dict[str, ReleasedLook]:
-        return {
-            look.fingerprint: release_look(look, read_look(run, look), self.source)
-            for look, _ in charges
-        }
-
-    def _settle_looks(
-        self, charges: Sequence[tuple[PreparedLook, Charge]], found: _Looks
-    ) -> PrivacyLoss:
-        """Commit the charges of looks, which cost what was reserved, and keep them."""
-        self.paying_ledger().settle_together(_settled_looks(charges, found))
-        return sum((look.look.noise.loss for look, _ in charges), ZERO)
-
     def _settle(
-        self, prepared: Prepared, charges: _Charges, release: _Release
+        self, prepared: Prepared, charges: Sequence[Charge], found: Sequence[Bought]
     ) -> tuple[Cost, bool]:
-        """Commit the actual charge, which depends on the released rows alone, and keep them.
-
-        In one write with the looks: none is lost that the answer was made with. Tells whether the
-        rows could be kept.
+        """Commit what a question and its looks cost, and keep them: none is lost with which it was
+        answered. Tells whether the question's release could be kept.
         """
-        paid = prepared.plan.reserved
-        loss = sum((each.rows.loss for each in release.blocks), ZERO)
-        settled, kept = charges.question.lowered_to(Amount.charge(loss)), release.pieces is not None
-        looks = _settled_looks(charges.looks, release.looks)
-        settle = self.paying_ledger().settle_together
-        try:
-            settle([(charges.question, settled, release.pieces), *looks])
-        except EngineError as error:  # keys of a large release could not be spelled
-            if error.code == "interrupted":
-                raise
-            settle([(charges.question, settled, None), *looks])
-            kept = False
-        beside = sum((look.look.noise.loss for look, _ in charges.looks), ZERO)
-        return Cost(paid + beside, loss + beside, prepared.plan.conversion_delta), kept
+        kept = self.till.settle(charges, found)
+        beside = sum((each.loss for each in found[1:]), ZERO)
+        paid, loss = prepared.plan.reserved + beside, found[0].loss + beside
+        return Cost(paid, loss, prepared.plan.conversion_delta), kept
 
     def present_stored(
         self,
@@ -618,28 +507,25 @@ class Answerer:
         """Build what the analyst is told of a failure, once the ledger knows of all its charges."""
         cause = suspending_cause(self.policy, failure.code)
         if cause is not None:
-            self._failures += [(charge, cause) for charge in charges]
-            self._record_failures()
+            self.till.fail(charges, cause)
         suspended = None if cause is None else self.payer.analyst
         kept = "What it had reserved stays spent."
         return failure_error(self.policy, failure.code, kept, suspended)
 
-    def _record_failures(self) -> None:
-        """Tell the ledger of failures it does not know yet; until it does, nothing is asked."""
-        while self._failures:
-            charge, cause = self._failures[0]
-            self.paying_ledger().fail(charge, self.payer.analyst, cause)
-            self._failures.pop(0)
-            _logger.warning("%s: account suspended, cause %s", self.payer.analyst, cause.value)
+
+def _looks_to_buy(
+    looks: Sequence[PreparedLook], known: _Looks, question: Question | None = None
+) -> tuple[Purchase, ...]:
+    """List the looks that have no release yet, each once; ``question`` is what is kept of it."""
+    missing = {look.fingerprint: look for look in looks if look.fingerprint not in known}
+    asked = () if question is None else (question.text, question.values)
+    return tuple(purchase_of_look(look, *asked) for look in missing.values())
 
 
-def _settled_looks(
-    charges: Sequence[tuple[PreparedLook, Charge]], found: _Looks
-) -> list[tuple[Charge, Amount, bytes]]:
-    """List what is settled of looks: all that was reserved, with what is kept of each."""
-    return [
-        (charge, charge.amount, encode_look(found[look.fingerprint])) for look, charge in charges
-    ]
+def _looks_bought(looks: Sequence[Purchase], bought: Sequence[Bought]) -> dict[str, ReleasedLook]:
+    """Return the releases of looks by fingerprint."""
+    pairs = zip(looks, bought, strict=True)
+    return {look.fingerprint: each.look for look, each in pairs if each.look is not None}
 
 
 def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:

@@ -22,12 +22,12 @@ from random_examples import long
 import dpsql
 from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import BudgetReport
-from dpsql.connection import answering
 from dpsql.continual import views as views_module
 from dpsql.continual.plan import ViewPlan
 from dpsql.errors import BudgetExceeded, Error
 from dpsql.ledger import Ledger
 from dpsql.ledger import accounts as ledger_accounts
+from dpsql.pipeline import purchase
 from dpsql.pipeline.release import release_block
 from dpsql.policy.model import (
     AccountPolicy,
@@ -220,7 +220,7 @@ def day(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], None]:
             world.note(priced(block.plan))
             return released(block, exact, source)
 
-        monkeypatch.setattr(answering, "release_block", noted)
+        monkeypatch.setattr(purchase, "release_block", noted)
 
     return follow
 

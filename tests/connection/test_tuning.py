@@ -408,7 +408,7 @@ def test_a_failed_look_suspends_the_account_and_keeps_what_was_reserved(
         raise RuntimeError("row 7 is 80.0")
 
     with opened(tmp_path) as connection:
-        monkeypatch.setattr("dpsql.connection.answering.read_look", broken)
+        monkeypatch.setattr("dpsql.pipeline.purchase.read_look", broken)
         with pytest.raises(dpsql.DatabaseError) as found:
             connection.tune("SELECT SUM(x) AS s FROM visits", rows=[1, 5], bounds=[(0, 50)])
         assert "80" not in str(found.value)

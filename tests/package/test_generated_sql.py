@@ -222,7 +222,7 @@ QUOTING: Final = {
     "engines/postgresql_reading.py": "PostgreSQL's renderer",
     "engines/spark.py": "names of views, which Spark's own interface takes as text",
     "engines/spark_reading.py": "names of views, which Spark's own interface takes as text",
-    "engines/spark_formats.py": "names of databases, which Spark's own interface takes as text",
+    "engines/spark_schema.py": "names of databases, which Spark's own interface takes as text",
     "engines/types.py": TYPES,
     "interfaces/cli/refresh.py": ASKED,
     "interfaces/shell/candidates.py": ASKED,

@@ -264,7 +264,7 @@ def test_the_harness_notices_what_fails_after_payment(
     def fails(*_: object) -> None:
         raise dpsql.DataError("broken", code="tail_failed")
 
-    monkeypatch.setattr("dpsql.connection.answering.encode_release", fails)
+    monkeypatch.setattr("dpsql.pipeline.purchase.encode_release", fails)
     asked = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true) count(*) FROM visits"
     assert failures(paid, [asked], monkeypatch) == (0, [f"engine_failed: {asked}"])
 

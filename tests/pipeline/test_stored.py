@@ -320,7 +320,7 @@ def test_a_tail_that_fails_says_whether_its_release_is_kept(
         connection.sql(failing)
     assert "is kept" in str(caught.value.hint)
     assert connection.sql(ASKED).cost.stored
-    monkeypatch.setattr("dpsql.connection.answering.encode_release", lambda *_, **__: None)
+    monkeypatch.setattr("dpsql.pipeline.purchase.encode_release", lambda *_, **__: None)
     with pytest.raises(dpsql.DataError) as caught:
         connection.sql(failing, fresh=True)
     assert "could not be kept" in str(caught.value.hint)
@@ -335,7 +335,7 @@ def test_a_large_release_that_cannot_be_spelled_is_paid_for_and_not_kept(
             raise dpsql.EngineError("it failed", code="engine_failed")
 
     with monkeypatch.context() as patch:
-        patch.setattr("dpsql.connection.answering.encode_release", lambda *_, **__: Breaking())
+        patch.setattr("dpsql.pipeline.purchase.encode_release", lambda *_, **__: Breaking())
         first = connection.sql(ASKED)
     assert first.cost.settled_epsilon > 0
     assert connection.budget().unsettled == 0

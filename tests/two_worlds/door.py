@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpsql.connection import answering
 from dpsql.continual import views
 from dpsql.core.quoting import ROW_ID
 from dpsql.ir.plan import PreparedBlock
+from dpsql.pipeline import purchase
 from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
 
 from . import tape as tapes
 
 DOORS = (
-    (answering, "release_block"),
-    (answering, "release_look"),
+    (purchase, "release_block"),
+    (purchase, "release_look"),
     (views, "draw_step"),
     (views, "draw_listing"),
 )

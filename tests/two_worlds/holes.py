@@ -17,7 +17,6 @@ import sqlglot
 from sqlglot import exp
 
 from dpsql.accounting.zcdp import Amount
-from dpsql.connection import answering
 from dpsql.continual import listing_plan, prepare, state, views
 from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as duckdb_engine
@@ -28,7 +27,7 @@ from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import accounts
 from dpsql.pipeline import prepare as preparing
-from dpsql.pipeline import public_tables
+from dpsql.pipeline import public_tables, purchase
 from dpsql.policy import conformance
 from dpsql.sql.rewrite import rows
 
@@ -245,7 +244,7 @@ def _newcomers_counted() -> tuple[tuple[Any, str, Any], ...]:
 
 def _large_releases_lost() -> tuple[tuple[Any, str, Any], ...]:
     """A release of more than some bytes is not kept."""
-    original: Any = vars(answering)["encode_release"]
+    original: Any = vars(purchase)["encode_release"]
 
     def encode(*arguments: Any, **named: Any) -> Any:
         found = original(*arguments, **named)
@@ -254,7 +253,7 @@ def _large_releases_lost() -> tuple[tuple[Any, str, Any], ...]:
         parts = list(found)
         return None if sum(map(len, parts)) > 150 else parts
 
-    return ((answering, "encode_release", encode),)
+    return ((purchase, "encode_release", encode),)
 
 
 HOLES: Final[tuple[Hole, ...]] = (

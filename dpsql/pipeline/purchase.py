@@ -1,0 +1,131 @@
+"""What an account buys with one charge: its price, and how it is read, released and kept.
+
+A question buys its private blocks, together, and each look of theirs that the account has no
+release of. They are reserved, read, released and settled alike, whatever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from dpsql.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.budget.question import look_record, plan_record
+from dpsql.engines.base import PrivateSource
+from dpsql.ir.plan import PreparedBlock, PreparedLook, PrivacyPlan
+from dpsql.mechanisms.sampling.noise import EntropySource
+from dpsql.pipeline.exact import ExactBlock
+from dpsql.pipeline.key_spelling import KeySpelling
+from dpsql.pipeline.read import read_exact, read_look
+from dpsql.pipeline.release import release_block, release_look
+from dpsql.pipeline.release_codec import encode_look, encode_release
+from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
+from dpsql.pipeline.set_union import Percent
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.syntax.placeholders import PlaceholderValues
+
+
+@dataclass(frozen=True, slots=True)
+class Bought:
+    """What was released for one charge: what it cost, and the bytes that the ledger keeps of it.
+
+    ``loss`` is a function of what was released alone. ``pieces`` are a tuple, or made when asked
+    for; None where nothing can be kept, as keys have no exact text. ``blocks`` are empty for a
+    look, ``look`` is None for blocks.
+    """
+
+    loss: PrivacyLoss
+    pieces: Iterable[bytes] | None
+    blocks: tuple[ReleasedBlock, ...] = ()
+    look: ReleasedLook | None = None
+
+
+@dataclass(slots=True)
+class PurchaseReader:
+    """Reads what is bought at one time, in one run; a look beside a block where they share rows.
+
+    ``looks`` are those that are bought, by fingerprint.
+    """
+
+    source: PrivateSource
+    dialect: Dialect
+    entropy: EntropySource
+    keys: KeySpelling
+    progress: Percent
+    looks: Mapping[str, PreparedLook]
+    _drawn: dict[str, ReleasedLook] = field(default_factory=dict)
+
+    def block(self, block: PreparedBlock) -> ReleasedBlock:
+        """Release a block, and with it the looks that are bought and share its rows."""
+        beside = block.beside(self.looks.keys() - self._drawn.keys())
+        with read_exact(self.source, block, self.dialect, self.progress, beside) as exact:
+            released = release_block(block, exact, self.entropy)
+            if isinstance(exact, ExactBlock):
+                self._drawn |= {
+                    fingerprint: release_look(look, exact.looks[fingerprint], self.entropy)
+                    for fingerprint, look in self.looks.items()
+                    if fingerprint in exact.looks
+                }
+        return released
+
+    def look(self, look: PreparedLook) -> ReleasedLook:
+        """Release a look, if it was not with a block."""
+        drawn = self._drawn.get(look.fingerprint)
+        return drawn or release_look(look, read_look(self.source, look), self.entropy)
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """Something that is bought with one charge.
+
+    ``fingerprint`` is the digest by which a release of it is found again. ``reserved`` is the worst
+    case, which is charged before private rows are read, and ``record`` what the ledger keeps of
+    what was asked. ``release`` reads the rows, and draws what comes out of them. ``look`` is what
+    can be read beside a block that shares its rows, None for blocks.
+    """
+
+    fingerprint: str
+    reserved: PrivacyLoss
+    record: str
+    release: Callable[[PurchaseReader], Bought]
+    look: PreparedLook | None = None
+
+
+def purchase_of_blocks(
+    blocks: tuple[PreparedBlock, ...],
+    plan: PrivacyPlan,
+    fingerprint: str,
+    text: str,
+    values: PlaceholderValues,
+    *,
+    alone: bool,
+) -> Purchase:
+    """Make the purchase of the private blocks of a question, with its text and parameters.
+
+    ``alone`` is kept with the release: that it is no part of the series before it.
+    """
+    record = plan_record(plan, text, values)
+    return Purchase(fingerprint, plan.reserved, record, partial(_blocks, blocks, alone))
+
+
+def _blocks(blocks: tuple[PreparedBlock, ...], alone: bool, reader: PurchaseReader) -> Bought:
+    released = tuple(map(reader.block, blocks))
+    pieces = encode_release(reader.keys, released, alone=alone)
+    return Bought(sum((each.rows.loss for each in released), ZERO), pieces, released)
+
+
+def purchase_of_look(
+    look: PreparedLook, text: str = "", values: PlaceholderValues = ()
+) -> Purchase:
+    """Make the purchase of a look at what bounding leaves out, which costs what is reserved.
+
+    ``text`` and ``values`` are those of its question, unless an entry of that follows.
+    """
+    loss, record = look.look.noise.loss, look_record(look, text, values)
+    return Purchase(look.fingerprint, loss, record, partial(_look, look), look)
+
+
+def _look(look: PreparedLook, reader: PurchaseReader) -> Bought:
+    found = reader.look(look)
+    return Bought(look.look.noise.loss, (encode_look(found),), look=found)

@@ -1,0 +1,79 @@
+"""The till of an account: reserves what is bought, and settles it or lets it fail.
+
+What is reserved is spent until it is settled. Failures that cannot be told the ledger at once are
+told before anything else is reserved.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+
+from dpsql.accounting.zcdp import Amount
+from dpsql.budget.payer import Payer
+from dpsql.errors import BudgetExceeded, EngineError
+from dpsql.ledger import Cause, Charge, Ledger
+from dpsql.pipeline.purchase import Bought, Purchase
+
+_logger = logging.getLogger(__name__)
+
+
+class Till:
+    """Charges one account. Not safe for threads."""
+
+    def __init__(self, ledger: Callable[[], Ledger], payer: Payer) -> None:
+        self._ledger = ledger
+        self._payer = payer
+        self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
+
+    def reserve(self, purchases: Sequence[Purchase]) -> tuple[Charge, ...]:
+        """Charge the worst case of purchases: of all or, if what is left does not allow it, none.
+
+        Raises ``BudgetExceeded`` and ``LedgerError``.
+        """
+        self._record_failures()
+        charges: list[Charge] = []
+        try:
+            charges.extend(map(self._reserved, purchases))
+        except BudgetExceeded:
+            for charge in charges:
+                self._ledger().settle(charge, Amount())
+            raise
+        return tuple(charges)
+
+    def _reserved(self, purchase: Purchase) -> Charge:
+        asked, record = purchase.fingerprint, purchase.record
+        path, limits = self._payer.path, self._payer.limits
+        amount = Amount.charge(purchase.reserved)
+        return self._ledger().reserve(path, amount, query=asked, plan=record, limits=limits)
+
+    def settle(self, charges: Sequence[Charge], bought: Sequence[Bought]) -> bool:
+        """Commit what charges cost and keep what was bought, all in one write.
+
+        Tells whether all could be kept: keys of a large release may turn out to have no exact text,
+        when they are spelled. What is spelled already is kept all the same.
+        """
+        pairs = tuple(zip(charges, bought, strict=True))
+        costs = [charge.lowered_to(Amount.charge(each.loss)) for charge, each in pairs]
+        kept = [each.pieces for each in bought]
+        try:
+            self._ledger().settle_together(tuple(zip(charges, costs, kept, strict=True)))
+        except EngineError as error:
+            if error.code == "interrupted":
+                raise
+            kept = [pieces if isinstance(pieces, tuple) else None for pieces in kept]
+            self._ledger().settle_together(tuple(zip(charges, costs, kept, strict=True)))
+        return None not in kept
+
+    def fail(self, charges: Iterable[Charge], cause: Cause) -> None:
+        """Have charges stay spent, and the account suspended."""
+        self._failures += [(charge, cause) for charge in charges]
+        self._record_failures()
+
+    def _record_failures(self) -> None:
+        """Tell the ledger of failures it does not know yet; until it does, nothing is bought."""
+        while self._failures:
+            charge, cause = self._failures[0]
+            self._ledger().fail(charge, self._payer.analyst, cause)
+            self._failures.pop(0)
+            _logger.warning("%s: account suspended, cause %s", self._payer.analyst, cause.value)
