@@ -1,12 +1,13 @@
 """Writes docs/packages.svg, the picture of the packages and their imports: ``make pictures``.
 
-Packages stand in the layers that ``tests/package/test_architecture.py`` checks; an arrow is an
-import, which may point down only.
+Packages stand in the layers of docs/layers.json, which ``tests/package/test_architecture.py``
+checks; an arrow is an import, which may point down only.
 """
 
 from __future__ import annotations
 
 import ast
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -15,25 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "dpsql"
 PICTURE = Path(__file__).with_suffix(".svg")
-LAYERS = (
-    ("interfaces", "notebook"),
-    ("dbapi",),
-    ("export", "render"),
-    ("connection",),
-    ("pipeline",),
-    ("budget",),
-    ("results",),
-    ("planner", "sql", "calibrate"),
-    ("accuracy",),
-    ("ir",),
-    ("policy",),
-    ("mechanisms",),
-    ("ledger",),
-    ("engines",),
-    ("accounting",),
-    ("core",),
-    ("errors",),
-)
+HIDDEN = {"__main__", "__init__"}  # the package itself
+LAYERS = [
+    [name for name in layer if name not in HIDDEN]
+    for layer in json.loads((ROOT / "docs" / "layers.json").read_text("utf-8"))["dpsql"]
+    if not HIDDEN.issuperset(layer)
+]
 WIDTH, ROW, BOX, HEIGHT = 760, 62, 150, 34
 SAYS = {
     "interfaces": "command line, shell, demo, SQLAlchemy",
@@ -42,9 +30,11 @@ SAYS = {
     "export": "files of answers",
     "render": "text, HTML, plots",
     "connection": "the public face",
+    "continual": "materialized views",
     "pipeline": "prepare, read, release, tail",
     "budget": "who pays, what is left",
     "results": "answers, explanations",
+    "survey": "what engines compute",
     "planner": "chooses mechanisms",
     "sql": "parse, bound, rewrite",
     "calibrate": "the calculator",

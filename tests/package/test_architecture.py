@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,47 +14,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "dpsql"
 
 # From the outside in. What stands in a layer may import from its own part and from layers below it.
-LAYERS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "dpsql": (
-        ("__main__",),
-        ("interfaces", "notebook", "__init__"),
-        ("dbapi",),
-        ("export", "render"),
-        ("connection",),
-        ("continual",),
-        ("pipeline",),
-        ("budget",),
-        ("results",),
-        ("survey",),
-        ("planner", "sql", "calibrate"),
-        ("accuracy",),
-        ("ir",),
-        ("policy",),
-        ("mechanisms",),
-        ("ledger",),
-        ("engines",),
-        ("accounting",),
-        ("core",),
-        ("errors",),
-    ),
-    "dpsql.sql": (
-        ("blocks",),
-        ("rewrite", "tail"),
-        ("lineage",),
-        ("relations",),
-        ("expressions",),
-        ("dialects",),
-        ("syntax",),
-        ("__init__",),
-    ),
-    "dpsql.interfaces": (
-        ("cli",),
-        ("shell",),
-        ("demo",),
-        ("sqlalchemy", "new_files"),
-        ("__init__",),
-    ),
-}
+LAYERS: dict[str, list[list[str]]] = json.loads((ROOT / "docs" / "layers.json").read_text("utf-8"))
 LIBRARIES = {
     "sqlglot": {"pipeline", "sql", "ir"},
     "duckdb": {"engines", "continual", "pipeline", "results", "interfaces", "survey"},
