@@ -232,6 +232,7 @@ def epsilon_from_zcdp(rho: float, delta_conversion: float) -> float:
     return _epsilon_at_order(rho, log_inverse_delta, _best_order(rho, log_inverse_delta))
 
 
+@lru_cache(1024, typed=True)
 def rho_from_epsilon(epsilon: float, delta_conversion: float) -> float:
     """Find the largest rho whose zCDP implies (``epsilon``, ``delta_conversion``)-DP, rounded down.
 

@@ -10,7 +10,7 @@ are called as sqlglot calls them, but for those that it has renamed: :data:`RENA
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from datetime import date, time
 from decimal import Decimal
@@ -285,6 +285,10 @@ class Descriptions:
         """
         if type(value) is str:  # as most are
             return repr(value)
+        if type(value) in self.vocabulary:  # and of none of the classes below
+            if isinstance(value, RowSet):
+                return self._of_rows(value)
+            return f"{self._words(value).word}({','.join(self._parts(value))})"
         match value:
             case None:
                 return "-"
@@ -295,7 +299,7 @@ class Descriptions:
             case Enum():
                 return _of_member(value)
             case tuple():
-                return f"({','.join(map(self.of, value))})"
+                return f"({self.together(value)})"
             case bool() | int() | float() | bytes():
                 return repr(value)
             case date() | time():  # a timestamp is a date to Python, and a longer text
@@ -304,14 +308,16 @@ class Descriptions:
                 return f"decimal({value})"
             case Fraction():
                 return f"fraction({value})"
-            case RowSet():
-                return self._of_rows(value)
-        return f"{self._words(value).word}({','.join(self._parts(value))})"
+        raise _undescribed(value)
+
+    def together(self, values: Iterable[object]) -> str:
+        """Describe some values side by side, as a tuple of them is described in its brackets."""
+        return ",".join(map(self.of, values))
 
     def _words(self, value: object) -> Words:
         found = self.vocabulary.get(type(value))
         if found is None:
-            raise TypeError(f"a plan holds a {type(value).__name__}, which has no description")
+            raise _undescribed(value)
         return found
 
     def _parts(self, value: object, known: Mapping[int, str] = _NOTHING) -> Iterator[str]:
@@ -324,7 +330,7 @@ class Descriptions:
             if isinstance(value, Table) and attribute == "name":
                 name = value.name  # in the schema ``main`` that of the table alone
                 part = name.table if name.in_main else (name.schema, name.table)
-            text = known.get(id(part)) if isinstance(part, RowSet) else None
+            text = known.get(id(part))
             yield f"{word}={self.of(part) if text is None else text}"
 
     def _of_rows(self, rows: RowSet) -> str:
@@ -351,6 +357,10 @@ class Descriptions:
             case list() | tuple():
                 return f"[{','.join(map(self._of_tree, part))}]"
         return self.of(part)
+
+
+def _undescribed(value: object) -> TypeError:
+    return TypeError(f"a plan holds a {type(value).__name__}, which has no description")
 
 
 def default_of(kind: type, attribute: str) -> object:

@@ -8,7 +8,7 @@ So a question is recognised however it is written, and not under a policy that c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dpsql.ir.measures import Measure
@@ -68,19 +68,27 @@ def _statistic(plan: BlockPlan) -> tuple[object, ...]:
     return block, plan.bounding, measures
 
 
-def look_fingerprint(plan: BlockPlan, look: LeftOutLook) -> str:
-    """Digest what a look asks: whose rows, which, by which keys, under which bounds.
+def look_fingerprints(plan: BlockPlan, looks: Iterable[LeftOutLook]) -> Iterator[str]:
+    """Digest what each look asks: whose rows, which, by which keys, under which bounds.
 
     Not how precisely: what was learned at one price is known at another.
     """
-    block, noise = plan.block, look.noise
-    asked = (
-        *("left out", block.source, block.unit_column, block.condition, block.keys),
-        *(plan.looked_measure(look.subject), plan.bounding, plan.declared),
-        *(block.parameters.max_rows_contributed, noise.most, noise.ladder, look.clamped),
-    )
-    return _digest(asked)
+    block, described = plan.block, Descriptions(VOCABULARY)
+    # Of all looks at a block, and described once.
+    rows = ("left out", block.source, block.unit_column, block.condition, block.keys)
+    begins = described.together(rows)
+    for look in looks:
+        noise = look.noise
+        asked = (
+            *(plan.looked_measure(look.subject), plan.bounding, plan.declared),
+            *(block.parameters.max_rows_contributed, noise.most, noise.ladder, look.clamped),
+        )
+        yield _digest_of(f"({begins},{described.together(asked)})")
 
 
 def _digest(asked: object, vocabulary: Vocabulary = VOCABULARY) -> str:
-    return digest(f"question {VERSION}: {Descriptions(vocabulary).of(asked)}")
+    return _digest_of(Descriptions(vocabulary).of(asked))
+
+
+def _digest_of(description: str) -> str:
+    return digest(f"question {VERSION}: {description}")

@@ -24,7 +24,7 @@ from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, P
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import ViewScan, bottom_up
 from dpsql.ir.sources import PublicSource, PublishedView, TypesAlone
-from dpsql.pipeline.fingerprint import fingerprint, look_fingerprint
+from dpsql.pipeline.fingerprint import fingerprint, look_fingerprints
 from dpsql.pipeline.rehearse import RehearsedWays, rehearse_look
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail import Tails
@@ -411,22 +411,30 @@ class Preparer:
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         keys = self._key_columns(plan, text)
-        looks = [self._look(plan, look) for look in plan.looks]
+        looks = self._looks(plan, plan.looks)
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
         write = partial(rewrite, plan, plan.block.source.table, salt, self.dialect)
-        return PreparedBlock(plan, keys, tuple(looks), write=write, renderer=self.dialect.renderer)
+        return PreparedBlock(plan, keys, looks, write=write, renderer=self.dialect.renderer)
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
         """Write a look's SQL: all it computes of rows is what the block does."""
-        prepared = self._look(plan, look)
+        (prepared,) = self._looks(plan, (look,))
         rehearse_look(self._engine, prepared)
         return prepared
 
-    def _look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
-        mark, tables = look_fingerprint(plan, look), tables_read(plan, look)
-        write = partial(left_out_sql, plan, look, plan.block.source.table, self.dialect)
-        return PreparedLook(look, mark, tables, write=write, renderer=self.dialect.renderer)
+    def _looks(self, plan: BlockPlan, looks: Sequence[LeftOutLook]) -> tuple[PreparedLook, ...]:
+        write, table = partial(left_out_sql, plan), plan.block.source.table
+        return tuple(
+            PreparedLook(
+                look,
+                mark,
+                tables_read(plan, look),
+                write=partial(write, look, table, self.dialect),
+                renderer=self.dialect.renderer,
+            )
+            for look, mark in zip(looks, look_fingerprints(plan, looks), strict=True)
+        )
 
     def _key_columns(self, plan: BlockPlan, text: str) -> tuple[Column, ...]:
         """Return the released keys' types, once nothing computed of private rows can fail.

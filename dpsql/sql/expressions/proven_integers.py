@@ -46,12 +46,7 @@ class Ranged:
     def __post_init__(self) -> None:
         if not self.low <= self.high:
             raise ValueError("a range has its lower end first")
-        if not _within(self.low, self.high, self.dialect.widest if self.wide else _NARROW):
-            raise QueryRefused(
-                "with these bounds sums could exceed the largest integers the engine has",
-                code="bounds_too_large",
-                hint="Bring the bounds per row and per group closer together in size.",
-            )
+        _refuse_beyond(self.low, self.high, self.dialect.widest if self.wide else _NARROW)
 
     @property
     def type(self) -> str:
@@ -130,9 +125,10 @@ class Ranged:
 
     def _constant(self, value: int) -> Sql:
         """Write a literal of the type of what it stands beside; wide if it has to be."""
-        wide = abs(value) >= 2**63
-        text = self.dialect.wide_literal(value) if wide else self.dialect.integer(value)
-        return Ranged(text, value, value, wide, dialect=self.dialect).sql
+        if abs(value) < 2**63:
+            return self.dialect.integer(value)
+        _refuse_beyond(value, value, self.dialect.widest)
+        return self.dialect.wide_literal(value)
 
     # -- limits -------------------------------------------------------------------------------
 
@@ -254,6 +250,15 @@ def _joined_by(sign: Sql) -> _Spelled:
 
 def _within(low: int, high: int, limits: tuple[int, int]) -> bool:
     return limits[0] <= low and high <= limits[1]
+
+
+def _refuse_beyond(low: int, high: int, limits: tuple[int, int]) -> None:
+    if not _within(low, high, limits):
+        raise QueryRefused(
+            "with these bounds sums could exceed the largest integers the engine has",
+            code="bounds_too_large",
+            hint="Bring the bounds per row and per group closer together in size.",
+        )
 
 
 def _ends(value: Ranged | int) -> tuple[int, int]:
