@@ -89,6 +89,8 @@ def connect(
         found.declare(policy.declared)
         _check(policy, found)
         engine = found.open(policy.tables, policy.limits.memory)
+        if policy.declared:  # in between, another policy may have declared what there is
+            _check(policy, found)
         policy = replace(policy, edition=policy.edition or engine.edition or "")
         opened, created = place, False
         if isinstance(opened, str | Path):

@@ -308,16 +308,20 @@ class DuckDBEngine:
 
         ``connect`` does so with what the policy declares.
         """
-        for key, declared in columns.items():
-            if self._declared.get(key) == declared:
-                continue
-            if key in self._untyped:
-                self._read_as(key, declared)
-            elif key in self._in_place:
-                self._with_directories(key, declared)
-            elif not self._locked:
-                self._declared[key] = declared
-                self._published = None
+        with self._lock:  # of several connections that are opened at once, one reads them
+            for key, declared in columns.items():
+                self._declare(key, declared)
+
+    def _declare(self, key: str, declared: tuple[Column, ...]) -> None:
+        if self._declared.get(key) == declared:
+            return
+        if key in self._untyped:
+            self._read_as(key, declared)
+        elif key in self._in_place:
+            self._with_directories(key, declared)
+        elif not self._locked:
+            self._declared[key] = declared
+            self._published = None
 
     def _read_as(self, key: str, declared: tuple[Column, ...]) -> None:
         """Make a table of data without types, of its declared columns."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -21,10 +21,11 @@ from unread import sent_inside
 
 import dpsql
 import dpsql.pipeline.tail as tail_module
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
 from dpsql.ledger import Ledger
 from dpsql.pipeline.rooms import Room, Stay
 from dpsql.policy.limits import Limits
+from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, TablePolicy
 
 OTHER = "bob"
@@ -314,7 +315,7 @@ MEASURED = """
 import gc, os, sys, time
 from pathlib import Path
 import dpsql
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
 from dpsql.ledger import Ledger
 from support import ANALYST, policy
 
@@ -364,3 +365,66 @@ def test_a_further_connection_to_an_open_engine_takes_little(
     assert threads <= 2
     assert memory <= 1e6
     assert seconds <= 0.005 * 4, "0.2 ms on an idle machine"
+
+
+# -- opened at once --------------------------------------------------------------------------------
+
+RULES = """
+version: 1
+dataset: clinic
+accounts: {ana: {epsilon: 100, delta: 1e-6}}
+tables:
+  visits:
+    privacy_unit: {name: person, column: uid}
+    columns: {uid: BIGINT, cost: {type: TYPE, lower: 0, upper: 9}}
+"""
+
+
+def visits_file(directory: Path) -> Path:
+    file = directory / "visits.csv"
+    file.write_text("uid,cost\n" + "".join(f"{i},{i % 9}\n" for i in range(2000)))
+    return file
+
+
+def test_connections_that_are_opened_at_once_read_one_table(tmp_path: Path) -> None:
+    """What has no types is made a table once, as it is declared, whoever comes first."""
+    rules = parse_policy(RULES.replace("TYPE", "DOUBLE"))
+    file, start = visits_file(tmp_path), threading.Barrier(6)
+
+    def count(engine: DuckDBEngine) -> int:
+        start.wait()
+        with dpsql.connect(engine, rules, tmp_path / "budget.db", "ana") as con:
+            return int(con.sql("SELECT COUNT(*) FROM visits", epsilon=10).fetchall()[0][0])
+
+    for _ in range(3):
+        with closing(DuckDBEngine(files={"visits": file})) as engine, ThreadPoolExecutor(6) as all_:
+            counts = list(all_.map(count, [engine] * 6))
+        assert all(1800 < each < 2200 for each in counts)
+
+
+def test_a_table_that_another_policy_declares_meanwhile_is_not_taken_for_ones_own(
+    tmp_path: Path,
+) -> None:
+    """Between what was compared with the policy and what is opened, somebody else connects."""
+    other = parse_policy(RULES.replace("TYPE", "BIGINT"))
+
+    class Raced(DuckDBEngine):
+        raced = True
+
+        def open(self, tables: Iterable[str], memory: str | None = None) -> OpenDuckDB:
+            if self.raced:
+                self.declare(other.declared)
+            return super().open(tables, memory)
+
+    file, place = visits_file(tmp_path), tmp_path / "budget.db"
+    rules = parse_policy(RULES.replace("TYPE", "DOUBLE"))
+    with closing(Raced(files={"visits": file})) as engine:
+        with pytest.raises(dpsql.PolicyError) as refusal:
+            dpsql.connect(engine, rules, place, "ana")
+        assert refusal.value.code == "policy_does_not_fit"
+        with dpsql.connect(engine, other, place, "ana") as con:
+            assert con.schema["visits"].columns[1].type == "BIGINT"
+    with closing(Raced(files={"visits": file})) as engine:
+        engine.raced = False
+        with dpsql.connect(engine, rules, place, "ana") as con:
+            assert con.schema["visits"].columns[1].type == "DOUBLE"
