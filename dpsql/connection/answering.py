@@ -24,6 +24,7 @@ from dpsql.budget.payer import delta_buys
 from dpsql.connection.ages import ANY_AGE, AgeLimit, KeptReleases
 from dpsql.connection.finer_releases import FinerReleases, nothing_released
 from dpsql.connection.stored_releases import StoredRelease, StoredReleases, Together
+from dpsql.core.progress import Percent
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.engines.base import Engine, Run
@@ -43,7 +44,6 @@ from dpsql.pipeline.purchase import (
 )
 from dpsql.pipeline.release_codec import decode_look, decode_release
 from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
-from dpsql.pipeline.set_union import Percent
 from dpsql.pipeline.tail import Tails
 from dpsql.pipeline.till import Till
 from dpsql.pipeline.trace import trace_from

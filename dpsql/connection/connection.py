@@ -19,11 +19,11 @@ from dpsql.connection.answering import Answerer
 from dpsql.connection.cursor import CursorConnection
 from dpsql.connection.statements import Arguments, Statements, statement_text
 from dpsql.connection.tuning import USUAL_SHARE, TuningRequest
+from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
 from dpsql.engines.base import Engine
 from dpsql.errors import EngineError, Error, InterfaceError
 from dpsql.ledger import Ledger
-from dpsql.pipeline.set_union import Percent
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Unpack
 from dpsql.budget import payer
 from dpsql.connection.connection import Closing, Connection
 from dpsql.core.plain import plain_text, type_name
+from dpsql.core.progress import Percent
 from dpsql.engines.base import Database
 from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import NewLedgerWarning, ParameterError, PolicyError
 from dpsql.ledger import Ledger
-from dpsql.pipeline.set_union import Percent
 from dpsql.policy.conformance import check_policy
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.model import Policy

@@ -23,7 +23,7 @@ from dpsql.mechanisms.continual.encoding import encode_group
 from dpsql.mechanisms.continual.meta import Cell, CellRelease, MetaHistogram
 from dpsql.mechanisms.continual.sparse import SparseChoice, SparseTopK
 from dpsql.mechanisms.continual.topk import ScheduledTopK
-from dpsql.pipeline.release import aggregate_answers
+from dpsql.pipeline.kinds.values import aggregate_answers
 from dpsql.pipeline.released import drawn_columns
 
 _Listed: TypeAlias = tuple[Sequence[GroupTexts], NoisySteps]

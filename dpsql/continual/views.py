@@ -35,6 +35,7 @@ from dpsql.continual.publication import GroupTexts, StepRelease, draw_step, pack
 from dpsql.continual.rows import ViewRows, view_rows
 from dpsql.continual.state import ViewState
 from dpsql.continual.steps import ViewSteps
+from dpsql.core.progress import Percent
 from dpsql.core.schema import Table, fold
 from dpsql.core.table_name import TableName
 from dpsql.engines.base import (
@@ -59,7 +60,6 @@ from dpsql.ir.sources import PublishedView
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.rooms import Stay
-from dpsql.pipeline.set_union import Percent
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve

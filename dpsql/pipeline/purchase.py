@@ -12,16 +12,16 @@ from functools import partial
 
 from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.budget.question import look_record, plan_record
+from dpsql.core.progress import Percent
 from dpsql.engines.base import PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook, PrivacyPlan
 from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.pipeline.exact import ExactBlock
 from dpsql.pipeline.key_spelling import KeySpelling
-from dpsql.pipeline.read import read_exact, read_look
-from dpsql.pipeline.release import release_block, release_look
+from dpsql.pipeline.kinds.left_out import read_look, release_look
+from dpsql.pipeline.read import read_exact
+from dpsql.pipeline.release import release_block
 from dpsql.pipeline.release_codec import encode_look, encode_release
 from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
-from dpsql.pipeline.set_union import Percent
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.syntax.placeholders import PlaceholderValues
 
@@ -61,12 +61,10 @@ class PurchaseReader:
         beside = block.beside(self.looks.keys() - self._drawn.keys())
         with read_exact(self.source, block, self.dialect, self.progress, beside) as exact:
             released = release_block(block, exact, self.entropy)
-            if isinstance(exact, ExactBlock):
-                self._drawn |= {
-                    fingerprint: release_look(look, exact.looks[fingerprint], self.entropy)
-                    for fingerprint, look in self.looks.items()
-                    if fingerprint in exact.looks
-                }
+            self._drawn |= {
+                fingerprint: release_look(self.looks[fingerprint], look, self.entropy)
+                for fingerprint, look in exact.looks.items()
+            }
         return released
 
     def look(self, look: PreparedLook) -> ReleasedLook:

@@ -9,20 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from functools import partial
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.engines.base import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
-from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
-from dpsql.pipeline.read import read_exact, read_look
+from dpsql.pipeline.kinds.left_out import read_look
+from dpsql.pipeline.read import read_exact
 from dpsql.sql.dialects.base import Dialect
-
-_FEW: Final = np.arange(1, 2, dtype=np.int64)
-_MANY: Final = np.arange(1, 101, dtype=np.int64)  # row ids that are looked for in another way
-_KEPT: Final = 1  # groups of a unit, a number in the text of statements
 
 
 class RehearsedWays:
@@ -68,37 +60,7 @@ def _read(
     block: PreparedBlock, dialect: Dialect, source: PrivateSource, looks: Sequence[PreparedLook]
 ) -> None:
     with read_exact(source, block, dialect, _discard, looks) as exact:
-        match exact:
-            case ExactBlock():
-                _ask_block(block, exact)
-            case ExactUnion():
-                exact.named(_FEW)
-            case ExactCascade():
-                _ask_cascade(exact)
-
-
-def _ask_block(block: PreparedBlock, exact: ExactBlock) -> None:
-    if exact.histograms is not None:
-        for ranked in dict.fromkeys(noisy.quantile.ranked for noisy in block.plan.quantiles):
-            exact.histograms(ranked, _FEW)
-    if exact.keys_of is not None:
-        for ids in (_FEW, _MANY):
-            exact.keys_of(ids)
-
-
-def _ask_cascade(exact: ExactCascade) -> None:
-    rows = exact.rows
-    for named in (None, _FEW):
-        rows.unit_sizes(named)
-    for named_before in (_none(), _FEW):
-        rows.unnamed_weights(named_before, _KEPT)
-    exact.totals(_FEW, _KEPT)
-    for ids in (_FEW, _MANY):
-        exact.keys_of(ids)
-
-
-def _none() -> NDArray[np.int64]:
-    return np.zeros(0, dtype=np.int64)
+        exact.rehearse(block.plan)
 
 
 def _discard(_: object) -> None:

@@ -24,7 +24,9 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.base import ArrowStream, Engine, ExactRows, KeyArrays, Reads, Run
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.relations import scanned
-from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
+from dpsql.pipeline.kinds.cascade import ExactCascade
+from dpsql.pipeline.kinds.groups import ExactGroups
+from dpsql.pipeline.kinds.union import ExactUnion
 from dpsql.pipeline.read import read_exact
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
@@ -185,15 +187,17 @@ def read_all(engine: Engine, block: PreparedBlock) -> Found:
     dialect = dialect_of(engine.verdicts)
     with engine.run(120) as run, read_exact(run, block, dialect, lambda _: None) as exact:
         match exact:
-            case ExactBlock():
+            case ExactGroups():
                 return _read_block(exact, block)
             case ExactUnion():
                 return _read_union(exact, block)
             case ExactCascade():
                 return _read_cascade(exact, block)
+            case _:
+                raise AssertionError(exact)
 
 
-def _read_block(exact: ExactBlock, block: PreparedBlock) -> Found:
+def _read_block(exact: ExactGroups, block: PreparedBlock) -> Found:
     ids = exact.rows.row_ids
     if exact.keys_of is None:
         found = groups_of(exact.rows, block)

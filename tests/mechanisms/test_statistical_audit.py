@@ -28,7 +28,7 @@ from dpsql.ir.query import Block
 from dpsql.mechanisms.additive import CorrelatedGaussian
 from dpsql.mechanisms.elliptic import EllipticGaussian
 from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.pipeline.release import release
+from dpsql.pipeline.kinds.groups import release
 from dpsql.planner import plan_block
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.histograms import histogram_options

@@ -22,7 +22,7 @@ from dpsql.engines.base import ExactRows
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.additive import IndependentNoise
 from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
-from dpsql.pipeline.release import release
+from dpsql.pipeline.kinds.groups import release
 from dpsql.planner import plan_block
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 

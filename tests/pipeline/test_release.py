@@ -18,7 +18,7 @@ from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.sampling.noise import OSEntropy
-from dpsql.pipeline.release import release
+from dpsql.pipeline.kinds.groups import release
 from dpsql.pipeline.released import ReleasedRows
 from dpsql.pipeline.tail_tables import _sorted_lists
 from dpsql.planner import plan_block

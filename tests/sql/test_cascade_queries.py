@@ -38,9 +38,8 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
 from dpsql.mechanisms.naming import GroupWeights
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
-from dpsql.pipeline.cascade import draw_cascade, read_cascade
-from dpsql.pipeline.exact import ExactCascade
-from dpsql.pipeline.release import aggregate_answers
+from dpsql.pipeline.kinds.cascade import ExactCascade, draw_cascade, read_cascade
+from dpsql.pipeline.kinds.values import aggregate_answers
 from dpsql.planner import plan_block
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy

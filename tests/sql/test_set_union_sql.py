@@ -34,8 +34,8 @@ from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
 from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
-from dpsql.pipeline import set_union as reading_step
-from dpsql.pipeline.set_union import read_set_union
+from dpsql.pipeline.kinds import union as reading_step
+from dpsql.pipeline.kinds.union import read_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.dialects.duckdb import DUCKDB

@@ -31,7 +31,9 @@ from dpsql.ir.plan import PreparedBlock
 from dpsql.mechanisms.sampling.entropy import EntropySource
 from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
-from dpsql.pipeline.exact import ExactBlock, ExactCascade, ExactUnion
+from dpsql.pipeline.kinds.cascade import ExactCascade
+from dpsql.pipeline.kinds.groups import ExactGroups
+from dpsql.pipeline.kinds.union import ExactUnion
 
 from . import tape as tapes
 
@@ -142,7 +144,7 @@ def look(name: str, arguments: tuple[Any, ...]) -> Any:
         if tape is not None:
             # What a cascade draws next depends on what it drew: its worlds drift apart inside.
             tape.adaptive = isinstance(exact, ExactCascade)
-        if isinstance(exact, ExactBlock):
+        if isinstance(exact, ExactGroups):
             return _groups(block, exact)
         if isinstance(exact, ExactUnion):
             return _union(block, exact)
@@ -183,7 +185,7 @@ def _normal(value: object) -> object:
     return value
 
 
-def _groups(block: PreparedBlock, exact: ExactBlock) -> Groups:
+def _groups(block: PreparedBlock, exact: ExactGroups) -> Groups:
     plan, rows = block.plan, exact.rows
     names = [key.name for key in block.keys]
     ids = rows.row_ids.tolist()

@@ -13,11 +13,11 @@ from dpsql.budget.payer import policy_budget
 from dpsql.connection.connection import Connection
 from dpsql.connection.opening import connect
 from dpsql.core.data_files import is_address, shown_address
+from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
 from dpsql.engines.opening import DatabasePlace, open_engine, place_name
 from dpsql.interfaces.shell.cancel import Work
 from dpsql.ledger import Ledger
-from dpsql.pipeline.set_union import Percent
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 from dpsql.policy.views_place import place_beside

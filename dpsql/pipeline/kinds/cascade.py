@@ -1,4 +1,4 @@
-"""Cascades between reading and releasing: the stage of pairs, and the steps drawn from it.
+"""Cascades: the stage of pairs, and the steps drawn from it.
 
 The release asks for one exact step after the other. What it asks for is made of public parameters
 and of what it has released: row ids of named groups, how many keys a unit keeps, a cap.
@@ -6,25 +6,30 @@ and of what it has released: row ids of named groups, how many keys a unit keeps
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.additive import Steps
 from dpsql.mechanisms.cascade import (
     NAMED_ALONE,
-    NamedGroups,
+    CascadeRows,
     UnitSizes,
     scaled_counts,
 )
 from dpsql.mechanisms.naming import GroupWeights
 from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.pipeline.exact import ExactCascade, KeysOf
-from dpsql.pipeline.set_union import Percent, ReadingProgress
+from dpsql.pipeline.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_in
+from dpsql.pipeline.kinds.left_out import ExactLook
+from dpsql.pipeline.kinds.values import CascadeValues, aggregate_answers
+from dpsql.pipeline.released import ReleasedRows
 from dpsql.sql.rewrite.cascade import (
     COUNTED_PAIRS,
     LEFT_PAIRS,
@@ -33,9 +38,62 @@ from dpsql.sql.rewrite.cascade import (
     CascadeSQL,
     sizes_of,
 )
+from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 _STAGED = 60  # percent, once the pairs are on the stage
 _OF_A_STEP = 7
+_KEPT: Final = 1  # groups of a unit, a number in the text of statements
+
+
+@dataclass(frozen=True, slots=True)
+class ExactCascade:
+    """What the steps of a cascade read, each when it is asked for.
+
+    ``totals`` counts the groups with some row ids at a cap: int64 arrays of shape (groups,) in this
+    order, one for each measure that is counted; 0 is a group without rows. ``keys_of`` reads keys.
+    """
+
+    rows: CascadeRows
+    totals: Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]
+    keys_of: KeysOf
+    looks: Mapping[str, ExactLook] = field(default_factory=dict)
+
+    def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
+        """Draw which groups are named and what is counted in them.
+
+        Guarantee: ``plan.loss(None)``, whatever comes out, for steps within the sensitivities of
+        ``CascadeSQL``.
+        """
+        drawn = draw_cascade(plan, self, source)
+        ids = drawn.named.ids
+        values = aggregate_answers(plan, drawn.released, {}, drawn)
+        return ReleasedRows(ids, self.keys_of(ids), values, plan.loss(len(ids)))
+
+    def rehearse(self, plan: BlockPlan) -> None:
+        """Ask for each step, with groups that were named before and without."""
+        for named in (None, FEW):
+            self.rows.unit_sizes(named)
+        for named_before in (np.zeros(0, dtype=np.int64), FEW):
+            self.rows.unnamed_weights(named_before, _KEPT)
+        self.totals(FEW, _KEPT)
+        for ids in (FEW, MANY):
+            self.keys_of(ids)
+
+
+class CascadeKind:
+    """Groups that are named in rounds, and counted at a cap that is chosen privately."""
+
+    def fits(self, plan: BlockPlan) -> bool:
+        """Tell whether a plan has several steps."""
+        return plan.cascade is not None
+
+    @contextmanager
+    def read(self, reading: BlockReading) -> Iterator[ExactCascade]:
+        """Put the pairs of units and keys on a stage."""
+        plan = reading.plan
+        steps = rewrite_cascade(plan, plan.block.source.table, reading.salt, reading.dialect)
+        with reading.rows.scratch() as scratch:
+            yield read_cascade(steps, scratch, keys_in(scratch, reading), reading.progress)
 
 
 def read_cascade(
@@ -114,20 +172,6 @@ class _StagedRows:
         self.scratch.store(sizes, self.sql.sizes(table))
         self._stored |= {NAMED_IDS, table, sizes}
         return table
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeValues:
-    """What a cascade released of the measures of the groups that it named, in steps.
-
-    ``released`` and ``counted`` have an array of shape (groups,) for each measure: what is shown,
-    and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does.
-    """
-
-    named: NamedGroups
-    released: list[Steps]
-    counted: list[Steps]
-    countings: list[int]
 
 
 def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) -> CascadeValues:

@@ -1,0 +1,86 @@
+"""Answers of aggregates, computed of what was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.accuracy.estimates import estimate
+from dpsql.ir.measures import Measure, Quantile
+from dpsql.ir.plan import BlockPlan
+from dpsql.mechanisms.additive import Steps
+from dpsql.mechanisms.cascade import NamedGroups
+from dpsql.pipeline.released import NumericArray, with_noise_columns
+
+_LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeValues:
+    """What a cascade released of the measures of the groups that it named, in steps.
+
+    ``released`` and ``counted`` have an array of shape (groups,) for each measure: what is shown,
+    and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does.
+    """
+
+    named: NamedGroups
+    released: list[Steps]
+    counted: list[Steps]
+    countings: list[int]
+
+
+def aggregate_answers(
+    plan: BlockPlan,
+    noisy: Sequence[Steps],
+    quantiles: Mapping[Quantile, NDArray[np.int64]],
+    cascade: CascadeValues | None = None,
+) -> dict[str, NumericArray]:
+    """Compute the aggregates the analyst asked for: post-processing of what was drawn.
+
+    ``cascade`` is how it was drawn where there were several steps.
+    """
+    found: dict[str, NumericArray] = {}
+    measures = [m.measure for m in plan.measures]
+    for index, aggregate in enumerate(plan.block.aggregates):
+        name = plan.block.aggregate_column(index)
+        if aggregate.quantile is not None:
+            found[name] = _value(aggregate.quantile, quantiles[aggregate.quantile])
+        elif aggregate.kind.composed:
+            parts = [noisy[m] * measures[m].step for m in aggregate.measures]
+            found[name] = estimate(aggregate, measures, parts)
+        else:
+            (measure,) = aggregate.measures
+            found[name] = _plain(measures[measure], noisy[measure])
+        found |= _supports(plan, index, noisy, cascade)
+    return with_noise_columns(plan, found)
+
+
+def _supports(
+    plan: BlockPlan, index: int, noisy: Sequence[Steps], cascade: CascadeValues | None
+) -> dict[str, NumericArray]:
+    """Collect what the interval of an aggregate needs beside it, in the units of the answer."""
+    used = plan.block.aggregates[index].measures
+    counted = noisy if cascade is None else cascade.counted
+    columns: list[NumericArray] = [counted[m] * plan.measures[m].measure.step for m in used]
+    if cascade is not None:
+        columns.append(np.full(len(cascade.named.ids), float(cascade.countings[used[0]])))
+    return dict(zip(plan.block.support_columns(index), columns, strict=False))
+
+
+def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:
+    """Return what the points of a grid stand for, within the bounds."""
+    lattice = quantile.ranked.lattice
+    values: Steps = np.clip((points + lattice.low) * lattice.quantum, lattice.lower, lattice.upper)
+    return np.rint(values).astype(np.int64) if quantile.whole else values
+
+
+def _plain(measure: Measure, values: Steps) -> NumericArray:
+    if not measure.integral:
+        return values * measure.step
+    if measure.weights is not None:
+        return np.rint(np.clip(values * measure.step, -_LARGEST, _LARGEST)).astype(np.int64)
+    step = int(measure.step)
+    return np.rint(np.clip(values, -_LARGEST // step, _LARGEST // step)).astype(np.int64) * step
