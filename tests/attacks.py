@@ -604,7 +604,6 @@ _ATTACKS: dict[str, list[tuple[str, str]]] = {
         ("select current_query(), count(*) from visits", "function_not_allowed"),
         ("select txid_current(), count(*) from visits", "function_not_allowed"),
         ("select current_query_id(), count(*) from visits", "function_not_allowed"),
-        ("select setseed(0.5), count(*) from visits", "function_not_allowed"),
         (
             "select json_serialize_plan('select current_setting(''threads'')', optimize := true)",
             "function_not_allowed",

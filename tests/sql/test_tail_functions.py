@@ -11,7 +11,8 @@ from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN_FUNCTIONS
 _HARMLESS = words(
     """
     current_database current_date current_schema current_schemas gen_random_uuid get_current_time
-    get_current_timestamp in_search_path now random today transaction_timestamp uuid uuidv4 uuidv7
+    get_current_timestamp in_search_path now random setseed today transaction_timestamp uuid uuidv4
+    uuidv7
     """
 )
 

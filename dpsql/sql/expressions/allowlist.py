@@ -42,7 +42,7 @@ TAIL_FORBIDDEN_FUNCTIONS = frozenset(
         current_connection_id current_query current_query_id current_setting
         current_transaction_id currval error getenv getvariable json_serialize_plan nextval
         pg_sleep query query_table read_blob read_csv read_csv_auto read_json read_json_auto
-        read_parquet read_text set_config setseed setval sleep sleep_ms stats txid_current
+        read_parquet read_text set_config setval sleep sleep_ms stats txid_current
         vector_type write_log
         """
     )
