@@ -11,6 +11,8 @@ from typing import Final
 
 from duckdb import token_type, tokenize
 
+_NUMBERS: Final = token_type.numeric_const
+_TEXTS: Final = token_type.string_const
 _NUMBER: Final = re.compile(rb"\d{1,37}(\.\d{1,37})?")
 _DIGIT: Final = re.compile(rb"\d")
 _TEXT: Final = re.compile(rb"'(?:[^']|'')*'")
@@ -33,12 +35,12 @@ def shape(statement: str) -> bytes:
     found: list[bytes] = []
     done = 0
     for place, (start, kind) in enumerate(tokens):
-        if kind == token_type.numeric_const:
+        if kind is _NUMBERS:
             if place and _token(text, tokens, place - 1) in _BEFORE_NUMBERS:
                 constant = _token(text, tokens, place)
                 found += (text[done:start], _like(constant))
                 done = start + len(constant)
-        elif kind == token_type.string_const and _is_compared(text, tokens, place):
+        elif kind is _TEXTS and _is_compared(text, tokens, place):
             constant = _token(text, tokens, place)
             if _TEXT.fullmatch(constant):
                 found += (text[done:start], b"''")

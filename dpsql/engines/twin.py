@@ -44,6 +44,7 @@ _CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
 # joined rows are found at once, however many there are.
 _REORDERING: Final = ("join_order", "build_side_probe_side")
 _FIRST: Final = 0
+_REMEMBERED: Final = 1000  # statements' expressions
 _KIND_OF_ERROR = re.compile(r"^(\w+ )+Error: ")
 _LISTS: Final = quoted(f"{INTERNAL_PREFIX}edges")
 _ROW: Final = quoted(f"{INTERNAL_PREFIX}row")
@@ -56,6 +57,7 @@ class Twin:
     def __init__(self, schema: Schema, evidence: Evidence) -> None:
         self._evidence = evidence
         self._lock = threading.Lock()
+        self._examined: dict[tuple[Sql, tuple[Sql, ...]], Examined] = {}
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._empty = [table for table in schema.values() if table.unreadable is None]
         for table in self._empty:
@@ -82,15 +84,26 @@ class Twin:
         """Look up what expressions over the rows of a FROM clause are bound to, and try them.
 
         Raises ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
-        synthetic rows (``fails``); ``InternalError`` if there are no such rows to be had.
+        synthetic rows (``fails``); ``InternalError`` if there are no such rows to be had. What was
+        computed of all these rows once, is not computed again.
         """
+        asked = source, tuple(expressions)
         with self._lock:
-            self._fill()
-            plan = self._plan(sql("SELECT {} FROM {}", join(", ", expressions), source))
-            objection = self._evidence.objection(plan)
-            if objection is None:
-                self._compute_constants(plan)
-                self._try(source, expressions)
+            known = self._examined.get(asked)
+            if known is None:
+                known = self._looked_up(source, expressions)
+                self._examined[asked] = known
+                if len(self._examined) > _REMEMBERED:
+                    del self._examined[next(iter(self._examined))]
+            return known
+
+    def _looked_up(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
+        self._fill()
+        plan = self._plan(sql("SELECT {} FROM {}", join(", ", expressions), source))
+        objection = self._evidence.objection(plan)
+        if objection is None:
+            self._compute_constants(plan)
+            self._try(source, expressions)
         types = (_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
         return Examined(tuple(types), objection)
 
