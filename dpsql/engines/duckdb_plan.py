@@ -69,11 +69,14 @@ class ReadPlan:
     selected: Sequence[PlanNode]
 
     def columns(self) -> tuple[tuple[str, str], ...] | None:
-        """Tell names and types of the columns; None if a type has no text."""
-        types = [any_type_text(each.get("return_type")) for each in self.selected]
-        named = zip(self.selected, types, strict=True)
-        found = tuple((str(each["alias"]), type_) for each, type_ in named if type_ is not None)
-        return found if len(found) == len(types) else None
+        """Tell names and types of the columns; None if one has no name, or its type no text."""
+        found = []
+        for each in self.selected:
+            name, type_ = each.get("alias"), any_type_text(each.get("return_type"))
+            if not name or not type_:
+                return None
+            found.append((str(name), type_))
+        return tuple(found)
 
 
 def read_by_forms(plan: PlanNode, forms: Forms) -> ReadPlan:

@@ -159,16 +159,13 @@ class LastReading:
         connection: duckdb.DuckDBPyConnection,
         statement: Sql,
         tables: Counter[tuple[str, ...]],
-    ) -> tuple[ReadStatement, _Columns | None]:
-        """Read a statement that may scan these tables. Raises ``EngineError``.
-
-        Returns its columns as well, where its plan tells them.
-        """
+    ) -> tuple[ReadStatement, ReadPlan]:
+        """Read a statement that may scan these tables. Raises ``EngineError``."""
         found = self._plan(connection, statement)
         scanned = Counter({path: n for path, n in found.tables.items() if path[:2] != _STORED})
         if scanned and scanned != tables:
             raise EngineError()
-        return ReadStatement(len(found.selected), bool(scanned)), found.columns()
+        return ReadStatement(len(found.selected), bool(scanned)), found
 
     def _plan(self, connection: duckdb.DuckDBPyConnection, statement: Sql) -> ReadPlan:
         plan = plan_of(connection, statement)
@@ -200,27 +197,31 @@ class DuckDBSheet:
         self._over = over
         self._stored: dict[str, _Columns] = {}
         self._behind: list[Sql] = []  # what the twin has not done yet
-        self._last: tuple[_Key, _Columns | None] | None = None  # what was read last
+        self._last: tuple[_Key, ReadPlan | None] | None = None  # what was read last
         self._connection: duckdb.DuckDBPyConnection | None = None
 
     def read(self, statement: Sql, given: GivenValues = ()) -> int:
         """Read a statement; returns how many columns it has."""
         self._reading.counted()
         key = self._key(statement)
-        found, columns = self._reading.known.get(key), None
+        found, plan = self._reading.known.get(key), None
         if found is None:
-            found, columns = self._reading.read(self._twin(), statement, self._tables)
+            found, plan = self._reading.read(self._twin(), statement, self._tables)
             self._reading.known.add(key, found)
-        self._last = key, columns
+        self._last = key, plan
         return found.columns
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
         """Have the twin make an empty table of its columns, once it is asked again."""
         assert self._last is not None, "it was read"
-        key, told = self._last
-        # What it is given has no type in its plan.
-        known = None if given else told
-        columns = self._reading.columns_of(key, lambda: known or self._bound(statement, given))
+        key, plan = self._last
+
+        def bind() -> _Columns:
+            # What it is given has no type in its plan.
+            told = None if plan is None or given else plan.columns()
+            return told or self._bound(statement, given)
+
+        columns = self._reading.columns_of(key, bind)
         self._stored[name] = columns
         listed = join(", ", (sql("{} {}", quoted(n), type_sql(t)) for n, t in columns))
         self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import dpsql
+from dpsql.engines.duckdb import OpenDuckDB
 from dpsql.engines.duckdb_reading import KNOWN, KnownStatements
 from dpsql.ledger import Ledger
 from dpsql.pipeline.rehearse import RehearsedWays
@@ -99,6 +100,22 @@ def test_no_statement_is_read_for_the_first_time_when_it_is_paid_for(
     ask(tmp_path, shape, history)
     assert "read" in moments
     assert not first_read_too_late(moments)
+
+
+def test_each_way_is_planned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[None] = []
+    real = OpenDuckDB.rehearse
+
+    def noted(self: OpenDuckDB, read: Any) -> None:
+        planned.append(None)
+        real(self, read)
+
+    monkeypatch.setattr(OpenDuckDB, "rehearse", noted)
+    with connect(tmp_path) as connection:
+        # With the look, then without as its release is known, then as before.
+        for ways in (1, 2, 2):
+            connection.sql("SELECT k, COUNT(*) FROM t GROUP BY k", fresh=True)
+            assert len(planned) == ways
 
 
 @pytest.mark.parametrize("history", ["one of several is known", "all are known"])

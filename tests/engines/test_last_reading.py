@@ -239,6 +239,31 @@ def test_statements_of_one_shape_are_bound_once_and_others_each(
     assert bound.count("SELECT count(*) FROM __dpsql_stage") == 2
 
 
+TYPES_OF_KEYS = [
+    *("BOOLEAN", "VARCHAR", "BLOB", "BIT", "UUID", "HUGEINT", "DOUBLE", "INTERVAL", "TIME"),
+    *("DECIMAL(7,3)", "TIMESTAMP WITH TIME ZONE", "TIMESTAMP_NS", "ENUM('a', 'b''c')"),
+    *("BIGINT[][3]", 'STRUCT(a INTEGER, "b c" DATE[])', "MAP(VARCHAR, UUID)"),
+    "UNION(a INTEGER, b DATE)",
+]
+
+
+@pytest.mark.parametrize("type_", TYPES_OF_KEYS)
+def test_a_plan_tells_the_columns_that_the_engine_binds(type_: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE t (x {type_})")
+        asked = 'SELECT x AS k, count(*) AS "m n" FROM t GROUP BY x'
+        plan = plan_of(connection, generated(asked))
+        assert plan is not None
+        told = read_by_forms(plan.root, FORMS).columns()
+        if told is None:
+            assert type_.startswith("UNION")
+            return
+        listed = ", ".join(f'"{name}" {kind}' for name, kind in told)
+        connection.execute(f"CREATE TABLE u ({listed})")
+        bound, made = connection.sql(asked), connection.sql("FROM u")
+        assert (made.columns, made.types) == (bound.columns, bound.types)
+
+
 SHAPES = {
     "k > 5": "k > 9",
     "k > 51 OR 3 < k": "k > 99 OR 3 < k",

@@ -16,7 +16,7 @@ from dpsql.engines.evidence import evidence_for
 from dpsql.engines.nets import TRIED
 from dpsql.engines.twin import Twin
 from dpsql.engines.types import _SCALARS, plain_type
-from dpsql.errors import InternalError
+from dpsql.errors import InternalError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
@@ -82,6 +82,22 @@ def test_what_cannot_be_tried_is_refused_each_time(monkeypatch: pytest.MonkeyPat
     monkeypatch.undo()
     assert twin.examine(generated("t"), [generated("c0")]).objection is None
     assert rows_of(twin, "c0") > 1
+    twin.close()
+
+
+def test_what_was_tried_over_all_rows_is_known_and_what_fails_is_not() -> None:
+    twin = twin_of("INTEGER", "VARCHAR")
+    before = TRIED["trial"]
+    for _ in range(2):
+        assert twin.examine(generated("t"), [generated("c0 > 1")]).types == ("BOOLEAN",)
+    assert TRIED["trial"] == before + 1
+    twin.examine(generated("t"), [generated("c0 > 2")])
+    twin.examine(generated("(SELECT * FROM t)"), [generated("c0 > 1")])
+    assert TRIED["trial"] == before + 3
+    for _ in range(2):
+        with pytest.raises(QueryRefused) as raised:
+            twin.examine(generated("t"), [generated("c0 > CAST('a' AS INTEGER)")])
+        assert raised.value.code == "fails"
     twin.close()
 
 
