@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.ledger import Account, Ledger
+from dpsql.privacy.accounting.zcdp import Amount
 
 ACCOUNT = "sales/alice/notebook"
 LIMITS = (

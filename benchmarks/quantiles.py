@@ -24,10 +24,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import rho_from_epsilon
-from dpsql.mechanisms.additive import gaussian
-from dpsql.mechanisms.quantiles import Histograms, exponential_quantile
-from dpsql.mechanisms.sampling.noise import OSEntropy
+from dpsql.privacy.accounting.zcdp import rho_from_epsilon
+from dpsql.privacy.mechanisms.additive import gaussian
+from dpsql.privacy.mechanisms.quantiles import Histograms, exponential_quantile
+from dpsql.privacy.sampling.noise import OSEntropy
 
 POINTS, UPPER = 2**16, 4096.0
 CHILDREN, LEVELS = 16, 4

@@ -31,10 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.interfaces.demo.data import demo_database
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 
 SEED = 20240911
 DELTA = 1e-6

@@ -26,12 +26,12 @@ from pathlib import Path
 import duckdb
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.errors import BudgetExceeded
 from dpsql.interfaces.demo.data import demo_database
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import ContributionBounding, Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 
 EPSILON, DELTA = 1.0, 1e-6
 EACH, EACH_DELTA = 0.1, 8e-9

@@ -33,12 +33,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
-from dpsql.mechanisms.sampling.noise import OSEntropy
-from dpsql.mechanisms.set_union import SetUnion, Weighting, set_union_one_shot
-from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_one_shot
+from dpsql.privacy.mechanisms.set_union_weights import UnitItems
+from dpsql.privacy.sampling.noise import OSEntropy
 
 UNITS = 223_388
 EPSILON, DELTA = 3.0, math.exp(-10)

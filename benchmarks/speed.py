@@ -39,9 +39,9 @@ import numpy as np
 import dpsql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql import sql as template
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian, OSEntropy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.sampling.noise import DiscreteGaussian, OSEntropy
 
 SEED = 20240607
 CATEGORIES = 20

@@ -36,9 +36,9 @@ from set_union import EPSILON as UNION_EPSILON
 from set_union import corpus, database
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 
 SEED = 20240607
 ROWS = 5_000_000

@@ -42,7 +42,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Policies", "dpsql", ("load_policy", "parse_policy", "Policy")),
     ("Policy against database", "dpsql.policy.conformance", ("check_policy", "Finding")),
     ("Who pays", "dpsql.budget", ("payer", "Payer", "Guarantee", "StreamReport")),
-    ("Costs", "dpsql.accounting", ("PrivacyLoss", "Amount", "Budget", "Composition")),
+    ("Costs", "dpsql.privacy.accounting", ("PrivacyLoss", "Amount", "Budget", "Composition")),
     ("The ledger", "dpsql.ledger", ("Ledger", "Owner", "Renewal", "Account", "Standing")),
     ("What the ledger tells", "dpsql.ledger", ("Window", "Spent", "Entry", "Event", "Kind")),
     (

@@ -37,15 +37,13 @@ SAYS = {
     "survey": "what engines compute",
     "planner": "chooses mechanisms",
     "sql": "parse, bound, rewrite",
-    "calibrate": "the calculator",
     "accuracy": "intervals, wording",
     "ir": "queries, measures, plans",
     "policy": "what the owner declares",
-    "mechanisms": "noise and selections",
     "ledger": "the durable budget",
     "engines": "where the data lie",
-    "accounting": "privacy loss",
     "core": "schemas, names, quoting",
+    "privacy": "accounting, mechanisms",
     "errors": "one tree",
 }
 

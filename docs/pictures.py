@@ -23,31 +23,31 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from dpsql.accounting.composition import compare
-from dpsql.accounting.zcdp import rho_from_epsilon
 from dpsql.connection.opening import connect
 from dpsql.engines.duckdb import DuckDBEngine
-from dpsql.mechanisms.additive import correlated_gaussian, gaussian, one_shot_laplace
-from dpsql.mechanisms.calibration import analytic_gaussian_sigma
-from dpsql.mechanisms.combination import PublishedNoise, combined_margin
-from dpsql.mechanisms.continual.factorisation import (
+from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.composition import compare
+from dpsql.privacy.accounting.zcdp import rho_from_epsilon
+from dpsql.privacy.mechanisms.additive import correlated_gaussian, gaussian, one_shot_laplace
+from dpsql.privacy.mechanisms.calibration import analytic_gaussian_sigma
+from dpsql.privacy.mechanisms.combination import PublishedNoise, combined_margin
+from dpsql.privacy.mechanisms.correlated_histogram import (
+    CorrelatedAnalysis,
+    correlated_tau,
+    half_distance,
+)
+from dpsql.privacy.mechanisms.correlated_topk import correlated_top_k
+from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian
+from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, Ladder
+from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
+from dpsql.privacy.mechanisms.topk import GaussianTopK, gumbel_top_k
+from dpsql.privacy.streams.factorisation import (
     SlidingWindow,
     SquareRoot,
     TreeFromBelow,
     best_tree,
 )
-from dpsql.mechanisms.correlated_histogram import (
-    CorrelatedAnalysis,
-    correlated_tau,
-    half_distance,
-)
-from dpsql.mechanisms.correlated_topk import correlated_top_k
-from dpsql.mechanisms.elliptic import elliptic_gaussian
-from dpsql.mechanisms.left_out import LADDER_STEPS, Ladder
-from dpsql.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
-from dpsql.mechanisms.topk import GaussianTopK, gumbel_top_k
-from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.policy.parameters import Parameters
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "pictures"

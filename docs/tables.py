@@ -15,17 +15,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpsql.accounting.composition import comparisons, queries_that_fit
-from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
 from dpsql.engines.verdicts import REWRITTEN, SAME, EngineVersion, verdicts_on
-from dpsql.mechanisms.additive import gaussian
-from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.sampling.noise import difference_quantile_sf
-from dpsql.mechanisms.set_union import Weighting, set_union_one_shot
-from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
-from dpsql.mechanisms.sparse_histogram import sparse_histogram
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
-from dpsql.mechanisms.topk_laplace import LaplaceTopK
+from dpsql.privacy.accounting.composition import comparisons, queries_that_fit
+from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
+from dpsql.privacy.mechanisms.additive import gaussian
+from dpsql.privacy.mechanisms.histogram import PositiveCounts
+from dpsql.privacy.mechanisms.set_union import Weighting, set_union_one_shot
+from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
+from dpsql.privacy.mechanisms.sparse_histogram import sparse_histogram
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
+from dpsql.privacy.mechanisms.topk_laplace import LaplaceTopK
+from dpsql.privacy.sampling.noise import difference_quantile_sf
 
 HERE = Path(__file__).parent
 PAGES = [

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import dpsql
 from dpsql import parse_policy
-from dpsql.accounting import Amount, PrivacyLoss
 from dpsql.budget import payer
 from dpsql.interfaces.demo.data import demo_database
 from dpsql.ledger import Ledger, Renewal
+from dpsql.privacy.accounting import Amount, PrivacyLoss
 
 POLICY = parse_policy("""
 version: 1

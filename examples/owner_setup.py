@@ -13,9 +13,9 @@ from pathlib import Path
 
 import dpsql
 from dpsql import check_policy, load_policy
-from dpsql.accounting import Amount, Budget, Composition
 from dpsql.interfaces.demo.data import demo_database
 from dpsql.ledger import Head, Ledger, Renewal
+from dpsql.privacy.accounting import Amount, Budget, Composition
 
 # What the owner makes of the draft by `dpsql init`. Bounds are what the Bureau of Transportation
 # Statistics allows for, not what the table holds.

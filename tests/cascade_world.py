@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.mechanisms.cascade import UnitSizes
-from dpsql.mechanisms.naming import GroupWeights, Integers64
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights
+from dpsql.privacy.mechanisms.cascade import UnitSizes
+from dpsql.privacy.mechanisms.naming import GroupWeights, Integers64
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights
 
 
 @dataclass(frozen=True)

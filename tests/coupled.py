@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from privacy import Counts, peeled_law, top_of
+from laws import Counts, peeled_law, top_of
 
-from dpsql.mechanisms.topk import GumbelTopK
+from dpsql.privacy.mechanisms.topk import GumbelTopK
 
 BLANK = -1
 """A partner that does not exist."""

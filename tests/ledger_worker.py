@@ -18,10 +18,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, Error
 from dpsql.ledger import Account, Ledger
 from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.privacy.accounting.zcdp import Amount
 
 with contextlib.suppress(Error):
     from dpsql.ledger import postgres

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.ledger import Account, Charge, Ledger, Spent
+from dpsql.privacy.accounting.zcdp import Amount
 
 PLAN = '{"mechanism": "gaussian", "sigma": 2.5}'
 LIMIT = 10**12
@@ -66,7 +66,7 @@ RHO, EPSILON, GAUSSIAN = Currency("rho"), Currency("epsilon"), Currency("gaussia
 # The start of every script run in another process.
 SCRIPT = f"""
 import os, sys, time, threading
-from dpsql.accounting.zcdp import Amount
+from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.ledger import Account, Ledger
 from dpsql.errors import BudgetExceeded
 PLAN = '{{}}'

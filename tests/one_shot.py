@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, _one_shot_bound
-from dpsql.mechanisms.sparse_histogram import worst_over
+from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, _one_shot_bound
+from dpsql.privacy.mechanisms.sparse_histogram import worst_over
 
 
 def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:

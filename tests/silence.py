@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from dpsql.continual.noise import ViewNoise
-from dpsql.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
-from dpsql.mechanisms.continual.streams import ContinualHistogram
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.sampling.entropy import EntropySource
-from dpsql.mechanisms.sampling.noise import LatticeNoise
-from dpsql.mechanisms.set_union import SetUnion
+from dpsql.privacy.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
+from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
+from dpsql.privacy.mechanisms.histogram import PositiveCounts
+from dpsql.privacy.mechanisms.set_union import SetUnion
+from dpsql.privacy.sampling.entropy import EntropySource
+from dpsql.privacy.sampling.noise import LatticeNoise
+from dpsql.privacy.streams.streams import ContinualHistogram
 
 
 def silence(monkeypatch: pytest.MonkeyPatch) -> None:

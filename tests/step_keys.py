@@ -11,7 +11,7 @@ import pytest
 
 from dpsql.continual import state as state_module
 from dpsql.continual.state import ViewState
-from dpsql.mechanisms.continual.keyed import KEY_BYTES, StepKey
+from dpsql.privacy.streams.keyed import KEY_BYTES, StepKey
 
 
 def step_keys(count: int, stream: str = "") -> list[StepKey]:

@@ -10,9 +10,9 @@ import duckdb
 from protocol import Asking, Request, serve
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 
 
 def policy(request: Request) -> Policy:

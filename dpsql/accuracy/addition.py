@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import AddedUp, BlockPlan
-from dpsql.mechanisms.summation import summed_margin, summed_std
+from dpsql.privacy.mechanisms.summation import summed_margin, summed_std
 
 
 def added_error(

@@ -30,7 +30,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.mechanisms.sampling.noise import LatticeNoise
+from dpsql.privacy.sampling.noise import LatticeNoise
 
 _BETA: Final = 0.1  # the part of the risk that is spent on noise beyond the window
 _KNOTS: Final = 48  # distances from c for which ends are found; others take the next one's

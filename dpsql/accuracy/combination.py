@@ -23,14 +23,14 @@ from dpsql.accuracy.appearance import appearance
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
-from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.mechanisms.combination import (
+from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
+from dpsql.privacy.mechanisms.combination import (
     PublishedNoise,
     combined_margin,
     combined_std,
     combining_weights,
 )
-from dpsql.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
 
 MAX_COMBINED = 32
 """How many releases of one question are put together at most, the latest: each is a bit."""

@@ -20,8 +20,8 @@ from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.cascade import COUNTINGS
+from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.privacy.mechanisms.cascade import COUNTINGS
 
 
 @dataclass(frozen=True, slots=True)

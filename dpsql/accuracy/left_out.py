@@ -1,9 +1,10 @@
 """How much bounding left out of an answer, in numbers and in plain words.
 
 All is computed from what a look released and from the plan: post-processing. A ladder is cut at the
-height that suits its noise (:mod:`dpsql.mechanisms.left_out`): where units have more left out than
-that, an estimate is one of "at least". All heights are looked at, so the confidence is shared among
-them: what is said of the one that is chosen holds with the confidence stated, whichever it is.
+height that suits its noise (:mod:`dpsql.privacy.mechanisms.left_out`): where units have more left
+out than that, an estimate is one of "at least". All heights are looked at, so the confidence is
+shared among them: what is said of the one that is chosen holds with the confidence stated,
+whichever it is.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Final
 from dpsql.core.formatting import level, printable, significant
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, LookSubject
-from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOutRelease
+from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOutRelease
 
 LEFT_OUT_CONFIDENCE: Final = 0.95
 _PERCENT = 0.01

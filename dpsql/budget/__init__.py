@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from dpsql.accounting.zcdp import Budget, Composition
 from dpsql.budget.account import (
     CONVERSION,
     AccountReport,
@@ -31,6 +30,7 @@ from dpsql.budget.seen import Seen, seen
 from dpsql.core import display
 from dpsql.ledger import Entry, Ledger
 from dpsql.policy.model import Policy
+from dpsql.privacy.accounting.zcdp import Budget, Composition
 
 __all__ = [
     "AccountReport",

@@ -6,9 +6,16 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import CONVERSION_SHARE, ZERO, Amount, Budget, Composition, PrivacyLoss
 from dpsql.errors import ParameterError
 from dpsql.ledger import Account, Ledger, Spent, Standing, StreamRecord, Window
+from dpsql.privacy.accounting.zcdp import (
+    CONVERSION_SHARE,
+    ZERO,
+    Amount,
+    Budget,
+    Composition,
+    PrivacyLoss,
+)
 
 POLICY, OWNER = "policy", "owner"
 """Who has set a limit: the policies file, or the owner in the ledger."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.composition import optimal
-from dpsql.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget.question import read_record
 from dpsql.ledger import Entry
+from dpsql.privacy.accounting.composition import optimal
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp
 
 MAX_COMPARED = 10_000
 """With more questions than these, no comparison is made."""
@@ -72,7 +72,7 @@ def charged(entries: Iterable[Entry], conversion: float) -> Charged:
     Rho is converted with the delta that the question set aside for it, or with ``conversion`` where
     the ledger does not say: any choice is a true statement about the question. An epsilon-DP
     question is rho-zCDP for rho = epsilon tanh(epsilon/2)
-    (:func:`dpsql.accounting.composition.rho_of_pure`).
+    (:func:`dpsql.privacy.accounting.composition.rho_of_pure`).
     """
     epsilons: Counter[float] = Counter()
     deltas = rho = rho_delta = 0.0
@@ -135,8 +135,8 @@ def optimal_of(epsilons: Mapping[float, int], slack: float) -> float:
 
     They are multiples of 10**-6 by :func:`charged`. Where a common step of theirs is too fine to
     compute with, each is rounded up to a coarser one, which only makes the result larger. With one
-    epsilon alone it is :func:`dpsql.accounting.composition.optimal`. Checked by
-    ``tests/accounting/test_analyses.py`` against an enumeration of all answers.
+    epsilon alone it is :func:`dpsql.privacy.accounting.composition.optimal`. Checked by
+    ``tests/privacy/accounting/test_analyses.py`` against an enumeration of all answers.
     """
     if len(epsilons) == 1:
         ((epsilon, count),) = epsilons.items()

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import CONVERSION_SHARE, Amount, Composition, PrivacyLoss
 from dpsql.budget.question import LoggedQuery
 from dpsql.ledger import Entry, Standing
 from dpsql.planner.budget import QueryBudget
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Amount, Composition, PrivacyLoss
 from dpsql.results.explanation import Explanation
 
 RECENT = 1000

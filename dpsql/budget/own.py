@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.budget.account import CONVERSION
 from dpsql.budget.payer import Payer, policy_budget
 from dpsql.budget.seen import SharedView
@@ -20,6 +19,7 @@ from dpsql.errors import LedgerError
 from dpsql.ledger import Entry, Ledger, Spent, Standing, StreamRecord, Window
 from dpsql.ledger.records import line_of
 from dpsql.policy.model import Policy
+from dpsql.privacy.accounting.zcdp import Amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from heapq import merge
 from itertools import islice
 
-from dpsql.accounting.zcdp import Budget
 from dpsql.budget.account import AccountReport, any_account
 from dpsql.budget.forecasts import RECENT
 from dpsql.budget.payer import policy_budgets
 from dpsql.ledger import Entry, Head, Ledger
 from dpsql.policy.model import Policy
+from dpsql.privacy.accounting.zcdp import Budget
 
 
 def account_reports(ledger: Ledger, policy: Policy | None = None) -> tuple[AccountReport, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Amount, Budget, Composition
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account
 from dpsql.policy.model import AccountPolicy, Policy
+from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
 
 
 @dataclass(frozen=True, slots=True)

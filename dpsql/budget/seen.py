@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss
 from dpsql.ledger import Window
 from dpsql.ledger.carried import amount_of
+from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss
 
 
 @dataclass(frozen=True, slots=True)

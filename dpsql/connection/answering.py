@@ -17,7 +17,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dpsql.accounting.zcdp import ZERO, Amount
 from dpsql.accuracy.left_out import LookEvidence
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.payer import delta_buys
@@ -32,7 +31,6 @@ from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ir.relations import scanned
 from dpsql.ledger import Charge, Ledger
-from dpsql.mechanisms.sampling.noise import EntropySource, OSEntropy
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.purchase import (
@@ -50,6 +48,8 @@ from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
+from dpsql.privacy.accounting.zcdp import ZERO, Amount
+from dpsql.privacy.sampling.noise import EntropySource, OSEntropy
 from dpsql.results.explanation import Explanation, with_earlier, with_following
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from dpsql.connection.ages import AgeLimit, KeptReleases
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
-from dpsql.mechanisms.summation import summed_std
 from dpsql.pipeline.coarser import added_up, may_follow
 from dpsql.pipeline.fingerprint import rows_fingerprint
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.release_codec import decode_finer
 from dpsql.pipeline.released import ReleasedBlock
 from dpsql.policy.parameters import Combining
+from dpsql.privacy.mechanisms.summation import summed_std
 
 MAX_FINER = 32
 """How many releases of the same rows a coarser question is looked for in, the latest."""

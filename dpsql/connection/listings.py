@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
 from dpsql.core.quoting import quote_text
@@ -23,6 +22,7 @@ from dpsql.policy.parameters import (
     suggestion,
 )
 from dpsql.policy.resolve import defaults_of, resolve
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.sql.blocks.catalog import MAIN_SCHEMA, tables_of_policy
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from dpsql.accounting.zcdp import ZERO
 from dpsql.accuracy.intervals import widest_margin
 from dpsql.accuracy.left_out import ShareEstimate, estimated_share
 from dpsql.connection.answering import Answerer
@@ -37,6 +36,7 @@ from dpsql.planner.tuning import (
     usual_caps,
 )
 from dpsql.policy.resolve import over_tables
+from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.result import Cost
 from dpsql.results.tuning import (
     TriedSetting,

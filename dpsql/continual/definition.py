@@ -17,9 +17,9 @@ from typing import Any, Final
 from dpsql.continual.steps import ViewSteps, read_wall_time
 from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.mechanisms.continual.factorisation import MAX_STEPS
-from dpsql.mechanisms.continual.topk import doubling_steps
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
+from dpsql.privacy.streams.factorisation import MAX_STEPS
+from dpsql.privacy.streams.topk import doubling_steps
 
 DEFAULT_STEPS: Final = 1_000
 """Steps of a view that does not say how many: ten times as many cost a tenth more noise."""

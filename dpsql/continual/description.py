@@ -7,20 +7,20 @@ from typing import Final
 
 from dpsql.continual.listing_plan import ListingNoise, ListingSelection
 from dpsql.continual.plan import ContinualSelection, StepNoise
-from dpsql.mechanisms.continual.factorisation import (
+from dpsql.pipeline.description import VOCABULARY, Vocabulary, same
+from dpsql.privacy.streams.factorisation import (
     BaseTree,
     BufferedToeplitz,
     SlidingWindow,
     SquareRoot,
     TreeFromBelow,
 )
-from dpsql.mechanisms.continual.meta import MetaHistogram
-from dpsql.mechanisms.continual.separate import SeparateContinualNoise
-from dpsql.mechanisms.continual.shared import SharedContinualNoise
-from dpsql.mechanisms.continual.sparse import SparseTopK, SparseVector
-from dpsql.mechanisms.continual.streams import ContinualHistogram, ContinualNoise
-from dpsql.mechanisms.continual.topk import ScheduledTopK
-from dpsql.pipeline.description import VOCABULARY, Vocabulary, same
+from dpsql.privacy.streams.meta import MetaHistogram
+from dpsql.privacy.streams.separate import SeparateContinualNoise
+from dpsql.privacy.streams.shared import SharedContinualNoise
+from dpsql.privacy.streams.sparse import SparseTopK, SparseVector
+from dpsql.privacy.streams.streams import ContinualHistogram, ContinualNoise
+from dpsql.privacy.streams.topk import ScheduledTopK
 
 STEP_VOCABULARY: Final[Vocabulary] = MappingProxyType(
     {

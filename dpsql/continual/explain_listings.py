@@ -7,11 +7,11 @@ from typing import Final
 
 from dpsql.continual.listing_plan import ListingPlan, mechanism_name, noise_std
 from dpsql.core.formatting import ordinal, significant
-from dpsql.mechanisms.additive import correlated_gaussian
-from dpsql.mechanisms.continual.meta import MetaHistogram
-from dpsql.mechanisms.continual.separate import SeparateContinualNoise
-from dpsql.mechanisms.continual.sparse import SparseTopK
-from dpsql.mechanisms.continual.topk import ScheduledTopK
+from dpsql.privacy.mechanisms.additive import correlated_gaussian
+from dpsql.privacy.streams.meta import MetaHistogram
+from dpsql.privacy.streams.separate import SeparateContinualNoise
+from dpsql.privacy.streams.sparse import SparseTopK
+from dpsql.privacy.streams.topk import ScheduledTopK
 
 _SHOWN: Final = 5  # steps, of those that are spread over all
 _LISTED: Final = 12  # steps of a schedule

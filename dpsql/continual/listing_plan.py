@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.continual.definition import (
     ChoiceOptions,
     ContinualMechanism,
@@ -34,25 +33,26 @@ from dpsql.continual.state import Contribution
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, NoisyMeasure
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import Steps as NoisySteps
-from dpsql.mechanisms.continual.meta import (
+from dpsql.planner.budget import BudgetSplit
+from dpsql.policy.model import AccountPolicy
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import Steps as NoisySteps
+from dpsql.privacy.mechanisms.selection import Selected, Usual
+from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.privacy.streams.meta import (
     MetaHistogram,
     meta_known,
     meta_known_top_k,
     meta_unknown,
     meta_unknown_top_k,
 )
-from dpsql.mechanisms.continual.sparse import SparseTopK, sparse_top_k
-from dpsql.mechanisms.continual.topk import (
+from dpsql.privacy.streams.sparse import SparseTopK, sparse_top_k
+from dpsql.privacy.streams.topk import (
     ScheduledTopK,
     doubling_steps,
     scheduled_top_k,
     scheduled_top_k_unknown,
 )
-from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.mechanisms.selection import Selected, Usual
-from dpsql.planner.budget import BudgetSplit
-from dpsql.policy.model import AccountPolicy
 from dpsql.sql.blocks.time_bounds import no_view
 
 ChoosingMechanism: TypeAlias = ScheduledTopK | SparseTopK | MetaHistogram

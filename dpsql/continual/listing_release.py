@@ -18,13 +18,13 @@ from dpsql.continual.choices import ChosenGroups, KeptChoice
 from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.publication import GroupTexts, StepRelease, exact_groups
 from dpsql.continual.state import Totals, ViewState
-from dpsql.mechanisms.additive import Steps as NoisySteps
-from dpsql.mechanisms.continual.encoding import encode_group
-from dpsql.mechanisms.continual.meta import Cell, CellRelease, MetaHistogram
-from dpsql.mechanisms.continual.sparse import SparseChoice, SparseTopK
-from dpsql.mechanisms.continual.topk import ScheduledTopK
 from dpsql.pipeline.kinds.values import aggregate_answers
 from dpsql.pipeline.released import drawn_columns
+from dpsql.privacy.mechanisms.additive import Steps as NoisySteps
+from dpsql.privacy.streams.encoding import encode_group
+from dpsql.privacy.streams.meta import Cell, CellRelease, MetaHistogram
+from dpsql.privacy.streams.sparse import SparseChoice, SparseTopK
+from dpsql.privacy.streams.topk import ScheduledTopK
 
 _Listed: TypeAlias = tuple[Sequence[GroupTexts], NoisySteps]
 """Groups and their noisy counts, in any order."""

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import KeptNoise
-from dpsql.mechanisms.continual.buffered_noise import BufferedNoise, BufferedState
-from dpsql.mechanisms.continual.encoding import encode_texts
-from dpsql.mechanisms.continual.keyed import KeyedNoise, StepKey, rounded_products
-from dpsql.mechanisms.continual.streams import UNIT_COUNTS
+from dpsql.privacy.streams.buffered_noise import BufferedNoise, BufferedState
+from dpsql.privacy.streams.encoding import encode_texts
+from dpsql.privacy.streams.keyed import KeyedNoise, StepKey, rounded_products
+from dpsql.privacy.streams.streams import UNIT_COUNTS
 
 _MOST_DRAWS: Final = 1 << 24  # that are kept of a measure while steps follow each other
 

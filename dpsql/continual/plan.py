@@ -11,17 +11,23 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.accuracy.intervals import confidence_among
 from dpsql.continual.definition import ContinualMechanism, Factoring, ViewDefinition
 from dpsql.continual.state import Contribution
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, NoisyMeasure
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import Steps as NoisySteps
-from dpsql.mechanisms.additive import one_shot_distance
-from dpsql.mechanisms.continual.buffers import optimal_buffers
-from dpsql.mechanisms.continual.factorisation import (
+from dpsql.planner.budget import QueryBudget
+from dpsql.planner.noise import UNITS, with_units
+from dpsql.policy.model import AccountPolicy
+from dpsql.policy.parameters import AnswerFrom
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.additive import Steps as NoisySteps
+from dpsql.privacy.mechanisms.additive import one_shot_distance
+from dpsql.privacy.mechanisms.selection import Selected, Usual
+from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.privacy.streams.buffers import optimal_buffers
+from dpsql.privacy.streams.factorisation import (
     BufferedToeplitz,
     Factorisation,
     SlidingWindow,
@@ -29,18 +35,12 @@ from dpsql.mechanisms.continual.factorisation import (
     TreeFromBelow,
     best_tree,
 )
-from dpsql.mechanisms.continual.streams import (
+from dpsql.privacy.streams.streams import (
     ContinualHistogram,
     ContinualNoise,
     continual_noise_for_rho,
     one_shot_continual_noise,
 )
-from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.mechanisms.selection import Selected, Usual
-from dpsql.planner.budget import QueryBudget
-from dpsql.planner.noise import UNITS, with_units
-from dpsql.policy.model import AccountPolicy
-from dpsql.policy.parameters import AnswerFrom
 from dpsql.sql.blocks.time_bounds import no_view
 
 _BUFFERS: Final = 4

@@ -37,7 +37,7 @@ from dpsql.engines.deadline import Deadline
 from dpsql.engines.duckdb import discreetly, raise_if_interrupted
 from dpsql.engines.running import execute
 from dpsql.errors import EngineError
-from dpsql.mechanisms.continual.keyed import KEY_BYTES, StepKey
+from dpsql.privacy.streams.keyed import KEY_BYTES, StepKey
 
 _T = TypeVar("_T")
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from dpsql.core.periods import Period, zone_named
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.continual.factorisation import MAX_STEPS
+from dpsql.privacy.streams.factorisation import MAX_STEPS
 
 _EPOCH: Final = datetime(1970, 1, 1)
 _LAST_YEAR: Final = 9000  # so that no sum of dates leaves the calendar

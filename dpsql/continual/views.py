@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.budget.payer import Payer
 from dpsql.continual.definition import (
     Factoring,
@@ -63,6 +62,7 @@ from dpsql.pipeline.rooms import Stay
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve
+from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 
 _logger = logging.getLogger(__name__)

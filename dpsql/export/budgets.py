@@ -10,13 +10,13 @@ from dataclasses import asdict, astuple
 from itertools import islice
 from typing import Any
 
-from dpsql.accounting.zcdp import Amount, PrivacyLoss
 from dpsql.budget import BudgetReport, Seen
 from dpsql.budget.account import AccountReport, Limit, Spending
 from dpsql.budget.forecasts import Forecast
 from dpsql.budget.question import LoggedQuery, read_record
 from dpsql.core.formatting import json_text, upper_figures
 from dpsql.ledger import Entry, Event, Head, RenamedAccount, Verification, cause_of
+from dpsql.privacy.accounting.zcdp import Amount, PrivacyLoss
 
 PIECE = 1000
 """How many rows are made into text at once."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.formatting import (
     MISSING,
     all_numbers,
@@ -22,6 +21,7 @@ from dpsql.core.formatting import (
     printable,
     upper_figures,
 )
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning

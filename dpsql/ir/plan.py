@@ -11,25 +11,25 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from enum import Enum
 
-from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, SqlRenderer
 from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import Additive, IndependentNoise
-from dpsql.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
-from dpsql.mechanisms.combination import PublishedNoise
-from dpsql.mechanisms.elliptic import EllipticGaussian
-from dpsql.mechanisms.gaussian_cost import (
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import Additive, IndependentNoise
+from dpsql.privacy.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
+from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.gaussian_cost import (
     SMOOTHING_DELTA,
     gaussian_price_of_noise,
     gaussian_price_of_quantile,
     gaussian_price_of_selection,
 )
-from dpsql.mechanisms.left_out import LeftOutNoise
-from dpsql.mechanisms.quantiles import ExponentialQuantile
-from dpsql.mechanisms.selection import Selection
+from dpsql.privacy.mechanisms.left_out import LeftOutNoise
+from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
+from dpsql.privacy.mechanisms.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ before any released row is shown. Settling is the only thing that lowers what wa
 that fails, is cancelled or dies in between keeps its whole reservation for ever. A *stream* is
 charged once, in full, for all the steps that it will publish.
 
-Amounts are whole ledger units (:class:`dpsql.accounting.Amount`). Everything that happens is an
-event of a hash chain (:mod:`dpsql.ledger.chain`); all else in a ledger is computed from it.
+Amounts are whole ledger units (:class:`dpsql.privacy.accounting.Amount`). Everything that happens
+is an event of a hash chain (:mod:`dpsql.ledger.chain`); all else in a ledger is computed from it.
 """
 
 from __future__ import annotations

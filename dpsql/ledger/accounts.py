@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, LedgerRow, State
 from dpsql.ledger.carried import amount_of, capped, carried_by
@@ -26,6 +25,7 @@ from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_
 from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_LOOK
 from dpsql.ledger.ties import require_hashed, require_tied, untied
 from dpsql.ledger.windows import Renewal, is_over, period
+from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 
 _PARTS = ("rho", "epsilon", "delta", "gaussian")
 _CARRIED = tuple(f"carried_{part}" for part in _PARTS)

@@ -12,10 +12,10 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.ties import require_hashed
+from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 
 # A step that was begun may be published until it has failed or a later one was published.
 _OF_LINE = """

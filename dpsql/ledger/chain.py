@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
+from dpsql.privacy.accounting.zcdp import Amount
 
 NOTHING = bytes(32)
 """What comes before the first event."""

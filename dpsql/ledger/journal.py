@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, State
 from dpsql.ledger.chain import FIELDS, NOTHING, Kind, hash_of, iso
 from dpsql.ledger.records import Head
 from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.ties import remember, text_of
+from dpsql.privacy.accounting.zcdp import Amount
 
 CLOCK_TOLERANCE = 2_000_000
 """By how many microseconds a clock may seem to go back: small steps are part of keeping time."""

@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable
 from datetime import datetime
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError, UnknownName
 from dpsql.ledger import accounts
 from dpsql.ledger.accounts import AccountNode, nodes_of, tied_nodes
@@ -23,6 +22,7 @@ from dpsql.ledger.releases import drop_parts
 from dpsql.ledger.streams import end_published
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.windows import Renewal
+from dpsql.privacy.accounting.zcdp import Amount
 
 
 class Owner:

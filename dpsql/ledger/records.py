@@ -9,10 +9,10 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Never
 
-from dpsql.accounting.zcdp import Amount, Composition, check_units
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.windows import Renewal
+from dpsql.privacy.accounting.zcdp import Amount, Composition, check_units
 
 MAX_PATH = 512
 """The longest account path, in characters."""

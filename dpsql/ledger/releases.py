@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import iso
 from dpsql.ledger.names import full_names
 from dpsql.ledger.records import Stored
 from dpsql.ledger.schema import ROWS_START
+from dpsql.privacy.accounting.zcdp import Amount
 
 MAX_RELEASE = 8 * 2**20
 """The largest part in which an answer, or what a step releases, is kept, in bytes."""

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpsql.accounting.zcdp import MAX_LEDGER_UNITS
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.chain import Event, Kind
 from dpsql.ledger.records import Cause, check_new_path, line_of
 from dpsql.ledger.schema import FORMER_VERSIONS, SCHEMA_VERSION, STREAMS_COUNT_SINCE
 from dpsql.ledger.windows import Renewal, is_over, period
+from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS
 
 _OF_ENTRIES = {Kind.SETTLE, Kind.FAILURE}
 _OF_STREAMS = {Kind.STREAM, Kind.STEP, Kind.PUBLISH, Kind.DROP, Kind.FAILURE}

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Never
 
-from dpsql.accounting.zcdp import Amount, check_units
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import forks
 from dpsql.ledger.accounts import (
@@ -88,6 +87,7 @@ from dpsql.ledger.streams import (
 )
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.ledger.verify import Verification, verify
+from dpsql.privacy.accounting.zcdp import Amount, check_units
 
 
 class Ledger:

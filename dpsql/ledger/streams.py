@@ -1,6 +1,6 @@
 """Streams: one charge that pays for many published steps, each of which is used once.
 
-The noise of a stream belongs to all of its steps (:mod:`dpsql.mechanisms.continual`), so its
+The noise of a stream belongs to all of its steps (:mod:`dpsql.privacy.streams`), so its
 charge is settled in full at once and nothing of it is ever refunded. What remains to be promised is
 that no step has two answers, of two states of the data. So a step is an event of the chain before
 anything is read for it, later than all steps before, and no event takes that back.
@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
 from dpsql.ledger.accounts import charge_line, require_within, settle, without_charge
 from dpsql.ledger.backend import Backend, Value
@@ -32,6 +31,7 @@ from dpsql.ledger.records import (
 )
 from dpsql.ledger.releases import count_step_parts, forget_parts, step_part
 from dpsql.ledger.ties import require_hashed
+from dpsql.privacy.accounting.zcdp import Amount
 
 _MADE = """
 SELECT seq, stream, account, detail,

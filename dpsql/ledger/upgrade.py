@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.ledger.accounts import AccountNode, carry, grown, nodes_of
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.carried import amount_of, streams_of
 from dpsql.ledger.chain import Kind
 from dpsql.ledger.journal import Journal
 from dpsql.ledger.schema import SCHEMA_VERSION
+from dpsql.privacy.accounting.zcdp import Amount
 
 
 def upgrade_chain(sql: Backend, who: str) -> None:

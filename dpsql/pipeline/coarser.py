@@ -18,12 +18,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import ZERO
 from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
 from dpsql.ir.query import Block, Key
-from dpsql.mechanisms.registry import KNOWN_DOMAIN, Sizes
 from dpsql.pipeline.finer import FinerRelease
 from dpsql.pipeline.fingerprint import part_fingerprint, rows_fingerprint
 from dpsql.pipeline.released import (
@@ -33,6 +31,8 @@ from dpsql.pipeline.released import (
     drawn_columns,
     with_noise_columns,
 )
+from dpsql.privacy.accounting.zcdp import ZERO
+from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, Sizes
 
 _ONCE = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS})
 _EXACT = 2.0**53

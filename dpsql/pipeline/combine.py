@@ -1,8 +1,9 @@
 """Puts the stored releases of one statistic together: post-processing, computed anew each time.
 
 What the ledger keeps is each release for itself; here their values become one estimate per key and
-measure, weighted by inverse variance (:mod:`dpsql.mechanisms.combination`). A key that a release
-does not have is estimated from those that have it. Nothing is read but what was released before.
+measure, weighted by inverse variance (:mod:`dpsql.privacy.mechanisms.combination`). A key that a
+release does not have is estimated from those that have it. Nothing is read but what was released
+before.
 """
 
 from __future__ import annotations
@@ -14,12 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import ZERO
 from dpsql.accuracy.combination import combined_values
 from dpsql.accuracy.estimates import estimate
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
-from dpsql.mechanisms.combination import PublishedNoise
 from dpsql.pipeline.key_spelling import KeySpelling
 from dpsql.pipeline.release_codec import key_lists, unpacked_keys
 from dpsql.pipeline.released import (
@@ -28,6 +27,8 @@ from dpsql.pipeline.released import (
     ReleasedRows,
     with_noise_columns,
 )
+from dpsql.privacy.accounting.zcdp import ZERO
+from dpsql.privacy.mechanisms.combination import PublishedNoise
 
 Release: TypeAlias = tuple[ReleasedBlock, ...]
 """What was released of the blocks of one statement, at one time."""

@@ -21,7 +21,6 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.core.schema import Column, LeftOut, Remark, Table
 from dpsql.ir.measures import (
     Aggregate,
@@ -57,26 +56,27 @@ from dpsql.ir.relations import (
     ViewScan,
     bottom_up,
 )
-from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.mechanisms.cascade import Cascade, CascadeGoal
-from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.elliptic import EllipticGaussian
-from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.left_out import Ladder
-from dpsql.mechanisms.quantiles import ExponentialQuantile
-from dpsql.mechanisms.sampling.distributions import DiscreteGaussian, DiscreteLaplace
-from dpsql.mechanisms.set_union import SetUnion, Weighting
-from dpsql.mechanisms.sparse_histogram import SparseHistogram
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
-from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
-from dpsql.mechanisms.weighted_histogram import (
+from dpsql.policy.parameters import PARAMETERS, Parameters
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
+from dpsql.privacy.mechanisms.cascade import Cascade, CascadeGoal
+from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.left_out import Ladder
+from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.privacy.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
+from dpsql.privacy.mechanisms.weighted_histogram import (
     WeightedPositiveCounts,
     WeightedSparseHistogram,
     Weights,
 )
-from dpsql.policy.parameters import PARAMETERS, Parameters
+from dpsql.privacy.sampling.distributions import DiscreteGaussian, DiscreteLaplace
 from dpsql.sql.syntax.text import put
 
 VERSION: Final = 1

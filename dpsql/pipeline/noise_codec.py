@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import ReleaseNoise
-from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.mechanisms.combination import PublishedNoise
-from dpsql.mechanisms.elliptic import EllipticGaussian
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.pipeline.damaged_release import corrupt_release, require_sound
+from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
+from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 _FIELDS: Final = frozenset({"measures", "decided", "appears_half", "appears_95", "alone"})
 _LAWS: Final = frozenset({"law", "scale", "sensitivity", "groups"})

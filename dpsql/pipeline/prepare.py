@@ -14,7 +14,6 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from dpsql.accounting.zcdp import ZERO
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.sql import Sql
@@ -35,6 +34,7 @@ from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Combining, Parameters
+from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import (

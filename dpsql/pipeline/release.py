@@ -12,8 +12,6 @@ import numpy as np
 
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, PreparedBlock
-from dpsql.mechanisms.cascade import COUNTINGS, NAMED_ALONE
-from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.pipeline.kinds.base import ExactBlock
 from dpsql.pipeline.released import (
     NumericArray,
@@ -21,6 +19,8 @@ from dpsql.pipeline.released import (
     drawn_columns,
     with_noise_columns,
 )
+from dpsql.privacy.mechanisms.cascade import COUNTINGS, NAMED_ALONE
+from dpsql.privacy.sampling.noise import EntropySource
 
 
 def release_block(block: PreparedBlock, exact: ExactBlock, source: EntropySource) -> ReleasedBlock:

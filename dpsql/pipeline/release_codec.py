@@ -19,13 +19,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import ZERO
 from dpsql.accuracy.combination import release_noise
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
-from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
 from dpsql.pipeline.damaged_release import corrupt_release, require_sound
 from dpsql.pipeline.finer import FinerRelease, checked_description, described
 from dpsql.pipeline.key_spelling import KeySpelling
@@ -38,6 +36,8 @@ from dpsql.pipeline.released import (
     drawn_columns,
     with_noise_columns,
 )
+from dpsql.privacy.accounting.zcdp import ZERO
+from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
 
 _VERSION: Final = 3
 _LARGE_VERSION: Final = 4  # on lines

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.accuracy.combination import every_release
 from dpsql.accuracy.intervals import interval_of, largest_left_out, noise_scales
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock, ReleaseNoise
 from dpsql.ir.query import Block, NoiseFigure
-from dpsql.mechanisms.left_out import LeftOutNoise, LeftOutRelease
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease
 
 NumericArray = NDArray[np.int64] | NDArray[np.float64]
 

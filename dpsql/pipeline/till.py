@@ -9,11 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.budget.payer import Payer
 from dpsql.errors import BudgetExceeded, EngineError
 from dpsql.ledger import Cause, Charge, Ledger
 from dpsql.pipeline.purchase import Bought, Purchase
+from dpsql.privacy.accounting.zcdp import Amount
 
 _logger = logging.getLogger(__name__)
 

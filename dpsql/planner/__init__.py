@@ -13,11 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from dpsql.accounting.zcdp import CONVERSION_SHARE, ZERO, Composition
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Block, Query
-from dpsql.mechanisms.registry import ENTRIES, Family, names
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.groups import with_groups_decided
@@ -35,6 +33,8 @@ from dpsql.planner.quantiles import priced_quantiles, share_without_quantiles
 from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import top_k_options
 from dpsql.policy.parameters import EPSILON_LIMITS
+from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, ZERO, Composition
+from dpsql.privacy.mechanisms.registry import ENTRIES, Family, names
 
 MECHANISM_NAMES = names()
 """The mechanisms that can be asked for by name."""

@@ -8,8 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from dpsql.accounting.gdp import gaussian_rho_from_epsilon
-from dpsql.accounting.zcdp import (
+from dpsql.errors import ParameterError
+from dpsql.planner.option import Option, attempted
+from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.gdp import gaussian_rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import (
     CONVERSION_SHARE,
     Amount,
     Composition,
@@ -17,12 +20,9 @@ from dpsql.accounting.zcdp import (
     divided_delta,
     rho_from_epsilon,
 )
-from dpsql.errors import ParameterError
-from dpsql.mechanisms.gaussian_cost import SMOOTHING_DELTA
-from dpsql.mechanisms.registry import MechanismEntry, Sizes
-from dpsql.mechanisms.selection import Selection
-from dpsql.planner.option import Option, attempted
-from dpsql.policy.parameters import Parameters
+from dpsql.privacy.mechanisms.gaussian_cost import SMOOTHING_DELTA
+from dpsql.privacy.mechanisms.registry import MechanismEntry, Sizes
+from dpsql.privacy.mechanisms.selection import Selection
 
 _S = TypeVar("_S", bound=Selection)
 

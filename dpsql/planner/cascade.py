@@ -14,13 +14,13 @@ from functools import partial
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, NoisyMeasure
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import IndependentNoise, gaussian
-from dpsql.mechanisms.cascade import CAP_CHOICES, Cascade, CascadeGoal, spread_noise
-from dpsql.mechanisms.registry import ANY_GROUPS, CASCADES, Sizes
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.planner.option import Option, attempted, impossible
+from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
+from dpsql.privacy.mechanisms.cascade import CAP_CHOICES, Cascade, CascadeGoal, spread_noise
+from dpsql.privacy.mechanisms.registry import ANY_GROUPS, CASCADES, Sizes
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 _WITHIN = 1 - 2.0**-40  # so that parts add up to no more than the whole
 _HINT = "Set max_groups_contributed to a number: its one round can."

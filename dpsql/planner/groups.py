@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.ir.query import Block
-from dpsql.mechanisms.cascade import Cascade
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.policy.parameters import AutomaticGroups, ContributionBounding
+from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
+from dpsql.privacy.mechanisms.cascade import Cascade
 
 FOUND = "auto, as no number is given and rounds can name its keys"
 """What is said of a question that finds out by itself."""

@@ -7,25 +7,6 @@ from typing import TypeAlias
 
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block
-from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.registry import (
-    GAUSSIAN_POSITIVE_COUNTS,
-    GAUSSIAN_SPARSE_HISTOGRAM,
-    LAPLACE_POSITIVE_COUNTS,
-    WEIGHTED_POSITIVE_COUNTS,
-    WEIGHTED_SPARSE_HISTOGRAM,
-    Family,
-    MechanismEntry,
-    Sizes,
-    names,
-    weights,
-)
-from dpsql.mechanisms.sparse_histogram import SparseHistogram
-from dpsql.mechanisms.weighted_histogram import (
-    WEIGHT_STEPS,
-    WeightedPositiveCounts,
-    WeightedSparseHistogram,
-)
 from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.noise import (
     UNITS,
@@ -37,6 +18,25 @@ from dpsql.planner.noise import (
     with_units,
 )
 from dpsql.planner.option import Option, attempted, impossible
+from dpsql.privacy.mechanisms.histogram import PositiveCounts
+from dpsql.privacy.mechanisms.registry import (
+    GAUSSIAN_POSITIVE_COUNTS,
+    GAUSSIAN_SPARSE_HISTOGRAM,
+    LAPLACE_POSITIVE_COUNTS,
+    WEIGHTED_POSITIVE_COUNTS,
+    WEIGHTED_SPARSE_HISTOGRAM,
+    Family,
+    MechanismEntry,
+    Sizes,
+    names,
+    weights,
+)
+from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram
+from dpsql.privacy.mechanisms.weighted_histogram import (
+    WEIGHT_STEPS,
+    WeightedPositiveCounts,
+    WeightedSparseHistogram,
+)
 
 _Counts: TypeAlias = PositiveCounts | WeightedPositiveCounts
 _Sparse: TypeAlias = SparseHistogram | WeightedSparseHistogram

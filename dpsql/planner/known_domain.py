@@ -21,10 +21,6 @@ from functools import partial
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block, TopK
-from dpsql.mechanisms.additive import one_shot_distance
-from dpsql.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K, Sizes
-from dpsql.mechanisms.selection import Selection
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import (
     NoiseOf,
@@ -35,6 +31,10 @@ from dpsql.planner.noise import (
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible
+from dpsql.privacy.mechanisms.additive import one_shot_distance
+from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K, Sizes
+from dpsql.privacy.mechanisms.selection import Selection
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 MAX_DOMAIN = 1_000_000
 _NONE_LEFT_OUT = "LIMIT leaves out none of the declared groups"

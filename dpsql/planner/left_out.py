@@ -12,8 +12,13 @@ from dpsql.errors import ParameterError
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
 from dpsql.ir.query import Block
-from dpsql.mechanisms.left_out import PARTS_OF_UNITS, WHOLE_UNIT, LeftOutNoise, left_out_noise
 from dpsql.planner.budget import QueryBudget
+from dpsql.privacy.mechanisms.left_out import (
+    PARTS_OF_UNITS,
+    WHOLE_UNIT,
+    LeftOutNoise,
+    left_out_noise,
+)
 
 MOST_HIDDEN: Final = 10_000
 """How many units' full contributions the noise in what is kept may hide, at 95% confidence."""

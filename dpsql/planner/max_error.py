@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from dpsql.accounting.zcdp import PrivacyLoss
 from dpsql.accuracy.intervals import widest_margin
 from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, level, significant
 from dpsql.errors import ParameterError, QueryRefused
@@ -25,6 +24,7 @@ from dpsql.ir.measures import MaxError
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, NoiseFigure
 from dpsql.policy.parameters import EPSILON_LIMITS
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 
 DIGITS: Final = 4
 """Significant digits of an epsilon that is found: the next one below is less by 0.1% at most."""

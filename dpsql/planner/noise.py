@@ -13,7 +13,7 @@ from typing import Final
 
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import (
+from dpsql.privacy.mechanisms.additive import (
     Additive,
     correlated_gaussian,
     gaussian,
@@ -22,8 +22,8 @@ from dpsql.mechanisms.additive import (
     one_shot_gaussian,
     one_shot_laplace,
 )
-from dpsql.mechanisms.elliptic import elliptic_gaussian, one_shot_elliptic_gaussian
-from dpsql.mechanisms.gaussian_cost import laplace_for_gaussian_rho
+from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian, one_shot_elliptic_gaussian
+from dpsql.privacy.mechanisms.gaussian_cost import laplace_for_gaussian_rho
 
 NoiseOf = Callable[[Measure, int, int | None], Additive]
 _Priced = Callable[[float, int, int], Additive]  # of a price, a sensitivity, a number of groups

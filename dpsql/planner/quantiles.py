@@ -5,10 +5,14 @@ from __future__ import annotations
 from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import BlockPlan, NoisyQuantile
 from dpsql.ir.query import Block
-from dpsql.mechanisms.gaussian_cost import quantile_for_gaussian_rho
-from dpsql.mechanisms.quantiles import ExponentialQuantile, exponential_quantile, pure_quantile
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import measured, with_units
+from dpsql.privacy.mechanisms.gaussian_cost import quantile_for_gaussian_rho
+from dpsql.privacy.mechanisms.quantiles import (
+    ExponentialQuantile,
+    exponential_quantile,
+    pure_quantile,
+)
 
 
 def share_without_quantiles(block: Block) -> float:

@@ -14,10 +14,10 @@ from functools import partial
 
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
-from dpsql.mechanisms.registry import SET_UNIONS, MechanismEntry, Sizes
-from dpsql.mechanisms.set_union import SetUnion, Weighting
 from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.option import Option, attempted, impossible
+from dpsql.privacy.mechanisms.registry import SET_UNIONS, MechanismEntry, Sizes
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 
 _AUTOMATIC = 100  # groups of a unit where none are given: more, or half of it, hardly names fewer
 _PLANNED = tuple(entry for entry in SET_UNIONS if entry.planned)

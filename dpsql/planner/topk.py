@@ -16,8 +16,11 @@ from functools import partial
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block, TopK
-from dpsql.mechanisms.additive import one_shot_distance
-from dpsql.mechanisms.registry import (
+from dpsql.planner.budget import BudgetSplit, QueryBudget
+from dpsql.planner.noise import NoiseOf, composed_noise, exact_gaussian_noise, pure_laplace_noise
+from dpsql.planner.option import Option, impossible
+from dpsql.privacy.mechanisms.additive import one_shot_distance
+from dpsql.privacy.mechanisms.registry import (
     ANY_GROUPS,
     CORRELATED_TOP_K,
     FIXED_THRESHOLD,
@@ -30,10 +33,7 @@ from dpsql.mechanisms.registry import (
     Sizes,
     names,
 )
-from dpsql.mechanisms.selection import Selection
-from dpsql.planner.budget import BudgetSplit, QueryBudget
-from dpsql.planner.noise import NoiseOf, composed_noise, exact_gaussian_noise, pure_laplace_noise
-from dpsql.planner.option import Option, impossible
+from dpsql.privacy.mechanisms.selection import Selection
 
 _ONLY_BY_NAME = "only if asked for"
 _CAP_GAIN = 1.25  # a cap leaves out what units have beyond it, which no figure here shows

@@ -14,14 +14,14 @@ from typing import Final
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
 from dpsql.ir.query import Block
-from dpsql.mechanisms.left_out import (
+from dpsql.planner.budget import QueryBudget
+from dpsql.planner.left_out import told_subjects
+from dpsql.privacy.mechanisms.left_out import (
     PARTS_OF_UNITS,
     WHOLE_UNIT,
     Ladder,
     left_out_noise,
 )
-from dpsql.planner.budget import QueryBudget
-from dpsql.planner.left_out import told_subjects
 
 RUNG_CAPS: Final = (1, 2, 3, 5, 9, 17, 33)
 """Caps that one look tells of all at once, as each is 1 above a rung; more cost nothing."""

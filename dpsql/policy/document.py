@@ -28,7 +28,6 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.core.names import look_alikes
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, fold
@@ -105,6 +104,7 @@ from dpsql.policy.parameters import (
     check_maximum,
 )
 from dpsql.policy.yaml_tree import Path
+from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 
 
 def _json(spec: ParameterSpec) -> JsonSchema:

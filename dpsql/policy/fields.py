@@ -18,7 +18,6 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.core.declared_types import TYPE_HINT, read_type
 from dpsql.core.names import RULE, is_account_name
 from dpsql.core.periods import Period, zone_named
@@ -30,6 +29,7 @@ from dpsql.policy.limits import ResourceFailures, limit_problem
 from dpsql.policy.model import PLAIN_NAME, Link
 from dpsql.policy.parameters import AUTO, COUNT_LIMITS, AutomaticGroups, check_value
 from dpsql.policy.yaml_tree import Path
+from dpsql.privacy.accounting.zcdp import Composition
 
 BOUND_LIMIT: Final = 2**53
 """Bounds stay where every whole number is an exact double."""

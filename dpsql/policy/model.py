@@ -11,7 +11,6 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from dpsql.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.core.declared_types import TYPE_HINT, is_declarable
 from dpsql.core.names import RULE, is_account_name, look_alikes
 from dpsql.core.periods import Period
@@ -32,6 +31,7 @@ from dpsql.policy.parameters import (
     check_value,
     suggestion,
 )
+from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 
 
 @dataclass(frozen=True, slots=True)

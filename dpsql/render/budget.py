@@ -11,12 +11,12 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.accounting.zcdp import Budget, Composition, PrivacyLoss
 from dpsql.budget import BudgetReport, Guarantee
 from dpsql.budget.account import POLICY, AccountReport, Limit, Spending, StreamReport
 from dpsql.budget.comparison import Analysis
 from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
 from dpsql.core.formatting import percent, printable, significant
+from dpsql.privacy.accounting.zcdp import Budget, Composition, PrivacyLoss
 from dpsql.render.tables import bare, indented
 
 _ANALYSES = {

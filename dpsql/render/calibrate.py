@@ -9,14 +9,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.accounting.composition import Comparison
-from dpsql.calibrate import Calculated, Calibration
-from dpsql.calibrate.continual import ContinualCalibration
-from dpsql.calibrate.conversions import Conversion
-from dpsql.calibrate.listings import ListingCalibration
-from dpsql.calibrate.values import Figures
 from dpsql.core.formatting import significant
-from dpsql.mechanisms.utility import UtilityBound
+from dpsql.privacy.accounting.composition import Comparison
+from dpsql.privacy.calculator import Calculated, Calibration
+from dpsql.privacy.calculator.continual import ContinualCalibration
+from dpsql.privacy.calculator.conversions import Conversion
+from dpsql.privacy.calculator.listings import ListingCalibration
+from dpsql.privacy.calculator.values import Figures
+from dpsql.privacy.mechanisms.utility import UtilityBound
 from dpsql.render.tables import indented, pairs, titled
 
 

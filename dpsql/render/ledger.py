@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.budget.question import AskedBlock, LoggedQuery, read_record
 from dpsql.core.formatting import percent, printable, significant
 from dpsql.ledger import (
@@ -22,6 +21,7 @@ from dpsql.ledger import (
     cause_of,
 )
 from dpsql.policy.parameters import PARAMETERS, Parameters
+from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.render.tables import indented
 
 MAX_SHOWN_STATEMENT = 1000

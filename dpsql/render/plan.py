@@ -8,8 +8,8 @@ from rich.text import Text
 
 from dpsql.accuracy.wording import COUNTED
 from dpsql.core.formatting import figure_above, ordinal, printable, significant
-from dpsql.mechanisms.utility import UtilityBound
 from dpsql.policy.limits import Limits, ResourceFailures
+from dpsql.privacy.mechanisms.utility import UtilityBound
 from dpsql.render.tables import indented, pairs, titled
 from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation
 from dpsql.sql.syntax.text import pretty

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.combination import combined_error, every_release, release_noise
 from dpsql.accuracy.intervals import widest_margin
 from dpsql.accuracy.left_out import left_out_limits
@@ -24,19 +23,20 @@ from dpsql.ir.plan import (
     ReleaseNoise,
 )
 from dpsql.ir.query import Block, Query
-from dpsql.mechanisms.cascade import (
+from dpsql.planner.max_error import ExchangeRate
+from dpsql.policy.limits import Limits
+from dpsql.policy.parameters import ContributionBounding, parameter_text
+from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
     KEPT_CHOICES,
     Cascade,
     CascadeGoal,
     LookNoise,
 )
-from dpsql.mechanisms.left_out import LADDER_STEPS
-from dpsql.mechanisms.utility import UtilityBound
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
-from dpsql.planner.max_error import ExchangeRate
-from dpsql.policy.limits import Limits
-from dpsql.policy.parameters import ContributionBounding, parameter_text
+from dpsql.privacy.mechanisms.left_out import LADDER_STEPS
+from dpsql.privacy.mechanisms.utility import UtilityBound
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.accuracy.appearance import Threshold, threshold
 from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
 from dpsql.accuracy.left_out import (
@@ -31,6 +30,7 @@ from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.core import display
 from dpsql.ir.plan import AddedUp, BlockPlan, LookSubject
 from dpsql.ir.query import OutputColumn
+from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.results.explanation import Explanation
 from dpsql.results.frames import require_package
 from dpsql.results.reading import ReadableAnswer

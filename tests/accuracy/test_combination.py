@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from privacy import SeededSource
+from laws import SeededSource
 from support import POLICY_TABLES, TABLES, policy
 from support import planned as statement
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 import pytest
-from privacy import log_pmf, lower_bound, tail, upper_bound
+from laws import log_pmf, lower_bound, tail, upper_bound
 
 import dpsql
 from dpsql.errors import ParameterError
-from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
+from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 CONFIDENCES = (0.5, 0.8, 0.95, 0.99, 1 - 1e-6)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from laws import SeededSource
 from numpy.typing import NDArray
-from privacy import SeededSource
 from scipy import stats
 
 from dpsql.accuracy.left_out import (
@@ -20,8 +20,8 @@ from dpsql.accuracy.left_out import (
     estimated_share,
     left_out_words,
 )
-from dpsql.mechanisms.additive import IndependentNoise, gaussian, one_shot_laplace
-from dpsql.mechanisms.left_out import Ladder, LeftOutNoise, LeftOutRelease, left_out_noise
+from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian, one_shot_laplace
+from dpsql.privacy.mechanisms.left_out import Ladder, LeftOutNoise, LeftOutRelease, left_out_noise
 
 MOST = 10
 RUNS = 300

@@ -18,7 +18,7 @@ import dpsql
 from dpsql import parse_policy
 from dpsql.accuracy import intervals
 from dpsql.accuracy.chosen import ChosenNoise
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
+from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 
 GROUPS, SIZE, LIMIT, K_BAR = 40, 4000, 5, 40
 POLICY = """

@@ -9,20 +9,20 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from blocks import UNITS, block, summed
+from laws import SeededSource, lower_bound
 from numpy.typing import NDArray
-from privacy import SeededSource, lower_bound
 
-from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK
-from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian
-from dpsql.mechanisms.selection import Selected
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
-from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
-from dpsql.mechanisms.utility import intruder_weight
 from dpsql.planner import plan_block
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.selection import Selected
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.privacy.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
+from dpsql.privacy.mechanisms.utility import intruder_weight
+from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.results.explanation import Explanation, explain_block
 
 RUNS = 1500

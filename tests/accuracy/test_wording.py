@@ -14,24 +14,24 @@ import duckdb
 import numpy as np
 import pytest
 from blocks import ROWS, UNITS, block, summed
+from laws import SeededSource, lower_bound, tail, upper_bound
 from numpy.typing import NDArray
-from privacy import SeededSource, lower_bound, tail, upper_bound
 from sqlglot import exp
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.appearance import appearance, threshold
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.histogram import PositiveCounts
-from dpsql.mechanisms.quantiles import Histograms
-from dpsql.mechanisms.selection import Selected
-from dpsql.mechanisms.set_union import SetUnion
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.histogram import PositiveCounts
+from dpsql.privacy.mechanisms.quantiles import Histograms
+from dpsql.privacy.mechanisms.selection import Selected
+from dpsql.privacy.mechanisms.set_union import SetUnion
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.sql.expressions.lattices import lattice_for
 
 BASIC, ZCDP = Composition.BASIC, Composition.ZCDP

@@ -28,10 +28,10 @@ from audit import Difference
 
 import dpsql
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.set_union import SetUnion, Weighting
-from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.pipeline.prepare import Prepared
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 
 from . import seams
 from .grammar import Statement

@@ -21,11 +21,11 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.set_union import SetUnion
 from dpsql.pipeline.kinds.cascade import read_cascade
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
+from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_cascade, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql

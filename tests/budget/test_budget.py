@@ -18,7 +18,6 @@ from present import present
 from rich.console import Console
 
 import dpsql
-from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import Guarantee, account_reports, budget_report, payer
 from dpsql.budget.forecasts import ForecastQuestion, forecast, question_of
 from dpsql.budget.question import LoggedQuery, read_record
@@ -34,6 +33,13 @@ from dpsql.policy.model import (
     UnitPeriod,
 )
 from dpsql.policy.parameters import Maxima, Parameters
+from dpsql.privacy.accounting.zcdp import (
+    Amount,
+    Budget,
+    Composition,
+    PrivacyLoss,
+    epsilon_from_zcdp,
+)
 from dpsql.render import uncoloured
 from dpsql.render.budget import accounts_table, budget_panel, promise
 

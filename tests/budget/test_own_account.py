@@ -20,7 +20,6 @@ from click.testing import CliRunner
 
 import dpsql
 from dpsql import budget, dbapi
-from dpsql.accounting.zcdp import Amount, Budget, Composition
 from dpsql.budget import Guarantee, account_reports, budget_report, own, payer
 from dpsql.budget.account import any_account
 from dpsql.interfaces.cli import cli
@@ -32,6 +31,7 @@ from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.ledger import Ledger, Renewal, accounts
 from dpsql.policy.load import parse_policy
+from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
 from dpsql.render.budget import headline
 
 POLICY = """\

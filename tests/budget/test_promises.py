@@ -20,7 +20,6 @@ import pytest
 from random_examples import long
 
 import dpsql
-from dpsql.accounting.zcdp import Amount, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.budget import BudgetReport
 from dpsql.continual import views as views_module
 from dpsql.continual.plan import ViewPlan
@@ -38,6 +37,7 @@ from dpsql.policy.model import (
     ViewsPolicy,
 )
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Amount, Composition, PrivacyLoss, epsilon_from_zcdp
 from dpsql.render.budget import promise
 
 DAYS = 20

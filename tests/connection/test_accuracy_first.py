@@ -13,9 +13,9 @@ from present import present
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Maxima
+from dpsql.privacy.accounting.zcdp import Composition
 
 COUNT = "SELECT k, COUNT(*) AS n FROM visits GROUP BY k"
 

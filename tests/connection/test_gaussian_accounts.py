@@ -15,13 +15,13 @@ from rich.console import Console, RenderableType
 from support import ANALYST, FILL, plays_policy, policy, world_file
 
 import dpsql
-from dpsql.accounting.gdp import epsilon_from_gaussian
-from dpsql.accounting.zcdp import Budget, Composition
 from dpsql.core.formatting import significant
 from dpsql.errors import BudgetExceeded, Error, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.gdp import epsilon_from_gaussian
+from dpsql.privacy.accounting.zcdp import Budget, Composition
 from dpsql.render.ledger import history_panel
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"

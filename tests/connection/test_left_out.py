@@ -13,7 +13,6 @@ import pytest
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.budget.question import read_record
 from dpsql.engines import duckdb as engine_module
 from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
@@ -21,7 +20,6 @@ from dpsql.export.results import result_csv, result_json
 from dpsql.ir.plan import PreparedLook
 from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.ledger.transactions import DatabaseLink
-from dpsql.mechanisms.left_out import LeftOutNoise
 from dpsql.pipeline.prepare import Question
 from dpsql.pipeline.release_codec import decode_look
 from dpsql.policy.model import AccountPolicy, Policy
@@ -32,6 +30,8 @@ from dpsql.policy.parameters import (
     PrivacyParameters,
 )
 from dpsql.policy.resolve import resolve
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.left_out import LeftOutNoise
 from dpsql.render.html import table_html
 
 ASKED = "SELECT k, count(*) AS n FROM visits GROUP BY k"

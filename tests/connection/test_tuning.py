@@ -14,7 +14,6 @@ from support import ANALYST, policy, world_file
 from support import FILL as SMALL_WORLD
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.budget.question import read_record
 from dpsql.engines import duckdb as engine_module
 from dpsql.errors import BudgetExceeded, Error, InterfaceError, ParameterError
@@ -22,6 +21,7 @@ from dpsql.export.results import tuning_json
 from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.results.tuning import (
     TriedSetting,
     TunedAggregate,

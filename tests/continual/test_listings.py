@@ -21,7 +21,6 @@ from step_keys import repeated_keys as repeated_keys
 from test_materialized_views import REFRESH, ROWS, change, rows, spent
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
 from dpsql.continual.choices import KeptChoices
@@ -32,11 +31,6 @@ from dpsql.continual.state import ViewState
 from dpsql.core.periods import Period
 from dpsql.core.sql import Sql
 from dpsql.ledger import Ledger
-from dpsql.mechanisms.continual.keyed import StepKey
-from dpsql.mechanisms.continual.separate import SeparateContinualNoise
-from dpsql.mechanisms.continual.shared import SharedContinualNoise
-from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.topk import GumbelTopK
 from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
@@ -47,6 +41,12 @@ from dpsql.policy.model import (
     UnitPeriod,
 )
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.topk import GumbelTopK
+from dpsql.privacy.streams.keyed import StepKey
+from dpsql.privacy.streams.separate import SeparateContinualNoise
+from dpsql.privacy.streams.shared import SharedContinualNoise
 
 GIVEN = "step = '1 day', start = '2026-01-01', steps = 12, epsilon = 20, delta = 1e-4"
 TOP = (

@@ -28,7 +28,6 @@ from dpsql.continual.state import Totals, ViewState
 from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
 from dpsql.ledger import Ledger
-from dpsql.mechanisms.continual.keyed import StepKey
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import (
     AccountPolicy,
@@ -42,6 +41,7 @@ from dpsql.policy.model import (
 )
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.views_place import place_beside
+from dpsql.privacy.streams.keyed import StepKey
 
 ROWS = """
 CREATE TABLE plays AS SELECT (range * 7919 % 400) AS user_id, 'a' || (range * 31 % 6) AS artist,

@@ -30,11 +30,11 @@ from dpsql.continual.noise import ViewNoise
 from dpsql.continual.publication import draw_step
 from dpsql.continual.state import Totals, ViewState
 from dpsql.ledger import Ledger
-from dpsql.mechanisms.continual.keyed import KeyedWords, StepKey
-from dpsql.mechanisms.continual.meta import MetaHistogram
-from dpsql.mechanisms.continual.sparse import SparseVector
-from dpsql.mechanisms.known_topk import KnownDomainTopK
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.privacy.streams.keyed import KeyedWords, StepKey
+from dpsql.privacy.streams.meta import MetaHistogram
+from dpsql.privacy.streams.sparse import SparseVector
 
 COUNTS = "SELECT artist, COUNT(DISTINCT user_id) AS users, COUNT(*) AS n FROM plays GROUP BY artist"
 PLAIN = {

@@ -15,16 +15,16 @@ from step_keys import step_keys
 from dpsql.continual.noise import ViewNoise
 from dpsql.continual.plan import ViewPlan
 from dpsql.continual.state import KeptNoise
-from dpsql.mechanisms.continual.encoding import encode_group
-from dpsql.mechanisms.continual.factorisation import (
+from dpsql.privacy.streams.encoding import encode_group
+from dpsql.privacy.streams.factorisation import (
     Factorisation,
     SlidingWindow,
     SquareRoot,
     TreeFromBelow,
     best_tree,
 )
-from dpsql.mechanisms.continual.keyed import KeyedNoise
-from dpsql.mechanisms.continual.streams import ContinualNoise
+from dpsql.privacy.streams.keyed import KeyedNoise
+from dpsql.privacy.streams.streams import ContinualNoise
 
 STEPS = 40
 STEP_KEYS = step_keys(STEPS)

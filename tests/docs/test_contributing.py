@@ -58,7 +58,7 @@ def test_files_and_targets_that_pages_name_exist(page: Path) -> None:
 
 def test_the_recipes_name_modules_that_are_there() -> None:
     named = re.findall(r"`(?:[^`]* of )?(dpsql/[\w./]*)`", text_of("CONTRIBUTING.md"))
-    assert "dpsql/mechanisms/registry.py" in named
+    assert "dpsql/privacy/mechanisms/registry.py" in named
     for name in named:
         assert (ROOT / name).exists(), name
 

@@ -21,11 +21,11 @@ from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 import dpsql
-from dpsql.accounting.zcdp import Amount, Budget, Composition
 from dpsql.core.formatting import upper_figure
 from dpsql.export.budgets import to_csv
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Account, Cause, Head, Kind, Ledger
+from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
 
 if TYPE_CHECKING:
     from postgres import Server

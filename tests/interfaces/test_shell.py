@@ -19,7 +19,6 @@ from test_docs_pages import script
 from unread import unread
 
 import dpsql
-from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.budget import BudgetReport, OwnAccount, payer
 from dpsql.core.formatting import significant
 from dpsql.core.schema import Column, Table, schema_of
@@ -48,6 +47,7 @@ from dpsql.interfaces.shell.splitter import Piece, finished, pieces
 from dpsql.ledger import Ledger, Spent, Standing, Window
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
+from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.results.explanation import Explanation
 from dpsql.sql.syntax.split import split
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
 
-from dpsql.accounting.zcdp import MAX_LEDGER_UNITS, Amount, PrivacyLoss
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Charge, Ledger, Spent, accounts
+from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS, Amount, PrivacyLoss
 
 
 @pytest.fixture(params=[RHO, EPSILON, GAUSSIAN], ids=lambda currency: currency.name)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from ledgers import EPSILON, GAUSSIAN, RHO, Currency
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.ledger import Account, Cause, Ledger, Renewal, accounts, streams
 from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.privacy.accounting.zcdp import Amount
 
 ANA = "sales/ana"
 

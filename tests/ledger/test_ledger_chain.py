@@ -17,7 +17,6 @@ import pytest
 from ledgers import EPSILON, PLAN, RHO, raw
 from random_examples import LENGTH
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Account, Cause, Event, Head, Kind, Ledger, Renewal, Verification, releases
 from dpsql.ledger import verify as verification
@@ -27,6 +26,7 @@ from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.sqlite import SQLiteBackend
 from dpsql.ledger.sqlite_file import _require_schema
 from dpsql.ledger.verify import verify
+from dpsql.privacy.accounting.zcdp import Amount
 
 COLUMNS = FIELDS.split(", ")
 

@@ -15,10 +15,10 @@ import pytest
 from ledger_worker import ACCOUNT, COST, LABELS, LIMITS, RESERVED, STEP_LABELS, STREAM
 from ledgers import RHO, sum_of_events
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.ledger import Kind, Ledger, StepTicket, store
 from dpsql.ledger.journal import Journal
+from dpsql.privacy.accounting.zcdp import Amount
 
 WORKER = Path(__file__).parents[1] / "ledger_worker.py"
 

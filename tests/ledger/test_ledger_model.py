@@ -22,11 +22,11 @@ from hypothesis.stateful import (
 )
 from ledgers import EPSILON, RHO, Currency
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Charge, Ledger, Renewal, Spent, store
 from dpsql.ledger.accounts import settle
 from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.privacy.accounting.zcdp import Amount
 
 if TYPE_CHECKING:
     from postgres import Server

@@ -14,13 +14,13 @@ import pytest
 from ledgers import PLAN, RHO, raw
 from test_ledger_ties import forging
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Cause, Charge, Kind, Ledger, Renewal, accounts
 from dpsql.ledger.chain import FIELDS, hash_of
 from dpsql.ledger.names import NamedAccount
 from dpsql.ledger.records import line_of
 from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.privacy.accounting.zcdp import Amount
 
 if TYPE_CHECKING:
     from postgres import Server

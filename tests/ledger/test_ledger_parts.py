@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from ledgers import RHO, raw
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import MAX_RELEASE, Charge, Ledger, StepTicket, releases
+from dpsql.privacy.accounting.zcdp import Amount
 
 ACCOUNT = "sales/ana"
 PAID = Amount(rho=5, delta=1)
@@ -304,7 +304,7 @@ def test_a_step_killed_at_any_part_is_used_and_nothing_of_it_is_read(tmp_path: P
 _LARGE = """
 import os, re, sys
 from pathlib import Path
-from dpsql.accounting.zcdp import Amount
+from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.ledger import Account, Ledger
 what, size, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 paid, account = Amount(rho=5, delta=1), Account("sales/ana", Amount(rho=10**6, delta=10**6))

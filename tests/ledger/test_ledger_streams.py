@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from ledgers import EPSILON, RHO, Currency, raw
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import (
     Account,
@@ -26,6 +25,7 @@ from dpsql.ledger import (
     StreamProgress,
     releases,
 )
+from dpsql.privacy.accounting.zcdp import Amount
 
 ALICE, BOB = RHO.account("sales/alice"), RHO.account("sales/bob")
 A, B = ALICE.path, BOB.path

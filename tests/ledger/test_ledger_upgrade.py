@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ledgers import everything, raw
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.errors import LedgerError
 from dpsql.ledger import Account, Head, Kind, Ledger, accounts
 from dpsql.ledger.backend import Backend
@@ -24,6 +23,7 @@ from dpsql.ledger.journal import Journal
 from dpsql.ledger.schema import FORMER_VERSIONS, POSTGRES_SCHEMAS, SCHEMA_VERSION
 from dpsql.ledger.sqlite import SQLiteBackend, run_statements
 from dpsql.ledger.windows import period
+from dpsql.privacy.accounting.zcdp import Amount
 
 if TYPE_CHECKING:
     from postgres import Server

@@ -13,10 +13,10 @@ from support import ANALYST, connect, policy
 
 import dpsql
 from dpsql.ledger import Ledger
-from dpsql.mechanisms.combination import PublishedNoise
 from dpsql.pipeline.fingerprint import STATISTIC_DIGITS
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.mechanisms.combination import PublishedNoise
 
 WARDS = "SELECT c, count(*) AS n FROM visits GROUP BY c ORDER BY c"
 QUESTIONS = [

@@ -20,17 +20,17 @@ from sqlglot import exp
 from support import planned
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.continual.description import STEP_VOCABULARY
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.ir.relations import JoinKind, RowSet
-from dpsql.mechanisms.registry import ENTRIES, Sizes
 from dpsql.pipeline.description import VERSION, VOCABULARY, Descriptions, default_of, worded
 from dpsql.pipeline.fingerprint import STATISTIC_DIGITS, fingerprint
 from dpsql.planner import plan_query
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit
 from dpsql.policy.model import TablePolicy as Rules
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.registry import ENTRIES, Sizes
 
 SCHEMA = schema_of(
     Table(

@@ -19,10 +19,10 @@ import dpsql
 from dpsql.connection.statements import Arguments
 from dpsql.errors import BudgetExceeded, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
-from dpsql.mechanisms.combination import PublishedNoise
 from dpsql.pipeline.release_codec import decode_finer
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.mechanisms.combination import PublishedNoise
 
 if TYPE_CHECKING:
     from postgres import Server

@@ -9,11 +9,11 @@ import pytest
 
 from dpsql.errors import LedgerError
 from dpsql.ir.plan import ReleaseNoise
-from dpsql.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.mechanisms.combination import PublishedNoise
-from dpsql.mechanisms.elliptic import EllipticGaussian
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.pipeline.noise_codec import packed_noise, unpacked_noise
+from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
+from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 NOISES = [
     IndependentNoise(DiscreteGaussian(3.7), 2),

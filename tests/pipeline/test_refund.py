@@ -14,17 +14,17 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 from blocks import ROWS, UNITS, block, summed
+from laws import SeededSource
 from numpy.typing import NDArray
-from privacy import SeededSource
 
-from dpsql.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.engines.base import ExactRows
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.pipeline.kinds.groups import release
 from dpsql.planner import plan_block
 from dpsql.policy.parameters import AutomaticGroups, Parameters
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 CAP = 4
 USUAL = Parameters(epsilon=2.0, delta=1e-6, max_groups_contributed=CAP, left_out_share=0.0)

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 from blocks import ROWS, UNITS, block, summed
+from laws import SeededSource
 from numpy.typing import NDArray
-from privacy import SeededSource
 
 import dpsql
 from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.sampling.noise import OSEntropy
 from dpsql.pipeline.kinds.groups import release
 from dpsql.pipeline.released import ReleasedRows
 from dpsql.pipeline.tail_tables import _sorted_lists
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.sampling.noise import OSEntropy
 
 EXACT = Parameters(1000.0, 1e-6, 10, max_rows_contributed=3, left_out_share=0.0)  # next to no noise
 USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10, left_out_share=0.0)

@@ -17,8 +17,8 @@ import pytest
 from random_examples import LENGTH
 
 import dpsql
-from dpsql.accounting.zcdp import Amount, PrivacyLoss
 from dpsql.ledger import Ledger
+from dpsql.privacy.accounting.zcdp import Amount, PrivacyLoss
 
 WORKER = Path(__file__).parents[1] / "session_worker.py"
 ACCOUNT = "clinic/ana"

@@ -18,7 +18,6 @@ from present import present
 from support import ANALYST, connect, policy
 
 import dpsql
-from dpsql.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.connection.ages import ANY_AGE
 from dpsql.connection.statements import Arguments
 from dpsql.ledger import Ledger
@@ -27,6 +26,7 @@ from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline.tail import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 
 ASKED = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 QUESTIONS = [

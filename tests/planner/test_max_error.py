@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.intervals import interval_of
 from dpsql.errors import Place, QueryRefused
 from dpsql.ir.measures import MaxError
@@ -23,6 +22,7 @@ from dpsql.ir.query import Block, NoiseColumn, NoiseFigure
 from dpsql.planner import max_error, plan_block, plan_query, plan_within_epsilon
 from dpsql.planner.max_error import error_within, exchange_rates, least
 from dpsql.policy.parameters import EPSILON_LIMITS, ContributionBounding, Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 
 USUAL = Parameters(
     epsilon=1.0, delta=1e-6, max_groups_contributed=3, max_rows_contributed=2, left_out_share=0.0

@@ -17,16 +17,23 @@ import pytest
 from blocks import ROWS, UNITS, block, summed
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from laws import log_pmf, tail
 from numpy.typing import NDArray
-from privacy import log_pmf, tail
 from scipy import optimize, special
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.errors import Error
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import (
+from dpsql.planner import plan_block
+from dpsql.planner.budget import QueryBudget
+from dpsql.planner.histograms import histogram_options
+from dpsql.planner.known_domain import known_domain_options
+from dpsql.planner.option import Option
+from dpsql.planner.topk import top_k_options
+from dpsql.policy.parameters import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.additive import (
     Additive,
     CorrelatedGaussian,
     IndependentNoise,
@@ -35,19 +42,12 @@ from dpsql.mechanisms.additive import (
     one_shot_gaussian,
     one_shot_laplace,
 )
-from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
-from dpsql.mechanisms.elliptic import EllipticGaussian, one_shot_elliptic_gaussian
-from dpsql.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian, DiscreteLaplace
-from dpsql.mechanisms.sparse_histogram import SparseHistogram, sparse_histogram
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
-from dpsql.planner import plan_block
-from dpsql.planner.budget import QueryBudget
-from dpsql.planner.histograms import histogram_options
-from dpsql.planner.known_domain import known_domain_options
-from dpsql.planner.option import Option
-from dpsql.planner.topk import top_k_options
-from dpsql.policy.parameters import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
+from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian, one_shot_elliptic_gaussian
+from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts
+from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram, sparse_histogram
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 Array = NDArray[np.float64]
 Noise = tuple[Additive, int]  # and the steps by which a unit moves the value of a group

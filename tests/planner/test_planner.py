@@ -13,23 +13,10 @@ from hypothesis import strategies as st
 from one_shot import one_shot_delta
 from present import present
 
-from dpsql.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import (
-    CorrelatedGaussian,
-    IndependentNoise,
-    correlated_gaussian,
-    gaussian,
-    one_shot_gaussian,
-)
-from dpsql.mechanisms.choose_k_bar import GumbelTopKChosenKBar
-from dpsql.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
-from dpsql.mechanisms.elliptic import EllipticGaussian
-from dpsql.mechanisms.topk import GaussianTopK, GumbelTopK
-from dpsql.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 from dpsql.planner import (
     MECHANISM_NAMES,
     ONE_SHOT_ONLY,
@@ -47,6 +34,19 @@ from dpsql.policy.parameters import (
     ContributionBounding,
     Parameters,
 )
+from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
+from dpsql.privacy.mechanisms.additive import (
+    CorrelatedGaussian,
+    IndependentNoise,
+    correlated_gaussian,
+    gaussian,
+    one_shot_gaussian,
+)
+from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.privacy.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
 
 USUAL = Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10, left_out_share=0.0)
 QUIET = [HealthCheck.too_slow]

@@ -15,13 +15,11 @@ from blocks import ROWS, UNITS, block, summed
 from support import ANALYST, NO_NUMBER, connect, plays_policy, policy
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.interfaces.shell.candidates import Nameable
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
-from dpsql.mechanisms.cascade import Cascade
 from dpsql.pipeline.fingerprint import fingerprint
 from dpsql.planner import plan_block
 from dpsql.planner.groups import FOUND, with_groups_decided, with_usual_groups
@@ -37,6 +35,8 @@ from dpsql.policy.parameters import (
     check_value,
 )
 from dpsql.policy.resolve import resolve
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.cascade import Cascade
 
 DEFAULTS = Parameters(epsilon=1.0, delta=1e-6, left_out_share=0.0)
 NUMBER = replace(DEFAULTS, max_groups_contributed=USUAL_GROUPS)

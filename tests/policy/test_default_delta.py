@@ -10,7 +10,6 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.accounting.zcdp import Amount
 from dpsql.budget.payer import policy_budget
 from dpsql.core.schema import schema_of
 from dpsql.errors import BudgetExceeded, PolicyError
@@ -18,6 +17,7 @@ from dpsql.policy.conformance import check_policy
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import DELTA_SHARE, AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Amount
 
 HEAD = "version: 1\ndataset: shop\n"
 TABLES = "tables:\n  t: {privacy_unit: u}\n"

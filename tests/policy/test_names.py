@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.budget import payer
 from dpsql.core.names import is_account_name, look_alikes
 from dpsql.errors import ParameterError, PolicyError
@@ -19,6 +18,7 @@ from dpsql.ledger import Account, Ledger
 from dpsql.policy.draft import Draft
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, Policy
+from dpsql.privacy.accounting.zcdp import Amount
 
 PLAIN = ["ana", "Ana", "o'neil & sons", "José", "王小明", "अनीता", "2026-01-31 12:00", "a" * 200]
 HOSTILE = {

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.connection.connection import Connection
 from dpsql.connection.cursor import Cursor
 from dpsql.connection.opening import connect
@@ -62,6 +61,7 @@ from dpsql.policy.parameters import (
     check_value,
 )
 from dpsql.policy.resolve import resolve
+from dpsql.privacy.accounting.zcdp import Composition
 
 GOOD = """\
 version: 1

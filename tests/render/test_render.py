@@ -18,12 +18,12 @@ from rich.text import Text
 
 import dpsql
 from dpsql import render
-from dpsql.accounting.zcdp import Composition
 from dpsql.core.formatting import cell, json_text, plain_cell
 from dpsql.errors import Place
 from dpsql.export.results import result_markdown
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.render.tables import titled
 
 HOSTILE = (

@@ -25,7 +25,7 @@ from support import SALT, TABLES, Planned, planned, policy
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.set_union import SetUnion
+from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS

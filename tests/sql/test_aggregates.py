@@ -14,7 +14,7 @@ import pytest
 from audit import Lab, audit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from privacy import SeededSource
+from laws import SeededSource
 from scipy import stats
 from sqlglot import exp
 from support import connect, planned
@@ -24,8 +24,8 @@ from dpsql.accuracy.estimates import PlausibleRange, estimate
 from dpsql.core.schema import INTEGER_BITS, Column, Table, base_type, schema_of
 from dpsql.errors import Error, QueryRefused
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, range_of, with_truths

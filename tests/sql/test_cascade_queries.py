@@ -19,15 +19,14 @@ from audit import Row, normal
 from cascade_world import PairRows
 from hypothesis import given
 from hypothesis import strategies as st
+from laws import SeededSource, lower_bound
 from numpy.typing import NDArray
-from privacy import SeededSource, lower_bound
 from random_examples import examples_of, many_examples_of
 from spelled import generated, text
 from support import SALT, Planned, planned, plays_policy
 from unread import NoSheet, unread
 
 import dpsql
-from dpsql.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.accuracy.intervals import interval_of
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
@@ -35,9 +34,6 @@ from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.engines.scratch import Passed
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
-from dpsql.mechanisms.naming import GroupWeights
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.pipeline.kinds.cascade import ExactCascade, draw_cascade, read_cascade
 from dpsql.pipeline.kinds.values import aggregate_answers
 from dpsql.planner import plan_block
@@ -45,6 +41,10 @@ from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AutomaticGroups, Maxima, Overrides, Parameters, check_value
 from dpsql.policy.resolve import resolve
+from dpsql.privacy.accounting.zcdp import Composition, rho_from_epsilon
+from dpsql.privacy.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
+from dpsql.privacy.mechanisms.naming import GroupWeights
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.results.explanation import explain_block
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.quantile_histograms import GROUPS

@@ -16,14 +16,14 @@ from random_examples import examples_of, many_examples_of
 from spelled import generated, text
 from support import SALT, Planned, planned
 
-from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
-from dpsql.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.tuning import CandidateSetting, cap_looks
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite import left_out
 from dpsql.sql.rewrite.left_out import left_out_sql, shared_sql

@@ -16,20 +16,20 @@ import pytest
 from audit import Lab, Row, normal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from laws import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
 from numpy.typing import NDArray
 from present import present
-from privacy import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
 from support import Planned, planned
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.quantiles import ExponentialQuantile, Histograms
-from dpsql.mechanisms.sampling.entropy import EntropySource
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile, Histograms
+from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.sql.blocks.quantiles import MAX_POINTS, points_for
 
 COLUMNS = (

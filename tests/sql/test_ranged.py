@@ -27,8 +27,8 @@ from support import planned
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import Lattice
-from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.sql.blocks.quantiles import points_for
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions import proven_integers as ranged

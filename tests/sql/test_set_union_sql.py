@@ -17,27 +17,27 @@ from audit import Lab, Row, normal
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from laws import SeededSource, lower_bound, upper_bound
 from numpy.typing import NDArray
-from privacy import SeededSource, lower_bound, upper_bound
 from random_examples import examples_of, many_examples_of
 from spelled import generated, text
 from support import SALT, Planned, listed_engine, planned
 from unread import unread
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch
 from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
-from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
 from dpsql.pipeline.kinds import union as reading_step
 from dpsql.pipeline.kinds.union import read_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
+from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.set_union import set_union_sql
 

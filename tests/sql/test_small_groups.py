@@ -12,13 +12,12 @@ import pytest
 from blocks import ROWS, UNITS, block, summed
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import SeededSource, lower_bound, upper_bound
 from numpy.typing import NDArray
 from present import present
-from privacy import SeededSource, lower_bound, upper_bound
 from sqlglot import exp
 
 import dpsql
-from dpsql.accounting.zcdp import Composition
 from dpsql.accuracy.appearance import large_enough, threshold
 from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.engines.base import ExactRows
@@ -29,6 +28,7 @@ from dpsql.pipeline.released import ReleasedRows
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.render import explanation_text
 from dpsql.results.explanation import explain_block
 from dpsql.sql.expressions.lattices import lattice_for

@@ -15,7 +15,6 @@ from present import present
 from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 
 import dpsql
-from dpsql.accounting.zcdp import ZERO
 from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBScratch, OpenDuckDB
@@ -23,6 +22,7 @@ from dpsql.engines.scratch import Reader
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
+from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.sql.syntax.statements import (
     CreateView,
     Describe,

@@ -10,25 +10,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from blocks import ROWS, UNITS, block, summed
-from privacy import lower_bound, upper_bound
+from laws import lower_bound, upper_bound
 
 import dpsql
-from dpsql.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, Bounding
-from dpsql.mechanisms.additive import IndependentNoise
-from dpsql.mechanisms.calibration import SMOOTHING_VARIANCE
-from dpsql.mechanisms.sampling.noise import DiscreteGaussian
-from dpsql.mechanisms.weighted_histogram import (
+from dpsql.planner import plan_block
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import ContributionBounding, Parameters
+from dpsql.privacy.accounting.zcdp import Composition, rho_from_epsilon
+from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.privacy.mechanisms.weighted_histogram import (
     WEIGHT_STEPS,
     WeightedSparseHistogram,
     kept_groups,
     weighted_histogram_delta,
 )
-from dpsql.planner import plan_block
-from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.policy.parameters import ContributionBounding, Parameters
+from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.results.explanation import explain_block
 
 USUAL = Parameters(

@@ -23,17 +23,17 @@ import numpy as np
 import pyarrow as pa
 from audit import Difference
 
-import dpsql.mechanisms
+import dpsql.privacy.mechanisms
 from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.plan import ViewPlan
 from dpsql.core.quoting import ROW_ID
 from dpsql.ir.plan import PreparedBlock
-from dpsql.mechanisms.sampling.entropy import EntropySource
-from dpsql.mechanisms.set_union import SetUnion, Weighting
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.pipeline.kinds.cascade import ExactCascade
 from dpsql.pipeline.kinds.groups import ExactGroups
 from dpsql.pipeline.kinds.union import ExactUnion
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
+from dpsql.privacy.sampling.entropy import EntropySource
 
 from . import tape as tapes
 
@@ -85,7 +85,7 @@ DECLARED: Final[dict[str, Primitive]] = {
 def primitives() -> dict[str, Callable[..., Any]]:
     """All public methods of dpsql's mechanisms that are given a source of entropy."""
     found: dict[str, Callable[..., Any]] = {}
-    package = dpsql.mechanisms
+    package = dpsql.privacy.mechanisms
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
         for name, kind in vars(module).items():
@@ -105,7 +105,7 @@ def recorded() -> Iterator[None]:
     patches = []
     for label, function in primitives().items():
         module, name, method = label.split(".")
-        kind = getattr(importlib.import_module(f"dpsql.mechanisms.{module}"), name)
+        kind = getattr(importlib.import_module(f"dpsql.privacy.mechanisms.{module}"), name)
         patches.append((kind, method, function))
         setattr(kind, method, _recording(label, function))
     try:

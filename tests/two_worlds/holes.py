@@ -16,7 +16,6 @@ from typing import Any, Final
 import sqlglot
 from sqlglot import exp
 
-from dpsql.accounting.zcdp import Amount
 from dpsql.continual import listing_plan, prepare, state, views
 from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as duckdb_engine
@@ -29,6 +28,7 @@ from dpsql.ledger import accounts
 from dpsql.pipeline import prepare as preparing
 from dpsql.pipeline import public_tables, purchase
 from dpsql.policy import conformance
+from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.sql.rewrite import rows
 
 from .programs import Step

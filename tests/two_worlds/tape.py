@@ -29,7 +29,7 @@ from dpsql.core.sql import Sql
 from dpsql.engines import duckdb_reading
 from dpsql.engines.duckdb_reading import KnownStatements
 from dpsql.engines.spelling import DUCKDB_TEXT
-from dpsql.mechanisms.sampling.entropy import OSEntropy
+from dpsql.privacy.sampling.entropy import OSEntropy
 
 START: Final = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
 """When every program begins."""

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from dpsql import calibrate as calculator
-from dpsql.calibrate.registry import MECHANISMS
-from dpsql.calibrate.request import ANALYSES
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.printing import show
+from dpsql.privacy import calculator
+from dpsql.privacy.calculator.registry import MECHANISMS
+from dpsql.privacy.calculator.request import ANALYSES
 from dpsql.render.calibrate import answer_panel
 
 

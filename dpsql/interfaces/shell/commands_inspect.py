@@ -8,7 +8,6 @@ from typing import Final
 from rich.text import Text
 
 from dpsql import render
-from dpsql.accounting.zcdp import Amount
 from dpsql.budget.question import read_record
 from dpsql.core.formatting import percent, printable, significant
 from dpsql.errors import InterfaceError
@@ -20,6 +19,7 @@ from dpsql.interfaces.shell.settings import Format
 from dpsql.interfaces.shell.sketch import sketch_column
 from dpsql.ledger import Entry
 from dpsql.policy.ledger_place import is_url, without_password
+from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.render.tables import facts, pairs, titled
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpsql.accounting.zcdp import Amount, Budget, PrivacyLoss
 from dpsql.budget import OwnAccount
 from dpsql.budget.account import account_report
 from dpsql.core.formatting import percent, significant
 from dpsql.ledger import Standing
+from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss
 from dpsql.results.explanation import Explanation
 
 

@@ -7,7 +7,6 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dpsql.accounting.zcdp import Budget
 from dpsql.budget import OwnAccount, payer
 from dpsql.budget.payer import policy_budget
 from dpsql.connection.connection import Connection
@@ -21,6 +20,7 @@ from dpsql.ledger import Ledger
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 from dpsql.policy.views_place import place_beside
+from dpsql.privacy.accounting.zcdp import Budget
 
 
 @dataclass(frozen=True, slots=True)

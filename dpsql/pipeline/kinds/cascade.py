@@ -18,18 +18,18 @@ from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.cascade import (
+from dpsql.pipeline.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_in
+from dpsql.pipeline.kinds.left_out import ExactLook
+from dpsql.pipeline.kinds.values import CascadeValues, aggregate_answers
+from dpsql.pipeline.released import ReleasedRows
+from dpsql.privacy.mechanisms.cascade import (
     NAMED_ALONE,
     CascadeRows,
     UnitSizes,
     scaled_counts,
 )
-from dpsql.mechanisms.naming import GroupWeights
-from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.pipeline.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_in
-from dpsql.pipeline.kinds.left_out import ExactLook
-from dpsql.pipeline.kinds.values import CascadeValues, aggregate_answers
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.privacy.mechanisms.naming import GroupWeights
+from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.cascade import (
     COUNTED_PAIRS,
     LEFT_PAIRS,

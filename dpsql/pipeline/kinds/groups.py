@@ -14,13 +14,13 @@ from dpsql.engines.base import ExactRows, PrivateReader, Scratch
 from dpsql.ir.measures import Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
-from dpsql.mechanisms.additive import Steps
-from dpsql.mechanisms.quantiles import Histograms
-from dpsql.mechanisms.sampling.noise import EntropySource
 from dpsql.pipeline.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_at, keys_in
 from dpsql.pipeline.kinds.left_out import ExactLook, read_look_of
 from dpsql.pipeline.kinds.values import aggregate_answers
 from dpsql.pipeline.released import ReleasedRows
+from dpsql.privacy.mechanisms.additive import Steps
+from dpsql.privacy.mechanisms.quantiles import Histograms
+from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import shared_sql
 from dpsql.sql.rewrite.quantile_histograms import GROUPS, HistogramSQL, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles

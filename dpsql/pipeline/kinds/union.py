@@ -17,12 +17,12 @@ from dpsql.core.schema import Column
 from dpsql.core.sql import Sql
 from dpsql.engines.base import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.sampling.noise import EntropySource
-from dpsql.mechanisms.set_union import SetUnion
-from dpsql.mechanisms.set_union_weights import UnitItems
 from dpsql.pipeline.kinds.base import FEW, BlockReading
 from dpsql.pipeline.kinds.left_out import ExactLook
 from dpsql.pipeline.released import ReleasedRows
+from dpsql.privacy.mechanisms.set_union import SetUnion
+from dpsql.privacy.mechanisms.set_union_weights import UnitItems
+from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL, set_union_sql
 
 _PAIRS_AT_ONCE = 2**19

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import Measure, Quantile
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.additive import Steps
-from dpsql.mechanisms.cascade import NamedGroups
 from dpsql.pipeline.released import NumericArray, with_noise_columns
+from dpsql.privacy.mechanisms.additive import Steps
+from dpsql.privacy.mechanisms.cascade import NamedGroups
 
 _LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
 

@@ -15,7 +15,7 @@ from fractions import Fraction
 from sqlglot import exp
 
 from dpsql.ir.measures import AggregateKind, Lattice
-from dpsql.mechanisms.quantiles import MAX_DENOMINATOR
+from dpsql.privacy.mechanisms.quantiles import MAX_DENOMINATOR
 from dpsql.sql.expressions.call import AggregateCall
 from dpsql.sql.expressions.lattices import reach_of
 from dpsql.sql.expressions.legality import refusal

@@ -26,8 +26,8 @@ from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.cascade import KEPT_CHOICES
-from dpsql.mechanisms.weighted_histogram import weight_of
+from dpsql.privacy.mechanisms.cascade import KEPT_CHOICES
+from dpsql.privacy.mechanisms.weighted_histogram import weight_of
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.contributions import Gathered, summed
 from dpsql.sql.rewrite.quantile_histograms import GROUPS

@@ -22,8 +22,8 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.ir.plan import BlockPlan
-from dpsql.mechanisms.set_union import SetUnion, Weighting
-from dpsql.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows

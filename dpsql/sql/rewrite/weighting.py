@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dpsql.core.sql import Sql, join, sql
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import Bounding
-from dpsql.mechanisms.weighted_histogram import WEIGHT_STEPS
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
 

@@ -150,7 +150,7 @@ def limit_command(
     """
     import json
 
-    from dpsql.accounting.zcdp import Budget, Composition
+    from dpsql.privacy.accounting.zcdp import Budget, Composition
 
     if lifted == (epsilon is not None or delta is not None):
         raise click.UsageError("give --epsilon and --delta, or --none")

@@ -163,9 +163,9 @@ def history_command(
     accounts were suspended, reopened and renamed. Numbers are those of the ledger's events, of
     which all accounts have some: this is for its owner.
     """
-    from dpsql.accounting.zcdp import MAX_LEDGER_UNITS
     from dpsql.budget import latest_entries, payer
     from dpsql.export import budgets as output_budget
+    from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS
     from dpsql.render.ledger import history_panel
 
     path = account

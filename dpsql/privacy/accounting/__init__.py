@@ -1,0 +1,21 @@
+"""What is charged: privacy loss in integer units, and how losses compose."""
+
+from dpsql.privacy.accounting.zcdp import (
+    Amount,
+    Budget,
+    Composition,
+    PrivacyLoss,
+    epsilon_from_zcdp,
+    epsilon_simple,
+    rho_from_epsilon,
+)
+
+__all__ = [
+    "Amount",
+    "Budget",
+    "Composition",
+    "PrivacyLoss",
+    "epsilon_from_zcdp",
+    "epsilon_simple",
+    "rho_from_epsilon",
+]

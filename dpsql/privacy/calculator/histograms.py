@@ -1,0 +1,120 @@
+"""Unknown keys: every group that is large enough to be named."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.calculator.values import (
+    LEBEDA,
+    WEIGHT,
+    Calibrate,
+    Found,
+    Mechanism,
+    found_of,
+    in_steps,
+    on_integers,
+    on_reals,
+    registered,
+)
+from dpsql.privacy.mechanisms.histogram import PositiveCounts
+from dpsql.privacy.mechanisms.registry import (
+    GAUSSIAN_POSITIVE_COUNTS,
+    GAUSSIAN_SPARSE_HISTOGRAM,
+    LAPLACE_POSITIVE_COUNTS,
+    WEIGHTED_POSITIVE_COUNTS,
+    WEIGHTED_SPARSE_HISTOGRAM,
+    Sizes,
+)
+from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, calibrate_sparse_histogram
+from dpsql.privacy.mechanisms.weighted_histogram import (
+    WEIGHT_STEPS,
+    WeightedPositiveCounts,
+    WeightedSparseHistogram,
+)
+
+
+def _positive_counts(mechanism: PositiveCounts, sizes: Sizes) -> Found:
+    return found_of(mechanism, sizes, on_integers(mechanism.noise.noise, mechanism.threshold))
+
+
+def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) -> Found:
+    mechanism = LAPLACE_POSITIVE_COUNTS.published_once(sizes, epsilon, delta)
+    found = _positive_counts(mechanism, sizes)
+    return replace(found, source="Gopi et al. 2020, Section 1.1, releasing the counts as well")
+
+
+def _sparse_histogram(analysis: DeltaAnalysis) -> Calibrate:
+    def calibrate(sizes: Sizes, epsilon: float, delta: float) -> Found:
+        found = calibrate_sparse_histogram(epsilon, delta, sizes.groups, analysis)
+        continuous = on_reals("gaussian, continuous", found.sigma, found.tau, found.sigma)
+        if analysis is not DeltaAnalysis.EXACT:
+            note = "for comparison: what is drawn is calibrated by the exact analysis"
+            return Found(source=f"{LEBEDA}, Lemma 2.6", continuous=continuous, notes=(note,))
+        drawn = GAUSSIAN_SPARSE_HISTOGRAM.published_once(sizes, epsilon, delta)
+        shown = math.log1p(-drawn.score_noise.noise.sf(drawn.threshold - 1))
+        own_delta = -math.expm1(sizes.groups * shown) * (1 + 1e-12)
+        return Found(
+            source=drawn.source,
+            drawn=on_integers(drawn.score_noise.noise, drawn.threshold),
+            continuous=continuous,
+            loss=PrivacyLoss(drawn.score_noise.rho(sizes.groups), own_delta),
+        )
+
+    return calibrate
+
+
+def _weighted(mechanism: WeightedPositiveCounts | WeightedSparseHistogram, sizes: Sizes) -> Found:
+    drawn = in_steps(mechanism.noise, mechanism.threshold, WEIGHT_STEPS)
+    kept = f"a unit keeps up to {mechanism.weights.kept:,} groups"
+    more = f"with more than {sizes.groups:,} each weighs less"
+    return found_of(mechanism, sizes, drawn, f"{kept}; {more}")
+
+
+HISTOGRAM_MECHANISMS: tuple[Mechanism, ...] = (
+    replace(
+        registered(
+            LAPLACE_POSITIVE_COUNTS,
+            _positive_counts,
+            takes=("groups",),
+            family="positive-counts",
+            noise="laplace",
+        ),
+        one_shot={"exact": _laplace_positive_counts_once},
+    ),
+    registered(
+        GAUSSIAN_POSITIVE_COUNTS,
+        _positive_counts,
+        takes=("groups",),
+        family="positive-counts",
+        noise="gaussian",
+        instead="gaussian-sparse-histogram",
+    ),
+    Mechanism(
+        name="gaussian-sparse-histogram",
+        summary=GAUSSIAN_SPARSE_HISTOGRAM.answers,
+        takes=("groups",),
+        one_shot={
+            "exact": _sparse_histogram(DeltaAnalysis.EXACT),
+            "add-the-deltas": _sparse_histogram(DeltaAnalysis.ADD_THE_DELTAS),
+        },
+        aliases=("gshm",),
+        k_is_groups=True,
+        instead="gaussian-positive-counts",
+    ),
+    registered(
+        WEIGHTED_POSITIVE_COUNTS,
+        _weighted,
+        takes=("groups",),
+        measured=WEIGHT,
+        instead="weighted-gaussian-sparse-histogram",
+    ),
+    registered(
+        WEIGHTED_SPARSE_HISTOGRAM,
+        _weighted,
+        takes=("groups",),
+        measured=WEIGHT,
+        instead="weighted-gaussian-positive-counts",
+    ),
+)

@@ -1,0 +1,166 @@
+"""The largest groups: of unknown keys from the k_bar + 1 largest alone, or of declared ones."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpsql.privacy.calculator.values import (
+    EXCESS,
+    OFTEN,
+    Figures,
+    Found,
+    Mechanism,
+    budget_too_small,
+    found_of,
+    on_integers,
+    on_integers_with_tail,
+    registered,
+)
+from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.registry import (
+    FIXED_THRESHOLD,
+    GAUSSIAN_TOP_K,
+    GUMBEL_TOP_K,
+    GUMBEL_TOP_K_CHOSEN_K_BAR,
+    KNOWN_DOMAIN_TOP_K,
+    LAPLACE_TOP_K,
+    Sizes,
+)
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
+from dpsql.privacy.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK, overtaking_delta
+from dpsql.privacy.sampling.noise import DiscreteLaplace, difference_quantile_sf
+from dpsql.privacy.sampling.numeric import smallest
+
+
+def _gaussian_top_k(mechanism: GaussianTopK, sizes: Sizes) -> Found:
+    noise = mechanism.noise
+    tail = difference_quantile_sf(noise.scale, noise.scale, 1 - OFTEN)
+    return found_of(mechanism, sizes, on_integers_with_tail(noise, mechanism.threshold, tail))
+
+
+def _gumbel_top_k(mechanism: GumbelTopK, sizes: Sizes) -> Found:
+    found = found_of(mechanism, sizes, _ranking(mechanism, mechanism), _picks(mechanism))
+    return replace(found, source=f"{found.source}; utility: Durfee & Rogers 2019, Lemma 8.1")
+
+
+def _gumbel_top_k_chosen_k_bar(mechanism: GumbelTopKChosenKBar, sizes: Sizes) -> Found:
+    return found_of(
+        mechanism,
+        sizes,
+        _ranking(mechanism.widest, mechanism),
+        _picks(mechanism.widest) + ", and one for the choice of k_bar",
+        "the threshold is that of the largest k_bar; a smaller one is drawn where it helps",
+    )
+
+
+def _ranking(mechanism: GumbelTopK, whole: GumbelTopK | GumbelTopKChosenKBar) -> Figures:
+    scale = mechanism.sensitivity / mechanism.epsilon
+    half, often = whole.score_for_inclusion(0.5), whole.score_for_inclusion(OFTEN)
+    assert half is not None
+    assert often is not None
+    return Figures(
+        distribution="gumbel, exact ranking",
+        parameter="b",
+        scale=scale,
+        std=scale * math.pi / math.sqrt(6),
+        threshold=mechanism.threshold,
+        appears_half=math.ceil(half),
+        appears_95=math.ceil(often),
+    )
+
+
+def _picks(mechanism: GumbelTopK) -> str:
+    return (
+        f"a pick costs ρ {mechanism.pick_rho:.4g}; {mechanism.k} are reserved, and charged is one "
+        "for each released group, plus one where fewer than k came out"
+    )
+
+
+def _known_domain_top_k(mechanism: KnownDomainTopK, sizes: Sizes) -> Found:
+    scale = mechanism.sensitivity / mechanism.epsilon
+    half, often = mechanism.score_for_inclusion(0.5), mechanism.score_for_inclusion(OFTEN)
+    ranking = Figures(
+        distribution="gumbel, exact ranking",
+        parameter="b",
+        scale=scale,
+        std=scale * math.pi / math.sqrt(6),
+        appears_half=None if half is None else math.ceil(half),
+        appears_95=None if often is None else math.ceil(often),
+    )
+    picks = f"a pick costs ρ {mechanism.pick_rho:.4g}; {mechanism.picks} come out, always"
+    return found_of(mechanism, sizes, ranking, picks)
+
+
+def _laplace_top_k(mechanism: LaplaceTopK, sizes: Sizes) -> Found:
+    noise, scale = mechanism.score_noise, 1 / mechanism.epsilon_per_group
+    tail = smallest(
+        lambda t: t >= 0 and overtaking_delta(scale, 1, t) <= 1 - OFTEN, math.ceil(3 * scale)
+    )
+    return found_of(mechanism, sizes, on_integers_with_tail(noise, mechanism.threshold, tail))
+
+
+def _fixed_threshold(mechanism: FixedThreshold, sizes: Sizes) -> Found:
+    noise = DiscreteLaplace(1 / mechanism.epsilon_per_group)
+    return found_of(mechanism, sizes, on_integers(noise, mechanism.threshold))
+
+
+TOP_K_MECHANISMS: tuple[Mechanism, ...] = (
+    replace(
+        registered(
+            KNOWN_DOMAIN_TOP_K,
+            _known_domain_top_k,
+            takes=("k", "domain"),
+            may_take=("sensitivity",),
+            family="known-domain",
+            noise="gumbel",
+            measured="count above the (k+1)-th largest",
+        ),
+        aliases=("known-gumbel",),
+        thresholded=False,
+    ),
+    registered(
+        GAUSSIAN_TOP_K,
+        _gaussian_top_k,
+        takes=("k", "k_bar", "groups"),
+        may_take=("sensitivity",),
+        family="top-k",
+        noise="gaussian",
+        measured=EXCESS,
+    ),
+    registered(
+        GUMBEL_TOP_K,
+        _gumbel_top_k,
+        takes=("k", "k_bar"),
+        may_take=("groups", "sensitivity"),
+        family="top-k",
+        noise="gumbel",
+        measured=EXCESS,
+        out_of_range=budget_too_small,
+    ),
+    registered(
+        GUMBEL_TOP_K_CHOSEN_K_BAR,
+        _gumbel_top_k_chosen_k_bar,
+        takes=("k", "k_bar"),
+        may_take=("sensitivity",),
+        measured=EXCESS,
+        out_of_range=budget_too_small,
+    ),
+    registered(
+        LAPLACE_TOP_K,
+        _laplace_top_k,
+        takes=("k", "k_bar", "groups"),
+        family="top-k",
+        noise="laplace",
+        measured=EXCESS,
+        instead="gaussian-top-k",
+    ),
+    registered(
+        FIXED_THRESHOLD,
+        _fixed_threshold,
+        takes=("k",),
+        measured="count above the (k+1)-th largest",
+        instead="gumbel-top-k",
+    ),
+)

@@ -1,0 +1,246 @@
+"""Quantiles of bounded values: an exponential mechanism over a public grid, for each group.
+
+Every point of the grid is an answer, weighted by how far its rank is from the one asked for. Points
+between two values of the data share their weight, so a group costs time for its distinct values
+and not for the grid, which can be fine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.privacy.sampling.entropy import EntropySource
+from dpsql.privacy.sampling.lattice import uniform_below
+from dpsql.privacy.sampling.numeric import checked_positive, rounded_up
+
+MAX_DENOMINATOR = 10**6
+"""Fractions are those of decimals with at most six places, so that scaled ranks fit int64."""
+
+_STRIPS = 40  # bits of the resolution that proposals are drawn with
+_SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
+_BATCH = 2**20  # stretches of the grid at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """How many rows of each group lie on which point of the grid.
+
+    ``points`` and ``counts`` are int64 arrays of shape (entries,), ``ends`` one of shape (groups,).
+    Entries of a group stand together, points ascending, counts positive; ``ends`` holds the index
+    after each group's last entry.
+    """
+
+    ends: NDArray[np.int64]
+    points: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def batches(self) -> Iterator[Histograms]:
+        """Split the groups into batches, in order."""
+        stretches = 2 * self.ends + np.arange(1, len(self.ends) + 1)
+        first = 0
+        while first < len(self.ends):
+            done = int(stretches[first - 1]) if first else 0
+            last = max(first + 1, int(np.searchsorted(stretches, done + _BATCH, side="right")))
+            begin, end = int(self.ends[first - 1]) if first else 0, int(self.ends[last - 1])
+            yield Histograms(
+                self.ends[first:last] - begin, self.points[begin:end], self.counts[begin:end]
+            )
+            first = last
+
+
+@dataclass(frozen=True, slots=True)
+class ExponentialQuantile:
+    """The ``fraction``-quantile of each group, on the grid 0, 1, ..., ``size`` - 1.
+
+    Distribution: point v of a group of n rows has probability proportional to
+    exp(-``rate`` * d(v)), where d(v) is the distance of ``fraction`` * n from the interval
+    [rows below v, rows at or below v], exactly. Without rows all points are alike.
+
+    Sensitivity: a further row at x changes -d(v) by an amount that depends on v. Let f be the
+    fraction. For v < x it is f where the rank of v is too high and -f where it is too low; for
+    v > x it is f - 1 where the rank is too high and 1 - f where it is too low; at v = x it is
+    between 0 and f or 1 - f in the same way. Ranks rise with v, so if x lies above the quantile no
+    v beyond x has too low a rank, and if x lies below it no v before x has too high a one. Either
+    way the largest change is at most 2 max(f, 1 - f) above the smallest. (Where a rank changes
+    sides, take the row in parts.) For f = 0 no rank is too low and for f = 1 none too high, and the
+    changes are at most 1 apart. ``rows`` rows move them at most ``rows`` times as far apart.
+
+    Guarantee: e-bounded range with e = ``rate * rows`` times 2 max(f, 1 - f), or 1 for f = 0 and 1,
+    in each group that a unit adds up to ``rows`` rows to or takes them from; hence e**2/8-zCDP
+    (Cesar & Rogers 2021, as in Rogers 2024, Theorem 5), added over groups, and e-DP. The target
+    ``fraction`` * n moves with the data: with one fixed beforehand the range would be 2 for every
+    fraction.
+
+    Source: Smith 2011, Algorithm 2, with points of a grid for real numbers, a distance that is 0
+    for every rank a repeated value has, and the tight range. Checked by
+    ``tests/privacy/mechanisms/test_quantiles.py``.
+    """
+
+    name: ClassVar[str] = "exponential_mechanism"
+    fraction: Fraction
+    rate: float
+    rows: int
+    size: int
+
+    @property
+    def scale(self) -> float:
+        """How many ranks further off makes a point e times less likely."""
+        return 1 / self.rate
+
+    def rho(self, groups: int) -> float:
+        """Compute the zCDP parameter when one unit may change ``groups`` groups, rounded up."""
+        reach = Fraction(self.rate) * self.rows * _range(self.fraction)
+        return rounded_up(groups * reach**2 / 8)
+
+    def margin(self, confidence: float) -> float:
+        """Find a distance in ranks that answers exceed with probability at most 1 - confidence.
+
+        At least one point has distance 0, and each further than t has a weight below exp(-rate*t).
+        It holds for all data; where values lie densely, the error is some ln(size) times smaller.
+        """
+        return math.log(self.size / (1 - confidence)) / self.rate
+
+    def draw(self, histograms: Histograms, source: EntropySource) -> NDArray[np.int64]:
+        """Draw a point of the grid for each group, from exactly the stated distribution.
+
+        Returns an int64 array of shape (groups,).
+        """
+        drawn = [self._draw(batch, source) for batch in histograms.batches()]
+        return np.concatenate([np.empty(0, dtype=np.int64), *drawn])
+
+    def _draw(self, histograms: Histograms, source: EntropySource) -> NDArray[np.int64]:
+        """Draw by rejection from bars of whole strips, each just above the weight of a stretch."""
+        stretches = _stretches(histograms, self.fraction, self.size)
+        weights = stretches.width * np.exp(
+            -self.rate * stretches.distance / self.fraction.denominator
+        )
+        # Some point has distance 0, so no group's weights vanish.
+        _, exponent = np.frexp(np.add.reduceat(weights, stretches.first))
+        scale = np.ldexp(1.0, _STRIPS - exponent)
+        curve = weights * np.repeat(scale, np.diff(stretches.first, append=len(weights)))
+        bars = np.floor(curve * (1 + _SLACK)).astype(np.int64) + (stretches.width > 0)
+        ends = np.cumsum(bars)
+        starts = ends - bars
+        begin = starts[stretches.first]
+        total = np.append(begin[1:], ends[-1:]) - begin
+
+        drawn = np.empty(len(begin), dtype=np.int64)
+        todo = np.arange(len(begin))
+        while len(todo):
+            strip = begin[todo] + _uniform(total[todo], source)
+            chosen = ends.searchsorted(strip, side="right")
+            height = strip - starts[chosen]
+            kept = height + 1 <= curve[chosen] * (1 - _SLACK)
+            # The addend covers curves that underflowed: a height of zero is never surely above.
+            doubt = ~kept & (height < curve[chosen] * (1 + _SLACK) + 2.0**-900)
+            for i in np.flatnonzero(doubt):
+                factor = Fraction(float(scale[todo[i]])) * int(stretches.width[chosen[i]])
+                energy = self._energy(int(stretches.distance[chosen[i]]))
+                kept[i] = uniform_below(factor, energy, int(height[i]), source)
+            found = chosen[kept]
+            drawn[todo[kept]] = stretches.low[found] + _uniform(stretches.width[found], source)
+            todo = todo[~kept]
+        return drawn
+
+    def _energy(self, distance: int) -> Fraction:
+        return Fraction(self.rate) * Fraction(distance, self.fraction.denominator)
+
+
+def exponential_quantile(
+    rho: float, fraction: Fraction, *, rows: int, groups: int, size: int
+) -> ExponentialQuantile:
+    """Find the most accurate quantile of at most ``rho``, for units that add ``rows`` to each of
+    ``groups`` groups.
+
+    Raises ParameterError if ``rho`` is not finite and positive.
+    """
+    checked_positive(rho, "rho")
+    assert 0 <= fraction <= 1
+    assert fraction.denominator <= MAX_DENOMINATOR
+    rate = math.sqrt(8 * rho / groups) / float(rows * _range(fraction)) * (1 + 2.0**-50)
+    quantile = ExponentialQuantile(fraction, rate, rows, size)
+    while quantile.rho(groups) > rho:
+        rate = math.nextafter(rate, 0.0)
+        quantile = ExponentialQuantile(fraction, rate, rows, size)
+    return quantile
+
+
+def pure_quantile(
+    epsilon: float, fraction: Fraction, *, rows: int, groups: int, size: int
+) -> ExponentialQuantile:
+    """Find the most accurate quantile that is ``epsilon``-DP.
+
+    Units add ``rows`` to each of ``groups`` groups: an e-bounded range implies e-DP, and each group
+    takes its part. Raises ParameterError if ``epsilon`` is not finite and positive.
+    """
+    checked_positive(epsilon, "epsilon")
+    rate = epsilon / float(groups * rows * _range(fraction)) * (1 - 1e-12)
+    return ExponentialQuantile(fraction, rate, rows, size)
+
+
+def _range(fraction: Fraction) -> Fraction:
+    """Bound how far one row can move the scores of two points apart."""
+    return Fraction(1) if fraction in (0, 1) else 2 * max(fraction, 1 - fraction)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretches:
+    """The grid of each group, cut into stretches of points with the same distance.
+
+    They are the distinct values of the data and the gaps around them (of which some are empty), in
+    ascending order; ``first`` is the index of each group's first one. ``distance`` is in units of
+    one over the fraction's denominator.
+    """
+
+    first: NDArray[np.int64]
+    low: NDArray[np.int64]
+    width: NDArray[np.int64]
+    distance: NDArray[np.int64]
+
+
+def _stretches(histograms: Histograms, fraction: Fraction, size: int) -> _Stretches:
+    ends, points, counts = histograms.ends, histograms.points, histograms.counts
+    starts = np.concatenate(([0], ends[:-1]))
+    groups = np.arange(len(ends))
+    owner = np.repeat(groups, ends - starts)
+    ranks = np.concatenate(([0], np.cumsum(counts)))
+    total = ranks[ends] - ranks[starts]
+
+    # Entry e of group g is stretch 2e + g + 1, after the gap before it; a last gap ends the group.
+    value = 2 * np.arange(len(points)) + owner + 1
+    last = 2 * ends + groups
+    after = np.concatenate(([0], points + 1))  # the point after the entry before
+    after_last = np.where(ends > starts, after[ends], 0)
+    before = after[:-1].copy()
+    before[starts[ends > starts]] = 0
+
+    low = np.empty(2 * len(points) + len(ends), dtype=np.int64)
+    width, distance = np.empty_like(low), np.empty_like(low)
+    low[value], low[value - 1], low[last] = points, before, after_last
+    width[value], width[value - 1], width[last] = 1, points - before, size - after_last
+    wanted = fraction.numerator * total
+    under = fraction.denominator * (ranks[:-1] - ranks[starts][owner]) - wanted[owner]
+    upto = under + fraction.denominator * counts
+    distance[value] = np.maximum(0, np.maximum(under, -upto))
+    distance[value - 1] = np.abs(under)
+    distance[last] = fraction.denominator * total - wanted
+    return _Stretches(2 * starts + groups, low, width, distance)
+
+
+def _uniform(bounds: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
+    """Draw independent uniform integers from 0 to each bound - 1, by rejection."""
+    _, bits = np.frexp(bounds - 1)  # numbers below 2**53 are exact here
+    drawn = np.empty(len(bounds), dtype=np.int64)
+    todo = np.arange(len(bounds))
+    while len(todo):
+        words = source.words(len(todo)) >> (63 - bits[todo]).astype(np.uint64) >> np.uint64(1)
+        drawn[todo] = words.astype(np.int64)
+        todo = todo[drawn[todo] >= bounds[todo]]
+    return drawn

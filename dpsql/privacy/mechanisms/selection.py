@@ -1,0 +1,179 @@
+"""What every mechanism that decides which groups to release has in common."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.privacy.mechanisms.additive import Additive, Steps
+from dpsql.privacy.mechanisms.utility import BETA, UtilityBound
+from dpsql.privacy.sampling.noise import EntropySource
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The released groups, by index into the scores, and their noisy scores if those are released.
+
+    Arrays of shape (released,). For mechanisms whose output is an ordering, ``indices`` are in the
+    released order.
+    """
+
+    indices: NDArray[np.intp]
+    noisy: Steps | None
+
+
+class Selection(Protocol):
+    """A mechanism that decides which groups are released.
+
+    ``scores`` are the exact scores of the groups the engine returned, in its order.
+    """
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name, as it can be asked for."""
+
+    @property
+    def source(self) -> str:
+        """Where the mechanism and its guarantee come from."""
+
+    @property
+    def delta(self) -> float:
+        """The probability of a differentiating outcome, spent whatever is released."""
+
+    @property
+    def score_noise(self) -> Additive | None:
+        """The noise on the scores it releases, or None if it releases names only."""
+
+    @property
+    def top_rows_needed(self) -> int | None:
+        """How many of the largest groups the engine must return, or None for all."""
+
+    @property
+    def declared(self) -> int | None:
+        """How many declared groups it answers or chooses from, or None if keys are unknown."""
+
+    @property
+    def base_rank(self) -> int | None:
+        """Which of the largest scores a group's chance to appear depends on, or None if none."""
+
+    @property
+    def threshold(self) -> float | None:
+        """What a noisy score must exceed, from the base if there is one; None without a fixed one.
+
+        In steps of the score.
+        """
+
+    @property
+    def needs_pairs(self) -> bool:
+        """True if it needs no measures, but which unit has which keys: the distinct pairs of both.
+
+        They are read in steps, before any key is.
+        """
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if of the groups that clear the threshold only the largest by noisy score appear."""
+
+    @property
+    def divided_norm(self) -> int | None:
+        """In which norm the shares of a unit, divided among its groups, are one whole unit.
+
+        None where a unit counts the same in each.
+        """
+
+    @property
+    def estimated(self) -> bool:
+        """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
+
+    def rho(self, released: int | None) -> float:
+        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
+
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
+        """Bound how good the first k groups are, but for ``beta``; None if not a top-k."""
+
+    def score_for_inclusion(self, probability: float) -> float | None:
+        """Tell how large a score must be to be released with this probability, or None if all are.
+
+        For top-k mechanisms the size is counted from the (k_bar+1)-th score.
+        """
+
+    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
+        """Draw the released groups from true scores in steps: an int64 array of shape (groups,)."""
+
+
+class Usual:
+    """Give the usual answers of a :class:`Selection`, for its kinds to build on.
+
+    Keys are unknown, all groups are needed, only names come out, no zCDP cost is stated.
+    """
+
+    __slots__ = ()
+
+    @property
+    def score_noise(self) -> Additive | None:
+        """The noise on the scores it releases, or None if it releases names only."""
+        return None
+
+    @property
+    def top_rows_needed(self) -> int | None:
+        """How many of the largest groups the engine must return, or None for all."""
+        return None
+
+    def rho(self, released: int | None) -> float:
+        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
+        return math.inf
+
+    @property
+    def declared(self) -> int | None:
+        """How many declared groups it answers or chooses from, or None if keys are unknown."""
+        return None
+
+    @property
+    def base_rank(self) -> int | None:
+        """Which of the largest scores a group's chance to appear depends on: the last fetched."""
+        return self.top_rows_needed
+
+    @property
+    def threshold(self) -> float | None:
+        """What a noisy score must exceed, or None without a fixed threshold."""
+        return None
+
+    @property
+    def needs_pairs(self) -> bool:
+        """True if it needs the distinct pairs of units and keys, and no measures."""
+        return False
+
+    @property
+    def leaves_out(self) -> bool:
+        """True if of the groups that clear the threshold only the largest by noisy score appear."""
+        return False
+
+    @property
+    def divided_norm(self) -> int | None:
+        """In which norm the shares of a unit are one whole unit; None if they are not divided."""
+        return None
+
+    @property
+    def estimated(self) -> bool:
+        """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
+        return False
+
+    def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
+        """Bound how good the first k groups are; None if not a top-k."""
+        return None
+
+
+class AboveBase(Usual):
+    """Give those of the kinds that release what stands out above the (k_bar+1)-th score."""
+
+    __slots__ = ()
+    k_bar: int
+
+    @property
+    def top_rows_needed(self) -> int | None:
+        """How many of the largest groups the engine must return."""
+        return self.k_bar + 1

@@ -1,0 +1,170 @@
+"""The largest groups over a stream whose events may touch any number of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import Steps
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
+from dpsql.privacy.mechanisms.topk import GumbelTopK, gumbel_top_k
+from dpsql.privacy.streams.factorisation import Factorisation, SquareRoot
+from dpsql.privacy.streams.keyed import StepKey
+from dpsql.privacy.streams.separate import NamedGroupsNoise, named_groups_noise
+
+_UP = 1 + 1e-12
+
+
+def doubling_steps(steps: int) -> tuple[int, ...]:
+    """List the steps 1, 2, 4, ... of a stream: what has grown by half since is chosen anew."""
+    return tuple(1 << i for i in range(steps.bit_length()))
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledTopK:
+    """The k largest groups, chosen anew at public steps, with running counts in between.
+
+    At each step of ``schedule`` the selection ranks the cumulative counts; between them the groups
+    chosen last are listed. Counts are of all steps so far.
+
+    Guarantee: (number of selections * selection.delta)-approximate zCDP, rho the sum of what the
+    selections cost and of ``counts``, for a unit that adds to any groups, to each at most the
+    sensitivity over all steps; with ``SharedContinualNoise`` only for one that adds at a single
+    step (an event). It is in the counts of all later selections, so that each of them is paid for;
+    they are adaptive, and a group that is chosen again keeps its noise. Reserve ``loss``, then
+    settle ``settled``. Rivera Cardoso & Rogers 2022 (Theorem 3, for each selection) with noise by
+    factorisation and a schedule. Raises ParameterError for a schedule that is not increasing or
+    leaves the stream. Checked by ``tests/privacy/streams/test_continual_topk.py``.
+    """
+
+    selection: KnownDomainTopK | GumbelTopK
+    counts: NamedGroupsNoise
+    schedule: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        increasing = all(a < b for a, b in zip(self.schedule, self.schedule[1:], strict=False))
+        inside = self.schedule and 1 <= self.schedule[0] <= self.schedule[-1] <= self.steps
+        if not (increasing and inside):
+            raise ParameterError(
+                "the steps at which groups are chosen must increase, within the stream",
+                code="bad_parameter",
+            )
+
+    @property
+    def steps(self) -> int:
+        """How many steps the stream has."""
+        return self.counts.factorisation.steps
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """What the stream costs at most."""
+        picks: list[int | None] = [None] * len(self.schedule)
+        return self._loss(picks, self.counts.most)
+
+    def settled(self, chosen: Sequence[int], distinct: int) -> PrivacyLoss:
+        """Return what the stream has cost.
+
+        ``chosen`` says how many groups came out at each step of the schedule, ``distinct`` how many
+        different ones. Raises ParameterError for impossible numbers.
+        """
+        possible = len(chosen) == len(self.schedule) and 0 <= distinct <= self.counts.most
+        if not (possible and all(0 <= n <= self.selection.k for n in chosen)):
+            raise ParameterError("no stream releases so many groups", code="bad_parameter")
+        return self._loss(chosen, distinct)
+
+    def _loss(self, chosen: Sequence[int | None], distinct: int) -> PrivacyLoss:
+        rho = sum(self.selection.rho(n) for n in chosen) + self.counts.rho(distinct)
+        return PrivacyLoss(rho * _UP, self.selection.delta * len(self.schedule) * _UP)
+
+    def latest(self, step: int) -> int | None:
+        """Return the step whose choice is listed at ``step``; None before the first."""
+        return max((chosen for chosen in self.schedule if chosen <= step), default=None)
+
+    def choose(self, step: int, scores: NDArray[np.int64], key: StepKey) -> NDArray[np.intp]:
+        """Choose groups for a step of the schedule: indices into ``scores``, of shape (k,).
+
+        The largest comes first. ``scores``, of shape (groups,), are the cumulative counts as the
+        selection takes them: of all declared groups, or the largest in falling order. ``key`` is
+        that of the step at which the choice is drawn, ``step`` or a later one, and the choice is
+        drawn once: the same scores give the same. Raises ParameterError at another step.
+        """
+        if step not in self.schedule:
+            raise ParameterError("no groups are chosen at this step", code="bad_parameter")
+        return self.selection.select(scores, key.source("top k", step)).indices
+
+    def noisy(
+        self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], keys: Sequence[StepKey]
+    ) -> Steps:
+        """Add noise to the counts of chosen groups at a step: half-steps, of shape (groups,)."""
+        return self.counts.add(step, exact, groups, keys, "top k")
+
+
+def scheduled_top_k(
+    rho: float,
+    steps: int,
+    *,
+    k: int,
+    size: int,
+    sensitivity: int = 1,
+    schedule: tuple[int, ...] | None = None,
+    factorisation: Factorisation | None = None,
+    one_step: bool = True,
+) -> ScheduledTopK:
+    """Build the mechanism for ``size`` declared groups that costs at most ``rho``, half for counts.
+
+    Groups are chosen at the doubling steps and counted by the square root if not said otherwise.
+    ``one_step`` says that a unit adds at a single step only. Raises ParameterError for parameters
+    out of range.
+    """
+    schedule = doubling_steps(steps) if schedule is None else schedule
+    named = min(len(schedule) * k, size)
+    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
+    each = rho / 2 / max(1, len(schedule)) * (1 - 1e-11)
+    selection = known_domain_top_k(each, sensitivity=sensitivity, k=k, size=size)
+    return ScheduledTopK(selection, counts, schedule)
+
+
+def scheduled_top_k_unknown(
+    rho: float,
+    delta: float,
+    steps: int,
+    *,
+    k: int,
+    k_bar: int,
+    floor: int,
+    sensitivity: int = 1,
+    schedule: tuple[int, ...] | None = None,
+    factorisation: Factorisation | None = None,
+    one_step: bool = True,
+) -> ScheduledTopK | None:
+    """Build the mechanism for unknown keys that costs at most ``rho`` and ``delta``.
+
+    None if rho is too small for a selection at so small a delta. As :func:`scheduled_top_k`
+    otherwise.
+    """
+    schedule = doubling_steps(steps) if schedule is None else schedule
+    named = len(schedule) * k
+    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
+    selections = max(1, len(schedule))
+    selection = gumbel_top_k(
+        rho / 2 / selections * (1 - 1e-11),
+        sensitivity=sensitivity,
+        k=k,
+        k_bar=k_bar,
+        delta=delta / selections * (1 - 1e-11),
+        floor=floor,
+    )
+    return None if selection is None else ScheduledTopK(selection, counts, schedule)
+
+
+def _counts(
+    rho: float, factorisation: Factorisation, sensitivity: int, named: int, one_step: bool
+) -> NamedGroupsNoise:
+    """Make the noise at half of ``rho`` for the counts of as many groups as can come out."""
+    half = rho / 2 * (1 - 1e-11)
+    return named_groups_noise(half, factorisation, sensitivity, named, one_step=one_step)
