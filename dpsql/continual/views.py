@@ -257,7 +257,6 @@ class Views:
             last = min(last, sum(steps.end(t) <= until for t in range(1, last + 1)))
         if last < first:
             raise _nothing_to_do(view, first)
-        listed = self._listed(view, prepared)
         self._engine.refuse_changed()
         place, memory = self._state_of(view.record.stream), self._policy.limits.memory
         if not view.record.begun and not ViewState.is_there(place):
@@ -265,7 +264,12 @@ class Views:
         published: list[int] = []
         rows = 0
         with ViewState.open(place, view.record.stream, prepared.shape, memory) as state:
-            numbers = range(self._first(view, state), last + 1)
+            # Nobody else refreshes it from here on, and somebody may have until now.
+            view = self._still(view)
+            first = self._first(view, state)
+            if last < first:
+                raise _nothing_to_do(view, first)
+            numbers, listed = range(first, last + 1), self._listed(view, prepared)
             noise = None
             if isinstance(prepared.plan, ViewPlan):
                 noise = ViewNoise(prepared.plan, state.keys, state.kept_noise())
@@ -369,9 +373,16 @@ class Views:
 
     def _of_stream(self, source: PublishedView) -> View:
         """Find the view that a name meant. Raises ``UnknownName`` if it was dropped since."""
-        found = next((v for v in self.all() if v.record.stream == source.stream), None)
+        return self._now_of(source.stream, str(source.table.name))
+
+    def _still(self, view: View) -> View:
+        """Return a view as it is now. Raises ``UnknownName`` if it was dropped since."""
+        return self._now_of(view.record.stream, view.name)
+
+    def _now_of(self, stream: str, name: str) -> View:
+        found = next((v for v in self.all() if v.record.stream == stream), None)
         if found is None:
-            raise _unknown(str(source.table.name), ())
+            raise _unknown(name, ())
         return found
 
     def of_name(self, name: TableName) -> View | None:

@@ -23,7 +23,7 @@ from step_keys import repeated_keys as repeated_keys
 import dpsql
 from dpsql.connection.connection import Connection
 from dpsql.continual import views as views_module
-from dpsql.continual.publication import GroupTexts
+from dpsql.continual.publication import GroupTexts, draw_step
 from dpsql.continual.state import Totals, ViewState
 from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
@@ -1028,3 +1028,49 @@ def caught(opened: Connection, sql: str) -> dpsql.Error:
     with pytest.raises(dpsql.Error) as raised:
         opened.sql(sql)
     return raised.value
+
+
+@pytest.mark.slow
+def test_what_others_have_published_until_a_refresh_is_its_own_is_not_forgotten(
+    place: Path, clock: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody else comes between what is looked up first and the state that is opened."""
+    given: list[frozenset[GroupTexts]] = []
+    draw, opened = draw_step, ViewState.open
+
+    def drawn(*arguments: Any) -> Any:
+        given.append(frozenset(arguments[-1]))
+        return draw(*arguments)
+
+    monkeypatch.setattr(views_module, "draw_step", drawn)
+    late = "SELECT 1000 + range, 'late', TIMESTAMP '2026-01-05 12:00', 0 FROM range(300)"
+    change(place, f"INSERT INTO plays {late}")
+    with connect(place) as one, connect(place) as other:
+
+        def refresh_after(statement: str) -> Any:
+            def raced(*arguments: Any) -> Any:
+                monkeypatch.setattr(ViewState, "open", opened)
+                other.sql(statement)
+                given.clear()
+                return opened(*arguments)
+
+            monkeypatch.setattr(ViewState, "open", raced)
+            return one.sql(REFRESH).fetchall()
+
+        one.sql(CREATE)
+        clock(4)
+        one.sql(REFRESH)
+        clock(9)
+        ((_, published, *_),) = refresh_after(f"{REFRESH} UNTIL '2026-01-08'")
+        shown = frozenset(row[:1] for row in one.sql("SELECT artist FROM v WHERE step = 7"))
+        assert published == 1
+        assert given == [shown]
+        assert ("late",) in shown
+        clock(10)
+        with pytest.raises(dpsql.Error) as refused:
+            refresh_after(REFRESH)
+        assert refused.value.code == "no_step_closed"
+        clock(11)
+        with pytest.raises(dpsql.Error) as refused:
+            refresh_after("DROP MATERIALIZED VIEW v")
+        assert refused.value.code in ("unknown_view", "state_missing")
