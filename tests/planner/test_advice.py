@@ -81,7 +81,9 @@ def test_an_average_within_its_noise_has_no_margin_to_compare(con: dpsql.Connect
     sql = "SELECT avg(x, contribution_bounds_per_row => (-1000, 1000)) AS mean FROM visits"
     answer = con.sql(sql, epsilon=0.001)
     found = answer.intervals()["mean"]
-    assert found.low[0] < 0 < found.high[0]
+    if not found.low[0] <= 0 <= found.high[0]:  # once in twenty times
+        assert answer.advice == ""
+        return
     assert answer.advice == (
         "No value of avg(x) is larger than its noise. A larger epsilon, closer bounds or larger "
         "groups make it less."

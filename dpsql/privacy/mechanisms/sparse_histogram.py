@@ -294,7 +294,7 @@ class SparseHistogram(Usual):
     integer for which the exact delta of the discrete mechanism is at most delta. As in Lemma 2.7 of
     Lebeda & Retschmeier 2024, with the lattice's tails: the loss of j shifted groups is a function
     of the sum of their noises, whose law is within a factor exp(±5j exp(-π²σ²)) of one discrete
-    Gaussian with scale σ√j (Poisson summation; ``mechanisms.sampling.difference``). With further
+    Gaussian with scale σ√j (Poisson summation; ``privacy.sampling.difference``). With further
     values it is that of continuous noise (``calibration.lattice_gaussian_delta``) on all of them:
     drawing theirs for the released groups only has the same law. It states no zCDP cost. Checked by
     ``tests/privacy/mechanisms/test_sparse_histogram.py``.
