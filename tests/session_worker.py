@@ -18,7 +18,7 @@ from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.engines.scratch import Reader
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
-from dpsql.pipeline.tail import TailRunner
+from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.results.result import Cost, Result
 
 STEPS: tuple[tuple[type[Any], str, str], ...] = (

@@ -23,7 +23,7 @@ from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.opening import open_engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
-from dpsql.pipeline.fingerprint import fingerprint
+from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner import plan_query
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import (

@@ -32,6 +32,7 @@ from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ir.relations import scanned
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
+from dpsql.pipeline.kept.release_codec import decode_look, decode_release
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.purchase import (
     Bought,
@@ -40,9 +41,8 @@ from dpsql.pipeline.purchase import (
     purchase_of_blocks,
     purchase_of_look,
 )
-from dpsql.pipeline.release_codec import decode_look, decode_release
 from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
-from dpsql.pipeline.tail import Tails
+from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.till import Till
 from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from dpsql.accuracy.combination import MAX_COMBINED, release_noise
 from dpsql.connection.ages import AgeLimit, KeptReleases
 from dpsql.ledger import Stored
-from dpsql.pipeline.combine import Release, combine_releases
-from dpsql.pipeline.fingerprint import STATISTIC_DIGITS
-from dpsql.pipeline.key_spelling import KeySpelling
+from dpsql.pipeline.kept.combine import Release, combine_releases
+from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS
+from dpsql.pipeline.kept.release_codec import decode_release
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
-from dpsql.pipeline.release_codec import decode_release
+from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.policy.parameters import Combining
 
 

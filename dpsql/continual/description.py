@@ -7,7 +7,7 @@ from typing import Final
 
 from dpsql.continual.listing_plan import ListingNoise, ListingSelection
 from dpsql.continual.plan import ContinualSelection, StepNoise
-from dpsql.pipeline.description import VOCABULARY, Vocabulary, same
+from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, same
 from dpsql.privacy.streams.factorisation import (
     BaseTree,
     BufferedToeplitz,

@@ -23,7 +23,7 @@ from dpsql.core.table_name import NameRules
 from dpsql.engines.base import Engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
-from dpsql.pipeline.fingerprint import fingerprint
+from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner.groups import with_usual_groups
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
 from dpsql.policy.parameters import PARAMETER_NAMES

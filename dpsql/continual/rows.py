@@ -19,7 +19,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.running import execute
 from dpsql.ir.sources import PublishedView
-from dpsql.pipeline.rooms import Stay
+from dpsql.pipeline.tail.rooms import Stay
 from dpsql.sql.blocks.view_intervals import STEP
 
 _ROWS = "__dpsql_rows"

@@ -58,7 +58,7 @@ from dpsql.ir.relations import scanned
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
-from dpsql.pipeline.rooms import Stay
+from dpsql.pipeline.tail.rooms import Stay
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve

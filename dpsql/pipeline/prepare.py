@@ -23,10 +23,10 @@ from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, P
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import ViewScan, bottom_up
 from dpsql.ir.sources import PublicSource, PublishedView, TypesAlone
-from dpsql.pipeline.fingerprint import fingerprint, look_fingerprints
+from dpsql.pipeline.kept.fingerprint import fingerprint, look_fingerprints
 from dpsql.pipeline.rehearse import RehearsedWays, rehearse_look
 from dpsql.pipeline.release import refuse_unknown_noise
-from dpsql.pipeline.tail import Tails
+from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query, plan_within_epsilon
 from dpsql.planner.budget import QueryBudget

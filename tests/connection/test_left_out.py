@@ -20,8 +20,8 @@ from dpsql.export.results import result_csv, result_json
 from dpsql.ir.plan import PreparedLook
 from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.ledger.transactions import DatabaseLink
+from dpsql.pipeline.kept.release_codec import decode_look
 from dpsql.pipeline.prepare import Question
-from dpsql.pipeline.release_codec import decode_look
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import (
     USUAL_LEFT_OUT_SHARE,

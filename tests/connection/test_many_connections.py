@@ -20,10 +20,10 @@ from support import ANALYST, FILL, policy, world_file
 from unread import sent_inside
 
 import dpsql
-import dpsql.pipeline.tail as tail_module
+import dpsql.pipeline.tail.runner as tail_module
 from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
 from dpsql.ledger import Ledger
-from dpsql.pipeline.rooms import Room, Stay
+from dpsql.pipeline.tail.rooms import Room, Stay
 from dpsql.policy.limits import Limits
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, TablePolicy

@@ -25,7 +25,7 @@ from dpsql.engines.duckdb import DuckDBScratch, OpenDuckDB
 from dpsql.engines.evidence import evidence_for
 from dpsql.engines.scratch import Reader
 from dpsql.engines.twin import Twin
-from dpsql.pipeline.tail import TailRunner
+from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 

@@ -21,7 +21,7 @@ from unread import unread
 
 import dpsql
 import dpsql.engines.duckdb as engine_module
-import dpsql.pipeline.tail as tail_module
+import dpsql.pipeline.tail.runner as tail_module
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql

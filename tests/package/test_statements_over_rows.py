@@ -86,12 +86,15 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     RELEASED: (
         "continual/rows.py:ViewRows.make",
         "engines/sandbox_child.py:_done",
-        *(f"pipeline/key_spelling.py:KeySpelling.{n}" for n in ("key_texts", "exact")),
-        *(f"pipeline/key_spelling.py:KeySpelling.{n}" for n in ("texts_in_order", "keys_of_texts")),
-        "pipeline/public_tables.py:PublicTables._copy",
-        *("pipeline/rooms.py:Room.empty", "pipeline/rooms.py:Stay.drop_unused"),
-        *("pipeline/tail.py:_stored", "pipeline/tail_apart.py:run_apart"),
-        *("pipeline/tail_apart.py:_copy", "pipeline/tail_tables.py:load_release"),
+        *(f"pipeline/tail/key_spelling.py:KeySpelling.{n}" for n in ("key_texts", "exact")),
+        *(
+            f"pipeline/tail/key_spelling.py:KeySpelling.{n}"
+            for n in ("texts_in_order", "keys_of_texts")
+        ),
+        "pipeline/tail/public_tables.py:PublicTables._copy",
+        *("pipeline/tail/rooms.py:Room.empty", "pipeline/tail/rooms.py:Stay.drop_unused"),
+        *("pipeline/tail/runner.py:_stored", "pipeline/tail/apart.py:run_apart"),
+        *("pipeline/tail/apart.py:_copy", "pipeline/tail/tables.py:load_release"),
         *("results/frames.py:AnswerTable._converted", "results/frames.py:_out"),
         *("results/frames.py:_all", "results/frames.py:_failing"),
         *(f"results/rows.py:StoredAnswer.{n}" for n in ("types", "_read", "relation", "_texts")),

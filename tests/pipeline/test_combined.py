@@ -13,7 +13,7 @@ from support import ANALYST, connect, policy
 
 import dpsql
 from dpsql.ledger import Ledger
-from dpsql.pipeline.fingerprint import STATISTIC_DIGITS
+from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.combination import PublishedNoise
@@ -47,7 +47,7 @@ def fingerprint_of(connection: dpsql.Connection, sql: str, epsilon: float) -> st
 def test_a_question_asked_for_more_is_answered_from_all_it_has_bought(
     sql: str, few: int, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.pipeline.tail._FEW_ROWS", few)
+    monkeypatch.setattr("dpsql.pipeline.tail.runner._FEW_ROWS", few)
     first = connection.sql(sql, epsilon=4.0)
     second = connection.sql(sql, epsilon=5.0)
     assert [first.combined, second.combined] == [1, 2]
@@ -283,14 +283,14 @@ def test_a_twin_that_counts_a_release_twice_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one would that stored what it has put together, and put that together again."""
-    from dpsql.pipeline import combine
+    from dpsql.pipeline.kept import combine
 
     honest = combine._combined_block
 
     def doubled(spelling: Any, block: Any, releases: Any) -> Any:
         return honest(spelling, block, [*releases[:1] * 12, *releases[1:]])
 
-    monkeypatch.setattr("dpsql.pipeline.combine._combined_block", doubled)
+    monkeypatch.setattr("dpsql.pipeline.kept.combine._combined_block", doubled)
     with wards(tmp_path, [200, 300, 400]) as con:
         held = []
         for number in range(40):

@@ -23,8 +23,8 @@ import dpsql
 from dpsql.continual.description import STEP_VOCABULARY
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.ir.relations import JoinKind, RowSet
-from dpsql.pipeline.description import VERSION, VOCABULARY, Descriptions, default_of, worded
-from dpsql.pipeline.fingerprint import STATISTIC_DIGITS, fingerprint
+from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, default_of, worded
+from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS, fingerprint
 from dpsql.planner import plan_query
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit
 from dpsql.policy.model import TablePolicy as Rules

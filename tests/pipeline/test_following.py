@@ -19,7 +19,7 @@ import dpsql
 from dpsql.connection.statements import Arguments
 from dpsql.errors import BudgetExceeded, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
-from dpsql.pipeline.release_codec import decode_finer
+from dpsql.pipeline.kept.release_codec import decode_finer
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.combination import PublishedNoise
@@ -263,7 +263,7 @@ def test_a_twin_that_adds_up_numbers_of_units_is_caught(
     """As one would that took a count of units for one of rows: 601 of them have 3000 rows."""
     units = "count(DISTINCT v) AS n"
     fine = f"SELECT region, month, {units} FROM t GROUP BY region, month"
-    monkeypatch.setattr("dpsql.pipeline.coarser._adds", lambda *given: True)
+    monkeypatch.setattr("dpsql.pipeline.kept.coarser._adds", lambda *given: True)
     with opened(rules(unit="v")) as twin:
         twin.sql(fine, epsilon=900.0)
         ((found,),) = twin.sql(f"SELECT {units} FROM t", answer_from="released").fetchall()

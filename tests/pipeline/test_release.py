@@ -19,7 +19,7 @@ from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.pipeline.kinds.groups import release
 from dpsql.pipeline.released import ReleasedRows
-from dpsql.pipeline.tail_tables import _sorted_lists
+from dpsql.pipeline.tail.tables import _sorted_lists
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters

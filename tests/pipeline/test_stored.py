@@ -21,9 +21,9 @@ import dpsql
 from dpsql.connection.ages import ANY_AGE
 from dpsql.connection.statements import Arguments
 from dpsql.ledger import Ledger
-from dpsql.pipeline.release_codec import encode_release
+from dpsql.pipeline.kept.release_codec import encode_release
 from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
-from dpsql.pipeline.tail import TailRunner
+from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
@@ -60,7 +60,7 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
 def test_the_same_question_gets_the_same_answer_at_no_cost(
     asked: str, few: int, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.pipeline.tail._FEW_ROWS", few)
+    monkeypatch.setattr("dpsql.pipeline.tail.runner._FEW_ROWS", few)
     first = connection.sql(asked)
     spent = connection.budget()
     again = connection.sql(f"{asked.lower()}  -- once more")
@@ -271,8 +271,8 @@ def test_what_is_stored_tells_nothing_of_exact_rows(key: str, connection: dpsql.
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything is a large release: written on lines of three rows, in parts of 100 bytes."""
-    monkeypatch.setattr("dpsql.pipeline.release_codec._WHOLE", 0)
-    monkeypatch.setattr("dpsql.pipeline.release_codec._LINE", 3)
+    monkeypatch.setattr("dpsql.pipeline.kept.release_codec._WHOLE", 0)
+    monkeypatch.setattr("dpsql.pipeline.kept.release_codec._LINE", 3)
     monkeypatch.setattr("dpsql.ledger.releases.MAX_RELEASE", 100)
 
 
@@ -290,7 +290,7 @@ LARGE = [
 def test_an_answer_of_any_size_is_kept_and_given_again(
     asked: str, few: int, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.pipeline.tail._FEW_ROWS", few)
+    monkeypatch.setattr("dpsql.pipeline.tail.runner._FEW_ROWS", few)
     first, again = connection.sql(asked, epsilon=20.0), connection.sql(asked, epsilon=20.0)
     assert (first.cost.stored, again.cost.stored) == (False, True)
     assert sorted(map(str, again.fetchall())) == sorted(map(str, first.fetchall()))
@@ -371,7 +371,7 @@ def test_a_release_of_another_format_is_asked_for_anew(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("dpsql.pipeline.release_codec._VERSION", 99)
+        patch.setattr("dpsql.pipeline.kept.release_codec._VERSION", 99)
         connection.sql(ASKED)
     assert not connection.sql(ASKED).cost.stored
     assert connection.sql(ASKED).cost.stored

@@ -10,7 +10,7 @@ sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 from test_fingerprint import FIXED, WORDS, prints_now, words_now  # noqa: E402
 
-from dpsql.pipeline.description import VERSION  # noqa: E402
+from dpsql.pipeline.kept.description import VERSION  # noqa: E402
 
 if __name__ == "__main__":
     known = {"version": VERSION, "words": words_now()}

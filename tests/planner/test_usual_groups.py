@@ -20,7 +20,7 @@ from dpsql.interfaces.shell.candidates import Nameable
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
-from dpsql.pipeline.fingerprint import fingerprint
+from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner import plan_block
 from dpsql.planner.groups import FOUND, with_groups_decided, with_usual_groups
 from dpsql.policy.load import parse_policy

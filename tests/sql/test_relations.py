@@ -48,7 +48,7 @@ from dpsql.ir.relations import (
     ViewScan,
     bottom_up,
 )
-from dpsql.pipeline.description import VOCABULARY, Descriptions
+from dpsql.pipeline.kept.description import VOCABULARY, Descriptions
 from dpsql.sql import lineage
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect

@@ -12,7 +12,7 @@ from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Column, Table, fold, schema_of
 from dpsql.core.table_name import NameRules, TableName, only_namesake, read_parts, written
 from dpsql.errors import UnknownName
-from dpsql.pipeline.description import VOCABULARY, Descriptions
+from dpsql.pipeline.kept.description import VOCABULARY, Descriptions
 from dpsql.policy.fields import link_of
 from dpsql.sql.lineage.table_names import name_of, parsed, settle_names, tables_named
 

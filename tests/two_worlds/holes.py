@@ -26,7 +26,8 @@ from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import accounts
 from dpsql.pipeline import prepare as preparing
-from dpsql.pipeline import public_tables, purchase
+from dpsql.pipeline import purchase
+from dpsql.pipeline.tail import public_tables
 from dpsql.policy import conformance
 from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.sql.rewrite import rows

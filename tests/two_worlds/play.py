@@ -323,7 +323,7 @@ _COUNTED = re.compile(r"\b(__dpsql_listed_)\d+\b")
 """Names of a process, which counts all connections that it opens, whoever's they are."""
 _LOOK_INTO_FILES: Final = ("dpsql.engines.views", "dpsql.engines.lockdown", "dpsql.engines.untyped")
 """Modules that look into each file when a world is opened, of which one may have more."""
-_ROOMS: Final = ("dpsql.pipeline.rooms",)
+_ROOMS: Final = ("dpsql.pipeline.tail.rooms",)
 """Modules whose statements tidy up when something is collected as garbage, whenever that is."""
 
 

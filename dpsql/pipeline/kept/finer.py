@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
-from dpsql.pipeline.damaged_release import require_sound
-from dpsql.pipeline.fingerprint import (
+from dpsql.pipeline.kept.damaged_release import require_sound
+from dpsql.pipeline.kept.fingerprint import (
     STATISTIC_DIGITS,
     adds_up,
     part_fingerprint,

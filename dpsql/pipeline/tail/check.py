@@ -12,8 +12,8 @@ from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind
-from dpsql.pipeline.public_tables import empty_copy
-from dpsql.pipeline.rooms import Tenant
+from dpsql.pipeline.tail.public_tables import empty_copy
+from dpsql.pipeline.tail.rooms import Tenant
 from dpsql.sql.tail.bind_check import constant_fails, needs_catalog, tail_sql, text_is_read
 
 PLAN_LIMITS: Final = SandboxLimits(1 << 30, "500MB", 10.0)

@@ -14,7 +14,7 @@ from typing import Final
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.ir.query import Block, Key
-from dpsql.pipeline.description import VERSION, VOCABULARY, Descriptions, Vocabulary, digest
+from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, Vocabulary, digest
 
 STATISTIC_DIGITS: Final = 32
 """How many digits of a fingerprint name the statistic that is released, the first ones."""

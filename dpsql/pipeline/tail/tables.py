@@ -16,7 +16,7 @@ from dpsql.engines.base import ArrowStream
 from dpsql.engines.running import execute
 from dpsql.ir.query import Block
 from dpsql.pipeline.released import ReleasedBlock
-from dpsql.pipeline.rooms import Stay
+from dpsql.pipeline.tail.rooms import Stay
 from dpsql.results.rows import unnest
 
 _ID: Final = quoted(ROW_ID)

@@ -22,8 +22,8 @@ from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
 from dpsql.ir.query import Block, Key
-from dpsql.pipeline.finer import FinerRelease
-from dpsql.pipeline.fingerprint import part_fingerprint, rows_fingerprint
+from dpsql.pipeline.kept.finer import FinerRelease
+from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint
 from dpsql.pipeline.released import (
     NumericArray,
     ReleasedBlock,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import ReleaseNoise
-from dpsql.pipeline.damaged_release import corrupt_release, require_sound
+from dpsql.pipeline.kept.damaged_release import corrupt_release, require_sound
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian

@@ -1,4 +1,5 @@
-"""The public tail: SQL over released rows, run in a room of its own (:mod:`dpsql.pipeline.rooms`).
+"""The public tail: SQL over released rows, run in a room of its own
+(:mod:`dpsql.pipeline.tail.rooms`).
 
 A room holds released rows, public tables and answers, nothing else. It is locked like the private
 connection and limited in memory and time, so the tail may be any query DuckDB accepts. What it
@@ -31,13 +32,13 @@ from dpsql.engines.types import numpy_safe
 from dpsql.errors import DataError, EngineError
 from dpsql.ir.query import PlainTail, Query, TailKind
 from dpsql.ir.sources import PublicSource
-from dpsql.pipeline.key_spelling import KeySpelling
-from dpsql.pipeline.public_tables import PublicTables
 from dpsql.pipeline.released import ReleasedBlock
-from dpsql.pipeline.rooms import Stay, Tenant, pool_of
-from dpsql.pipeline.tail_apart import TIME_LIMIT_SECONDS, Copied, run_apart
-from dpsql.pipeline.tail_check import TailChecker
-from dpsql.pipeline.tail_tables import ReleasedTable, load_release, released_lists, released_table
+from dpsql.pipeline.tail.apart import TIME_LIMIT_SECONDS, Copied, run_apart
+from dpsql.pipeline.tail.check import TailChecker
+from dpsql.pipeline.tail.key_spelling import KeySpelling
+from dpsql.pipeline.tail.public_tables import PublicTables
+from dpsql.pipeline.tail.rooms import Stay, Tenant, pool_of
+from dpsql.pipeline.tail.tables import ReleasedTable, load_release, released_lists, released_table
 from dpsql.policy.model import Policy
 from dpsql.results.rows import Answer, HeldAnswer, StoredAnswer, answer_columns
 

@@ -19,7 +19,7 @@ from dpsql.engines.running import execute
 from dpsql.engines.twin import columns_sql
 from dpsql.errors import EngineError
 from dpsql.ir.sources import PublicSource, PublicTable, PublishedView, TypesAlone
-from dpsql.pipeline.rooms import Stay, Tenant
+from dpsql.pipeline.tail.rooms import Stay, Tenant
 
 
 class PublishedViews(Protocol):

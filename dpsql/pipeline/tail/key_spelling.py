@@ -18,7 +18,7 @@ from dpsql.engines.base import ArrowStream
 from dpsql.engines.duckdb import MaterializedStream, raise_if_interrupted
 from dpsql.engines.running import execute, relation
 from dpsql.errors import EngineError
-from dpsql.pipeline.rooms import Tenant
+from dpsql.pipeline.tail.rooms import Tenant
 from dpsql.results.rows import unnest
 
 _FAILURES = (duckdb.Error, EngineError, MemoryError, RuntimeError)
