@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from dpsql.errors import BudgetExceeded, LedgerError, UnknownName
 from dpsql.ledger.backend import Backend, LedgerRow, State
-from dpsql.ledger.carried import amount_of, capped, carried_by
+from dpsql.ledger.carried import amount_of, carried_by
 from dpsql.ledger.chain import Kind, iso
 from dpsql.ledger.journal import Journal, in_order
 from dpsql.ledger.names import (
@@ -476,23 +476,6 @@ def _insert(journal: Journal, pane: Pane) -> None:
         f"INSERT INTO windows (opened, path, period, {names}, last, tie) "
         f"VALUES ({_marks(range(5 + 2 * len(carried)))})",
         (pane.opened, pane.path, pane.period, *carried, *carried, *journal.last),
-    )
-
-
-def grown(pane: Pane, by: Amount) -> Pane:
-    """Return a window that counts so much more, up to what can be counted."""
-    parts = len(_PARTS)
-    return pane._replace(sums=(*capped([pane.sums[:parts], by.units]), *pane.sums[parts:]))
-
-
-def carry(journal: Journal, pane: Pane, by: Amount) -> None:
-    """Have a window count streams that it did not open with, by the last event."""
-    sums = grown(pane, by).sums[: len(_PARTS)]
-    added = tuple(map(operator.sub, sums, pane.sums))
-    changed = ", ".join(f"{name} = {name} + ?" for name in (*_PARTS, *_CARRIED))
-    journal.sql.execute(
-        f"UPDATE windows SET {changed}, last = ?, tie = ? WHERE opened = ?",
-        (*added, *added, *journal.last, pane.opened),
     )
 
 

@@ -9,7 +9,7 @@ counts the whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from dpsql.errors import LedgerError
@@ -35,13 +35,12 @@ ORDER BY made.seq
 
 
 class PaidStream(NamedTuple):
-    """A stream, by its charge, of the account with this key: what was paid for all of its steps.
+    """A stream of the account with this key: what was paid for all of its steps.
 
     ``dropped`` is when that was done, in microseconds since 1970, or None. ``goes_on`` says that it
     may publish a further step.
     """
 
-    entry: int
     account: str
     amount: Amount
     dropped: int | None
@@ -58,7 +57,7 @@ def streams_of(sql: Backend, key: str) -> tuple[PaidStream, ...]:
         goes_on = dropped is None and (unused or unended)
         # What decides here are events themselves: they must be those of the chain.
         require_hashed(sql, key, {seq, entry, *([] if drop is None else [drop])})
-        found.append(PaidStream(entry, account, Amount(*units), dropped, goes_on))
+        found.append(PaidStream(account, Amount(*units), dropped, goes_on))
     return tuple(found)
 
 
@@ -78,14 +77,8 @@ def readable_of(sql: Backend, key: str, since: int) -> tuple[Amount, ...]:
 
 def amount_of(amounts: Iterable[Amount]) -> Amount:
     """Add up amounts; sums beyond what can be counted stay at the largest."""
-    return Amount(*capped([amount.units for amount in amounts]))
-
-
-def capped(units: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Add up by column, each sum being at most what the ledger counts."""
-    return tuple(min(MAX_LEDGER_UNITS, sum(column)) for column in zip(*units, strict=True)) or (
-        *Amount().units,
-    )
+    columns = zip(*(amount.units for amount in amounts), strict=True)
+    return Amount(*(min(MAX_LEDGER_UNITS, sum(column)) for column in columns))
 
 
 def stream_terms(detail: str) -> tuple[str, int]:

@@ -52,7 +52,6 @@ class Kind(StrEnum):
     SUSPEND = "suspend"  # the owner suspended an account
     REOPEN = "reopen"  # ... or lets it ask again
     RENAME = "rename"  # the owner gave an account another name
-    UPGRADE = "upgrade"  # the ledger became one of a later version
 
 
 @dataclass(frozen=True, slots=True)

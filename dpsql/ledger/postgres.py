@@ -19,13 +19,10 @@ from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, LedgerRow, Said, Value
 from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.schema import (
-    POSTGRES_SCHEMAS,
+    POSTGRES_SCHEMA,
     POSTGRES_TRIGGERS,
-    POSTGRES_UPGRADES,
-    SCHEMA_VERSION,
     require_version,
 )
-from dpsql.ledger.upgrade import upgrade_chain
 
 try:
     import psycopg
@@ -192,7 +189,6 @@ class PostgresHome:
         _make_durable(backend, self._patience)
         if not self._ledger:
             self.created = _create_if_missing(backend, self._who)
-        _upgrade_former(backend, self._who)
         name = _require_ledger(backend)
         if self._ledger not in ("", name):
             raise LedgerError(
@@ -234,7 +230,7 @@ def _create_if_missing(backend: PostgresBackend, who: str) -> bool:
         missing = not _exists(backend)
         if missing:
             backend.execute(f"CREATE SCHEMA {SCHEMA_NAME}")
-            backend.execute(POSTGRES_SCHEMAS[SCHEMA_VERSION])
+            backend.execute(POSTGRES_SCHEMA)
             begin_chain(backend, secrets.token_hex(16), backend.now(), who)
         backend.commit()
         return missing
@@ -246,67 +242,26 @@ def _exists(backend: PostgresBackend) -> bool:
     return bool(backend.execute("SELECT 1 FROM pg_namespace WHERE nspname = ?", (SCHEMA_NAME,)))
 
 
-def _upgrade_former(backend: PostgresBackend, who: str) -> None:
-    """Make a ledger of a former version one of this, in one transaction; of several, one does.
-
-    Whoever has it open as what it was cannot write to it any more: the head keeps its version.
-    """
-    former = _head(backend)[1]
-    if former == SCHEMA_VERSION:
-        return
-    try:
-        backend.begin_write()
-        former = _head(backend)[1]
-        if former != SCHEMA_VERSION:
-            _require_ledger(backend)
-            require_whole(backend)
-            for version in range(former + 1, SCHEMA_VERSION + 1):
-                backend.execute(POSTGRES_UPGRADES[version])
-            upgrade_chain(backend, who)
-            backend.commit()
-    except LedgerError as error:
-        if error.code == "ledger_read_only":
-            raise _to_upgrade(former) from None
-        raise
-    finally:
-        backend.rollback()
-
-
-def _to_upgrade(former: int) -> LedgerError:
-    return LedgerError(
-        f"the ledger has version {former}; this dpsql writes version {SCHEMA_VERSION}, and "
-        "this role may not upgrade it",
-        code="ledger_version",
-        hint="have the role that owns the ledger's tables open it once with this dpsql, as by "
-        "`dpsql budget verify`. Nothing was changed",
-    )
-
-
-def _head(backend: PostgresBackend) -> tuple[str, int]:
-    """Return name and version of the ledger."""
+def _require_ledger(backend: PostgresBackend) -> str:
+    """Return the ledger's name. Refuses others than ledgers of this version with its rules."""
     found = backend.execute("SELECT ledger, version FROM head")
     if len(found) != 1:
         raise _foreign()
-    return str(found[0][0]), int(found[0][1])
-
-
-def _require_ledger(backend: PostgresBackend) -> str:
-    """Return the ledger's name. Refuses others than ledgers of a known version with its rules."""
-    name, version = _head(backend)
-    require_version(version)
+    ((name, version),) = found
+    require_version(int(version))
     triggers = backend.execute(
         "SELECT tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid "
         "JOIN pg_namespace ON pg_namespace.oid = relnamespace "
         "WHERE nspname = ? AND NOT tgisinternal AND tgenabled IN ('O', 'A')",
         (SCHEMA_NAME,),
     )
-    if {trigger for (trigger,) in triggers} != POSTGRES_TRIGGERS[version]:
+    if {trigger for (trigger,) in triggers} != POSTGRES_TRIGGERS:
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",
             hint="restore the ledger from a backup; it was not changed",
         )
-    return name
+    return str(name)
 
 
 def _foreign() -> LedgerError:

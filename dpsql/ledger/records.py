@@ -345,10 +345,7 @@ def check_path(path: str) -> None:
 
 
 def check_new_path(path: str) -> None:
-    """Refuse a path whose parts could pass for another's (:mod:`dpsql.core.names`).
-
-    For what may make an account: those of older ledgers can still be looked at.
-    """
+    """Refuse a path of a new account that could pass for another's (:mod:`dpsql.core.names`)."""
     check_path(path)
     if not all(map(is_account_name, path.split("/"))):
         _refuse(f"each part of an account path {RULE}", hint="choose plain names")

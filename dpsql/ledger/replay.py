@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import operator
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.chain import Event, Kind
 from dpsql.ledger.records import Cause, check_new_path, line_of
-from dpsql.ledger.schema import FORMER_VERSIONS, SCHEMA_VERSION, STREAMS_COUNT_SINCE
+from dpsql.ledger.schema import SCHEMA_VERSION
 from dpsql.ledger.windows import Renewal, is_over, period
 from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS
 
@@ -44,13 +44,6 @@ class WindowState:
     sums: list[int] = field(default_factory=lambda: [0] * 6)
     carried: list[int] = field(default_factory=lambda: [0] * 4)
     last: tuple[int, bytes | None] = (0, None)
-
-    def carry(self, units: Sequence[int]) -> None:
-        """Count what streams of earlier windows were charged, as far as it can be counted."""
-        for index, more in enumerate(units):
-            more = min(more, MAX_LEDGER_UNITS - self.sums[index])
-            self.sums[index] += more
-            self.carried[index] += more
 
     @property
     def row(self) -> tuple[Any, ...]:
@@ -131,7 +124,6 @@ class Replay:
         self.releases: dict[int, tuple[str, str, bytes]] = {}  # account, query, digest
         self.streams: dict[int, StreamState] = {}
         self.name = ""
-        self.version = 0
         self.at = 0
         self._named: dict[str, str] = {}  # whose a name is, or was, by the account's first one
         self._called: dict[str, str] = {}  # the present name of an account that was renamed
@@ -159,7 +151,6 @@ class Replay:
             Kind.SUSPEND: self._suspend,
             Kind.REOPEN: self._reopen,
             Kind.RENAME: self._rename,
-            Kind.UPGRADE: self._upgrade,
         }
 
     def apply(self, event: Event) -> None:
@@ -205,42 +196,20 @@ class Replay:
         """Change no account."""
 
     def _ledger(self, event: Event, detail: dict[str, Any]) -> None:
-        self.name, self.version = str(detail["ledger"]), detail["version"]
-        if self.version not in (*FORMER_VERSIONS, SCHEMA_VERSION):
+        self.name = str(detail["ledger"])
+        if detail["version"] != SCHEMA_VERSION:
             raise BrokenError("it creates a ledger of another version")
-
-    def _upgrade(self, event: Event, detail: dict[str, Any]) -> None:
-        former, self.version = self.version, detail["version"]
-        if not former < self.version <= SCHEMA_VERSION:
-            raise BrokenError("it upgrades a ledger that needs no upgrade")
-        if self._streams_count and former < STREAMS_COUNT_SINCE:
-            self._carry()
 
     @property
     def unsettled(self) -> set[int]:
         """The charges that have not ended, or have failed: parts of an answer may lie there."""
         return set(self._open) | self._failed
 
-    @property
-    def _streams_count(self) -> bool:
-        """True while windows open with the charges of streams that go on."""
-        return self.version >= STREAMS_COUNT_SINCE
-
-    def _carry(self) -> None:
-        """Have present windows count the streams that were bought before them and go on."""
-        for path in sorted(self.accounts):
-            window = self.windows[self.accounts[path].opened[-1]]
-            added = self._carried(path, before=window.opened)
-            if any(added):
-                window.carry(added)
-                self._touched.append(window)
-
-    def _carried(self, path: str, before: int | None = None) -> list[int]:
-        """Add up the charges of the streams below an account that go on, bought before an event."""
+    def _carried(self, path: str) -> list[int]:
+        """Add up the charges of the streams below an account that go on."""
         sums = [0] * 4
-        for entry, stream in self.streams.items():
-            ours = path in line_of(stream.account) and (before is None or entry < before)
-            if ours and stream.goes_on:
+        for stream in self.streams.values():
+            if path in line_of(stream.account) and stream.goes_on:
                 sums = list(map(operator.add, sums, stream.price))
         return [min(units, MAX_LEDGER_UNITS) for units in sums]
 
@@ -288,12 +257,13 @@ class Replay:
             raise BrokenError("a window was renewed before it was over")
         if detail["period"] != period(_renewal(account), event.at):
             raise BrokenError("its period is not that of its time")
-        carried = self._carried(event.account) if self._streams_count else [0] * 4
+        carried = self._carried(event.account)
         if list(event.amount.units) != carried:
             raise BrokenError("its window does not open with the streams that go on")
         account.opened.append(event.seq)
-        self.windows[event.seq] = WindowState(event.account, detail["period"], event.seq)
-        self.windows[event.seq].carry(carried)
+        self.windows[event.seq] = WindowState(
+            event.account, detail["period"], event.seq, [*carried, 0, 0], carried
+        )
         self._touched += [account, self.windows[event.seq]]
 
     def _reserve(self, event: Event, detail: dict[str, Any]) -> None:
@@ -381,9 +351,7 @@ class Replay:
         """Return the stream of a step, of which none who pays for it is suspended."""
         stream = self._live_stream(event)
         for path in line_of(event.account):
-            account = self._answering(path)
-            if self._streams_count:
-                self._require_present(event, account)
+            self._require_present(event, self._answering(path))
         return stream
 
     def _require_present(self, event: Event, account: AccountState) -> None:

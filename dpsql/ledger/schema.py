@@ -7,9 +7,8 @@ reservation takes the same work after a million entries; ``Ledger.verify`` recom
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import accumulate
 
 from dpsql.errors import LedgerError
 
@@ -18,12 +17,6 @@ APPLICATION_ID = 0x6470736C
 
 SCHEMA_VERSION = 10
 """In ``head``, and in SQLite's ``user_version``."""
-
-FORMER_VERSIONS = (8, 9)
-"""Ledgers of these versions become such of ``SCHEMA_VERSION`` when they are opened."""
-
-STREAMS_COUNT_SINCE = 10
-"""From this version on, windows open with the charges of the streams that still publish."""
 
 ROWS_START = 65
 """Where the digits begin, from 1, that name the rows of a question in its fingerprint."""
@@ -49,9 +42,13 @@ IS_LOOK = f"kind = 'reserve' AND detail LIKE '%\"mechanism\": \"{LOOK_MECHANISM}
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first
 # is the later one. Each only moves on, so that who may suspend need not be able to reopen.
 # ``events.stream`` is the charge of a stream: of one stream, each step is begun and published once.
+# ``windows.carried_*`` is what a window has opened with, for streams that go on.
+# ``release_parts`` are those of a large answer, after the first, which is in ``releases``.
 # ``releases`` are looked up by the start of a text, as a range that bytes decide: the language of a
 # PostgreSQL database may have another order.
 # ``last`` is the event that changed a row last and says to what, ``tie`` its hash (``ties.py``).
+# SQLite keeps this text, and a file is a ledger if its text is the same to the byte: so the last
+# columns of ``windows`` stay in the line in which they are.
 _TABLES = """
 CREATE TABLE events (
     seq     {int} PRIMARY KEY,
@@ -79,6 +76,9 @@ CREATE INDEX streams_by_account ON events (account, seq) WHERE kind = 'stream';
 CREATE INDEX entries_by_account ON events (account, seq, kind) WHERE kind = 'reserve';
 CREATE INDEX suspensions ON events (seq, account) WHERE {suspending};
 CREATE INDEX changes_by_account ON events (account, seq, kind) WHERE {account_changes};
+CREATE INDEX renames_by_name ON events (query, seq) WHERE kind = 'rename';
+CREATE INDEX renames_by_account ON events (account, seq) WHERE kind = 'rename';
+CREATE INDEX looks_by_account ON events (account, seq) WHERE {is_look};
 CREATE TABLE head (
     one     {int} PRIMARY KEY CHECK (one = 1),
     ledger  TEXT NOT NULL,
@@ -99,7 +99,10 @@ CREATE TABLE windows (
     unsettled {int} NOT NULL DEFAULT 0 CHECK (unsettled BETWEEN 0 AND queries),
     last      {int} NOT NULL DEFAULT 0,
     tie       {bytes}
-){strict};
+, carried_rho {int} NOT NULL DEFAULT 0 CHECK (carried_rho >= 0), \
+carried_epsilon {int} NOT NULL DEFAULT 0 CHECK (carried_epsilon >= 0), \
+carried_delta {int} NOT NULL DEFAULT 0 CHECK (carried_delta >= 0), \
+carried_gaussian {int} NOT NULL DEFAULT 0 CHECK (carried_gaussian >= 0)){strict};
 CREATE UNIQUE INDEX windows_by_account ON windows (path, opened);
 CREATE TABLE accounts (
     path           TEXT PRIMARY KEY,
@@ -135,6 +138,14 @@ CREATE TABLE releases (
 ){strict};
 CREATE INDEX releases_by_query ON releases (query, entry);
 CREATE INDEX releases_by_rows ON releases (substr(query, {rows}), account, entry);
+CREATE TABLE release_parts (
+    entry   {int} NOT NULL REFERENCES events,
+    part    {int} NOT NULL CHECK (part > 0),
+    size    {int} NOT NULL,
+    packed  {int} NOT NULL CHECK (packed IN (0, 1)),
+    payload {bytes} NOT NULL,
+    PRIMARY KEY (entry, part)
+){strict};
 CREATE TABLE step_releases (
     stream  {int} NOT NULL REFERENCES events,
     step    {int} NOT NULL,
@@ -145,29 +156,8 @@ CREATE TABLE step_releases (
     PRIMARY KEY (stream, step, part)
 ){strict};
 """
-# What version 9 adds: nothing that is there changes, so that version 8 becomes it by these alone.
-_INDEXES_OF_9 = f"""
-CREATE INDEX renames_by_name ON events (query, seq) WHERE kind = 'rename';
-CREATE INDEX renames_by_account ON events (account, seq) WHERE kind = 'rename';
-CREATE INDEX looks_by_account ON events (account, seq) WHERE {IS_LOOK};
-"""
-# What version 10 adds. ``windows.carried_*`` is what a window has opened with, for streams that go
-# on. ``release_parts`` are those of a large answer, after the first, which is in ``releases``.
+
 _CARRIED = ("rho", "epsilon", "delta", "gaussian")
-_TABLES_OF_10 = """
-CREATE TABLE release_parts (
-    entry   {int} NOT NULL REFERENCES events,
-    part    {int} NOT NULL CHECK (part > 0),
-    size    {int} NOT NULL,
-    packed  {int} NOT NULL CHECK (packed IN (0, 1)),
-    payload {bytes} NOT NULL,
-    PRIMARY KEY (entry, part)
-){strict};
-""" + "".join(
-    f"ALTER TABLE windows ADD COLUMN carried_{part} {{int}} NOT NULL DEFAULT 0 "
-    f"CHECK (carried_{part} >= 0);\n"
-    for part in _CARRIED
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +181,10 @@ def _never(action: str, table: str) -> _Rule:
     )
 
 
-_STARTS_AT_ZERO = "window_starts_at_zero"
 _RULES = (
     _never("UPDATE", "events"),
     _never("UPDATE", "releases"),
+    _never("UPDATE", "release_parts"),
     _never("UPDATE", "step_releases"),
     *(_never("DELETE", table) for table in ("events", "head", "windows", "accounts")),
     _Rule(
@@ -238,11 +228,28 @@ _RULES = (
         "(SELECT 1 FROM events WHERE stream = OLD.stream AND kind = 'drop')",
     ),
     _Rule(
-        _STARTS_AT_ZERO,
+        "release_is_whole_when_settled",
+        "release_parts",
+        "INSERT",
+        "1 = 1",
+        "the entry was settled or has failed",
+        "events WHERE entry = NEW.entry",
+    ),
+    _Rule(
+        "parts_are_deleted_with_their_release",
+        "release_parts",
+        "DELETE",
+        "1 = 1",
+        "a part of a release is kept until that is deleted",
+        "releases WHERE entry = OLD.entry",
+    ),
+    _Rule(
+        "window_opens_with_streams",
         "windows",
         "INSERT",
-        "NEW.rho + NEW.epsilon + NEW.delta + NEW.gaussian + NEW.queries > 0",
-        "a window is new and nothing was spent in it",
+        "NEW.queries > 0 OR "
+        + " OR ".join(f"NEW.{part} <> NEW.carried_{part}" for part in _CARRIED),
+        "a window opens with the charges of streams that go on, and no others",
     ),
     _Rule(
         "window_only_grows_or_settles",
@@ -253,6 +260,13 @@ _RULES = (
         " OR NEW.gaussian < OLD.gaussian)"
         " AND NEW.unsettled <> OLD.unsettled - 1) OR NEW.last < OLD.last",
         "what was spent is lowered by settling only",
+    ),
+    _Rule(
+        "window_carries_what_it_did",
+        "windows",
+        "UPDATE",
+        " OR ".join(f"NEW.carried_{part} < OLD.carried_{part}" for part in _CARRIED),
+        "what a window has opened with stays in it",
     ),
     _Rule(
         "account_keeps_its_name",
@@ -271,15 +285,6 @@ _RULES = (
         "a suspended account is not charged",
         "accounts WHERE path = NEW.path AND suspended > reopened",
     ),
-    _Rule(
-        "head_moves_on",
-        "head",
-        "UPDATE",
-        "NEW.ledger <> OLD.ledger OR NEW.version < OLD.version OR NEW.seq <= OLD.seq",
-        "the head only moves on",
-    ),
-)
-_RULES_OF_9 = (
     _Rule(
         "name_was_no_other_accounts",
         "events",
@@ -304,39 +309,12 @@ _RULES_OF_9 = (
         "a name means one account for ever",
         "events WHERE kind = 'rename' AND query = NEW.path",
     ),
-)
-_RULES_OF_10 = (
     _Rule(
-        "window_opens_with_streams",
-        "windows",
-        "INSERT",
-        "NEW.queries > 0 OR "
-        + " OR ".join(f"NEW.{part} <> NEW.carried_{part}" for part in _CARRIED),
-        "a window opens with the charges of streams that go on, and no others",
-    ),
-    _Rule(
-        "window_carries_what_it_did",
-        "windows",
+        "head_moves_on",
+        "head",
         "UPDATE",
-        " OR ".join(f"NEW.carried_{part} < OLD.carried_{part}" for part in _CARRIED),
-        "what a window has opened with stays in it",
-    ),
-    _never("UPDATE", "release_parts"),
-    _Rule(
-        "release_is_whole_when_settled",
-        "release_parts",
-        "INSERT",
-        "1 = 1",
-        "the entry was settled or has failed",
-        "events WHERE entry = NEW.entry",
-    ),
-    _Rule(
-        "parts_are_deleted_with_their_release",
-        "release_parts",
-        "DELETE",
-        "1 = 1",
-        "a part of a release is kept until that is deleted",
-        "releases WHERE entry = OLD.entry",
+        "NEW.ledger <> OLD.ledger OR NEW.version < OLD.version OR NEW.seq <= OLD.seq",
+        "the head only moves on",
     ),
 )
 _KEYS = {
@@ -350,27 +328,22 @@ _KEYS = {
     "windows": ("opened = NEW.opened",),
     "accounts": ("path = NEW.path",),
     "releases": ("entry = NEW.entry",),
+    "release_parts": ("entry = NEW.entry AND part = NEW.part",),
     "step_releases": ("stream = NEW.stream AND step = NEW.step AND part = NEW.part",),
 }
-_KEYS_OF_10 = {"release_parts": ("entry = NEW.entry AND part = NEW.part",)}
 
-
-def _sqlite_rules(keys: Mapping[str, Sequence[str]]) -> tuple[_Rule, ...]:
-    """Refuse INSERT OR REPLACE, which deletes without asking the rules about deletion.
-
-    PostgreSQL has no such thing.
-    """
-    return tuple(
-        _Rule(
-            f"{table}_no_replace",
-            table,
-            "INSERT",
-            # One question for each key: with OR in one, SQLite would read the whole table.
-            " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key})" for key in ways),
-            f"{table} refuses REPLACE",
-        )
-        for table, ways in keys.items()
+# INSERT OR REPLACE deletes without asking the rules about deletion. PostgreSQL has no such thing.
+_SQLITE_RULES = tuple(
+    _Rule(
+        f"{table}_no_replace",
+        table,
+        "INSERT",
+        # One question for each key: with OR in one, SQLite would read the whole table.
+        " OR ".join(f"EXISTS (SELECT 1 FROM {table} WHERE {key})" for key in ways),
+        f"{table} refuses REPLACE",
     )
+    for table, ways in _KEYS.items()
+)
 
 
 def _sqlite_trigger(rule: _Rule) -> str:
@@ -419,36 +392,18 @@ _POSTGRES_TYPES = {"int": "BIGINT", "bytes": "BYTEA", "bytewise": 'TEXT COLLATE 
 
 def _tables(types: Mapping[str, str]) -> str:
     return _TABLES.format(
-        **types, suspending=SUSPENDING, account_changes=ACCOUNT_CHANGES, rows=ROWS_START
+        **types,
+        suspending=SUSPENDING,
+        account_changes=ACCOUNT_CHANGES,
+        is_look=IS_LOOK,
+        rows=ROWS_START,
     )
 
 
-_SQLITE_OF_8 = "".join(
-    (_tables(_SQLITE_TYPES), *map(_sqlite_trigger, _RULES + _sqlite_rules(_KEYS)))
-)
+SQLITE_SCHEMA = "".join((_tables(_SQLITE_TYPES), *map(_sqlite_trigger, _RULES + _SQLITE_RULES)))
+"""The tables and triggers of a SQLite ledger."""
 
-SQLITE_UPGRADES = {
-    9: "".join((_INDEXES_OF_9, *map(_sqlite_trigger, _RULES_OF_9))),
-    10: "".join(
-        (
-            _TABLES_OF_10.format(**_SQLITE_TYPES),
-            f"DROP TRIGGER {_STARTS_AT_ZERO};\n",
-            *map(_sqlite_trigger, _RULES_OF_10 + _sqlite_rules(_KEYS_OF_10)),
-        )
-    ),
-}
-"""What makes a SQLite ledger of a version of the one before it."""
-
-SQLITE_SCHEMAS = dict(
-    zip(
-        (8, *SQLITE_UPGRADES),
-        accumulate((_SQLITE_OF_8, *SQLITE_UPGRADES.values())),
-        strict=True,
-    )
-)
-"""The tables and triggers of SQLite ledgers, by their version."""
-
-_POSTGRES_OF_8 = "".join(
+POSTGRES_SCHEMA = "".join(
     (
         _tables(_POSTGRES_TYPES),
         _REFUSE,
@@ -456,47 +411,19 @@ _POSTGRES_OF_8 = "".join(
         *map(_postgres_truncation, _KEYS),
     )
 )
+"""The tables and triggers of a PostgreSQL ledger."""
 
-POSTGRES_UPGRADES = {
-    9: "".join((_INDEXES_OF_9, *map(_postgres_trigger, _RULES_OF_9))),
-    10: "".join(
-        (
-            _TABLES_OF_10.format(**_POSTGRES_TYPES),
-            f"DROP TRIGGER {_STARTS_AT_ZERO} ON windows;\n",
-            *map(_postgres_trigger, _RULES_OF_10),
-            *map(_postgres_truncation, _KEYS_OF_10),
-        )
-    ),
-}
-"""What makes a PostgreSQL ledger of a version of the one before it."""
-
-POSTGRES_SCHEMAS = dict(
-    zip(
-        (8, *POSTGRES_UPGRADES),
-        accumulate((_POSTGRES_OF_8, *POSTGRES_UPGRADES.values())),
-        strict=True,
-    )
+POSTGRES_TRIGGERS = frozenset(
+    (*(rule.name for rule in _RULES), *(f"{table}_no_truncate" for table in _KEYS))
 )
-"""The tables and triggers of PostgreSQL ledgers, by their version."""
-
-_TRIGGERS_OF_8 = frozenset(rule.name for rule in _RULES) | {f"{t}_no_truncate" for t in _KEYS}
-_TRIGGERS_OF_9 = _TRIGGERS_OF_8 | {rule.name for rule in _RULES_OF_9}
-_TRIGGERS_OF_10 = (
-    (_TRIGGERS_OF_9 - {_STARTS_AT_ZERO})
-    | {rule.name for rule in _RULES_OF_10}
-    | {f"{table}_no_truncate" for table in _KEYS_OF_10}
-)
-
-POSTGRES_TRIGGERS = {8: _TRIGGERS_OF_8, 9: _TRIGGERS_OF_9, 10: _TRIGGERS_OF_10}
-"""The triggers that PostgreSQL ledgers must have, by their version."""
+"""The names of the triggers that a PostgreSQL ledger must have."""
 
 
 def require_version(version: int) -> None:
-    """Refuse a ledger that is neither of this version nor of a former one (``ledger_version``)."""
-    if version not in (*FORMER_VERSIONS, SCHEMA_VERSION):
+    """Refuse a ledger of another version (``ledger_version``)."""
+    if version != SCHEMA_VERSION:
         raise LedgerError(
-            f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}, and "
-            f"upgrades versions {FORMER_VERSIONS[0]} and {FORMER_VERSIONS[-1]}",
+            f"the ledger has version {version}; this dpsql reads version {SCHEMA_VERSION}",
             code="ledger_version",
             hint="use the dpsql that wrote it; a new ledger in its place would forget what was "
             "spent. Nothing was changed",

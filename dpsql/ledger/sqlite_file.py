@@ -23,8 +23,7 @@ from dpsql.ledger.journal import begin_chain, require_whole
 from dpsql.ledger.schema import (
     APPLICATION_ID,
     SCHEMA_VERSION,
-    SQLITE_SCHEMAS,
-    SQLITE_UPGRADES,
+    SQLITE_SCHEMA,
     require_version,
 )
 from dpsql.ledger.sqlite import (
@@ -36,7 +35,6 @@ from dpsql.ledger.sqlite import (
     sqlite_error,
     stored_schema,
 )
-from dpsql.ledger.upgrade import upgrade_chain
 
 _BEGUN: Final = ".ledger-"
 """How the name begins under which a ledger is built."""
@@ -60,7 +58,7 @@ class SQLiteHome:
         """Open the file; the first time, create it if nothing is there."""
         if self._identity is None and not os.path.lexists(self._path):
             self.created = _create(self._path, self._who)
-        connection = _connect(self._path, self._patience, self._who)
+        connection = _connect(self._path, self._patience)
         backend = SQLiteBackend(connection, _log_of(self._path))
         try:
             require_whole(backend)
@@ -80,8 +78,8 @@ class SQLiteHome:
             )
 
 
-def _connect(path: Path, patience: float, who: str) -> sqlite3.Connection:
-    """Connect to the existing ledger at ``path``; upgrade one of the former version.
+def _connect(path: Path, patience: float) -> sqlite3.Connection:
+    """Connect to the existing ledger at ``path``.
 
     Raises :class:`LedgerError`, leaving the file as it was, for anything that is not a usable
     ledger of this version.
@@ -102,9 +100,7 @@ def _connect(path: Path, patience: float, who: str) -> sqlite3.Connection:
             connection.execute("PRAGMA secure_delete = ON")
             require_version(_version(connection))
             connection.execute("PRAGMA foreign_keys = ON")
-            if _version(connection) != SCHEMA_VERSION:
-                _upgrade(SQLiteBackend(connection), connection, who)
-            _require_schema(connection, SCHEMA_VERSION)
+            _require_schema(connection)
         except BaseException:
             connection.close()
             raise
@@ -192,7 +188,7 @@ def _fill(path: Path, who: str) -> None:
     try:
         _make_durable(connection)
         connection.execute("BEGIN")
-        run_statements(connection, SQLITE_SCHEMAS[SCHEMA_VERSION])
+        run_statements(connection, SQLITE_SCHEMA)
         begin_chain(SQLiteBackend(connection), secrets.token_hex(16), time.time_ns() // 1000, who)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -265,7 +261,7 @@ def _require_ledger(path: Path) -> None:
     try:
         probe.execute("PRAGMA writable_schema = ON")
         (application,) = probe.execute("PRAGMA application_id").fetchone()
-        (version,) = probe.execute("PRAGMA user_version").fetchone()
+        version = _version(probe)
     finally:
         probe.close()
     if application != APPLICATION_ID:
@@ -282,29 +278,8 @@ def _version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _upgrade(backend: SQLiteBackend, connection: sqlite3.Connection, who: str) -> None:
-    """Make a ledger of a former version one of this, in one transaction; of several, one does.
-
-    Whoever has it open as what it was cannot write to it any more: the head keeps its version.
-    """
-    backend.begin_write()
-    try:
-        former = _version(connection)
-        if former == SCHEMA_VERSION:
-            return
-        _require_schema(connection, former)
-        require_whole(backend)
-        for version in range(former + 1, SCHEMA_VERSION + 1):
-            run_statements(connection, SQLITE_UPGRADES[version])
-        upgrade_chain(backend, who)
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        backend.commit()
-    finally:
-        backend.rollback()
-
-
-def _require_schema(connection: sqlite3.Connection, version: int) -> None:
-    if stored_schema(connection) != _expected_schema(SQLITE_SCHEMAS[version]):
+def _require_schema(connection: sqlite3.Connection) -> None:
+    if stored_schema(connection) != _expected_schema():
         raise LedgerError(
             "the ledger's tables or rules were altered",
             code="ledger_corrupt",
@@ -313,10 +288,10 @@ def _require_schema(connection: sqlite3.Connection, version: int) -> None:
 
 
 @cache
-def _expected_schema(schema: str) -> tuple[tuple[str, str, str | None], ...]:
+def _expected_schema() -> tuple[tuple[str, str, str | None], ...]:
     connection = sqlite3.connect(":memory:")
     try:
-        connection.executescript(schema)
+        connection.executescript(SQLITE_SCHEMA)
         return stored_schema(connection)
     finally:
         connection.close()

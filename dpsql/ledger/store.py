@@ -118,9 +118,8 @@ class Ledger:
         the ledger; ``who`` goes into the chain with every event, and is the name of the process's
         user if it is not given.
 
-        A ledger of the version before is upgraded, in one transaction and for good; the chain says
-        so. Raises :class:`LedgerError`, changing nothing, for what is not a ledger of this version
-        or that one, is damaged or cannot be written; :class:`ParameterError` for bad arguments.
+        Raises :class:`LedgerError`, changing nothing, for what is not a ledger of this version, is
+        damaged or cannot be written; :class:`ParameterError` for bad arguments.
         """
         if type(busy_timeout) not in (int, float) or not 0 <= busy_timeout <= 86_400:
             raise ParameterError(

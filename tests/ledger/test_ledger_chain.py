@@ -140,7 +140,7 @@ def test_a_sound_ledger_is_found_sound(ledger: Ledger) -> None:
     events = list(ledger.events())
     found = ledger.verify([ledger.head(), empty.head])
     assert (found.sound, found.events, found.head) == (True, len(events), ledger.head())
-    assert {event.kind for event in events} == set(Kind) - {Kind.UPGRADE}
+    assert {event.kind for event in events} == set(Kind)
     assert [event.seq for event in events] == list(range(1, len(events) + 1))
     assert all(one.at <= next_.at for one, next_ in pairwise(events))
     assert list(ledger.events(after=5)) == events[5:]
@@ -411,6 +411,10 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ("UPDATE events SET step = 3 WHERE kind = 'failure' AND step = 4", "ended before"),
         ("UPDATE events SET step = 5 WHERE kind = 'failure' AND step = 4", "not begun"),
         ("UPDATE events SET account = 'else' WHERE kind = 'failure' AND step = 4", "not reserved"),
+        (
+            "UPDATE events SET detail = json_set(detail, '$.version', 9) WHERE kind = 'ledger'",
+            "another version",
+        ),
         ("UPDATE events SET query = 'sales/bert' WHERE query = 'else/bert'", "another place"),
         ("UPDATE events SET query = 'else/bob' WHERE query = 'else/bert'", "that it has"),
         ("UPDATE events SET query = 'else/carl' WHERE query = 'else/bert'", "of another one"),
@@ -418,10 +422,6 @@ def test_what_does_not_follow_from_the_events_is_found(copy: Copy, statement: st
         ("UPDATE events SET account = 'else/dora' WHERE query = 'else/cleo'", "not exist"),
         ("UPDATE events SET account = 'else/bert' WHERE account = 'else/emil'", "exists already"),
         ("UPDATE events SET query = 'else/ b' WHERE query = 'else/cleo'", "detail"),
-        (
-            "UPDATE events SET kind = 'upgrade', detail = '{\"version\": 9}' WHERE kind = 'clock'",
-            "no upgrade",
-        ),
     ],
 )
 def test_rules_are_checked_even_where_all_hashes_were_made_anew(
@@ -494,6 +494,21 @@ def test_a_malformed_head_is_refused(bad: str) -> None:
         Head.parse(bad)
 
 
+def test_who_writes_an_earlier_version_cannot_go_on_in_a_ledger_of_this_one(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would not keep the rules of that version."""
+    RHO.reserve(ledger, 1, 1)
+    before = ledger.head()
+    with monkeypatch.context() as patch:
+        patch.setattr("dpsql.ledger.journal.SCHEMA_VERSION", SCHEMA_VERSION - 1)
+        with pytest.raises(LedgerError):
+            RHO.reserve(ledger, 1, 1)
+    assert ledger.head() == before
+    RHO.reserve(ledger, 1, 1)
+    assert ledger.verify().sound
+
+
 def test_events_cannot_hold_what_no_ledger_writes(filled: Ledger) -> None:
     event = next(iter(filled.events()))
     assert isinstance(event, Event)
@@ -522,7 +537,7 @@ def test_a_flipped_bit_in_any_byte_of_the_file_changes_nothing_or_is_found(path:
         with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             connection.deserialize(image)
             try:
-                _require_schema(connection, SCHEMA_VERSION)
+                _require_schema(connection)
                 sound = verify(SQLiteBackend(connection)).sound
                 return sound, contents(connection) if sound else None
             except (LedgerError, sqlite3.DatabaseError, UnicodeDecodeError):

@@ -19,7 +19,7 @@ from ledgers import RHO, everything, raw
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Ledger
 from dpsql.ledger.releases import _ON_ROWS
-from dpsql.ledger.schema import APPLICATION_ID, FORMER_VERSIONS, SCHEMA_VERSION
+from dpsql.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
 
 
 def raw_connection(ledger: Ledger) -> sqlite3.Connection:
@@ -74,22 +74,22 @@ def make_used_ledger(path: Path) -> None:
             RHO.reserve(ledger, 1, 1)
 
 
-def make_newer(path: Path) -> None:
+def make_newer(path: Path, version: int = SCHEMA_VERSION + 1) -> None:
     make_used_ledger(path)
     with raw(path) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {version}")
 
 
-def make_older(path: Path, version: int = FORMER_VERSIONS[0] - 1) -> None:
+def make_older(path: Path) -> None:
+    make_newer(path, SCHEMA_VERSION - 1)
+
+
+def make_ledger_in_name(path: Path) -> None:
     with raw(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("CREATE TABLE entries (entry INTEGER PRIMARY KEY)")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {version}")
-
-
-def make_former_in_name(path: Path) -> None:
-    make_older(path, FORMER_VERSIONS[-1])
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def make_altered(path: Path) -> None:
@@ -167,7 +167,7 @@ def make_broken_link(path: Path) -> None:
         (make_foreign_in_use, "ledger_foreign"),
         (make_newer, "ledger_version"),
         (make_older, "ledger_version"),
-        (make_former_in_name, "ledger_corrupt"),
+        (make_ledger_in_name, "ledger_corrupt"),
         (make_altered, "ledger_corrupt"),
         (make_chain_cut, "ledger_corrupt"),
         (make_chain_continued, "ledger_corrupt"),
@@ -193,6 +193,15 @@ def test_a_file_that_is_not_a_usable_ledger_is_refused_untouched(
     assert refusal.value.hint
     assert refusal.value.__suppress_context__ or refusal.value.__context__ is None
     assert everything(path.parent) == before
+
+
+def test_a_version_that_only_the_log_has_is_refused(path: Path) -> None:
+    make_used_ledger(path)
+    with raw(path) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        with pytest.raises(LedgerError) as refusal:
+            Ledger.open(path)
+    assert refusal.value.code == "ledger_version"
 
 
 def test_a_directory_and_a_path_without_directory_are_refused(tmp_path: Path) -> None:

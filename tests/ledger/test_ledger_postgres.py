@@ -116,6 +116,8 @@ def test_a_schema_of_that_name_that_is_no_ledger_is_refused_untouched(
     ("statement", "code"),
     [
         ("UPDATE head SET version = version + 1, seq = seq + 1", "ledger_version"),
+        ("SET session_replication_role = replica; UPDATE head SET version = version - 1",
+         "ledger_version"),
         ("DROP TRIGGER events_no_delete ON events", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER events_no_update", "ledger_corrupt"),
         ("ALTER TABLE events DISABLE TRIGGER ALL", "ledger_corrupt"),
@@ -125,7 +127,7 @@ def test_a_schema_of_that_name_that_is_no_ledger_is_refused_untouched(
         ("DROP TABLE head", "ledger_foreign"),
     ],
 )  # fmt: skip
-def test_a_newer_or_altered_ledger_is_refused(
+def test_a_ledger_of_another_version_or_an_altered_one_is_refused(
     url: str, admin: Any, statement: str, code: str
 ) -> None:
     Ledger.open(url).close()
