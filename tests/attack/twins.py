@@ -147,7 +147,11 @@ EVIDENCE = Patch("dpsql.engines.evidence", "Evidence.objection", _constant(None)
 DRY_RUN = Patch("dpsql.engines.twin", "Twin._try", _constant(None))
 # What the engine cannot write a plan of is refused by the last reading, too.
 LAST_READING = (
-    Patch("dpsql.engines.duckdb_reading", "LastReading.read", _constant(ReadStatement(0, True))),
+    Patch(
+        "dpsql.engines.duckdb_reading",
+        "LastReading.read",
+        _constant((ReadStatement(0, True), None)),
+    ),
     Patch("dpsql.engines.duckdb_reading", "KnownStatements.add", _constant(None)),
 )
 TWINS: tuple[Twin, ...] = (
