@@ -182,7 +182,7 @@ TWINS: tuple[Twin, ...] = (
     ),
     Twin(
         "proven ranges",
-        (Patch("dpsql.sql.expressions.proven_integers", "Ranged.__post_init__", lambda _: lambda self: None),),
+        (Patch("dpsql.sql.expressions.proven_integers", "_refuse_beyond", lambda _: lambda *_: None),),
         ("ranges",),
     ),
     Twin("a price without the data", (Patch("dpsql.pipeline.prepare", "Preparer._plan", _counts_rows),), ("cost",)),

@@ -104,7 +104,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 @PAGE
 def test_a_page_about_mechanisms_names_tests_and_a_picture(page: Path) -> None:
     if page.parent.name == "mechanisms" and page.name != "README.md":
-        assert re.search(r"`tests/\w+/test_\w+\.py`", prose(page))
+        assert re.search(r"`tests/[\w/]+/test_\w+\.py`", prose(page))
         assert "](../pictures/" in prose(page)
         assert "## What can go wrong" in prose(page)
 
