@@ -16,7 +16,7 @@ _TEXTS: Final = token_type.string_const
 _NUMBER: Final = re.compile(rb"\d{1,37}(\.\d{1,37})?")
 _DIGIT: Final = re.compile(rb"\d")
 _TEXT: Final = re.compile(rb"'(?:[^']|'')*'")
-_AT_ENDS: Final = (10, 19)  # digits of integers, some of which are of the next wider type
+_ENDS: Final = tuple(2**bits - 1 for bits in (7, 8, 15, 16, 31, 32, 63, 64))  # of integer types
 _SIGNS: Final = frozenset({b"=", b"<>", b"!=", b"<", b">", b"<=", b">="})
 _BEFORE_NUMBERS: Final = _SIGNS | {b"+", b"-", b"*", b"/", b"%", b"BETWEEN", b"AND"}
 _BEFORE_TEXTS: Final = _SIGNS | {b"LIKE", b"ILIKE", b"BETWEEN", b"AND"}
@@ -27,8 +27,9 @@ def shape(statement: str) -> bytes:
     """Write a statement with digits for its numbers and nothing in its texts, where they stand
     as what columns are compared with, reckoned with, or as what is cast.
 
-    A number keeps how many digits it has, which its type follows from. Constants anywhere else stay
-    as they are: there they may be a position, a width, or the name of a part of a date.
+    A number keeps how many digits it has, and which types of integers hold it: its own type follows
+    from that, and which side of a comparison is cast. Constants anywhere else stay as they are:
+    there they may be a position, a width, or the name of a part of a date.
     """
     text = statement.encode()
     tokens = tokenize(statement)
@@ -61,7 +62,8 @@ def _is_compared(text: bytes, tokens: list[tuple[int, token_type]], place: int) 
 
 
 def _like(number: bytes) -> bytes:
-    """Write a number of as many digits, if their count is all that its type follows from."""
-    if not _NUMBER.fullmatch(number) or len(number) in _AT_ENDS:
+    """Write another number of as many digits, which is of the same type wherever it stands."""
+    if not _NUMBER.fullmatch(number):
         return number
-    return _DIGIT.sub(b"9", number)
+    beyond = 0 if b"." in number else sum(int(number) > end for end in _ENDS)
+    return _DIGIT.sub(b"%d" % (9 - beyond), number)
