@@ -305,18 +305,22 @@ def test_no_answer_is_written_over_what_it_is_read_from(
     (kept / "there").mkdir()
     (kept / "link").symlink_to(name)
     (kept / "link to link").symlink_to("link")
-    os.link(kept / name, kept / "hard link")
     (kept / "up").symlink_to(kept)
     before = {file: (kept / file).read_bytes() for file in KEPT}
     ways = [name, f"./{name}", f"there/../{name}", str(kept / name), f"up/{name}"]
-    ways += ["link", "link to link", "hard link", f"up/up/{name}-wal", f"{name}.wal", f"{name}-shm"]
-    for target in ways:
+    ways += ["link", "link to link", f"up/up/{name}-wal", f"{name}.wal", f"{name}-shm"]
+    codes = {"file_in_use"}
+    for target in (*ways, "hard link"):
+        if target == "hard link":  # which a ledger must not have at all
+            os.link(kept / name, kept / target)
+            codes |= {"ledger_linked"} if name == "budget.db" else set()
         done = run("SELECT COUNT(*) FROM visits", "-o", target, *more)
-        assert done.exit_code == 2
-        assert "file_in_use" in done.stderr
+        assert done.exit_code in (2, 5)
+        assert any(code in done.stderr for code in codes)
         exported = CliRunner().invoke(cli, ["budget", "export", "-o", target, *more])
-        assert exported.exit_code == 2
-        assert "file_in_use" in exported.stderr
+        assert exported.exit_code in (2, 5)
+        assert any(code in exported.stderr for code in codes)
+    (kept / "hard link").unlink()
     assert {file: (kept / file).read_bytes() for file in KEPT} == before
     assert spent(kept) == 1
 

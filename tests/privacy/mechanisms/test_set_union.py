@@ -684,7 +684,7 @@ def test_policies_have_no_fixed_weights() -> None:
 
 
 def benchmark() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "set_union.py"
+    path = Path(__file__).parents[3] / "benchmarks" / "set_union.py"
     spec = importlib.util.spec_from_file_location("set_union_benchmark", path)
     assert spec is not None
     assert spec.loader is not None
