@@ -468,6 +468,27 @@ def test_progress_is_the_same_for_all_data_and_starts_after_reserving(
     assert told == [list(range(101))] * 4
 
 
+def test_where_no_unit_is_as_many_statements_are_sent_as_of_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = DuckDBScratch.integers
+    sent: list[int] = []
+
+    def counted(self: DuckDBScratch, *given: Any) -> Any:
+        sent[-1] += 1
+        return read(self, *given)
+
+    monkeypatch.setattr(DuckDBScratch, "integers", counted)
+    for rows in (0, 1, 7):
+        sent.append(0)
+        engine = DuckDBEngine()
+        engine.register("r", {"u": np.arange(rows), "a": np.arange(rows) % 5})
+        with dpsql.connect(engine, RULES, tmp_path / f"{rows}.db", "ana") as asking:
+            sent[-1] = 0  # of what is read, not of what is planned
+            asking.sql("SELECT DISTINCT a FROM r", mechanism="policy_gaussian_set_union")
+    assert sent[0] == sent[1] == sent[2] > 0
+
+
 def test_the_bar_shows_on_a_terminal_only_and_never_how_many_units_there_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,7 +118,7 @@ def _weighed(
     step = max(1, _PAIRS_AT_ONCE * units // max(1, pairs))
     batches = (
         UnitItems(*scratch.integers(between, first, first + step))
-        for first in range(0, units, step)
+        for first in range(0, max(1, units), step)  # also where no unit is there
     )
     weights = union.weigh(batches, tell, units)
     progress.reach(100)  # where there are no units
