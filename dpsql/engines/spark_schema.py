@@ -87,11 +87,13 @@ def table_of(session: SparkSession, name: TableName) -> Table:
 
 
 def is_same(session: SparkSession, table: Table) -> bool:
-    """Tell whether a table is still one, with these columns."""
+    """Tell whether a table is still one, with these columns, of a format that no row makes fail."""
     written = _written(table.name).render(SPARK_TEXT)
     session.catalog.refreshTable(written)  # a session remembers what others have changed since
-    kind = session.catalog.getTable(written).tableType
-    return kind not in _VIEWS and table_of(session, table.name) == table
+    if session.catalog.getTable(written).tableType in _VIEWS:
+        return False
+    stored = format_remark(session, _written(table.name)) is None
+    return stored and table_of(session, table.name) == table
 
 
 def _type(field: Any) -> tuple[str | None, str]:

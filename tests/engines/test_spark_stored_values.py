@@ -132,6 +132,17 @@ def test_a_format_whose_reader_can_fail_is_refused(
         dpsql.connect(session, policy, tmp_path / "l.db", "ana")
 
 
+def test_a_table_that_is_of_another_format_now_is_not_the_same(
+    session: Any, tmp_path: Path
+) -> None:
+    table_of(session, rows(False), tmp_path / "visits")
+    (table,) = dpsql.SparkEngine(session).catalog().tables.values()
+    assert spark_schema.is_same(session, table)
+    session.sql("DROP TABLE visits")
+    session.sql(f"CREATE TABLE visits ({COLUMNS}) USING json")
+    assert not spark_schema.is_same(session, table)
+
+
 def test_names_of_columns_are_not_taken_for_the_format(session: Any, tmp_path: Path) -> None:
     session.sql("CREATE TABLE good (u INT, Provider INT, `# Detailed` INT) USING orc")
     session.sql("CREATE TABLE bad (u INT, `Provider` INT COMMENT 'parquet') USING json")
