@@ -34,7 +34,8 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import ArrowStream
 from dpsql.engines.deadline import Deadline
-from dpsql.engines.duckdb import discreetly, raise_if_interrupted
+from dpsql.engines.duckdb import discreetly
+from dpsql.engines.interruptible import raise_if_interrupted
 from dpsql.engines.running import execute
 from dpsql.errors import EngineError
 from dpsql.privacy.streams.keyed import KEY_BYTES, StepKey

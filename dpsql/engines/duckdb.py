@@ -55,7 +55,7 @@ from dpsql.engines.discreet import withholding_texts
 from dpsql.engines.duckdb_reading import LastReading
 from dpsql.engines.engine_base import EngineBase
 from dpsql.engines.evidence import evidence_for
-from dpsql.engines.interruptible import interruptibly
+from dpsql.engines.interruptible import interruptibly, raise_if_interrupted
 from dpsql.engines.lakes import (
     Pinned,
     attach_ducklake,
@@ -823,12 +823,6 @@ class _Rehearsed(Rehearsal):
 
     def _drop(self, name: str) -> None:
         """Do nothing: the sheet has it dropped."""
-
-
-def raise_if_interrupted(error: Exception) -> None:
-    """Turn DuckDB's RuntimeError for Ctrl-C back into the KeyboardInterrupt it was."""
-    if type(error) is RuntimeError and str(error) == "Query interrupted":
-        raise KeyboardInterrupt from None
 
 
 def discreetly(run: Callable[[], _T]) -> _T:

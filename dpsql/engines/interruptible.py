@@ -36,3 +36,9 @@ def interruptibly(work: Callable[[], _T], interrupt: Callable[[], object]) -> _T
             interrupt()
             thread.join(_INTERRUPTS_EVERY)
         raise
+
+
+def raise_if_interrupted(error: Exception) -> None:
+    """Turn DuckDB's RuntimeError for Ctrl-C back into the KeyboardInterrupt it was."""
+    if type(error) is RuntimeError and str(error) == "Query interrupted":
+        raise KeyboardInterrupt from None

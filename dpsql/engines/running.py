@@ -1,39 +1,58 @@
-"""Runs SQL in DuckDB: the only place where it becomes the text that DuckDB reads."""
+"""Runs SQL in DuckDB: the only place where it becomes the text that DuckDB reads.
+
+DuckDB tells of Ctrl-C by an error of its own. Who stops a statement is no engine that fails, so
+whatever runs here raises the ``KeyboardInterrupt`` that it was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpsql.core.sql import Sql, join, sql
+from dpsql.engines.interruptible import raise_if_interrupted
 from dpsql.engines.spelling import DUCKDB_TEXT
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_T = TypeVar("_T")
+
+
+def _run(work: Callable[[], _T]) -> _T:
+    try:
+        return work()
+    except RuntimeError as error:
+        raise_if_interrupted(error)
+        raise
 
 
 def execute(
     connection: DuckDBPyConnection, statement: Sql, parameters: Sequence[Any] | None = None
 ) -> DuckDBPyConnection:
     """Run a statement, with values for its parameters."""
-    return connection.execute(statement.render(DUCKDB_TEXT), parameters)
+    text = statement.render(DUCKDB_TEXT)
+    return _run(lambda: connection.execute(text, parameters))
 
 
 def relation(
     connection: DuckDBPyConnection, statement: Sql, parameters: Sequence[Any] | None = None
 ) -> DuckDBPyRelation:
     """Bind a query, which runs once its rows are asked for."""
-    return connection.sql(statement.render(DUCKDB_TEXT), params=parameters)
+    text = statement.render(DUCKDB_TEXT)
+    return _run(lambda: connection.sql(text, params=parameters))
 
 
 def selected(rows: DuckDBPyRelation, columns: Iterable[Sql]) -> DuckDBPyRelation:
     """Bind some columns of a query, or expressions over them."""
-    return rows.select(join(", ", columns).render(DUCKDB_TEXT))
+    text = join(", ", columns).render(DUCKDB_TEXT)
+    return _run(lambda: rows.select(text))
 
 
 def aggregated(rows: DuckDBPyRelation, value: Sql) -> DuckDBPyRelation:
     """Bind an aggregate over all rows of a query."""
-    return rows.aggregate(value.render(DUCKDB_TEXT))
+    text = value.render(DUCKDB_TEXT)
+    return _run(lambda: rows.aggregate(text))
 
 
 def serialized_plan(connection: DuckDBPyConnection, statement: Sql) -> DuckDBPyConnection:

@@ -22,7 +22,8 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.duckdb import MaterializedStream, raise_if_interrupted
+from dpsql.engines.duckdb import MaterializedStream
+from dpsql.engines.interruptible import raise_if_interrupted
 from dpsql.engines.isolated import isolated
 from dpsql.engines.running import aggregated, relation, selected
 from dpsql.engines.types import has_any, plain_type

@@ -212,7 +212,7 @@ def test_a_connection_that_was_interrupted_at_random_moments_can_be_used_by_any_
             try:
                 with interrupts(chance.uniform(1e-5, 1.2 * usual)):
                     connection.sql(count, fresh=True)
-            except (KeyboardInterrupt, dpsql.Error) as caught:
+            except KeyboardInterrupt as caught:  # never a failure of the engine
                 kept.append(caught)
             in_another_thread(lambda: connection.sql(count))
         assert kept

@@ -15,7 +15,8 @@ from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import ArrowStream
-from dpsql.engines.duckdb import MaterializedStream, raise_if_interrupted
+from dpsql.engines.duckdb import MaterializedStream
+from dpsql.engines.interruptible import raise_if_interrupted
 from dpsql.engines.running import execute, relation
 from dpsql.errors import EngineError
 from dpsql.pipeline.tail.rooms import Tenant

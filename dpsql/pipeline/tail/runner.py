@@ -24,7 +24,7 @@ from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base import Engine
 from dpsql.engines.deadline import Deadline
-from dpsql.engines.duckdb import raise_if_interrupted
+from dpsql.engines.interruptible import raise_if_interrupted
 from dpsql.engines.isolated import MEMORY_LIMIT
 from dpsql.engines.running import execute
 from dpsql.engines.sandbox import Apart, ApartFailed
