@@ -36,6 +36,7 @@ SAYS = {
     "results": "answers, explanations",
     "survey": "what engines compute",
     "planner": "chooses mechanisms",
+    "kinds": "kinds of release",
     "sql": "parse, bound, rewrite",
     "accuracy": "intervals, wording",
     "ir": "queries, measures, plans",

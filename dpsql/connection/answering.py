@@ -30,6 +30,7 @@ from dpsql.engines.base import Engine, Run
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.ir.relations import scanned
+from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
 from dpsql.pipeline.kept.release_codec import decode_look, decode_release
@@ -41,7 +42,6 @@ from dpsql.pipeline.purchase import (
     purchase_of_blocks,
     purchase_of_look,
 )
-from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.till import Till
 from dpsql.pipeline.trace import trace_from

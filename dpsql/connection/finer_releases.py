@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from dpsql.connection.ages import AgeLimit, KeptReleases
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
+from dpsql.kinds.released import ReleasedBlock
 from dpsql.pipeline.kept.coarser import added_up, may_follow
 from dpsql.pipeline.kept.fingerprint import rows_fingerprint
 from dpsql.pipeline.kept.release_codec import decode_finer
 from dpsql.pipeline.prepare import Prepared
-from dpsql.pipeline.released import ReleasedBlock
 from dpsql.policy.parameters import Combining
 from dpsql.privacy.mechanisms.summation import summed_std
 

@@ -22,8 +22,8 @@ from dpsql.errors import InterfaceError, ParameterError, QueryRefused
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, PreparedLook
 from dpsql.ir.relations import Scan, bottom_up
+from dpsql.kinds.released import ReleasedLook
 from dpsql.pipeline.prepare import Prepared, Question
-from dpsql.pipeline.released import ReleasedLook
 from dpsql.planner.max_error import error_targets
 from dpsql.planner.tuning import (
     CandidateSetting,

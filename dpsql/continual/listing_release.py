@@ -18,8 +18,8 @@ from dpsql.continual.choices import ChosenGroups, KeptChoice
 from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.publication import GroupTexts, StepRelease, exact_groups
 from dpsql.continual.state import Totals, ViewState
-from dpsql.pipeline.kinds.values import aggregate_answers
-from dpsql.pipeline.released import drawn_columns
+from dpsql.kinds.released import drawn_columns
+from dpsql.kinds.values import aggregate_answers
 from dpsql.privacy.mechanisms.additive import Steps as NoisySteps
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.meta import Cell, CellRelease, MetaHistogram

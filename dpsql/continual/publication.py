@@ -21,9 +21,9 @@ from dpsql.continual.state import Totals
 from dpsql.errors import LedgerError
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.query import Block
+from dpsql.kinds.released import drawn_columns
+from dpsql.kinds.values import aggregate_answers
 from dpsql.pipeline.kept.release_codec import lines_of
-from dpsql.pipeline.kinds.values import aggregate_answers
-from dpsql.pipeline.released import drawn_columns
 
 GroupTexts: TypeAlias = tuple[str | None, ...]
 """The keys of a group as texts; of a declared domain, their positions."""

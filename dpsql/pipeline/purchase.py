@@ -14,11 +14,11 @@ from dpsql.budget.question import look_record, plan_record
 from dpsql.core.progress import Percent
 from dpsql.engines.base import PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook, PrivacyPlan
+from dpsql.kinds.left_out import read_look, release_look
+from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.kept.release_codec import encode_look, encode_release
-from dpsql.pipeline.kinds.left_out import read_look, release_look
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
-from dpsql.pipeline.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.sampling.noise import EntropySource

@@ -10,20 +10,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
 
 from dpsql.core.progress import Percent
 from dpsql.engines.base import PrivateSource, Reads
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.ir.relations import scanned
-from dpsql.pipeline.kinds.base import BlockReading, ExactBlock, ReleaseKind
-from dpsql.pipeline.kinds.cascade import CascadeKind
-from dpsql.pipeline.kinds.groups import GroupsKind
-from dpsql.pipeline.kinds.union import UnionKind
+from dpsql.kinds.base import BlockReading, ExactBlock
+from dpsql.kinds.registry import release_kind
 from dpsql.sql.dialects.base import Dialect
-
-KINDS: Final[tuple[ReleaseKind, ...]] = (GroupsKind(), UnionKind(), CascadeKind())
-"""All kinds of release; a plan is of just one."""
 
 
 @contextmanager
@@ -38,10 +32,11 @@ def read_exact(
 
     With them some of its looks, where these share its rows: of others there may be none.
     """
-    (kind,) = (kind for kind in KINDS if kind.fits(block.plan))
     salt = _salt()
     rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))
-    with kind.read(BlockReading(block, rows, dialect, salt, progress, looks)) as exact:
+    with release_kind(block.plan).read(
+        BlockReading(block, rows, dialect, salt, progress, looks)
+    ) as exact:
         yield exact
 
 

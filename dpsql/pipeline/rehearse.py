@@ -12,7 +12,7 @@ from functools import partial
 
 from dpsql.engines.base import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
-from dpsql.pipeline.kinds.left_out import read_look
+from dpsql.kinds.left_out import read_look
 from dpsql.pipeline.read import read_exact
 from dpsql.sql.dialects.base import Dialect
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, PreparedBlock
-from dpsql.pipeline.kinds.base import ExactBlock
-from dpsql.pipeline.released import (
+from dpsql.kinds.base import ExactBlock
+from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     drawn_columns,

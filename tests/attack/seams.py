@@ -21,7 +21,7 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds.cascade import read_cascade
+from dpsql.kinds.cascade import read_cascade
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block

@@ -24,9 +24,9 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.base import ArrowStream, Engine, ExactRows, KeyArrays, Reads, Run
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.relations import scanned
-from dpsql.pipeline.kinds.cascade import ExactCascade
-from dpsql.pipeline.kinds.groups import ExactGroups
-from dpsql.pipeline.kinds.union import ExactUnion
+from dpsql.kinds.cascade import ExactCascade
+from dpsql.kinds.groups import ExactGroups
+from dpsql.kinds.union import ExactUnion
 from dpsql.pipeline.read import read_exact
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB

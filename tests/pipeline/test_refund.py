@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsql.engines.base import ExactRows
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds.groups import release
+from dpsql.kinds.groups import release
 from dpsql.planner import plan_block
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss

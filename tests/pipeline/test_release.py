@@ -17,8 +17,8 @@ import dpsql
 from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds.groups import release
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.kinds.groups import release
+from dpsql.kinds.released import ReleasedRows
 from dpsql.pipeline.tail.tables import _sorted_lists
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy

@@ -20,9 +20,9 @@ from support import ANALYST, connect, policy
 import dpsql
 from dpsql.connection.ages import ANY_AGE
 from dpsql.connection.statements import Arguments
+from dpsql.kinds.released import ReleasedBlock, ReleasedRows
 from dpsql.ledger import Ledger
 from dpsql.pipeline.kept.release_codec import encode_release
-from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters

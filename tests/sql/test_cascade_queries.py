@@ -34,8 +34,8 @@ from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.engines.scratch import Passed
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds.cascade import ExactCascade, draw_cascade, read_cascade
-from dpsql.pipeline.kinds.values import aggregate_answers
+from dpsql.kinds.cascade import ExactCascade, draw_cascade, read_cascade
+from dpsql.kinds.values import aggregate_answers
 from dpsql.planner import plan_block
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy

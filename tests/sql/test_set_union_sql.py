@@ -31,8 +31,8 @@ from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch
 from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds import union as reading_step
-from dpsql.pipeline.kinds.union import read_set_union
+from dpsql.kinds import union as reading_step
+from dpsql.kinds.union import read_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.accounting.zcdp import Composition

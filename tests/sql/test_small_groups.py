@@ -23,8 +23,8 @@ from dpsql.accuracy.wording import Part, ShownAggregate, summary
 from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds.groups import release
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.kinds.groups import release
+from dpsql.kinds.released import ReleasedRows
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters

@@ -20,8 +20,8 @@ import pyarrow as pa
 from dpsql.continual import views
 from dpsql.core.quoting import ROW_ID
 from dpsql.ir.plan import PreparedBlock
+from dpsql.kinds.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline import purchase
-from dpsql.pipeline.released import ReleasedBlock, ReleasedRows
 
 from . import tape as tapes
 

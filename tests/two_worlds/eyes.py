@@ -28,9 +28,9 @@ from dpsql.continual.listing_plan import ListingPlan
 from dpsql.continual.plan import ViewPlan
 from dpsql.core.quoting import ROW_ID
 from dpsql.ir.plan import PreparedBlock
-from dpsql.pipeline.kinds.cascade import ExactCascade
-from dpsql.pipeline.kinds.groups import ExactGroups
-from dpsql.pipeline.kinds.union import ExactUnion
+from dpsql.kinds.cascade import ExactCascade
+from dpsql.kinds.groups import ExactGroups
+from dpsql.kinds.union import ExactUnion
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource

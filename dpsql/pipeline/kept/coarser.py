@@ -22,15 +22,15 @@ from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
 from dpsql.ir.query import Block, Key
-from dpsql.pipeline.kept.finer import FinerRelease
-from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint
-from dpsql.pipeline.released import (
+from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     ReleasedRows,
     drawn_columns,
     with_noise_columns,
 )
+from dpsql.pipeline.kept.finer import FinerRelease
+from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, Sizes
 

@@ -19,13 +19,13 @@ from dpsql.accuracy.combination import combined_values
 from dpsql.accuracy.estimates import estimate
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
-from dpsql.pipeline.kept.release_codec import key_lists, unpacked_keys
-from dpsql.pipeline.released import (
+from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     ReleasedRows,
     with_noise_columns,
 )
+from dpsql.pipeline.kept.release_codec import key_lists, unpacked_keys
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.combination import PublishedNoise

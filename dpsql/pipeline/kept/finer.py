@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
+from dpsql.kinds.released import NumericArray
 from dpsql.pipeline.kept.damaged_release import require_sound
 from dpsql.pipeline.kept.fingerprint import (
     STATISTIC_DIGITS,
@@ -18,7 +19,6 @@ from dpsql.pipeline.kept.fingerprint import (
     part_fingerprint,
     rows_fingerprint,
 )
-from dpsql.pipeline.released import NumericArray
 
 _PARTS: Final = frozenset({"rows", "keys", "kept", "measures"})
 

@@ -24,10 +24,7 @@ from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
-from dpsql.pipeline.kept.damaged_release import corrupt_release, require_sound
-from dpsql.pipeline.kept.finer import FinerRelease, checked_description, described
-from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
-from dpsql.pipeline.released import (
+from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     ReleasedLook,
@@ -35,6 +32,9 @@ from dpsql.pipeline.released import (
     drawn_columns,
     with_noise_columns,
 )
+from dpsql.pipeline.kept.damaged_release import corrupt_release, require_sound
+from dpsql.pipeline.kept.finer import FinerRelease, checked_description, described
+from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise

@@ -32,7 +32,7 @@ from dpsql.engines.types import numpy_safe
 from dpsql.errors import DataError, EngineError
 from dpsql.ir.query import PlainTail, Query, TailKind
 from dpsql.ir.sources import PublicSource
-from dpsql.pipeline.released import ReleasedBlock
+from dpsql.kinds.released import ReleasedBlock
 from dpsql.pipeline.tail.apart import TIME_LIMIT_SECONDS, Copied, run_apart
 from dpsql.pipeline.tail.check import TailChecker
 from dpsql.pipeline.tail.key_spelling import KeySpelling

@@ -15,7 +15,7 @@ from dpsql.core.sql_types import type_sql
 from dpsql.engines.base import ArrowStream
 from dpsql.engines.running import execute
 from dpsql.ir.query import Block
-from dpsql.pipeline.released import ReleasedBlock
+from dpsql.kinds.released import ReleasedBlock
 from dpsql.pipeline.tail.rooms import Stay
 from dpsql.results.rows import unnest
 

@@ -24,7 +24,7 @@ import dpsql
 from dpsql.engines.base import ExactRows
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
-from dpsql.pipeline.kinds.groups import release
+from dpsql.kinds.groups import release
 from dpsql.planner import plan_block
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.histograms import histogram_options

@@ -18,10 +18,10 @@ from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_in
-from dpsql.pipeline.kinds.left_out import ExactLook
-from dpsql.pipeline.kinds.values import CascadeValues, aggregate_answers
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_in
+from dpsql.kinds.left_out import ExactLook
+from dpsql.kinds.released import ReleasedRows
+from dpsql.kinds.values import CascadeValues, aggregate_answers
 from dpsql.privacy.mechanisms.cascade import (
     NAMED_ALONE,
     CascadeRows,

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from dpsql.core.progress import Percent
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
-from dpsql.pipeline.kinds.left_out import ExactLook
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.kinds.left_out import ExactLook
+from dpsql.kinds.released import ReleasedRows
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups

@@ -14,10 +14,10 @@ from dpsql.engines.base import ExactRows, PrivateReader, Scratch
 from dpsql.ir.measures import Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
-from dpsql.pipeline.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_at, keys_in
-from dpsql.pipeline.kinds.left_out import ExactLook, read_look_of
-from dpsql.pipeline.kinds.values import aggregate_answers
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_at, keys_in
+from dpsql.kinds.left_out import ExactLook, read_look_of
+from dpsql.kinds.released import ReleasedRows
+from dpsql.kinds.values import aggregate_answers
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource

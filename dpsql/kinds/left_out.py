@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dpsql.core.sql import Sql
 from dpsql.engines.base import PrivateReader, PrivateSource, Reads, Scratch
 from dpsql.ir.plan import PreparedLook
-from dpsql.pipeline.released import ReleasedLook
+from dpsql.kinds.released import ReleasedLook
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns
 

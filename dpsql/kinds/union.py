@@ -17,9 +17,9 @@ from dpsql.core.schema import Column
 from dpsql.core.sql import Sql
 from dpsql.engines.base import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.kinds.base import FEW, BlockReading
-from dpsql.pipeline.kinds.left_out import ExactLook
-from dpsql.pipeline.released import ReleasedRows
+from dpsql.kinds.base import FEW, BlockReading
+from dpsql.kinds.left_out import ExactLook
+from dpsql.kinds.released import ReleasedRows
 from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.sampling.noise import EntropySource

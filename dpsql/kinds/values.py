@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import Measure, Quantile
 from dpsql.ir.plan import BlockPlan
-from dpsql.pipeline.released import NumericArray, with_noise_columns
+from dpsql.kinds.released import NumericArray, with_noise_columns
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.cascade import NamedGroups
 

@@ -1,0 +1,20 @@
+"""The list of all kinds of release, and which of them a plan is of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.base import ReleaseKind
+from dpsql.kinds.cascade import CascadeKind
+from dpsql.kinds.groups import GroupsKind
+from dpsql.kinds.union import UnionKind
+
+KINDS: Final[tuple[ReleaseKind, ...]] = (GroupsKind(), UnionKind(), CascadeKind())
+"""All kinds of release; a plan is of just one."""
+
+
+def release_kind(plan: BlockPlan) -> ReleaseKind:
+    """Return the kind of release that a plan is of."""
+    (kind,) = (kind for kind in KINDS if kind.fits(plan))
+    return kind
