@@ -8,6 +8,7 @@ from typing import Any
 from support import SALT, Planned, binding
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_query
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
@@ -16,7 +17,6 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse
 
 # Every table has its unit column (or its link) first.
@@ -86,7 +86,6 @@ def planned_here(
     query = validate(parse(sql), sql, rules, SCHEMA, resolved, BIND, dialect, with_groups_decided)
     plan = plan_query(query)
     statements = tuple(
-        rewrite(b, b.block.source.table, SALT, dialect).render(dialect.renderer)
-        for b in plan.blocks
+        release_kind(b).statement(b, SALT, dialect).render(dialect.renderer) for b in plan.blocks
     )
     return Planned(query, plan.blocks, statements)

@@ -23,6 +23,7 @@ from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.opening import open_engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
+from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner import plan_query
 from dpsql.planner.groups import with_groups_decided
@@ -40,7 +41,6 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse
 
 SALT = 7
@@ -217,8 +217,7 @@ def planned(
     query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect, decide)
     plan = plan_query(query, mechanism)
     statements = (
-        rewrite(b, b.block.source.table, salt, dialect).render(dialect.renderer)
-        for b in plan.blocks
+        release_kind(b).statement(b, salt, dialect).render(dialect.renderer) for b in plan.blocks
     )
     return Planned(query, plan.blocks, tuple(statements))
 

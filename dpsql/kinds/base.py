@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.progress import Percent
+from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.kinds.left_out import ExactLook
@@ -73,6 +74,12 @@ class ReleaseKind(Protocol):
 
     def fits(self, plan: BlockPlan) -> bool:
         """Tell whether a plan is of this kind."""
+
+    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+        """Write what it reads as one statement: to be shown, and bound for the keys' types.
+
+        Its columns begin with the row id and the keys.
+        """
 
     def read(self, reading: BlockReading) -> AbstractContextManager[ExactBlock]:
         """Read a block's private rows; what was read is readable until this is left."""

@@ -30,6 +30,7 @@ from dpsql.privacy.mechanisms.cascade import (
 )
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.cascade import (
     COUNTED_PAIRS,
     LEFT_PAIRS,
@@ -86,6 +87,10 @@ class CascadeKind:
     def fits(self, plan: BlockPlan) -> bool:
         """Tell whether a plan has several steps."""
         return plan.cascade is not None
+
+    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+        """Write all up to the first round as one statement."""
+        return rewrite_cascade(plan, plan.block.source.table, salt, dialect).sql
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactCascade]:

@@ -21,6 +21,7 @@ from dpsql.kinds.values import aggregate_answers
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.left_out import shared_sql
 from dpsql.sql.rewrite.quantile_histograms import GROUPS, HistogramSQL, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
@@ -63,6 +64,13 @@ class GroupsKind:
     def fits(self, plan: BlockPlan) -> bool:
         """Tell whether a plan is neither of pairs nor of several steps."""
         return plan.cascade is None and not plan.selection.needs_pairs
+
+    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+        """Write the exact rows of groups and, below them, the histograms of their values."""
+        table = plan.block.source.table
+        if plan.quantiles:
+            return rewrite_quantiles(plan, table, salt, dialect).sql
+        return rewrite(plan, table, salt, dialect)
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactGroups]:

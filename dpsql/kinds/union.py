@@ -23,6 +23,7 @@ from dpsql.kinds.released import ReleasedRows
 from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL, set_union_sql
 
 _PAIRS_AT_ONCE = 2**19
@@ -62,6 +63,10 @@ class UnionKind:
     def fits(self, plan: BlockPlan) -> bool:
         """Tell whether a plan needs pairs of units and keys, in one step."""
         return plan.cascade is None and plan.selection.needs_pairs
+
+    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+        """Write the keys with their weights, or with the units that have them."""
+        return set_union_sql(plan, plan.block.source.table, salt, dialect).sql
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactUnion]:

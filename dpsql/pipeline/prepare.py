@@ -23,6 +23,7 @@ from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, P
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import ViewScan, bottom_up
 from dpsql.ir.sources import PublicSource, PublishedView, TypesAlone
+from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.fingerprint import fingerprint, look_fingerprints
 from dpsql.pipeline.rehearse import RehearsedWays, rehearse_look
 from dpsql.pipeline.release import refuse_unknown_noise
@@ -52,7 +53,6 @@ from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql, tables_read
-from dpsql.sql.rewrite.rewrite import rewrite
 from dpsql.sql.syntax.parse import parse, place_blamed, understood
 from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
 from dpsql.sql.syntax.probes import drop_unused_ctes, has_no_rows
@@ -414,7 +414,7 @@ class Preparer:
         looks = self._looks(plan, plan.looks)
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
-        write = partial(rewrite, plan, plan.block.source.table, salt, self.dialect)
+        write = partial(release_kind(plan).statement, plan, salt, self.dialect)
         return PreparedBlock(plan, keys, looks, write=write, renderer=self.dialect.renderer)
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
@@ -453,7 +453,7 @@ class Preparer:
             types[place] if column is None else column.type for place, column in enumerate(known)
         ]
         if elsewhere or None in found:
-            statement = rewrite(plan, block.source.table, 0, self._twins)
+            statement = release_kind(plan).statement(plan, 0, self._twins)
             bound = self._engine.bind(statement)[1:]
             found = [column.type for column in bound] if None in found else found
         names = [block.key_column(i) for i in range(len(block.keys))]

@@ -22,13 +22,13 @@ from dpsql.core.schema import Column
 from dpsql.engines.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import read_cascade
+from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
 from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.rewrite.rewrite import rewrite, rewrite_cascade, rewrite_quantiles
-from dpsql.sql.rewrite.set_union import set_union_sql
+from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 SALT = 7
 LARGE = 2**31 - 1
@@ -48,14 +48,9 @@ def prepare(
 
 def statement_of(plan: BlockPlan) -> str:
     """The generated SQL of a block with a fixed salt, and without the LIMIT of a top-k."""
-    table = plan.block.source.table
-    if isinstance(plan.selection, SetUnion):
-        return text(set_union_sql(plan, table, SALT, DUCKDB).sql)
-    if plan.quantiles:
-        return text(rewrite_quantiles(plan, table, SALT, DUCKDB).sql)
-    statement = text(rewrite(plan, table, SALT, DUCKDB))
+    statement = text(release_kind(plan).statement(plan, SALT, DUCKDB))
     fetch = plan.selection.top_rows_needed
-    if fetch is not None:
+    if fetch is not None and not plan.quantiles:
         assert f" LIMIT {fetch}" in statement
         statement = statement.replace(f" LIMIT {fetch}", f" LIMIT {LARGE}")
     return statement

@@ -26,12 +26,12 @@ from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.relations import scanned
 from dpsql.kinds.cascade import ExactCascade
 from dpsql.kinds.groups import ExactGroups
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import ExactUnion
 from dpsql.pipeline.read import read_exact
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.registry import dialect_of
-from dpsql.sql.rewrite.rewrite import rewrite
 
 Row = tuple[Any, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]
@@ -124,7 +124,7 @@ def normal(value: object) -> object:
 
 def prepared(plan: BlockPlan, schema: Schema) -> PreparedBlock:
     """A block with its statement for DuckDB, and its keys with the types they have there."""
-    statement = rewrite(plan, plan.block.source.table, SALT, DUCKDB)
+    statement = release_kind(plan).statement(plan, SALT, DUCKDB)
     found = binding(schema)(statement)[1:]
     names = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
     keys = tuple(Column(n, c.type) for n, c in zip(names, found, strict=False))
@@ -167,7 +167,7 @@ def statement_groups(run: Run, block: PreparedBlock, dialect: Dialect, salt: int
     """The groups of a block, read by the statement that a dialect writes."""
     plan = block.plan
     rows = run.over(Reads(scanned(plan.block.source.rows)))
-    sql = rewrite(plan, plan.block.source.table, salt, dialect)
+    sql = release_kind(plan).statement(plan, salt, dialect)
     measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
     if plan.declared:
         return groups_of(rows.exact(sql, (), [*(k.name for k in block.keys), *measures]), block)

@@ -25,12 +25,13 @@ from support import SALT, TABLES, Planned, planned, policy
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.registry import release_kind
 from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
-from dpsql.sql.rewrite.rewrite import rewrite, rewrite_cascade, rewrite_quantiles
+from dpsql.sql.rewrite.rewrite import rewrite_cascade, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
 from dpsql.sql.syntax.text import pretty
 
@@ -85,7 +86,7 @@ def written(case: Case) -> str:
 def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:
     """What is generated for a case: for every block one statement, and steps that differ."""
     for plan in _WORLDS[case.world](case.statement, dialect, case.parameters).plans:
-        whole = rewrite(plan, plan.block.source.table, SALT, dialect).render(dialect.renderer)
+        whole = release_kind(plan).statement(plan, SALT, dialect).render(dialect.renderer)
         written = ((name, sql.render(dialect.renderer)) for name, sql in _steps(plan, dialect))
         steps = ((name, text) for name, text in written if text not in whole)
         for name, sql in (("as one", whole), *steps):

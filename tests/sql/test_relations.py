@@ -48,13 +48,13 @@ from dpsql.ir.relations import (
     ViewScan,
     bottom_up,
 )
+from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.description import VOCABULARY, Descriptions
 from dpsql.sql import lineage
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
 from dpsql.sql.relations import from_clause as writer
 from dpsql.sql.relations.from_clause import FromClauses, from_clause
-from dpsql.sql.rewrite.rewrite import rewrite
 
 described = Descriptions(VOCABULARY).of
 
@@ -311,7 +311,7 @@ def test_a_statement_is_planned_without_writing_anything_twice() -> None:
     )
     plan = planned_here(sql, dialect=dialect).plans[0]
     nodes, first = list(bottom_up(plan.block.source.rows)), Counter(asked)
-    rewrite(plan, plan.block.source.table, SALT, dialect)  # as each further run of the statement
+    release_kind(plan).statement(plan, SALT, dialect)  # as each further run of the statement
     again = asked - first
     derived = (Rename, Filter, Extend, PerUnit, Combined)
     assert first["derived"] - again["derived"] == sum(isinstance(n, derived) for n in nodes) == 5

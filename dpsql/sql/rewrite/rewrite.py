@@ -54,12 +54,11 @@ from dpsql.sql.rewrite.contributions import (
 )
 from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, histogram_sql
 from dpsql.sql.rewrite.rows import PrivateRows
-from dpsql.sql.rewrite.set_union import set_union_sql
 from dpsql.sql.rewrite.weighting import weighted
 
 
 def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> Sql:
-    """Write the SQL of a block's exact rows: row id, keys, one integer per measure.
+    """Write the SQL of the exact rows of groups: row id, keys, one integer per measure.
 
     For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
     added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
@@ -67,17 +66,12 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> Sql:
     in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
     ``tests/sql/test_sensitivity.py``.
     """
-    if plan.cascade is not None:
-        return rewrite_cascade(plan, table, salt, dialect).sql
-    if plan.selection.needs_pairs:
-        return set_union_sql(plan, table, salt, dialect).sql
-    if plan.quantiles:
-        return rewrite_quantiles(plan, table, salt, dialect).sql
-    return _groups(plan, table, salt, dialect)
+    rows = PrivateRows(plan, table, salt, dialect)
+    return _Rewriter(rows).sql() if plan.measures else _declared_groups(rows)
 
 
 def rewrite_cascade(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> CascadeSQL:
-    """Write the statements of a plan in several steps; ``rewrite`` is the first as one."""
+    """Write the statements of a plan in several steps."""
     pairs = _Rewriter(PrivateRows(plan, table, salt, dialect)).pairs()
     return cascade_sql(plan, table, salt, pairs, dialect)
 
@@ -179,13 +173,8 @@ def stepped_contributions(
 
 
 def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> HistogramSQL:
-    """Write the statements of a plan with quantiles; ``rewrite`` is all of them as one."""
-    return histogram_sql(plan, table, salt, _groups(plan, table, salt, dialect), dialect)
-
-
-def _groups(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> Sql:
-    rows = PrivateRows(plan, table, salt, dialect)
-    return _Rewriter(rows).sql() if plan.measures else _declared_groups(rows)
+    """Write the statements of a plan with quantiles, the one of ``rewrite`` first."""
+    return histogram_sql(plan, table, salt, rewrite(plan, table, salt, dialect), dialect)
 
 
 def _declared_groups(rows: PrivateRows) -> Sql:
