@@ -26,14 +26,11 @@ from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.postgresql import PostgreSQLDialect
-from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
-from dpsql.sql.dialects.row_engine import RowEngine
 from dpsql.sql.dialects.row_expressions import RowExpressions
+from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.dialects.spark import SparkDialect
-from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
 
@@ -112,14 +109,13 @@ def written(call: str, type_: str) -> tuple[str, str, str]:
     if objection is not None:
         return (f"refused: {objection} may fail on a row",) * 3
     plain = _letters(tree.sql("duckdb"))
-    on_postgresql = _on_server(tree.copy(), plain, POSTGRESQL, POSTGRESQL_ROWS)
-    return "same", on_postgresql, _on_server(tree, plain, SPARK, SPARK_ROWS)
+    on_postgresql = _on_server(tree.copy(), plain, POSTGRESQL)
+    return "same", on_postgresql, _on_server(tree, plain, SPARK)
 
 
-def _on_server(tree: exp.Expr, plain: str, dialect: Dialect, engine: RowEngine) -> str:
+def _on_server(tree: exp.Expr, plain: str, dialect: ServerDialect) -> str:
     verdicts = dialect.verdicts
-    assert verdicts is not None
-    rules = RowExpressions(_TABLE, engine, verdicts)
+    rules = RowExpressions(_TABLE, dialect.rows, verdicts)
     try:
         sql = rules.settled(total(tree, _TABLE, dialect)).sql.render(dialect.renderer)
     except dpsql.QueryRefused as refused:

@@ -27,12 +27,9 @@ from dpsql.engines.lockdown import lock_down
 from dpsql.engines.running import execute, relation
 from dpsql.engines.verdicts import DIFFERS, REWRITTEN, SAME, EngineVersion, Verdicts
 from dpsql.errors import EngineError, QueryRefused
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
-from dpsql.sql.dialects.registry import DIALECTS, TWIN
-from dpsql.sql.dialects.row_engine import RowEngine
+from dpsql.sql.dialects.registry import SERVERS, TWIN
 from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.dialects.spark_rows import SPARK_ROWS
+from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.sql.syntax.parse import parse
 from dpsql.survey.forms import ComparedForm, forms
@@ -77,45 +74,32 @@ _INTEGERS_AS_NULL: Final = _Note("numbers such as 1_000, 0x1F and 0b1 are NULL",
 _OUTSIDE_AS_NULL: Final = _Note("dates out of the years 1 to 9999 are NULL", _is_null)
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """How an engine's row expressions are written, and notes on its calls."""
-
-    rows: RowEngine
-    notes: Mapping[str, _Note]
-
-
-_ENGINES: Final[Mapping[str, _Known]] = {
-    "postgresql": _Known(
-        POSTGRESQL_ROWS,
-        {
-            "CAST AS TINYINT(VARCHAR)": _INTEGERS_AS_NULL,
-            "CAST AS SMALLINT(VARCHAR)": _INTEGERS_AS_NULL,
-            "CAST AS INTEGER(VARCHAR)": _INTEGERS_AS_NULL,
-            "CAST AS BIGINT(VARCHAR)": _INTEGERS_AS_NULL,
-            "CAST AS DOUBLE(VARCHAR)": _NUMBERS_AS_NULL,
-        },
-    ),
-    "spark": _Known(
-        SPARK_ROWS,
-        {
-            "lower(VARCHAR)": _Note(
-                "for letters that Unicode writes otherwise in lower case, as İ", _is_text
-            ),
-            "upper(VARCHAR)": _Note("for letters that become two in upper case, as ß", _is_text),
-            "cast(VARCHAR, INTEGER)": _INTEGERS_AS_NULL,
-            "cast(VARCHAR, BIGINT)": _INTEGERS_AS_NULL,
-            "cast(VARCHAR, DOUBLE)": _NUMBERS_AS_NULL,
-            **{f"cast(VARCHAR, DECIMAL({n}))": _NUMBERS_AS_NULL for n in (4, 9, 18, 38)},
-            "cast(VARCHAR, DATE)": _Note("texts other than 2024-02-29 are NULL", _is_null),
-            "cast(VARCHAR, TIMESTAMP)": _Note(
-                "texts other than 2024-02-29 and 2024-02-29 23:59:59.5 are NULL", _is_null
-            ),
-            "+(DATE, INTEGER)": _OUTSIDE_AS_NULL,
-            "-(DATE, INTEGER)": _OUTSIDE_AS_NULL,
-        },
-    ),
+_NOTES: Final[Mapping[str, Mapping[str, _Note]]] = {
+    "postgresql": {
+        "CAST AS TINYINT(VARCHAR)": _INTEGERS_AS_NULL,
+        "CAST AS SMALLINT(VARCHAR)": _INTEGERS_AS_NULL,
+        "CAST AS INTEGER(VARCHAR)": _INTEGERS_AS_NULL,
+        "CAST AS BIGINT(VARCHAR)": _INTEGERS_AS_NULL,
+        "CAST AS DOUBLE(VARCHAR)": _NUMBERS_AS_NULL,
+    },
+    "spark": {
+        "lower(VARCHAR)": _Note(
+            "for letters that Unicode writes otherwise in lower case, as İ", _is_text
+        ),
+        "upper(VARCHAR)": _Note("for letters that become two in upper case, as ß", _is_text),
+        "cast(VARCHAR, INTEGER)": _INTEGERS_AS_NULL,
+        "cast(VARCHAR, BIGINT)": _INTEGERS_AS_NULL,
+        "cast(VARCHAR, DOUBLE)": _NUMBERS_AS_NULL,
+        **{f"cast(VARCHAR, DECIMAL({n}))": _NUMBERS_AS_NULL for n in (4, 9, 18, 38)},
+        "cast(VARCHAR, DATE)": _Note("texts other than 2024-02-29 are NULL", _is_null),
+        "cast(VARCHAR, TIMESTAMP)": _Note(
+            "texts other than 2024-02-29 and 2024-02-29 23:59:59.5 are NULL", _is_null
+        ),
+        "+(DATE, INTEGER)": _OUTSIDE_AS_NULL,
+        "-(DATE, INTEGER)": _OUTSIDE_AS_NULL,
+    },
 }
+"""By engine and call."""
 
 
 # -- the survey -----------------------------------------------------------------------------------
@@ -173,7 +157,7 @@ class _Comparison:
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._known = _ENGINES[server.version.engine]
+        self._notes = _NOTES.get(server.version.engine, {})
         self._dialect = unjudged(server.version)
         self._duckdb = duckdb.connect(":memory:", config={"threads": "1"})
         lock_down(self._duckdb)  # for its settings
@@ -293,7 +277,7 @@ class _Comparison:
             return f"{DIFFERS}: {text} fails on some values"
         if not _is_type(case.type, expected.type):
             return f"{DIFFERS}: {text} has the type {expected.type}, not {case.type}"
-        note = self._known.notes.get(case.call)
+        note = self._notes.get(case.call)
         close = noted = False
         for one, other in zip(found, expected.values, strict=True):
             if _is_equal(one, other):
@@ -308,14 +292,14 @@ class _Comparison:
             return f"{SAME} but {note.text}"
         if close:
             return CLOSE
-        return SAME if case.alike or not self._known.rows.written_alike else REWRITTEN
+        return SAME if case.alike or not self._dialect.rows.written_alike else REWRITTEN
 
 
-def case_of(form: ComparedForm, dialect: Dialect) -> Case | None:
+def case_of(form: ComparedForm, dialect: ServerDialect) -> Case | None:
     """Write a form for a dialect's engine; None for one that is refused."""
     table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
     tree = parse(form.question).expressions[0].this
-    rules = RowExpressions(table, _ENGINES[dialect.name].rows, None)
+    rules = RowExpressions(table, dialect.rows, None)
     try:
         in_duckdb = total_sql(tree.copy(), table, TWIN)
         made = rules.settled(total(tree, table, dialect))
@@ -325,9 +309,9 @@ def case_of(form: ComparedForm, dialect: Dialect) -> Case | None:
     return Case(form, call, alike, made.type, in_duckdb, made.sql)
 
 
-def unjudged(version: EngineVersion) -> Dialect:
+def unjudged(version: EngineVersion) -> ServerDialect:
     """Return the dialect of a version of which nothing is known."""
-    return DIALECTS[version.engine](Verdicts(version, {}))
+    return SERVERS[version.engine](Verdicts(version, {}))
 
 
 # -- values ---------------------------------------------------------------------------------------

@@ -385,9 +385,7 @@ class StrictDialect(DuckDBDialect):
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        return "strict"
+    name = "strict"
 
     def derived(self, statement: Sql, alias: Sql = EMPTY_SQL) -> Sql:
         digest = hashlib.sha256(text(statement).encode()).hexdigest()[:12]

@@ -26,11 +26,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from sqlglot import exp
 
 from dpsql.core.schema import Table
-from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, literal, sql
 from dpsql.engines.verdicts import Verdicts
 
 
@@ -38,23 +39,29 @@ class Dialect(ABC):
     """The spelling of generated SQL for one engine. Types are given as the schema writes them."""
 
     __slots__ = ()
+    name: ClassVar[str]
+    """The name of the engine, as evidence has it."""
+    renderer: SqlRenderer
+    """How names and literals become text, in generated SQL and nowhere else.
+
+    Any text is a name and nothing more, its case kept; no text ends a literal early.
+    """
+    widest: ClassVar[tuple[int, int]]
+    """The ends of the wide integer type, between which sums and products are exact.
+
+    Ranges are proved to lie within; beyond it an engine would raise, or wrap around.
+    """
+    wide_type: ClassVar[str]
+    """The wide integer type."""
+    sorts_rows: ClassVar[bool] = False
+    """Whether window functions over rows take less time than grouping them by unit and keys.
+
+    Only where ``row_number`` and ``rank`` have 64 bits: a unit may have any number of rows.
+    """
     verdicts: Verdicts | None = None
     """What is known of row expressions in the engine's version; None in DuckDB's own dialect."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name of the engine, as evidence has it."""
-
     # -- names and constants ------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def renderer(self) -> SqlRenderer:
-        """How names and literals become text, in generated SQL and nowhere else.
-
-        Any text is a name and nothing more, its case kept; no text ends a literal early.
-        """
 
     @abstractmethod
     def table(self, table: Table) -> Sql:
@@ -75,9 +82,12 @@ class Dialect(ABC):
         A product of two integers of 32 bits, as an engine may count rows in, need not.
         """
 
-    @abstractmethod
     def wide_literal(self, value: int) -> Sql:
-        """Write an integer, also beyond 64 bits, as a literal of the wide integer type."""
+        """Write an integer, also beyond 64 bits, as a literal of the wide integer type.
+
+        It is a cast of text: a number of so many digits may be read as a DOUBLE.
+        """
+        return self.cast(literal(value), self.wide_type)
 
     # -- errors on rows -----------------------------------------------------------------------
 
@@ -100,9 +110,9 @@ class Dialect(ABC):
         any part of the rows may.
         """
 
-    @abstractmethod
     def try_truth(self, node: exp.Expr) -> exp.Expr:
         """Turn an expression, which cannot fail, into a truth value; NULL where it is none."""
+        return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
 
     @abstractmethod
     def type_of(self, tree: exp.Expr, table: Table) -> str:
@@ -137,17 +147,9 @@ class Dialect(ABC):
 
     # -- integers -----------------------------------------------------------------------------
 
-    @property
-    @abstractmethod
-    def widest(self) -> tuple[int, int]:
-        """The ends of the wide integer type, between which sums and products are exact.
-
-        Ranges are proved to lie within; beyond it an engine would raise, or wrap around.
-        """
-
-    @abstractmethod
     def integer_type(self, *, wide: bool) -> str:
         """Name the wide integer type, or the one of 64 bits."""
+        return self.wide_type if wide else "BIGINT"
 
     @abstractmethod
     def cast(self, value: Sql, type_: str) -> Sql:
@@ -262,14 +264,6 @@ class Dialect(ABC):
         """
 
     # -- rows ---------------------------------------------------------------------------------
-
-    @property
-    def sorts_rows(self) -> bool:
-        """Whether window functions over rows take less time than grouping them by unit and keys.
-
-        Only where ``row_number`` and ``rank`` have 64 bits: a unit may have any number of rows.
-        """
-        return False
 
     def derived(self, statement: Sql, alias: Sql = EMPTY_SQL) -> Sql:
         """Write a statement as rows of a FROM clause, with an alias or without.

@@ -11,7 +11,7 @@ from sqlglot.errors import UnsupportedError
 
 from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Table, base_type, is_float, is_huge_integer, is_integer
-from dpsql.core.sql import Sql, SqlRenderer, Written, digits, join, literal, sql, written_as
+from dpsql.core.sql import Sql, Written, digits, join, literal, sql, written_as
 from dpsql.core.sql_types import type_sql
 from dpsql.core.wordlists import words
 from dpsql.engines.spelling import DUCKDB_TEXT, one_spelling
@@ -21,7 +21,6 @@ from dpsql.sql.syntax.arguments import NodeArguments
 from dpsql.sql.syntax.row_nodes import is_row_node
 
 _GENERATOR: Final = DuckDB()
-_WIDEST: Final = (-(2**127) + 1, 2**127 - 1)
 _COMPARED_AS_THEY_ARE: Final = frozenset(
     {"BOOLEAN", "BLOB", "DATE", "DECIMAL", "ENUM", "HUGEINT", "TIME", "TIMESTAMP", "UHUGEINT"}
     | {"TIMESTAMP WITH TIME ZONE", "UUID"}
@@ -79,17 +78,13 @@ class DuckDBDialect(Dialect):
 
     __slots__ = ()
 
-    @property
-    def name(self) -> str:
-        """The name of the engine, as evidence has it."""
-        return "duckdb"
+    name = "duckdb"
+    renderer = DUCKDB_TEXT
+    widest = (-(2**127) + 1, 2**127 - 1)  # without its minimum, short of which products stop
+    wide_type = "HUGEINT"
+    sorts_rows = True  # windows of the same order share one sort, and a hash table takes as long
 
     # -- names and constants ------------------------------------------------------------------
-
-    @property
-    def renderer(self) -> SqlRenderer:
-        """What writes ``"name"`` and ``'text'``: a quote inside is doubled, and nothing else."""
-        return DUCKDB_TEXT
 
     def table(self, table: Table) -> Sql:
         """Write ``"schema"."table"``, or ``"table"`` for ``main``: nothing else is searched."""
@@ -103,10 +98,6 @@ class DuckDBDialect(Dialect):
     def integer(self, value: int) -> Sql:
         """Write its digits: what is combined with it has 64 bits."""
         return digits(value)
-
-    def wide_literal(self, value: int) -> Sql:
-        """Write a cast of text, as a longer number would be a DOUBLE."""
-        return self.cast(literal(value), self.integer_type(wide=True))
 
     # -- errors on rows -----------------------------------------------------------------------
 
@@ -137,10 +128,6 @@ class DuckDBDialect(Dialect):
         """
         return exp.Anonymous(this="TRY", expressions=[_with_null_casts(node, table)])
 
-    def try_truth(self, node: exp.Expr) -> exp.Expr:
-        """Write ``TRY_CAST(… AS BOOLEAN)``."""
-        return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
-
     def type_of(self, tree: exp.Expr, table: Table) -> str:
         """Name none: the engine knows."""
         return ""
@@ -164,15 +151,6 @@ class DuckDBDialect(Dialect):
         return type_ if kind in _COMPARED_AS_THEY_ARE else None
 
     # -- integers -----------------------------------------------------------------------------
-
-    @property
-    def widest(self) -> tuple[int, int]:
-        """HUGEINT without its minimum, short of which the engine's products stop."""
-        return _WIDEST
-
-    def integer_type(self, *, wide: bool) -> str:
-        """Name HUGEINT, which has 128 bits, or BIGINT."""
-        return "HUGEINT" if wide else "BIGINT"
 
     def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
@@ -227,11 +205,6 @@ class DuckDBDialect(Dialect):
         return sql("list_position([{}], {})", join(", ", values), value)
 
     # -- rows ---------------------------------------------------------------------------------
-
-    @property
-    def sorts_rows(self) -> bool:
-        """True: windows of the same order share one sort, and a hash table takes as long."""
-        return True
 
     def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
         """Write a range, whose end is not in it."""

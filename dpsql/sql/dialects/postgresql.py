@@ -15,46 +15,31 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Spellings, Table, base_type, is_decimal, spellings_of
-from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, digits, join, literal, name, sql, written_as
+from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, name, sql, written_as
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT, rows_of
-from dpsql.engines.verdicts import Verdicts
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects import postgresql_types as pg
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
 from dpsql.sql.dialects.postgresql_types import double_sql
-from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.row_types import INTEGERS, TypedValue
+from dpsql.sql.dialects.server import ServerDialect
 
-_WIDEST: Final = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
 _SMALL: Final = 1e-290
 _SECOND_SALT: Final = 2**62
 
 
-class PostgreSQLDialect(Dialect):
+class PostgreSQLDialect(ServerDialect):
     """PostgreSQL's spelling; checked against DuckDB's by the suite of all engines."""
 
-    __slots__ = ("verdicts",)
-    verdicts: Verdicts
-
-    def __init__(self, verdicts: Verdicts) -> None:
-        self.verdicts = verdicts
-
-    @property
-    def name(self) -> str:
-        """The name of the engine, as evidence has it."""
-        return "postgresql"
+    __slots__ = ()
+    name = "postgresql"
+    renderer = POSTGRESQL_TEXT  # sessions set standard_conforming_strings: no backslash escapes
+    rows = POSTGRESQL_ROWS
+    widest = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
+    wide_type = "NUMERIC"  # exact, with as many digits as it likes
 
     # -- names and constants ------------------------------------------------------------------
-
-    @property
-    def renderer(self) -> SqlRenderer:
-        """What writes ``"name"`` and ``'text'``: a quote inside is doubled, and nothing else.
-
-        Engines set ``standard_conforming_strings``, without which a backslash were.
-        """
-        return POSTGRESQL_TEXT
 
     def table(self, table: Table) -> Sql:
         """Select the columns of the schema, each in the one form that values of its type have.
@@ -72,30 +57,11 @@ class PostgreSQLDialect(Dialect):
         """Write its digits: what is combined with it has 64 bits, as row numbers have."""
         return digits(value)
 
-    def wide_literal(self, value: int) -> Sql:
-        """Write a NUMERIC, which may have as many digits as it likes."""
-        return sql("CAST({} AS NUMERIC)", literal(value))
-
     # -- errors on rows -----------------------------------------------------------------------
-
-    def expression(self, tree: exp.Expr, table: Table) -> Sql:
-        """Write the tree with a guard at each operation that could fail."""
-        return self._rows(table).settled(tree).sql
-
-    def _rows(self, table: Table) -> RowExpressions:
-        return RowExpressions(table, POSTGRESQL_ROWS, self.verdicts)
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Leave it as it is: nothing that is written can fail."""
         return node
-
-    def try_truth(self, node: exp.Expr) -> exp.Expr:
-        """Cast to BOOLEAN, which is refused for texts."""
-        return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
-
-    def type_of(self, tree: exp.Expr, table: Table) -> str:
-        """Name the type that DuckDB gives the expression."""
-        return self._rows(table).settled(tree.copy()).type
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Cast behind a guard, which depends on the type that the value has."""
@@ -135,19 +101,10 @@ class PostgreSQLDialect(Dialect):
 
     # -- integers -----------------------------------------------------------------------------
 
-    @property
-    def widest(self) -> tuple[int, int]:
-        """The range of DuckDB's widest type, which NUMERIC exceeds by far."""
-        return _WIDEST
-
-    def integer_type(self, *, wide: bool) -> str:
-        """Name NUMERIC, which is exact, or BIGINT."""
-        return "NUMERIC" if wide else "BIGINT"
-
     def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
-        wide = type_ == self.integer_type(wide=True)  # with as many digits as it likes
-        return sql("CAST({} AS {})", value, type_sql(type_) if wide else pg.named(type_))
+        named = type_sql(type_) if type_ == self.wide_type else pg.named(type_)
+        return sql("CAST({} AS {})", value, named)
 
     def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Write ``div``, which truncates, or ``/`` of BIGINTs, which does so too."""

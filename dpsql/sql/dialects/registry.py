@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -10,16 +10,15 @@ from dpsql.engines.verdicts import Verdicts
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.dialects.postgresql import PostgreSQLDialect
+from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.dialects.spark import SparkDialect
 
 TWIN: Final[Dialect] = DUCKDB
 """The dialect of an engine's twin, an empty DuckDB, on which all SQL is bound and examined."""
-DIALECTS: Final[Mapping[str, Callable[[Verdicts], Dialect]]] = {
-    "duckdb": lambda _: TWIN,  # its verdicts are on plans, and asked on the twin
-    "postgresql": PostgreSQLDialect,
-    "spark": SparkDialect,
+SERVERS: Final[Mapping[str, type[ServerDialect]]] = {
+    dialect.name: dialect for dialect in (PostgreSQLDialect, SparkDialect)
 }
-"""What makes a dialect of the verdicts on a version, for all engines that there are."""
+"""The dialects of all other engines, each made with the verdicts on a version."""
 
 
 @cache
@@ -29,7 +28,9 @@ def dialect_of(verdicts: Verdicts) -> Dialect:
     Raises ``ValueError`` for an engine without a dialect.
     """
     engine = verdicts.made_with.engine
-    made = DIALECTS.get(engine)
-    if made is None:
-        raise ValueError(f"generated SQL is written in {', '.join(sorted(DIALECTS))}, not {engine}")
-    return made(verdicts)
+    if engine == TWIN.name:
+        return TWIN  # its verdicts are on plans, and asked on the twin
+    if engine not in SERVERS:
+        known = ", ".join(sorted((TWIN.name, *SERVERS)))
+        raise ValueError(f"generated SQL is written in {known}, not {engine}")
+    return SERVERS[engine](verdicts)

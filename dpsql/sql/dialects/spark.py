@@ -13,42 +13,30 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
-from dpsql.core.sql import Sql, SqlRenderer, digits, join, literal, name, sql, written_as
+from dpsql.core.sql import Sql, digits, join, literal, name, sql, written_as
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.spark_text import SPARK_GIVEN, SPARK_TEXT, view_of
-from dpsql.engines.verdicts import Verdicts
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.row_types import MOST_DIGITS, TypedValue, decimal_of
+from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.dialects.spark_casts import SPARK_REFUSED, cast_of, spark_cast, spark_spelling
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 
-# Quotients of decimals have 32 digits before the point: nothing beyond them is ever divided.
-_WIDEST: Final = (-(10**32) + 1, 10**32 - 1)
-_WIDE: Final = "DECIMAL(38,0)"
 _COMPARED_AS_THEY_ARE: Final = frozenset({"BOOLEAN", "DATE", "TIMESTAMP"})
 
 
-class SparkDialect(Dialect):
+class SparkDialect(ServerDialect):
     """Spark's spelling; Databricks' is the same."""
 
-    __slots__ = ("verdicts",)
-    verdicts: Verdicts
-
-    def __init__(self, verdicts: Verdicts) -> None:
-        self.verdicts = verdicts
-
-    @property
-    def name(self) -> str:
-        """The name of the engine, as evidence has it."""
-        return "spark"
+    __slots__ = ()
+    name = "spark"
+    renderer = SPARK_TEXT
+    rows = SPARK_ROWS
+    # Integers of 32 digits, which a DECIMAL of 38 holds when it is divided, too: quotients of
+    # decimals have 32 digits before the point.
+    widest = (-(10**32) + 1, 10**32 - 1)
+    wide_type = "DECIMAL(38,0)"
 
     # -- names and constants ------------------------------------------------------------------
-
-    @property
-    def renderer(self) -> SqlRenderer:
-        """What writes names in backticks, and ``'text'`` with backslashes as escapes."""
-        return SPARK_TEXT
 
     def table(self, table: Table) -> Sql:
         """Write the name of the table's view, told apart by a digest of its key."""
@@ -62,30 +50,11 @@ class SparkDialect(Dialect):
         """Write it as a BIGINT: of two that fit 32 bits the product need not."""
         return sql("{}L", digits(value))
 
-    def wide_literal(self, value: int) -> Sql:
-        """Write a cast of text."""
-        return self.cast(literal(value), self.integer_type(wide=True))
-
     # -- errors on rows -----------------------------------------------------------------------
-
-    def expression(self, tree: exp.Expr, table: Table) -> Sql:
-        """Write the tree value by value, by the types of the columns."""
-        return self._rows(table).value(tree).sql
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
         """Wrap the expression: every operation is written as one that is NULL where it fails."""
         return exp.Anonymous(this="TRY", expressions=[node])
-
-    def try_truth(self, node: exp.Expr) -> exp.Expr:
-        """Cast the expression to BOOLEAN, where that is known of its type."""
-        return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
-
-    def type_of(self, tree: exp.Expr, table: Table) -> str:
-        """Name the type that DuckDB has for it."""
-        return self._rows(table).value(tree).type
-
-    def _rows(self, table: Table) -> RowExpressions:
-        return RowExpressions(table, SPARK_ROWS, self.verdicts)
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
         """Write ``try_cast`` of what is rounded before, as it truncates.
@@ -117,15 +86,6 @@ class SparkDialect(Dialect):
         return type_ if kind in _COMPARED_AS_THEY_ARE else None
 
     # -- integers -----------------------------------------------------------------------------
-
-    @property
-    def widest(self) -> tuple[int, int]:
-        """The integers of 32 digits, which a decimal of 38 holds when it is divided, too."""
-        return _WIDEST
-
-    def integer_type(self, *, wide: bool) -> str:
-        """Name DECIMAL(38,0), or BIGINT."""
-        return _WIDE if wide else "BIGINT"
 
     def cast(self, value: Sql, type_: str) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
