@@ -40,7 +40,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("BlockExplanation", "ColumnFigure", "StepFigure"),
     ),
     ("Policies", "dpsql", ("load_policy", "parse_policy", "Policy")),
-    ("Policy against database", "dpsql.policy.conformance", ("check_policy", "Finding")),
+    ("Policy against database", "dpsql.owner.conformance", ("check_policy", "Finding")),
     ("Who pays", "dpsql.budget", ("payer", "Payer", "Guarantee", "StreamReport")),
     ("Costs", "dpsql.privacy.accounting", ("PrivacyLoss", "Amount", "Budget", "Composition")),
     ("The ledger", "dpsql.ledger", ("Ledger", "Owner", "Renewal", "Account", "Standing")),

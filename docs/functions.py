@@ -32,7 +32,7 @@ from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.dialects.spark import SparkDialect
 from dpsql.sql.expressions.totality import total, total_sql
-from dpsql.sql.syntax.parse import parse
+from dpsql.syntax.parse import parse
 
 POSTGRESQL: Final = PostgreSQLDialect(verdicts_on(EngineVersion("postgresql", "15")))
 SPARK: Final = SparkDialect(verdicts_on(EngineVersion("spark", "4.3")))

@@ -23,7 +23,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from dpsql.connection.opening import connect
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -48,6 +47,7 @@ from dpsql.privacy.streams.factorisation import (
     TreeFromBelow,
     best_tree,
 )
+from dpsql.service.opening import connect
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "pictures"

@@ -38,18 +38,18 @@ from dpsql.errors import (
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
     from dpsql.budget import BudgetReport
-    from dpsql.connection.connection import Connection
-    from dpsql.connection.opening import connect
     from dpsql.engines.duckdb import DuckDBEngine
     from dpsql.engines.postgresql import PostgreSQLEngine
     from dpsql.engines.spark import SparkEngine
     from dpsql.ledger import Ledger
-    from dpsql.policy.conformance import check_policy
+    from dpsql.owner.conformance import check_policy
     from dpsql.policy.load import load_policy, parse_policy
     from dpsql.policy.model import Policy
     from dpsql.results.description import Description
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
+    from dpsql.service.connection import Connection
+    from dpsql.service.opening import connect
 
 __version__ = "0.1.0"
 
@@ -95,7 +95,7 @@ __all__ = [
 # DuckDB, sqlglot and NumPy take half a second to load: they are loaded when first needed.
 _LATER = {
     "BudgetReport": "dpsql.budget",
-    "Connection": "dpsql.connection.connection",
+    "Connection": "dpsql.service.connection",
     "Cost": "dpsql.results.result",
     "Description": "dpsql.results.description",
     "DuckDBEngine": "dpsql.engines.duckdb",
@@ -106,12 +106,12 @@ _LATER = {
     "PostgreSQLEngine": "dpsql.engines.postgresql",
     "Result": "dpsql.results.result",
     "SparkEngine": "dpsql.engines.spark",
-    "check_policy": "dpsql.policy.conformance",
-    "connect": "dpsql.connection.opening",
+    "check_policy": "dpsql.owner.conformance",
+    "connect": "dpsql.service.opening",
     "load_policy": "dpsql.policy.load",
     "parse_policy": "dpsql.policy.load",
 }
-display.use(lambda: import_module("dpsql.render"))
+display.use(lambda: import_module("dpsql.present"))
 
 
 # What IPython looks for on %load_ext dpsql.

@@ -18,9 +18,6 @@ from datetime import datetime as Timestamp  # noqa: N812
 from datetime import time as Time  # noqa: N812
 from typing import ClassVar, Final
 
-from dpsql.connection.connection import Connection
-from dpsql.connection.cursor import Cursor
-from dpsql.connection.opening import connect
 from dpsql.core.schema import base_type, is_numeric, is_temporal, is_text
 from dpsql.errors import (
     DatabaseError,
@@ -34,6 +31,9 @@ from dpsql.errors import (
     ProgrammingError,
     Warning,
 )
+from dpsql.service.connection import Connection
+from dpsql.service.cursor import Cursor
+from dpsql.service.opening import connect
 
 __all__ = [
     "BINARY",

@@ -24,20 +24,20 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import Image, display
 
-from dpsql import render
-from dpsql.connection.connection import Connection
-from dpsql.connection.opening import connect
+from dpsql import present as render
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
 from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS
-from dpsql.render.budget import headline
+from dpsql.present.budget import headline
 from dpsql.results.frames import require_package
 from dpsql.results.result import Result
-from dpsql.sql.syntax.placeholders import parameter_names
-from dpsql.sql.syntax.statements import Explain, Select, read_statement
+from dpsql.service.connection import Connection
+from dpsql.service.opening import connect
+from dpsql.syntax.placeholders import parameter_names
+from dpsql.syntax.statements import Explain, Select, read_statement
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _STATEMENTS = frozenset(

@@ -17,7 +17,7 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.syntax.parse import parse
+from dpsql.syntax.parse import parse
 
 # Every table has its unit column (or its link) first.
 COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {

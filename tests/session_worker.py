@@ -13,13 +13,13 @@ from typing import Any
 from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
-from dpsql.connection.answering import Answerer
 from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.engines.scratch import Reader
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.results.result import Cost, Result
+from dpsql.service.answering import Answerer
 
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (Ledger, "stored", "lookup"),

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpsql.continual.noise import ViewNoise
 from dpsql.privacy.mechanisms import choose_k_bar, known_topk, topk, topk_laplace
 from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.privacy.mechanisms.histogram import PositiveCounts
@@ -18,6 +17,7 @@ from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.privacy.sampling.noise import LatticeNoise
 from dpsql.privacy.streams.streams import ContinualHistogram
+from dpsql.views.noise import ViewNoise
 
 
 def silence(monkeypatch: pytest.MonkeyPatch) -> None:

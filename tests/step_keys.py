@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from dpsql.continual import state as state_module
-from dpsql.continual.state import ViewState
 from dpsql.privacy.streams.keyed import KEY_BYTES, StepKey
+from dpsql.views import state as state_module
+from dpsql.views.state import ViewState
 
 
 def step_keys(count: int, stream: str = "") -> list[StepKey]:

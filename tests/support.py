@@ -41,7 +41,7 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.syntax.parse import parse
+from dpsql.syntax.parse import parse
 
 SALT = 7
 ANALYST = "ana"

@@ -15,7 +15,7 @@ from dpsql.core.periods import Period
 from dpsql.ir.plan import BlockPlan, PreparedLook, PrivacyPlan
 from dpsql.ledger import LOOK_MECHANISM
 from dpsql.policy.parameters import PARAMETER_NAMES, AutomaticGroups, Parameters
-from dpsql.sql.syntax.placeholders import PlaceholderValues
+from dpsql.syntax.placeholders import PlaceholderValues
 
 MAX_LOGGED_STATEMENT = 10_000
 """The longest statement that is kept whole, in characters."""

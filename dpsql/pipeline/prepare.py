@@ -53,10 +53,10 @@ from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.left_out import left_out_sql, tables_read
-from dpsql.sql.syntax.parse import parse, place_blamed, understood
-from dpsql.sql.syntax.placeholders import PlaceholderValues, bind_values, values_key
-from dpsql.sql.syntax.probes import drop_unused_ctes, has_no_rows
 from dpsql.sql.tail.bind_check import tail_sql
+from dpsql.syntax.parse import parse, place_blamed, understood
+from dpsql.syntax.placeholders import PlaceholderValues, bind_values, values_key
+from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large

@@ -23,7 +23,7 @@ from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.syntax.placeholders import PlaceholderValues
+from dpsql.syntax.placeholders import PlaceholderValues
 
 
 @dataclass(frozen=True, slots=True)

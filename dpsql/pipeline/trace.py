@@ -31,7 +31,7 @@ from dpsql.ir.query import Block, Query
 from dpsql.results.explanation import BlockExplanation, explain_block
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.relations.from_clause import from_clause
-from dpsql.sql.syntax.text import pretty, to_sql
+from dpsql.syntax.text import pretty, to_sql
 
 VARIABLE: Final = "DPSQL_TRACE"
 _BEGINS: Final = b"dpsql trace "

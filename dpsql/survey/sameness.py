@@ -31,8 +31,8 @@ from dpsql.sql.dialects.registry import SERVERS, TWIN
 from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.expressions.totality import total, total_sql
-from dpsql.sql.syntax.parse import parse
 from dpsql.survey.forms import ComparedForm, forms
+from dpsql.syntax.parse import parse
 
 
 class Server(Protocol):

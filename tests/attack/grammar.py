@@ -24,8 +24,8 @@ from sqlglot import exp
 from test_lineage_sensitivity import CONDITIONS, HIDDEN
 from test_lineage_sensitivity import ROWS as LINEAGE_ROWS
 
-from dpsql.sql.syntax import row_nodes
-from dpsql.sql.syntax.text import DIALECT
+from dpsql.syntax import row_nodes
+from dpsql.syntax.text import DIALECT
 
 from .catalogue import Overload, date_parts, overloads, type_names
 from .values import EXTREMES, ODD, SCALARS, TARGET, Kind

@@ -18,7 +18,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.generators.duckdb import DuckDBGenerator
 
-from dpsql.sql.syntax.dialect import BoundedAggregate, PrivacyOption, PrivacyOptions, PrivateDuckDB
+from dpsql.syntax.dialect import BoundedAggregate, PrivacyOption, PrivacyOptions, PrivateDuckDB
 
 from .grammar import Statement
 from .nets import Finding, examine

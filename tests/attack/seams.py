@@ -16,7 +16,6 @@ from spelled import generated, text
 from unread import unread
 
 import dpsql
-from dpsql.connection.statements import Arguments
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.spelling import one_spelling
@@ -27,6 +26,7 @@ from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
 from dpsql.privacy.mechanisms.set_union import SetUnion
+from dpsql.service.statements import Arguments
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.rewrite import rewrite_cascade
 

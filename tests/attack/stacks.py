@@ -18,9 +18,9 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 import dpsql
-from dpsql.export.results import encoded
 from dpsql.interfaces.cli import cli
 from dpsql.policy.model import Policy
+from dpsql.present.result_files import encoded
 
 from .grammar import Statement
 from .nets import WATCH, Finding, call_all

@@ -33,6 +33,8 @@ from dpsql.policy.model import (
     UnitPeriod,
 )
 from dpsql.policy.parameters import Maxima, Parameters
+from dpsql.present import uncoloured
+from dpsql.present.budget import accounts_table, budget_panel, promise
 from dpsql.privacy.accounting.zcdp import (
     Amount,
     Budget,
@@ -40,8 +42,6 @@ from dpsql.privacy.accounting.zcdp import (
     PrivacyLoss,
     epsilon_from_zcdp,
 )
-from dpsql.render import uncoloured
-from dpsql.render.budget import accounts_table, budget_panel, promise
 
 HOSTILE = ["a/b", "/", " a", "a ", "a\n", "\x1b[2J", "\u202e", "\x00", "a" * 201, "\udcff"]
 

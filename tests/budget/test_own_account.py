@@ -31,8 +31,8 @@ from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.ledger import Ledger, Renewal, accounts
 from dpsql.policy.load import parse_policy
+from dpsql.present.budget import headline
 from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
-from dpsql.render.budget import headline
 
 POLICY = """\
 version: 1

@@ -21,8 +21,6 @@ from random_examples import long
 
 import dpsql
 from dpsql.budget import BudgetReport
-from dpsql.continual import views as views_module
-from dpsql.continual.plan import ViewPlan
 from dpsql.errors import BudgetExceeded, Error
 from dpsql.ledger import Ledger
 from dpsql.ledger import accounts as ledger_accounts
@@ -37,8 +35,10 @@ from dpsql.policy.model import (
     ViewsPolicy,
 )
 from dpsql.policy.parameters import Parameters
+from dpsql.present.budget import promise
 from dpsql.privacy.accounting.zcdp import Amount, Composition, PrivacyLoss, epsilon_from_zcdp
-from dpsql.render.budget import promise
+from dpsql.views import views as views_module
+from dpsql.views.plan import ViewPlan
 
 DAYS = 20
 COUNT = "SELECT COUNT(DISTINCT user_id) AS n FROM plays"

@@ -14,7 +14,7 @@ import pytest
 from support import listed_engine
 
 import dpsql
-from dpsql.export.results import result_json
+from dpsql.present.result_files import result_json
 
 SQL = "SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY k"
 POLICY = """

@@ -20,9 +20,9 @@ from dpsql.errors import BudgetExceeded, Error, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
+from dpsql.present.ledger import history_panel
 from dpsql.privacy.accounting.gdp import epsilon_from_gaussian
 from dpsql.privacy.accounting.zcdp import Budget, Composition
-from dpsql.render.ledger import history_panel
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 ANSWERED = (

@@ -16,7 +16,6 @@ import dpsql
 from dpsql.budget.question import read_record
 from dpsql.engines import duckdb as engine_module
 from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
-from dpsql.export.results import result_csv, result_json
 from dpsql.ir.plan import PreparedLook
 from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.ledger.transactions import DatabaseLink
@@ -30,9 +29,10 @@ from dpsql.policy.parameters import (
     PrivacyParameters,
 )
 from dpsql.policy.resolve import resolve
+from dpsql.present.html import table_html
+from dpsql.present.result_files import result_csv, result_json
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise
-from dpsql.render.html import table_html
 
 ASKED = "SELECT k, count(*) AS n FROM visits GROUP BY k"
 SHARE: PrivacyParameters = {"left_out_share": 0.03}

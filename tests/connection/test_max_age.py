@@ -13,10 +13,10 @@ import sqlalchemy
 from click.testing import CliRunner
 
 import dpsql
-from dpsql.connection.ages import ANY_AGE, AgeLimit
 from dpsql.core.periods import Period
 from dpsql.interfaces.cli import cli
 from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.service.ages import ANY_AGE, AgeLimit
 
 SQL = "SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY k"
 FINER = "SELECT k, m, count(*) AS n FROM visits GROUP BY k, m ORDER BY k, m"

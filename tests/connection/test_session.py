@@ -18,7 +18,6 @@ from support import ANALYST, FILL, connect, policy, world_file
 from unread import unread
 
 import dpsql
-from dpsql.connection.connection import Connection
 from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as engine_module
 from dpsql.engines.duckdb import DuckDBScratch, OpenDuckDB
@@ -28,6 +27,7 @@ from dpsql.engines.twin import Twin
 from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.service.connection import Connection
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 TOP = f"{QUESTION} ORDER BY n DESC LIMIT 3"

@@ -17,10 +17,10 @@ import dpsql
 from dpsql.budget.question import read_record
 from dpsql.engines import duckdb as engine_module
 from dpsql.errors import BudgetExceeded, Error, InterfaceError, ParameterError
-from dpsql.export.results import tuning_json
 from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.present.result_files import tuning_json
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.results.tuning import (
     TriedSetting,

@@ -16,10 +16,6 @@ from step_keys import repeat_keys as repeat_keys
 from step_keys import repeated_keys as repeated_keys
 
 import dpsql
-from dpsql.connection.connection import Connection
-from dpsql.continual import views as views_module
-from dpsql.continual.publication import GroupTexts
-from dpsql.continual.state import Totals, ViewState
 from dpsql.core.periods import Period
 from dpsql.engines.duckdb import DuckDBScratch
 from dpsql.engines.scratch import Reader
@@ -33,6 +29,10 @@ from dpsql.policy.model import (
     UnitPeriod,
 )
 from dpsql.policy.parameters import Parameters
+from dpsql.service.connection import Connection
+from dpsql.views import views as views_module
+from dpsql.views.publication import GroupTexts
+from dpsql.views.state import Totals, ViewState
 
 ROWS = """
 CREATE TABLE plays AS SELECT (range * 7919 % 90) AS user_id,

@@ -21,13 +21,6 @@ from step_keys import repeated_keys as repeated_keys
 from test_materialized_views import REFRESH, ROWS, change, rows, spent
 
 import dpsql
-from dpsql.connection.connection import Connection
-from dpsql.continual import views as views_module
-from dpsql.continual.choices import KeptChoices
-from dpsql.continual.definition import read_definition
-from dpsql.continual.listing_plan import ListingPlan
-from dpsql.continual.listing_release import _presented
-from dpsql.continual.state import ViewState
 from dpsql.core.periods import Period
 from dpsql.core.sql import Sql
 from dpsql.ledger import Ledger
@@ -47,6 +40,13 @@ from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.streams.keyed import StepKey
 from dpsql.privacy.streams.separate import SeparateContinualNoise
 from dpsql.privacy.streams.shared import SharedContinualNoise
+from dpsql.service.connection import Connection
+from dpsql.views import views as views_module
+from dpsql.views.choices import KeptChoices
+from dpsql.views.definition import read_definition
+from dpsql.views.listing_plan import ListingPlan
+from dpsql.views.listing_release import _presented
+from dpsql.views.state import ViewState
 
 GIVEN = "step = '1 day', start = '2026-01-01', steps = 12, epsilon = 20, delta = 1e-4"
 TOP = (
@@ -615,8 +615,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 sys.path[:0] = {paths!r}
 import test_listings as here
-from dpsql.continual import views
-from dpsql.continual.choices import KeptChoices
+from dpsql.views import views
+from dpsql.views.choices import KeptChoices
 from dpsql.ledger import Ledger
 views._now = lambda: datetime(2026, 1, 3, 0, 30, tzinfo=UTC)
 owner, name, at = (KeptChoices if sys.argv[2] == "keep" else Ledger), sys.argv[2], [0]

@@ -21,10 +21,6 @@ from step_keys import repeat_keys as repeat_keys
 from step_keys import repeated_keys as repeated_keys
 
 import dpsql
-from dpsql.connection.connection import Connection
-from dpsql.continual import views as views_module
-from dpsql.continual.publication import GroupTexts, draw_step
-from dpsql.continual.state import Totals, ViewState
 from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
 from dpsql.ledger import Ledger
@@ -42,6 +38,10 @@ from dpsql.policy.model import (
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.views_place import place_beside
 from dpsql.privacy.streams.keyed import StepKey
+from dpsql.service.connection import Connection
+from dpsql.views import views as views_module
+from dpsql.views.publication import GroupTexts, draw_step
+from dpsql.views.state import Totals, ViewState
 
 ROWS = """
 CREATE TABLE plays AS SELECT (range * 7919 % 400) AS user_id, 'a' || (range * 31 % 6) AS artist,
@@ -610,7 +610,7 @@ import os, sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from continual.test_materialized_views import CREATE, connect
-from dpsql.continual import state
+from dpsql.views import state
 from dpsql.ledger import Ledger
 def killed(owner, name, after, place=""):
     kept = getattr(owner, name)
@@ -700,13 +700,13 @@ from datetime import datetime, UTC
 sys.path.insert(0, {tests!r})
 from pathlib import Path
 from continual.test_materialized_views import connect, REFRESH
-from dpsql.continual import views
+from dpsql.views import views
 views._now = lambda: datetime(2026, 1, int(sys.argv[2]), 0, 30, tzinfo=UTC)
 moment = sys.argv[3]
 def kill(*_, **__): os.kill(os.getpid(), 9)
 if moment == "read": views.Views._step.__globals__["draw_step"] = kill
 if moment == "begun":
-    from dpsql.continual.state import ViewState
+    from dpsql.views.state import ViewState
     ViewState.absorb = kill
 if moment == "drawn":
     from dpsql.ledger import Ledger

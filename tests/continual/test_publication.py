@@ -10,10 +10,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from dpsql.continual import publication
-from dpsql.continual.plan import ViewPlan
-from dpsql.continual.publication import GroupTexts, StepRelease, packed, unpacked
 from dpsql.errors import LedgerError
+from dpsql.views import publication
+from dpsql.views.plan import ViewPlan
+from dpsql.views.publication import GroupTexts, StepRelease, packed, unpacked
 
 MEASURES = ["n", "total"]
 

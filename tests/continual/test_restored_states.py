@@ -23,18 +23,18 @@ from test_listings import clock as clock
 from test_listings import place as place
 from test_materialized_views import REFRESH, change, rows
 
-from dpsql.continual import state, views
-from dpsql.continual.choices import KeptChoices
-from dpsql.continual.listing_release import draw_listing
-from dpsql.continual.noise import ViewNoise
-from dpsql.continual.publication import draw_step
-from dpsql.continual.state import Totals, ViewState
 from dpsql.ledger import Ledger
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.privacy.streams.keyed import KeyedWords, StepKey
 from dpsql.privacy.streams.meta import MetaHistogram
 from dpsql.privacy.streams.sparse import SparseVector
+from dpsql.views import state, views
+from dpsql.views.choices import KeptChoices
+from dpsql.views.listing_release import draw_listing
+from dpsql.views.noise import ViewNoise
+from dpsql.views.publication import draw_step
+from dpsql.views.state import Totals, ViewState
 
 COUNTS = "SELECT artist, COUNT(DISTINCT user_id) AS users, COUNT(*) AS n FROM plays GROUP BY artist"
 PLAIN = {

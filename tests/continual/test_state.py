@@ -15,9 +15,9 @@ import pytest
 from step_keys import repeat_keys as repeat_keys
 from step_keys import repeated_keys as repeated_keys
 
-from dpsql.continual.state import UNIT, Contribution, KeptNoise, StateShape, ViewState
 from dpsql.core.schema import Column
 from dpsql.errors import EngineError
+from dpsql.views.state import UNIT, Contribution, KeptNoise, StateShape, ViewState
 
 GROUPS = 2
 SHAPE = StateShape(

@@ -15,12 +15,12 @@ import pytest
 from interrupts import interrupted_in
 
 import dpsql
-from dpsql.connection.connection import Connection
-from dpsql.continual import views as views_module
-from dpsql.continual.state import ViewState
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy, TimeColumn
 from dpsql.policy.parameters import Parameters
+from dpsql.service.connection import Connection
+from dpsql.views import views as views_module
+from dpsql.views.state import ViewState
 
 HOME = str(Path(dpsql.__file__).parent / "continual")
 interrupted = partial(interrupted_in, HOME)

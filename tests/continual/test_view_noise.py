@@ -12,9 +12,6 @@ import pytest
 from numpy.typing import NDArray
 from step_keys import step_keys
 
-from dpsql.continual.noise import ViewNoise
-from dpsql.continual.plan import ViewPlan
-from dpsql.continual.state import KeptNoise
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import (
     Factorisation,
@@ -25,6 +22,9 @@ from dpsql.privacy.streams.factorisation import (
 )
 from dpsql.privacy.streams.keyed import KeyedNoise
 from dpsql.privacy.streams.streams import ContinualNoise
+from dpsql.views.noise import ViewNoise
+from dpsql.views.plan import ViewPlan
+from dpsql.views.state import KeptNoise
 
 STEPS = 40
 STEP_KEYS = step_keys(STEPS)

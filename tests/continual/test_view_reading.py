@@ -14,9 +14,9 @@ from test_materialized_views import place as place
 from test_view_parameters import create
 
 import dpsql
-from dpsql.connection.connection import Connection
 from dpsql.engines.duckdb_plan import FORMS
 from dpsql.engines.duckdb_reading import KnownStatements
+from dpsql.service.connection import Connection
 
 
 def forget(connection: Connection, monkeypatch: pytest.MonkeyPatch, function: str) -> None:

@@ -6,8 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from dpsql.continual.steps import ViewSteps
 from dpsql.core.periods import Period
+from dpsql.views.steps import ViewSteps
 
 MIDNIGHT = datetime(2026, 1, 1)
 

@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner
 from guides import GUIDES
 
-from dpsql.continual.definition import ContinualMechanism
 from dpsql.interfaces.cli import cli
 from dpsql.privacy.accounting.composition import compare
 from dpsql.privacy.mechanisms.registry import ENTRIES
+from dpsql.views.definition import ContinualMechanism
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -10,8 +10,8 @@ from test_docs_pages import script, text_of
 
 import dpsql
 from dpsql.sql.expressions.allowlist import CAST_TYPES
-from dpsql.sql.syntax.parse import parse
-from dpsql.sql.syntax.row_nodes import ROW_NODES
+from dpsql.syntax.parse import parse
+from dpsql.syntax.row_nodes import ROW_NODES
 
 FUNCTIONS = script("functions")
 # DATE_TRUNC is read as TimestampTrunc; brackets and constants are the same everywhere.

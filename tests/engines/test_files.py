@@ -17,7 +17,7 @@ from dpsql.core.declared_types import declared_columns
 from dpsql.core.schema import Column
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import DuckDBEngine, open_database
-from dpsql.policy.conformance import check_policy
+from dpsql.owner.conformance import check_policy
 from dpsql.policy.ledger_place import beside
 from dpsql.policy.load import parse_policy
 

@@ -41,7 +41,7 @@ from dpsql.engines.spark_plan import SPARK_FORMS, SparkForms, UnknownWord, views
 from dpsql.engines.spark_reading import SparkReading  # noqa: E402
 from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
-from dpsql.pipeline.promises import broken_promises  # noqa: E402
+from dpsql.owner.promises import broken_promises  # noqa: E402
 
 VISITS = Reads((TableName("visits"),))
 V = spark_quote(view_of(TableName("visits")))

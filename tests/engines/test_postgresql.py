@@ -26,7 +26,7 @@ from dpsql.engines.postgresql_catalog import check_server
 from dpsql.engines.verdicts import EngineVersion
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import cli
-from dpsql.policy.conformance import check_policy
+from dpsql.owner.conformance import check_policy
 from dpsql.policy.load import parse_policy
 
 pytestmark = pytest.mark.slow  # they start a server

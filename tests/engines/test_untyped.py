@@ -20,7 +20,7 @@ from dpsql.core.declared_types import KNOWN_TYPES, declared_columns, read_type, 
 from dpsql.core.schema import Column
 from dpsql.engines.duckdb import DuckDBEngine, open_database
 from dpsql.engines.python_values import python_text
-from dpsql.policy.conformance import check_policy
+from dpsql.owner.conformance import check_policy
 from dpsql.policy.load import parse_policy
 
 TYPES = {"uid": "BIGINT", "ward": "VARCHAR", "cost": "DOUBLE", "day": "DATE"}

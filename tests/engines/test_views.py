@@ -14,7 +14,7 @@ from dpsql.core.schema import Column
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.plans import nodes, plan_of
 from dpsql.engines.view_forms import VIEW_OPERATORS
-from dpsql.policy.conformance import Finding, check_policy
+from dpsql.owner.conformance import Finding, check_policy
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 

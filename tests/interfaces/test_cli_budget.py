@@ -22,9 +22,9 @@ from click.testing import CliRunner, Result
 
 import dpsql
 from dpsql.core.formatting import upper_figure
-from dpsql.export.budgets import to_csv
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Account, Cause, Head, Kind, Ledger
+from dpsql.present.budget_files import to_csv
 from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
 
 if TYPE_CHECKING:
@@ -392,7 +392,7 @@ def test_long_histories_are_exported_in_pieces(
     world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dpsql.budget.owner.RECENT", 5)
-    monkeypatch.setattr("dpsql.export.budgets.PIECE", 7)
+    monkeypatch.setattr("dpsql.present.budget_files.PIECE", 7)
     limit = Budget.of(4.0, 1e-5, Composition.ZCDP).limit
     with ledger() as opened:
         for number in range(23):

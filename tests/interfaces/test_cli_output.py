@@ -27,10 +27,10 @@ from support import ANALYST
 import dpsql
 from dpsql.core.formatting import upper_figure, upper_figures
 from dpsql.errors import InterfaceError
-from dpsql.export import results as output
 from dpsql.interfaces.cli import cli, printing
 from dpsql.interfaces.new_files import new_file
 from dpsql.ledger import Ledger
+from dpsql.present import result_files as output
 
 POLICY = f"""\
 version: 1

@@ -49,7 +49,7 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.results.explanation import Explanation
-from dpsql.sql.syntax.split import split
+from dpsql.syntax.split import split
 
 # -- where statements end ---------------------------------------------------------------------
 

@@ -338,7 +338,7 @@ def test_history_says_what_came_back_and_what_is_held(
     top = "SELECT ward, COUNT(*) AS n FROM visits GROUP BY ward ORDER BY n DESC LIMIT 10"
     ok("-c", "SET max_groups_contributed = unlimited", "-c", top)
     with monkeypatch.context() as patched:
-        patched.setattr("dpsql.connection.answering.Answerer._settle", fail)
+        patched.setattr("dpsql.service.answering.Answerer._settle", fail)
         assert shell("-c", SEXES).exit_code == 70
     output = ok("-c", "\\history")
     assert re.search(r" ε 0\.[1-4]\d* of 0\.5 .* ORDER BY n DESC LIMIT 10$", output, re.MULTILINE)

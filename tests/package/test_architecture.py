@@ -115,7 +115,7 @@ def test_no_seedable_randomness_in_the_product() -> None:
 # Who may hold all that a database has, whether or not a policy lists it.
 CATALOG_HOLDERS = {
     "dpsql.core.catalog",
-    "dpsql.connection.opening",
+    "dpsql.service.opening",
     "dpsql.interfaces.cli.check",
     "dpsql.interfaces.cli.init_questions",
     "dpsql.interfaces.demo.data",

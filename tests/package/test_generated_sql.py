@@ -22,7 +22,7 @@ PARTS: Final = (
 )
 """Where SQL is generated, or sent."""
 WRITTEN: Final = {
-    "connection/answering.py": "values of query parameters, as the parser's generator writes them",
+    "service/answering.py": "values of query parameters, as the parser's generator writes them",
     "engines/sandbox_child.py": "statements that the parent process has rendered",
     "engines/views.py": "the query of an owner's view, as the engine itself writes its tree",
     "ir/query.py": "a validated tail, as the parser's generator writes it",
@@ -216,7 +216,7 @@ ASKED: Final = "a statement to dpsql itself, which is read as an analyst's is"
 QUOTING: Final = {
     "core/declared_types.py": TYPES,
     "core/formatting.py": SHOWN,
-    "connection/listings.py": SHOWN,
+    "service/listings.py": SHOWN,
     "engines/plan_sql.py": TYPES,
     "engines/spelling.py": "DuckDB's renderer",
     "engines/postgresql_reading.py": "PostgreSQL's renderer",
@@ -231,7 +231,7 @@ QUOTING: Final = {
     "interfaces/shell/state.py": ASKED,
     "interfaces/sqlalchemy.py": ASKED,
     "pipeline/trace.py": SHOWN,
-    "policy/draft_text.py": "names in a policies file",
+    "owner/draft_text.py": "names in a policies file",
     "sql/blocks/aggregates.py": SHOWN,
 }
 """The modules that use them, and what for: nowhere else is a name or a text made a part of text."""
@@ -257,7 +257,7 @@ IN_QUOTES: Final = {
     "engines/evidence.py": "names of calls in the table of evidence",
     "engines/spark_masked.py": "digests in the place of names, in a statement that is read",
     "interfaces/cli/config.py": SHOWN,
-    "policy/draft_text.py": "texts in a policies file",
+    "owner/draft_text.py": "texts in a policies file",
     "policy/parameters.py": SHOWN,
 }
 """The modules that put a text in quotes without looking into it, and what for."""

@@ -84,7 +84,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *(f"engines/twin.py:Twin.{n}" for n in ("__init__", "bind", "_plan", "_try", "_fill")),
     ),
     RELEASED: (
-        "continual/rows.py:ViewRows.make",
+        "views/rows.py:ViewRows.make",
         "engines/sandbox_child.py:_done",
         *(f"pipeline/tail/key_spelling.py:KeySpelling.{n}" for n in ("key_texts", "exact")),
         *(
@@ -101,16 +101,16 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("results/rows.py:HeldAnswer.relation", "results/rows.py:_restored"),
     ),
     STATE: (
-        "continual/choices.py:KeptChoices._execute",
-        *(f"continual/state.py:ViewState.{n}" for n in ("__init__", "create", "open", "_run")),
+        "views/choices.py:KeptChoices._execute",
+        *(f"views/state.py:ViewState.{n}" for n in ("__init__", "create", "open", "_run")),
     ),
     OWNER: (
         "engines/attached.py:count_beyond",
         *("engines/misfits.py:misfits", "engines/misfits.py:_of_lines"),
         "engines/misfits.py:_of_objects",
         *("engines/misfits.py:_of_long_lines", "engines/misfits.py:_of_nested"),
-        *("engines/profile.py:_most_per_unit", "engines/profile.py:values_of_types"),
-        "engines/profile.py:_seen",
+        *("owner/profile.py:_most_per_unit", "owner/profile.py:values_of_types"),
+        "owner/profile.py:_seen",
         *("engines/proofs.py:_reads_all", "engines/spark.py:SparkEngine._reads_all"),
         *("engines/untyped.py:UntypedFiles.proposed", "engines/untyped.py:UntypedFiles._names"),
     ),
@@ -127,11 +127,11 @@ ASKING: Final = ("ledger/", "interfaces/", "connection/", "notebook.py")
 BY_OWNERS: Final = {
     "misfits": {"engines/duckdb.py", "interfaces/cli/check.py"},
     "prove": {"engines/duckdb.py", "interfaces/cli/check.py"},
-    "proposed": {"engines/duckdb.py", "engines/profile.py", "interfaces/cli/init_questions.py"},
+    "proposed": {"engines/duckdb.py", "owner/profile.py", "interfaces/cli/init_questions.py"},
 }
 """What reads an owner's rows for the owner, and the modules that call it: commands in the end."""
 IMPORTED: Final = {
-    "dpsql.engines.profile": {"interfaces/cli/init_questions.py"},
+    "dpsql.owner.profile": {"interfaces/cli/init_questions.py"},
     "dpsql.engines.misfits": {"engines/duckdb.py"},
     "dpsql.engines.proofs": {"engines/duckdb.py"},
 }

@@ -36,7 +36,7 @@ def connection(tmp_path: Path) -> Iterator[dpsql.Connection]:
 
 
 def fingerprint_of(connection: dpsql.Connection, sql: str, epsilon: float) -> str:
-    from dpsql.connection.statements import Arguments
+    from dpsql.service.statements import Arguments
 
     asked = connection._statements.question(sql, Arguments((), None, {"epsilon": epsilon}))
     return connection._answerer.preparer.prepare(asked).fingerprint

@@ -20,7 +20,6 @@ from sqlglot import exp
 from support import planned
 
 import dpsql
-from dpsql.continual.description import STEP_VOCABULARY
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.ir.relations import JoinKind, RowSet
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, default_of, worded
@@ -31,6 +30,7 @@ from dpsql.policy.model import TablePolicy as Rules
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.registry import ENTRIES, Sizes
+from dpsql.views.description import STEP_VOCABULARY
 
 SCHEMA = schema_of(
     Table(

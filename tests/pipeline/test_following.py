@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpsql
-from dpsql.connection.statements import Arguments
 from dpsql.errors import BudgetExceeded, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
 from dpsql.pipeline.kept.release_codec import decode_finer
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.service.statements import Arguments
 
 if TYPE_CHECKING:
     from postgres import Server

@@ -22,8 +22,8 @@ import dpsql
 from dpsql.core.plain import NotPlain, plain
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import PARAMETER_NAMES, Overrides, check_value
-from dpsql.sql.syntax.parse import parse
-from dpsql.sql.syntax.placeholders import bind_values, plain_values
+from dpsql.syntax.parse import parse
+from dpsql.syntax.placeholders import bind_values, plain_values
 
 
 class Ran(BaseException):

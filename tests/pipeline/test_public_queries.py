@@ -11,10 +11,10 @@ from sqlglot import exp
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.connection.answering import Answerer
 from dpsql.engines.scratch import Reader
 from dpsql.policy.model import AccountPolicy
 from dpsql.results.result import FREE
+from dpsql.service.answering import Answerer
 from dpsql.sql.blocks import validate
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.lineage.tables import Scope

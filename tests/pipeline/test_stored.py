@@ -18,8 +18,6 @@ from present import present
 from support import ANALYST, connect, policy
 
 import dpsql
-from dpsql.connection.ages import ANY_AGE
-from dpsql.connection.statements import Arguments
 from dpsql.kinds.released import ReleasedBlock, ReleasedRows
 from dpsql.ledger import Ledger
 from dpsql.pipeline.kept.release_codec import encode_release
@@ -27,6 +25,8 @@ from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
+from dpsql.service.ages import ANY_AGE
+from dpsql.service.statements import Arguments
 
 ASKED = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 QUESTIONS = [

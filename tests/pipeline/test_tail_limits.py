@@ -30,8 +30,8 @@ from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.ir.query import Query, TailKind
 from dpsql.pipeline.tail.check import TailChecker
 from dpsql.sql.expressions.text_growth import MAX_TEXT_DOUBLINGS
-from dpsql.sql.syntax.parse import parse
 from dpsql.sql.tail.growth_class import MAX_BOUNDED_TEXT, MAX_DOUBLINGS, tail_kind
+from dpsql.syntax.parse import parse
 
 GROUPS = "(SELECT k, count(*) AS n FROM visits GROUP BY k)"
 TEXTS = "(SELECT c, count(*) AS n FROM visits GROUP BY c)"

@@ -11,7 +11,7 @@ import pytest
 
 import dpsql
 from dpsql import parse_policy
-from dpsql.policy.declared_values import held_value, same_declared
+from dpsql.owner.declared_values import held_value, same_declared
 from dpsql.sql.dialects.duckdb import DUCKDB
 
 _NOON = datetime.datetime(2024, 1, 1, 12)

@@ -13,7 +13,7 @@ import dpsql
 from dpsql.budget.payer import policy_budget
 from dpsql.core.schema import schema_of
 from dpsql.errors import BudgetExceeded, PolicyError
-from dpsql.policy.conformance import check_policy
+from dpsql.owner.conformance import check_policy
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import DELTA_SHARE, AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters

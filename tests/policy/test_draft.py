@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.errors import Error, ParameterError, PolicyError
-from dpsql.policy.conformance import check_policy
-from dpsql.policy.draft import Draft, guess_unit, guess_unit_name
-from dpsql.policy.draft_options import asked_budget, bounds_of, column_named, domain_of
-from dpsql.policy.draft_text import checked, draft_policy
+from dpsql.owner.conformance import check_policy
+from dpsql.owner.draft import Draft, guess_unit, guess_unit_name
+from dpsql.owner.draft_options import asked_budget, bounds_of, column_named, domain_of
+from dpsql.owner.draft_text import checked, draft_policy
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import ColumnPolicy, TimeColumn
 

@@ -15,7 +15,7 @@ from dpsql.budget import payer
 from dpsql.core.names import is_account_name, look_alikes
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.ledger import Account, Ledger
-from dpsql.policy.draft import Draft
+from dpsql.owner.draft import Draft
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.privacy.accounting.zcdp import Amount

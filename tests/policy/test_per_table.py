@@ -16,8 +16,8 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb import open_database
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.interfaces.cli import cli
-from dpsql.pipeline.promises import broken_promises
-from dpsql.policy.conformance import check_policy
+from dpsql.owner.conformance import check_policy
+from dpsql.owner.promises import broken_promises
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AutomaticGroups, Combining

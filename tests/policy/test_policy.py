@@ -15,9 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.connection.connection import Connection
-from dpsql.connection.cursor import Cursor
-from dpsql.connection.opening import connect
 from dpsql.core.periods import Period
 from dpsql.core.schema import (
     Column,
@@ -62,6 +59,9 @@ from dpsql.policy.parameters import (
 )
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.service.connection import Connection
+from dpsql.service.cursor import Cursor
+from dpsql.service.opening import connect
 
 GOOD = """\
 version: 1

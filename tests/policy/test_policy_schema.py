@@ -18,8 +18,8 @@ from jsonschema import Draft202012Validator
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.errors import PolicyError
 from dpsql.interfaces.cli import cli
-from dpsql.policy.draft import Draft
-from dpsql.policy.draft_text import draft_policy
+from dpsql.owner.draft import Draft
+from dpsql.owner.draft_text import draft_policy
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.yaml_tree import read_tree
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dpsql.core.schema import Column, Table, schema_of
-from dpsql.policy.conformance import Finding, check_policy
+from dpsql.owner.conformance import Finding, check_policy
 from dpsql.policy.load import load_policy, parse_policy
 
 

@@ -24,8 +24,8 @@ import dpsql
 from dpsql.core.formatting import cell
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
-from dpsql.render.plot import MAX_CATEGORIES
-from dpsql.render.plot_values import LABEL_WIDTH
+from dpsql.present.plot import MAX_CATEGORIES
+from dpsql.present.plot_values import LABEL_WIDTH
 
 HOSTILE = ("$\\frac{1$", "two\nlines", "<b>", "_{x}^", "a", None)
 UNITS = 12_000
@@ -411,7 +411,7 @@ def test_results_do_not_load_matplotlib_before_somebody_plots() -> None:
     import subprocess
 
     program = (
-        "import sys, dpsql, dpsql.results.result, dpsql.render; print('matplotlib' in sys.modules)"
+        "import sys, dpsql, dpsql.results.result, dpsql.present; print('matplotlib' in sys.modules)"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60

@@ -17,14 +17,14 @@ from rich.console import Console
 from rich.text import Text
 
 import dpsql
-from dpsql import render
+from dpsql import present as render
 from dpsql.core.formatting import cell, json_text, plain_cell
 from dpsql.errors import Place
-from dpsql.export.results import result_markdown
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.present.result_files import result_markdown
+from dpsql.present.tables import titled
 from dpsql.privacy.accounting.zcdp import Composition
-from dpsql.render.tables import titled
 
 HOSTILE = (
     "<script>alert(1)</script>",

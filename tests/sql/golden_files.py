@@ -33,7 +33,7 @@ from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite_cascade, rewrite_quantiles
 from dpsql.sql.rewrite.set_union import set_union_sql
-from dpsql.sql.syntax.text import pretty
+from dpsql.syntax.text import pretty
 
 PLACE = Path(__file__).parent / "golden"
 _TITLE = "-- title: "

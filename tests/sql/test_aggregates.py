@@ -30,8 +30,8 @@ from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, range_of, with_truths
 from dpsql.sql.expressions.totality import total
-from dpsql.sql.syntax.parse import parse
-from dpsql.sql.syntax.text import to_sql
+from dpsql.syntax.parse import parse
+from dpsql.syntax.text import to_sql
 
 COLUMNS = (
     ("u", "BIGINT"),

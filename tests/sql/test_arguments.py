@@ -41,9 +41,9 @@ from dpsql.sql.expressions.call import _READ, read_call
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, is_truth, range_of
 from dpsql.sql.expressions.totality import total
-from dpsql.sql.syntax.arguments import NodeArguments, Rules, grouped_rules, is_given
-from dpsql.sql.syntax.parse import parse
-from dpsql.sql.syntax.row_nodes import ROW_ARGUMENTS
+from dpsql.syntax.arguments import NodeArguments, Rules, grouped_rules, is_given
+from dpsql.syntax.parse import parse
+from dpsql.syntax.row_nodes import ROW_ARGUMENTS
 
 TYPES: Final = {"i": "INTEGER", "d": "DOUBLE", "s": "VARCHAR", "b": "BOOLEAN", "t": "TIMESTAMP"}
 TABLE: Final = Table("r", tuple(Column(f"{n}{k}", t) for n, t in TYPES.items() for k in (1, 2, 3)))

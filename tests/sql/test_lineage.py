@@ -32,7 +32,7 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.relations.from_clause import from_clause
-from dpsql.sql.syntax.parse import parse
+from dpsql.syntax.parse import parse
 
 
 def query_of(sql: str, rules: Policy = RULES, schema: Schema = SCHEMA) -> Query:

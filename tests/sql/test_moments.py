@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from present import present
 from sqlglot import exp
 
-from dpsql.sql.syntax.parse import parse, place_of
+from dpsql.syntax.parse import parse, place_of
 
 
 def written(text: str) -> str:

@@ -37,7 +37,7 @@ from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, cou
 from dpsql.sql.relations import from_clause
 from dpsql.sql.rewrite.contributions import RowValue, clamped_step
 from dpsql.sql.rewrite.set_union import _share
-from dpsql.sql.syntax.parse import parse
+from dpsql.syntax.parse import parse
 
 NAN, INF = float("nan"), float("inf")
 ENGINE = duckdb.connect(":memory:", config={"threads": "1"})

@@ -13,7 +13,7 @@ import dpsql.sql.dialects
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, Text
 from dpsql.sql.expressions.totality import total_sql
-from dpsql.sql.syntax.parse import parse
+from dpsql.syntax.parse import parse
 
 FILES = sorted(Path(dpsql.sql.dialects.__path__[0]).glob("*.py"))
 MAKERS = {"sql", "join", "written_as"}

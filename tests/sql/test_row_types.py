@@ -18,7 +18,7 @@ from dpsql.sql.dialects.row_engine import RowEngine
 from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.row_types import TypedValue, decimal_result, number_type, shared_type
 from dpsql.sql.dialects.spark_rows import SPARK_ROWS
-from dpsql.sql.syntax.parse import parse
+from dpsql.syntax.parse import parse
 
 DECIMALS: Final = (
     *("DECIMAL(1,0)", "DECIMAL(4,4)", "DECIMAL(9,2)", "DECIMAL(18,0)", "DECIMAL(18,18)"),

@@ -28,8 +28,8 @@ from dpsql.kinds.released import ReleasedRows
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
+from dpsql.present import explanation_text
 from dpsql.privacy.accounting.zcdp import Composition
-from dpsql.render import explanation_text
 from dpsql.results.explanation import explain_block
 from dpsql.sql.expressions.lattices import lattice_for
 

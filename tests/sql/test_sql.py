@@ -18,8 +18,8 @@ from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.expressions.totality import total, total_condition
-from dpsql.sql.syntax.parse import MAX_LENGTH, parse
-from dpsql.sql.syntax.text import to_sql
+from dpsql.syntax.parse import MAX_LENGTH, parse
+from dpsql.syntax.text import to_sql
 
 
 def world_schema() -> Schema:

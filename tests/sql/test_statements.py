@@ -23,7 +23,7 @@ from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import ZERO
-from dpsql.sql.syntax.statements import (
+from dpsql.syntax.statements import (
     CreateView,
     Describe,
     DropView,

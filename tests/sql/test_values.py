@@ -16,8 +16,8 @@ from sqlglot import exp
 from support import connect
 
 import dpsql
-from dpsql.sql.syntax.parse import parse
-from dpsql.sql.syntax.placeholders import bind_values
+from dpsql.syntax.parse import parse
+from dpsql.syntax.placeholders import bind_values
 
 
 def bound(sql: str, values: object) -> str:

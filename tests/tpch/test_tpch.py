@@ -19,7 +19,7 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.totality import total, total_condition
 from dpsql.sql.relations.from_clause import from_clause
-from dpsql.sql.syntax.text import to_sql
+from dpsql.syntax.text import to_sql
 
 Row = tuple[Any, ...]
 ROUNDING = 1e-5  # of sums and averages to the steps of their lattices

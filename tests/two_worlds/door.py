@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from dpsql.continual import views
 from dpsql.core.quoting import ROW_ID
 from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline import purchase
+from dpsql.views import views
 
 from . import tape as tapes
 

@@ -24,8 +24,6 @@ import pyarrow as pa
 from audit import Difference
 
 import dpsql.privacy.mechanisms
-from dpsql.continual.listing_plan import ListingPlan
-from dpsql.continual.plan import ViewPlan
 from dpsql.core.quoting import ROW_ID
 from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.cascade import ExactCascade
@@ -34,6 +32,8 @@ from dpsql.kinds.union import ExactUnion
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource
+from dpsql.views.listing_plan import ListingPlan
+from dpsql.views.plan import ViewPlan
 
 from . import tape as tapes
 

@@ -16,7 +16,6 @@ from typing import Any, Final
 import sqlglot
 from sqlglot import exp
 
-from dpsql.continual import listing_plan, prepare, state, views
 from dpsql.core.sql import Sql
 from dpsql.engines import duckdb as duckdb_engine
 from dpsql.engines import duckdb_reading, evidence, python_values, twin
@@ -25,12 +24,13 @@ from dpsql.engines.duckdb_reading import ReadStatement
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import accounts
+from dpsql.owner import conformance
 from dpsql.pipeline import prepare as preparing
 from dpsql.pipeline import purchase
 from dpsql.pipeline.tail import public_tables
-from dpsql.policy import conformance
 from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.sql.rewrite import rows
+from dpsql.views import listing_plan, prepare, state, views
 
 from .programs import Step
 

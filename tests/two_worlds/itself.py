@@ -20,7 +20,7 @@ from typing import Any, Final
 import duckdb
 
 import dpsql
-from dpsql.continual import views
+from dpsql.views import views
 
 from .programs import WorldsGrammar
 from .readers import Reader, policy_tables

@@ -25,11 +25,11 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 import dpsql
-from dpsql.continual import views
-from dpsql.continual.noise import ViewNoise
 from dpsql.engines.opening import is_server, open_engine
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger, Renewal
+from dpsql.views import views
+from dpsql.views.noise import ViewNoise
 
 from . import door as doors
 from . import eyes
@@ -316,7 +316,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-f]+>")
 _NUMBER = re.compile(r"\b\d+\b")
 _TIDIES: Final = "DROP TABLE"
 """How a statement begins that gives back scratch space: exact rows say which there was."""
-_PRIVATE_STATE: Final = ("dpsql.continual.state", "dpsql.continual.choices")
+_PRIVATE_STATE: Final = ("dpsql.views.state", "dpsql.views.choices")
 _READS_EXACT: Final = ("dpsql.engines.duckdb", "dpsql.engines.postgresql", "dpsql.engines.spark")
 _FILES = re.compile(r"\[(?:'(?:[^']|'')*'(?:, )?)+\]")
 _COUNTED = re.compile(r"\b(__dpsql_listed_)\d+\b")

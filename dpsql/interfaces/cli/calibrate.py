@@ -8,10 +8,10 @@ import click
 
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.printing import show
+from dpsql.present.calibrate import answer_panel
 from dpsql.privacy import calculator
 from dpsql.privacy.calculator.registry import MECHANISMS
 from dpsql.privacy.calculator.request import ANALYSES
-from dpsql.render.calibrate import answer_panel
 
 
 def _calculable() -> str:

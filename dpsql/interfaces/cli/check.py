@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpsql.core.schema import Schema
     from dpsql.engines.base import Database
     from dpsql.engines.opening import DatabasePlace
-    from dpsql.policy.conformance import Finding
+    from dpsql.owner.conformance import Finding
     from dpsql.policy.model import Policy
 
 
@@ -54,8 +54,7 @@ def check_command(
     some query impossible or wrong.
     """
     from dpsql.engines.opening import open_engine, place_name
-    from dpsql.pipeline.promises import broken_promises, repeats
-    from dpsql.policy.conformance import (
+    from dpsql.owner.conformance import (
         check_links,
         check_names,
         check_policy,
@@ -63,6 +62,7 @@ def check_command(
         no_tables,
         unreadable_files,
     )
+    from dpsql.owner.promises import broken_promises, repeats
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
@@ -144,7 +144,7 @@ def _findings_table(findings: list[Finding]) -> Table:
     from rich.text import Text
 
     from dpsql.core.formatting import printable
-    from dpsql.render.tables import titled
+    from dpsql.present.tables import titled
 
     table = titled("", "where", "finding", "what to do")
     for finding in findings:

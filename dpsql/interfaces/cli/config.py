@@ -286,7 +286,7 @@ def config_command(ctx: click.Context, /, **values: Any) -> None:
     from rich.text import Text
 
     from dpsql.interfaces.cli.printing import show
-    from dpsql.render.tables import titled
+    from dpsql.present.tables import titled
 
     table = titled("setting", "value", "from")
     for option in _settings():

@@ -72,7 +72,7 @@ def show_error(error: Error) -> None:
     """Print an error to stderr."""
     from rich.console import Console
 
-    from dpsql import render
+    from dpsql import present as render
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     console.print(render.error_panel(error))

@@ -77,8 +77,8 @@ def init_command(
     """
     from dpsql.engines.opening import is_server, place_name
     from dpsql.interfaces.cli import init_questions as drafting
-    from dpsql.policy.draft import Draft
-    from dpsql.policy.draft_text import checked
+    from dpsql.owner.draft import Draft
+    from dpsql.owner.draft_text import checked
     from dpsql.policy.load import parse_policy
 
     database = place or database

@@ -15,10 +15,9 @@ from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold, is_numeric
 from dpsql.engines.duckdb import DuckDBEngine
 from dpsql.engines.opening import DatabasePlace, open_engine
-from dpsql.engines.profile import look, look_at_units, values_of_types
 from dpsql.errors import Error
-from dpsql.policy.conformance import shown_type
-from dpsql.policy.draft import (
+from dpsql.owner.conformance import shown_type
+from dpsql.owner.draft import (
     MAX_DRAFTED_NAME,
     Draft,
     guess_unit,
@@ -28,7 +27,7 @@ from dpsql.policy.draft import (
     listed_values,
     numeric_columns,
 )
-from dpsql.policy.draft_options import (
+from dpsql.owner.draft_options import (
     asked_budget,
     bounds_of,
     column_in,
@@ -36,7 +35,8 @@ from dpsql.policy.draft_options import (
     domain_of,
     table_named,
 )
-from dpsql.policy.draft_text import checked
+from dpsql.owner.draft_text import checked
+from dpsql.owner.profile import look, look_at_units, values_of_types
 from dpsql.policy.model import ColumnPolicy
 
 _T = TypeVar("_T")

@@ -21,7 +21,7 @@ def show(renderable: Any) -> None:
 
         Console(highlight=False).print(renderable)
     else:
-        from dpsql import render
+        from dpsql import present as render
 
         click.echo(render.uncoloured(renderable))
 

@@ -76,8 +76,8 @@ def query_command(
 
     Bad input is refused before anything is read or spent.
     """
-    from dpsql.connection.opening import connect
-    from dpsql.render.result import footer
+    from dpsql.present.result import footer
+    from dpsql.service.opening import connect
 
     chosen = options.chosen(given)
     if dry_run:
@@ -130,8 +130,8 @@ def _write_result(
     intervals: bool,
     write: Callable[[bytes], None] | None,
 ) -> None:
-    from dpsql import render
-    from dpsql.export import results as output
+    from dpsql import present as render
+    from dpsql.present import result_files as output
 
     if format_ != "table":
         content = output.encoded(result, format_, confidence, intervals)
@@ -166,9 +166,9 @@ def _explain(
     chosen: dict[str, Any],
 ) -> None:
     """Print the plan, as JSON where that was asked for; other formats have no place for it."""
-    from dpsql import render
-    from dpsql.connection.opening import connect
-    from dpsql.export import results as output
+    from dpsql import present as render
+    from dpsql.present import result_files as output
+    from dpsql.service.opening import connect
 
     with connect(database, policies, None, analyst) as connection:
         explanation = connection.explain(text, **chosen)

@@ -16,7 +16,7 @@ from dpsql.interfaces.cli.budget.ledgers import announce, located
 from dpsql.interfaces.cli.printing import progress_bar
 
 if TYPE_CHECKING:
-    from dpsql.connection.connection import Connection
+    from dpsql.service.connection import Connection
 
 _NOTHING: Final = frozenset({"no_step_closed", "view_full"})
 """Codes of a view that has nothing to publish."""
@@ -55,7 +55,7 @@ def refresh_command(
     to publish are no failure; a view that fails stops none of the others, and the first failure
     decides the exit code.
     """
-    from dpsql.connection.opening import connect
+    from dpsql.service.opening import connect
 
     if bool(names) == all_:
         raise click.UsageError("name the views to be refreshed, or give --all")

@@ -100,9 +100,9 @@ def tune_command(
     What they leave out is learned from private rows, for a part of the question's price. Tried
     again, it costs nothing.
     """
-    from dpsql import render
-    from dpsql.connection.opening import connect
-    from dpsql.export import results as output
+    from dpsql import present as render
+    from dpsql.present import result_files as output
+    from dpsql.service.opening import connect
 
     text = options.query_text(sql)
     place = located(ledger, policies, database)

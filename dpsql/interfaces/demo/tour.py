@@ -19,17 +19,17 @@ from rich.table import Table
 from rich.text import Text
 
 import dpsql
-from dpsql import render
+from dpsql import present as render
 from dpsql.budget import BudgetReport
-from dpsql.connection.connection import Connection
-from dpsql.connection.opening import connect
 from dpsql.core.formatting import printable, significant
 from dpsql.errors import Error, InterfaceError, PolicyError
 from dpsql.interfaces.demo.data import demo_database
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
-from dpsql.render.tables import bare
+from dpsql.present.tables import bare
 from dpsql.results.result import Result
+from dpsql.service.connection import Connection
+from dpsql.service.opening import connect
 
 ANALYST: Final = "ana"
 DATASET: Final = "dpsql-demo"

@@ -14,7 +14,7 @@ from dpsql.errors import InterfaceError
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.state import Shell
 from dpsql.policy.parameters import PARAMETER_NAMES, suggestion
-from dpsql.render.tables import pairs
+from dpsql.present.tables import pairs
 
 
 class Leave(Exception):

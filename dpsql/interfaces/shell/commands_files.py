@@ -11,12 +11,12 @@ from rich.text import Text
 from dpsql.core.formatting import printable
 from dpsql.core.kept_files import refuse_kept
 from dpsql.errors import InterfaceError
-from dpsql.export.results import encoded
 from dpsql.interfaces.new_files import new_file
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.state import Shell
-from dpsql.render.tables import titled
+from dpsql.present.result_files import encoded
+from dpsql.present.tables import titled
 from dpsql.results.frames import require_package
 
 ENDINGS: Final = {

@@ -7,20 +7,20 @@ from typing import Final
 
 from rich.text import Text
 
-from dpsql import render
+from dpsql import present as render
 from dpsql.budget.question import read_record
 from dpsql.core.formatting import percent, printable, significant
 from dpsql.errors import InterfaceError
-from dpsql.export.budgets import budget_json
-from dpsql.export.results import explanation_json
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, ShellCommand
 from dpsql.interfaces.shell.settings import Format
 from dpsql.interfaces.shell.sketch import sketch_column
 from dpsql.ledger import Entry
 from dpsql.policy.ledger_place import is_url, without_password
+from dpsql.present.budget_files import budget_json
+from dpsql.present.result_files import explanation_json
+from dpsql.present.tables import facts, pairs, titled
 from dpsql.privacy.accounting.zcdp import Amount
-from dpsql.render.tables import facts, pairs, titled
 
 
 def _describe(call: Invocation) -> None:

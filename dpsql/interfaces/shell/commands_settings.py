@@ -23,7 +23,7 @@ from dpsql.interfaces.shell.settings import (
 )
 from dpsql.interfaces.shell.state import Shell
 from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS
-from dpsql.render.tables import facts, titled
+from dpsql.present.tables import facts, titled
 
 
 def _set(call: Invocation) -> None:

@@ -9,10 +9,10 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.export.results import encoded, explanation_json
 from dpsql.interfaces.shell.settings import Expanded, Format, ShellSettings
-from dpsql.render.plan import explanation_panel
-from dpsql.render.result import footer, more, result_table, text_columns
+from dpsql.present.plan import explanation_panel
+from dpsql.present.result import footer, more, result_table, text_columns
+from dpsql.present.result_files import encoded, explanation_json
 from dpsql.results.result import Result
 
 _FOR_PEOPLE = (Format.TABLE, Format.VERTICAL)

@@ -21,7 +21,7 @@ from rich.console import Console, RenderableType
 from rich.status import Status
 from rich.text import Text
 
-from dpsql import render
+from dpsql import present as render
 from dpsql.core.formatting import printable
 from dpsql.errors import Error, InterfaceError
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from dpsql.core.formatting import level, printable, significant
 from dpsql.errors import InterfaceError
-from dpsql.render.result import more, text_columns
+from dpsql.present.result import more, text_columns
 from dpsql.results.result import Result
 
 MAX_BARS = 100

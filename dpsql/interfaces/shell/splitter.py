@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpsql.errors import Place
-from dpsql.sql.syntax.split import split
+from dpsql.syntax.split import split
 
 
 @dataclass(frozen=True, slots=True)

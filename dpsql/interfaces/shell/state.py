@@ -20,7 +20,7 @@ from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.target import OpenTarget
 from dpsql.results.result import Result
-from dpsql.sql.syntax.statements import CreateView, DropView, Select, read_statement
+from dpsql.syntax.statements import CreateView, DropView, Select, read_statement
 
 _T = TypeVar("_T")
 _FREE = "Nothing was spent."

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from dpsql.budget import OwnAccount, payer
 from dpsql.budget.payer import policy_budget
-from dpsql.connection.connection import Connection
-from dpsql.connection.opening import connect
 from dpsql.core.data_files import is_address, shown_address
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
@@ -21,6 +19,8 @@ from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 from dpsql.policy.views_place import place_beside
 from dpsql.privacy.accounting.zcdp import Budget
+from dpsql.service.connection import Connection
+from dpsql.service.opening import connect
 
 
 @dataclass(frozen=True, slots=True)

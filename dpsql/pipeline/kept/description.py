@@ -77,7 +77,7 @@ from dpsql.privacy.mechanisms.weighted_histogram import (
     Weights,
 )
 from dpsql.privacy.sampling.distributions import DiscreteGaussian, DiscreteLaplace
-from dpsql.sql.syntax.text import put
+from dpsql.syntax.text import put
 
 VERSION: Final = 1
 """The version of the format. Texts of different versions are different."""

@@ -36,10 +36,10 @@ from dpsql.sql.expressions.ranges import (
     with_truths,
 )
 from dpsql.sql.lineage.relation import Identity, Relation
-from dpsql.sql.syntax.dialect import MAX_ERROR
-from dpsql.sql.syntax.options import AskedOptions
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import display, output_name, written_name
+from dpsql.syntax.dialect import MAX_ERROR
+from dpsql.syntax.options import AskedOptions
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import display, output_name, written_name
 
 _COMPOSED = {node: kind for kind in AggregateKind if kind.composed for node in kind.value.nodes}
 AGGREGATE_NAMES = tuple(fold(name) for kind in AggregateKind for name in kind.value.written)

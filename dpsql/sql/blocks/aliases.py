@@ -17,8 +17,8 @@ from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.call import is_aggregate
 from dpsql.sql.lineage.names import Names
 from dpsql.sql.lineage.relation import Relation
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import output_name, put
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import output_name, put
 
 _MAX_EXPANSION = 10_000  # nodes
 

@@ -27,11 +27,11 @@ from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries
 from dpsql.sql.lineage.names import Names, aliases_of, generated_column
 from dpsql.sql.lineage.relation import Identity, Origin, Relation
-from dpsql.sql.syntax.arguments import NodeArguments
-from dpsql.sql.syntax.options import AskedOptions
-from dpsql.sql.syntax.parse import refuse_deep
-from dpsql.sql.syntax.row_nodes import FUNCTION_NAMES
-from dpsql.sql.syntax.text import output_name, put, written_name
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.options import AskedOptions
+from dpsql.syntax.parse import refuse_deep
+from dpsql.syntax.row_nodes import FUNCTION_NAMES
+from dpsql.syntax.text import output_name, put, written_name
 
 _ALL: Final = NodeArguments("all")
 _CLAUSES = frozenset(

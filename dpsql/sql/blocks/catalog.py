@@ -17,7 +17,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.spelling import DUCKDB_TEXT
 from dpsql.policy.model import Policy
-from dpsql.sql.syntax.dialect import PrivateDuckDB
+from dpsql.syntax.dialect import PrivateDuckDB
 
 MAIN_SCHEMA: Final = "main"
 """The schema that all tables are in, as far as anybody can see."""

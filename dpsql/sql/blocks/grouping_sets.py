@@ -21,8 +21,8 @@ from dpsql.core.schema import fold
 from dpsql.sql.expressions.call import WRAPPERS
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.relation import Relation
-from dpsql.sql.syntax.arguments import NodeArguments
-from dpsql.sql.syntax.text import output_name, put
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.text import output_name, put
 
 _GROUP: Final = NodeArguments("expressions rollup cube grouping_sets")
 MAX_SETS = 32

@@ -24,8 +24,8 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, NoiseColumn, NoiseFigure
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.table_names import is_qualified
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import output_name, put
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import output_name, put
 
 MAX_NOISE_COLUMNS = 250
 """Columns that are added to released tables and subqueries: each is computed for every group."""

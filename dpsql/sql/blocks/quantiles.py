@@ -20,7 +20,7 @@ from dpsql.sql.expressions.call import AggregateCall
 from dpsql.sql.expressions.lattices import reach_of
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
-from dpsql.sql.syntax.text import written_name
+from dpsql.syntax.text import written_name
 
 MAX_POINTS = 2**16
 """Integers in bounds no wider than this are kept as they are; others are rounded to about this many

@@ -33,12 +33,12 @@ from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.lineage.table_names import is_qualified, settle_names
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
-from dpsql.sql.syntax.options import refuse_options, take_options
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import to_sql, written_name
 from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
+from dpsql.syntax.options import refuse_options, take_options
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import to_sql, written_name
 
 
 def validate(

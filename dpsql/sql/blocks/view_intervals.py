@@ -18,8 +18,8 @@ from dpsql.ir.sources import PublishedView
 from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.table_names import name_of, tables_named
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import put
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import put
 
 STEP: Final = "step"
 """The column of every view that holds the number of a step, from 1 on."""

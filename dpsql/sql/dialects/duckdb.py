@@ -17,8 +17,8 @@ from dpsql.core.wordlists import words
 from dpsql.engines.spelling import DUCKDB_TEXT, one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.syntax.arguments import NodeArguments
-from dpsql.sql.syntax.row_nodes import is_row_node
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.row_nodes import is_row_node
 
 _GENERATOR: Final = DuckDB()
 _COMPARED_AS_THEY_ARE: Final = frozenset(

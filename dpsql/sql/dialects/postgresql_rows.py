@@ -22,7 +22,7 @@ from dpsql.sql.dialects.postgresql_types import once
 from dpsql.sql.dialects.row_engine import Refusing, RowEngine, Write
 from dpsql.sql.dialects.row_expressions import number_value
 from dpsql.sql.dialects.row_types import INTEGERS, TypedValue, decimal_of, ends
-from dpsql.sql.syntax.arguments import extracted_part
+from dpsql.syntax.arguments import extracted_part
 
 _REFUSED: Final = Refusing("of a PostgreSQL database", "postgresql.md")
 _YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result

@@ -33,9 +33,9 @@ from dpsql.sql.dialects.row_types import (
     number_type,
     shared_type,
 )
-from dpsql.sql.syntax.arguments import NodeArguments, Rules, grouped_rules, when_branches, word_of
-from dpsql.sql.syntax.row_nodes import is_row_node
-from dpsql.sql.syntax.text import to_sql
+from dpsql.syntax.arguments import NodeArguments, Rules, grouped_rules, when_branches, word_of
+from dpsql.syntax.row_nodes import is_row_node
+from dpsql.syntax.text import to_sql
 
 _COMPARISONS: Final[Mapping[type[exp.Expr], tuple[str, Sql]]] = {
     exp.EQ: ("=", sql("=")),

@@ -29,7 +29,7 @@ from dpsql.sql.dialects.row_types import (
 )
 from dpsql.sql.dialects.spark_casts import NUMBERS, SPARK_REFUSED, in_calendar, spark_cast
 from dpsql.sql.dialects.spark_patterns import searched_pattern
-from dpsql.sql.syntax.arguments import word_of
+from dpsql.syntax.arguments import word_of
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _MOST_DECIMALS: Final = 15

@@ -1,6 +1,6 @@
 """What may stand around and in expressions over private rows, beside nodes: types, and functions.
 
-Everything that is allowed (:mod:`dpsql.sql.syntax.row_nodes` has the nodes) is deterministic, reads
+Everything that is allowed (:mod:`dpsql.syntax.row_nodes` has the nodes) is deterministic, reads
 one row only, and either cannot fail or fails in a way that ``TRY`` turns into NULL. Whatever is not
 listed is refused, so a construct that a newer engine learns is closed until somebody has looked.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.wordlists import words
-from dpsql.sql.syntax.row_nodes import nodes_named
+from dpsql.syntax.row_nodes import nodes_named
 
 # Casts to these types only: no nested types, no enumerations, no user-defined types.
 CAST_TYPES = frozenset(

@@ -21,10 +21,10 @@ from dpsql.ir.measures import AggregateKind, MaxError
 from dpsql.policy.parameters import check_value
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.ranges import Range
-from dpsql.sql.syntax.arguments import NodeArguments
-from dpsql.sql.syntax.dialect import BOUNDS_PREFIX, MAX_ERROR, BoundedAggregate
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import display
+from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.dialect import BOUNDS_PREFIX, MAX_ERROR, BoundedAggregate
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import display
 
 PER_ROW = f"{BOUNDS_PREFIX}_per_row"
 PER_GROUP = f"{BOUNDS_PREFIX}_per_group"

@@ -15,9 +15,9 @@ from sqlglot import exp
 from dpsql.core.schema import base_type, is_float, is_integer
 from dpsql.errors import QueryRefused
 from dpsql.sql.expressions.legality import outside_subqueries
-from dpsql.sql.syntax.arguments import when_branches
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import output_name, to_sql
+from dpsql.syntax.arguments import when_branches
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import output_name, to_sql
 
 _TEXT = "VARCHAR"
 _READ_FROM_TEXT = frozenset(

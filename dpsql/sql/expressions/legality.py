@@ -12,10 +12,10 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
 from dpsql.sql.expressions.allowlist import CAST_TYPES
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
-from dpsql.sql.syntax.dialect import WRITTEN_NAME
-from dpsql.sql.syntax.parse import MAX_DIGITS, number_too_long, place_of
-from dpsql.sql.syntax.row_nodes import FUNCTION_NAMES, ROW_NODES, is_row_node
-from dpsql.sql.syntax.text import written_name
+from dpsql.syntax.dialect import WRITTEN_NAME
+from dpsql.syntax.parse import MAX_DIGITS, number_too_long, place_of
+from dpsql.syntax.row_nodes import FUNCTION_NAMES, ROW_NODES, is_row_node
+from dpsql.syntax.text import written_name
 
 _ALIKE = 0.7  # of two names: above it, one may be meant by the other
 _WORD = re.compile(r"[A-Za-z_]+")

@@ -25,8 +25,8 @@ from dpsql.core.schema import (
     is_numeric,
 )
 from dpsql.policy.model import ColumnPolicy, TablePolicy
-from dpsql.sql.syntax.arguments import Rules, extracted_part, grouped_rules, when_branches
-from dpsql.sql.syntax.row_nodes import is_row_node
+from dpsql.syntax.arguments import Rules, extracted_part, grouped_rules, when_branches
+from dpsql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
 

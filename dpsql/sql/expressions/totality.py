@@ -21,8 +21,8 @@ from sqlglot import exp
 from dpsql.core.schema import Table, base_type
 from dpsql.core.sql import Sql
 from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.syntax.arguments import Rules, grouped_rules, unread, when_branches
-from dpsql.sql.syntax.row_nodes import is_row_node
+from dpsql.syntax.arguments import Rules, grouped_rules, unread, when_branches
+from dpsql.syntax.row_nodes import is_row_node
 
 
 def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:

@@ -17,8 +17,8 @@ from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused, UnknownName
 from dpsql.sql.expressions.legality import outside_subqueries, refusal
 from dpsql.sql.lineage.relation import Field, Relation
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import put
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import put
 
 Meaning: TypeAlias = Callable[[exp.Column], exp.Expr | None]
 """The resolved expression that a name stands for, or None if it is to be a column's name."""

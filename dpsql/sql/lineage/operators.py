@@ -35,7 +35,7 @@ from dpsql.sql.lineage.names import Names
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
-from dpsql.sql.syntax.text import output_name
+from dpsql.syntax.text import output_name
 
 Bind: TypeAlias = Callable[[Sql], tuple[Column, ...]]
 """The columns that a generated statement would return; reads no row."""

@@ -24,7 +24,7 @@ from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range
 from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.operators import Operators
 from dpsql.sql.lineage.relation import Field, Identity, Relation
-from dpsql.sql.syntax.text import output_name, put, to_sql, written_name
+from dpsql.syntax.text import output_name, put, to_sql, written_name
 
 _COUNTED = ColumnPolicy(0, 2**53)
 _AGGREGATES = (exp.Count, exp.CountIf, exp.Sum, exp.Avg, exp.Min, exp.Max)

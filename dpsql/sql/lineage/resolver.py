@@ -43,7 +43,7 @@ from dpsql.sql.lineage.semijoins import SubqueryTest, plain_query, semi_joined, 
 from dpsql.sql.lineage.set_operations import combined
 from dpsql.sql.lineage.table_names import is_qualified
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
-from dpsql.sql.syntax.arguments import NodeArguments
+from dpsql.syntax.arguments import NodeArguments
 
 _WITH = NodeArguments("expressions recursive")
 _CTE = NodeArguments("this alias materialized?")

@@ -20,7 +20,7 @@ from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.lineage.names import Names, columns_below
 from dpsql.sql.lineage.relation import Relation
-from dpsql.sql.syntax.arguments import NodeArguments
+from dpsql.syntax.arguments import NodeArguments
 
 _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
     exp.In: NodeArguments("this query"),

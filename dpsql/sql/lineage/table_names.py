@@ -15,7 +15,7 @@ from sqlglot import exp
 from dpsql.core.schema import fold
 from dpsql.core.table_name import MAIN, NameRules, TableName
 from dpsql.errors import UnknownName
-from dpsql.sql.syntax.parse import parse, place_of
+from dpsql.syntax.parse import parse, place_of
 
 _QUALIFIERS: Final = ("catalog", "db")
 

@@ -22,8 +22,8 @@ from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.lineage.periods import per_period
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
 from dpsql.sql.lineage.table_names import is_qualified, name_of
-from dpsql.sql.syntax.parse import place_of
-from dpsql.sql.syntax.text import display
+from dpsql.syntax.parse import place_of
+from dpsql.syntax.text import display
 
 
 @dataclass(frozen=True, slots=True)

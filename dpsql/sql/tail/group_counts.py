@@ -15,7 +15,7 @@ from dpsql.core.schema import fold
 from dpsql.ir.query import Block
 from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.sql.lineage.table_names import is_qualified
-from dpsql.sql.syntax.text import output_name
+from dpsql.syntax.text import output_name
 
 _COUNTS = frozenset({"expressions", "from_", "with_"})
 _LISTS = frozenset({"expressions", "from_", "joins", "where", "group", "distinct"})

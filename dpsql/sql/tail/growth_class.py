@@ -16,7 +16,7 @@ from dpsql.core.schema import fold
 from dpsql.ir.query import TailKind
 from dpsql.sql.expressions.allowlist import CAST_TYPES
 from dpsql.sql.expressions.text_growth import doublings
-from dpsql.sql.syntax.row_nodes import ROW_NODES, nodes_named
+from dpsql.syntax.row_nodes import ROW_NODES, nodes_named
 
 MAX_BOUNDED_TEXT = 500  # characters of a text in a tail with values of bounded size
 MAX_DOUBLINGS = 5

@@ -58,11 +58,11 @@ def verify_command(
     with existing(place) as opened, progress_bar(quiet, "Verifying"):
         found = opened.verify(anchors)
     if format_ == "json":
-        from dpsql.export.budgets import to_json, verification_dict
+        from dpsql.present.budget_files import to_json, verification_dict
 
         click.echo(to_json(verification_dict(found, anchors)))
     else:
-        from dpsql.render.ledger import verification_panel
+        from dpsql.present.ledger import verification_panel
 
         show(verification_panel(found, len(anchors)))
     if not found.sound:
@@ -82,7 +82,7 @@ def head_command(
     with existing(located(ledger, policies, database)) as opened:
         found = opened.head()
     if format_ == "json":
-        from dpsql.export.budgets import to_json
+        from dpsql.present.budget_files import to_json
 
         click.echo(to_json({"head": str(found)}))
     else:
@@ -138,8 +138,8 @@ def export_command(
 
 def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Iterator[str]:
     from dpsql.budget import account_reports, all_entries
-    from dpsql.export import budgets as output
     from dpsql.policy.load import load_policy
+    from dpsql.present import budget_files as output
 
     head = ledger.head()
     if format_ == "csv" and table == "entries":

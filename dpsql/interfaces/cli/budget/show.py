@@ -68,8 +68,8 @@ def show_command(
 
 def _show_all(policies: Path, ledger: str, format_: str) -> None:
     from dpsql.budget import account_reports
-    from dpsql.export.budgets import account_dict, to_json
-    from dpsql.render import budget as pages
+    from dpsql.present import budget as pages
+    from dpsql.present.budget_files import account_dict, to_json
 
     policy = _policy(policies) if policies.exists() else None
     with existing(ledger) as opened:
@@ -102,7 +102,7 @@ def estimate_command(
     """Say how often a question could still be asked. Reads no row and costs nothing."""
     from dpsql.budget import budget_report
     from dpsql.budget.forecasts import question_of
-    from dpsql.connection.opening import connect
+    from dpsql.service.opening import connect
 
     text, policy = options.query_text(sql), _policy(policies)
     with any_ledger(located(ledger, policies, database)) as opened:
@@ -111,11 +111,11 @@ def estimate_command(
         asking = [question_of(plan)] if plan.blocks else []
         report = budget_report(policy, analyst, opened, session, asking=asking)
     if format_ == "json":
-        from dpsql.export.budgets import budget_json
+        from dpsql.present.budget_files import budget_json
 
         click.echo(budget_json(report))
     elif asking:
-        from dpsql.render.budget import estimate_panel
+        from dpsql.present.budget import estimate_panel
 
         if plan.answered is not None:
             day = plan.answered[:10]
@@ -164,9 +164,9 @@ def history_command(
     which all accounts have some: this is for its owner.
     """
     from dpsql.budget import latest_entries, payer
-    from dpsql.export import budgets as output_budget
+    from dpsql.present import budget_files as output_budget
+    from dpsql.present.ledger import history_panel
     from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS
-    from dpsql.render.ledger import history_panel
 
     path = account
     if path is None and analyst and not everybody:
@@ -191,11 +191,11 @@ def history_command(
 
 def _print(report: BudgetReport, format_: str) -> None:
     if format_ == "json":
-        from dpsql.export.budgets import budget_json
+        from dpsql.present.budget_files import budget_json
 
         click.echo(budget_json(report))
     else:
-        from dpsql.render.budget import budget_panel
+        from dpsql.present.budget import budget_panel
 
         print_for_people(budget_panel(report))
 

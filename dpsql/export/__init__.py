@@ -1,1 +1,0 @@
-"""Answers and budgets written to files."""

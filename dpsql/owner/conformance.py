@@ -1,0 +1,474 @@
+"""Policies and databases side by side: ``dpsql check``. By names and types, and by what it is told.
+
+It never sees a row.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from dpsql.core.declared_types import is_declarable, same_type
+from dpsql.core.formatting import printable
+from dpsql.core.schema import (
+    Column,
+    Schema,
+    Table,
+    base_type,
+    fold,
+    is_float,
+    is_integer,
+    is_moment,
+    is_numeric,
+    is_text,
+    same_values,
+)
+from dpsql.core.table_name import TableName, only_namesake
+from dpsql.engines.base import Definition, Misfit
+from dpsql.owner.declared_values import held_value, same_declared
+from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import suggestion
+
+PERIOD_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
+"""Types of which every value lies in one period, whatever the time zone of who reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that does not fit. An error makes some query impossible or wrong; a warning asks
+    the owner to look."""
+
+    level: Literal["error", "warning"]
+    subject: str
+    message: str
+    hint: str
+
+
+Definitions: TypeAlias = Callable[[TableName], Definition]
+"""What each table of a schema is made of, by name."""
+
+
+def check_policy(
+    policy: Policy, schema: Schema, definitions: Definitions | None = None
+) -> list[Finding]:
+    """List everything in the policy that does not fit the database, errors first.
+
+    ``definitions`` are those of the engine the schema is of: without them, no view is looked into.
+    """
+    tables = policy.tables.values()
+    findings = [
+        *(f for table in tables for f in _check_table(table, schema)),
+        *(f for table in tables for f in _check_definition(table, schema, definitions)),
+        *_check_unlisted(policy, schema),
+        *_check_accounts(policy),
+    ]
+    return sorted(findings, key=lambda finding: finding.level != "error")
+
+
+def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
+    table, shown = schema.get(policy.name.key), str(policy.name)
+    if table is None:
+        yield Finding("error", shown, "the database has no such table", _no_table(policy, schema))
+        return
+    if table.unreadable is not None:
+        yield Finding("error", shown, table.unreadable.reason, table.unreadable.hint)
+        return
+    if table.is_view:
+        yield Finding(
+            "warning",
+            shown,
+            "is a view: dpsql cannot see whether its rows still belong to one unit each",
+            "Confirm it, or list the tables below the view instead.",
+        )
+    yield from _check_left_out(table)
+    yield from _check_declared(policy, table)
+    yield from _check_unit(policy, table)
+    yield from _check_link(policy, table, schema)
+    yield from _check_time(policy, table)
+    declared = {fold(each.name) for each in policy.declared}
+    for name, column_policy in policy.columns.items():
+        column = table.column(name)
+        if column is None and name in declared:
+            continue
+        if column is None:
+            missing = _no_column(f"{policy.name}.{name}", name, table)
+            typed = "If the data have no types of their own, give it one: `type: DOUBLE`."
+            yield replace(missing, hint=f"{missing.hint} {typed}") if declared else missing
+        else:
+            yield from _check_column(f"{policy.name}.{column.name}", column_policy, column)
+
+
+def _no_table(policy: TablePolicy, schema: Schema) -> str:
+    """Say which table of the database was likely meant: one of that name in another schema."""
+    namesake = only_namesake(policy.name, (table.name for table in schema.values()))
+    if namesake is not None:
+        return f"Did you mean {namesake}?"
+    names = {str(t.name): t for t in schema.values()}
+    return suggestion(str(policy.name), names) or "Correct the name, or remove it from the policy."
+
+
+def _check_definition(
+    policy: TablePolicy, schema: Schema, definitions: Definitions | None
+) -> Iterator[Finding]:
+    """Yield what a view does to rows, and whether that is the same on any rows at any time."""
+    table = schema.get(policy.name.key)
+    if table is None or table.unreadable is not None or definitions is None:
+        return
+    found = definitions(table.name)
+    if found.refusal is not None:
+        yield Finding("error", str(table.name), found.refusal.reason, found.refusal.hint)
+        return
+    for remark in found.remarks:
+        yield Finding("warning", str(table.name), remark.reason, remark.hint)
+
+
+def _check_left_out(table: Table) -> Iterator[Finding]:
+    for left in table.left_out:
+        yield Finding(
+            "warning",
+            f"{table.name}.{left.name}",
+            f"is left out, because {left.reason}: it does not exist for analysts",
+            "Store it in a column of a built-in type, under another name, if they should use it.",
+        )
+
+
+def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
+    """Compare the names and types that the policy declares with those that are read."""
+    for declared in policy.declared:
+        column = table.column(declared.name)
+        if column is None:
+            yield _no_column(f"{policy.name}.{declared.name}", declared.name, table)
+        elif not same_type(declared.type, column.type):
+            yield Finding(
+                "error",
+                f"{policy.name}.{column.name}",
+                f"is declared as {shown_type(declared.type)}, but is {shown_type(column.type)}",
+                f"Write `type: {shown_type(column.type)}`, or cast it where it is stored.",
+            )
+    names = {fold(declared.name) for declared in policy.declared}
+    others = [
+        printable(column.name, 40)
+        for column in table.columns
+        if fold(column.name) not in names and is_declarable(column.type)
+    ]
+    if names and others:
+        more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+        yield Finding(
+            "warning",
+            str(policy.name),
+            f"has columns that the policy does not declare: {', '.join(others[:5])}{more}",
+            "Analysts see their names and types as they are stored. Declare their types, too, or "
+            "make a view without them.",
+        )
+
+
+def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
+    if policy.privacy_unit is None:
+        return
+    name = policy.privacy_unit.column
+    column = table.column(name)
+    if column is None:
+        yield _no_column(f"{policy.name}.{name}", name, table, "the privacy unit's column ")
+    elif is_float(column.type):
+        yield Finding(
+            "warning",
+            f"{policy.name}.{column.name}",
+            f"the privacy unit is a {column.type}: NaN would make many people into one",
+            "Use a whole-number or text column to tell people apart.",
+        )
+    yield from _check_collation(column, policy.name)
+    yield from _check_period(policy, policy.privacy_unit, table)
+
+
+def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Iterator[Finding]:
+    """Require exact text of what tells the units of periods apart, or an exact period."""
+    if unit.per is None:
+        return
+    who, when = table.column(unit.column), table.column(unit.per.column)
+    if who is not None and not (is_integer(who.type) or is_text(who.type)):
+        yield Finding(
+            "error",
+            f"{policy.name}.{who.name}",
+            f"is the column of a privacy unit per period, but its type is {shown_type(who.type)}",
+            "Use a whole-number or text column to tell people apart.",
+        )
+    if when is None:
+        name = unit.per.column
+        what = "the column of the privacy unit's periods "
+        yield _no_column(f"{policy.name}.{name}", name, table, what)
+    elif base_type(when.type) not in PERIOD_TYPES:
+        yield Finding(
+            "error",
+            f"{policy.name}.{when.name}",
+            f"says in which period a row is, but its type is {shown_type(when.type)}",
+            f"Store it as one of: {', '.join(sorted(PERIOD_TYPES))}.",
+        )
+
+
+def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[Finding]:
+    """Compare a link's columns; whether the referenced one is unique, the data say."""
+    link = policy.link
+    if link is None:
+        return
+    column = table.column(link.column)
+    if column is None:
+        what = "the link's column "
+        yield _no_column(f"{policy.name}.{link.column}", link.column, table, what)
+    parent = schema.get(link.parent.key)
+    if parent is None:
+        return  # reported for the parent itself
+    key = parent.column(link.parent_column)
+    if key is None:
+        what = "the column that a link refers to "
+        yield _no_column(f"{parent.name}.{link.parent_column}", link.parent_column, parent, what)
+    for end, name in ((column, policy.name), (key, parent.name)):
+        yield from _check_collation(end, name)
+    if column is not None and key is not None and not same_values(column.type, key.type):
+        yield Finding(
+            "error",
+            f"{policy.name}.{column.name}",
+            f"is {shown_type(column.type)}, but the link leads to {parent.name}.{key.name}, which "
+            f"is {shown_type(key.type)}",
+            "Give both columns one type: a cast could make two keys the same.",
+        )
+
+
+def check_links(
+    policy: Policy, schema: Schema, repeats: Callable[[TableName, str], bool]
+) -> list[Finding]:
+    """List the links that lead to a column with a value in several rows: these are no keys.
+
+    ``repeats`` tells that of a column, from the data. The policy must fit the schema.
+    """
+    ends = {
+        (link.parent.key, fold(link.parent_column)): link
+        for table in policy.tables.values()
+        if (link := table.link) is not None
+    }
+    found = []
+    for (key, _), link in sorted(ends.items()):
+        table = schema[key]
+        column = table.column(link.parent_column)
+        if column is not None and repeats(table.name, column.name):
+            found.append(_no_key(f"{table.name}.{column.name}"))
+    return found
+
+
+def _no_key(subject: str) -> Finding:
+    return Finding(
+        "error",
+        subject,
+        "a link leads to it, and a value stands in several rows: what is linked to it counts once "
+        "for each of them, and belongs to all of their units",
+        "Link to a column that is a key, or remove what stands there twice.",
+    )
+
+
+def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:
+    if policy.time is None:
+        return
+    name = policy.time.column
+    column = table.column(name)
+    if column is None:
+        yield _no_column(f"{policy.name}.{name}", name, table, "the time column ")
+    elif not is_moment(column.type):
+        yield Finding(
+            "error",
+            f"{policy.name}.{column.name}",
+            f"is the time column, but its type is {shown_type(column.type)}",
+            "Name a date or a timestamp, or remove `time`: it is for materialized views alone.",
+        )
+
+
+def _check_collation(column: Column | None, table: TableName) -> Iterator[Finding]:
+    if column is not None and column.collated:
+        yield Finding(
+            "error",
+            f"{table}.{column.name}",
+            "has a collation, or stands beside one: different values could be the same unit",
+            "Store the column without COLLATE, in a table without collations.",
+        )
+
+
+def _no_column(subject: str, name: str, table: Table, what: str = "") -> Finding:
+    names = tuple(column.name for column in table.columns)
+    hint = suggestion(name, names) or "Correct the name, or remove it from the policy."
+    return Finding("error", subject, f"{what or 'the column '}does not exist in the table", hint)
+
+
+def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterator[Finding]:
+    if policy.lower is not None and not is_numeric(column.type):
+        yield Finding(
+            "error",
+            subject,
+            f"has bounds, but its type is {shown_type(column.type)}",
+            "Remove lower and upper: only numbers can be clamped.",
+        )
+    misfits = [v for v in policy.domain or () if held_value(v, column.type) is None]
+    if misfits:
+        shown = ", ".join(map(_shown, misfits[:3]))
+        more = f" and {len(misfits) - 3} more" if len(misfits) > 3 else ""
+        yield Finding(
+            "error",
+            subject,
+            f"no {shown_type(column.type)} can equal the domain's {shown}{more}",
+            _domain_hint(column.type),
+        )
+    same = same_declared(policy.domain or (), column.type)
+    if same is not None:
+        yield Finding(
+            "error",
+            subject,
+            f"the domain's {_shown(same[0])} and {_shown(same[1])} are one value of the type "
+            f"{shown_type(column.type)}: each would have an answer, one of them of no rows",
+            "Keep one of the two.",
+        )
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, str) else str(value)
+
+
+def _domain_hint(type_text: str) -> str:
+    if is_text(type_text):
+        return "Put the values in quotes."
+    if is_numeric(type_text):
+        return "List numbers of that type, without quotes."
+    if base_type(type_text) == "BOOLEAN":
+        return "List true and false, without quotes."
+    return "List values of that type; dates are written 2024-12-31, without quotes."
+
+
+def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
+    for table in schema.values():
+        if policy.table(table.name) is None:
+            yield Finding(
+                "warning",
+                str(table.name),
+                "is not in the policy, so it does not exist for analysts",
+                "Add it with a privacy_unit, or with public: true, if they should use it.",
+            )
+
+
+def misfit(table: TableName, found: Misfit) -> Finding:
+    """Say what of the data is not as the policy declares it."""
+    subject = str(table) if found.column is None else f"{table}.{found.column}"
+    return Finding("error" if found.wrong else "warning", subject, found.reason, found.hint)
+
+
+def unreadable_files(table: TableName) -> Finding:
+    """Say that a table has files that cannot be read to their ends."""
+    return Finding(
+        "error",
+        str(table),
+        "has files that cannot be read to their ends: text of invalid UTF-8, a time beyond a day, "
+        "a decimal beyond its type or a damaged page",
+        "Write them again, with the engine that wrote them or with the one that reads them, and "
+        "leave such values out.",
+    )
+
+
+def no_tables(database: str) -> Finding:
+    """Say that a database has nothing that a policy could list."""
+    return Finding(
+        "warning",
+        database,
+        "the database has no tables, in no schema",
+        "Check that it is the right file.",
+    )
+
+
+def _check_accounts(policy: Policy) -> Iterator[Finding]:
+    if not policy.accounts:
+        yield Finding(
+            "warning",
+            "accounts",
+            "there is none, so nobody can ask anything",
+            "Add one: accounts: {ana: {epsilon: 3, delta: 1e-6}}.",
+        )
+    for account in policy.accounts.values():
+        delta = policy.of_account(account.name).defaults.delta
+        if account.epsilon < policy.defaults.epsilon:
+            yield Finding(
+                "warning",
+                account.name,
+                f"the account's epsilon {account.epsilon:g} is below the default of a single "
+                f"query, {policy.defaults.epsilon:g}",
+                "Raise the account's epsilon, or lower defaults.epsilon: as it is, each query has "
+                "to ask for less.",
+            )
+        for table in policy.tables.values():
+            asked = table.defaults.get("epsilon")
+            if isinstance(asked, float) and account.epsilon < asked:
+                yield Finding(
+                    "warning",
+                    account.name,
+                    f"the account's epsilon {account.epsilon:g} is below the default of "
+                    f"{table.name}, {asked:g}",
+                    f"Raise the account's epsilon, or lower that of {table.name}.",
+                )
+        if account.delta < delta:
+            yield Finding(
+                "warning",
+                account.name,
+                f"the account's delta {account.delta:g} is below the default of a single query, "
+                f"{delta:g}",
+                "Raise the account's delta, or lower defaults.delta.",
+            )
+
+
+def check_names(
+    policy: Policy, paths: Iterable[str], renamed: Mapping[str, str] = MappingProxyType({})
+) -> list[Finding]:
+    """List the analysts of a policy who look renamed beside the accounts of its ledger.
+
+    An account is known by its name: under another name all of a budget is there again, to learn
+    about the same people, unless the account is ``renamed`` in the ledger: then what it was called
+    is closed.
+    """
+    spent = [path.split("/") for path in paths]
+    known = {path[1] for path in spent if path[0] == policy.dataset and len(path) > 1}
+    of_all = {f"accounts.{name}": f"{policy.dataset}/{name}" for name in policy.accounts}
+    of_all["dataset"] = policy.dataset
+    closed = {where: renamed[path] for where, path in of_all.items() if path in renamed}
+    gone = sorted(
+        known - {*policy.accounts} - {path.rpartition("/")[2] for path in closed.values()}
+    )
+    new = sorted(name for name in {*policy.accounts} - known if f"accounts.{name}" not in closed)
+    return [
+        *(_closed(where, now) for where, now in closed.items()),
+        *([_look_renamed(policy.dataset, gone, new)] if gone and new else []),
+    ]
+
+
+def _closed(where: str, now: str) -> Finding:
+    return Finding(
+        "warning",
+        printable(where, 60),
+        f"the ledger has renamed this account: it is {printable(now, 80)} now, and nothing is "
+        "asked or told under this name",
+        "Write that name here too. For somebody else, choose a name that nobody had.",
+    )
+
+
+def _look_renamed(dataset: str, gone: Sequence[str], new: Sequence[str]) -> Finding:
+    before, after = (", ".join(printable(name, 40) for name in names[:5]) for names in (gone, new))
+    old, other = "OLD", "NEW"
+    if len(gone) == len(new) == 1:
+        old, other = (shlex.quote(printable(f"{dataset}/{names[0]}")) for names in (gone, new))
+    return Finding(
+        "warning",
+        "accounts",
+        f"the ledger has {before}, which the policy has not, and nothing of {after}: a new "
+        "name is a new budget",
+        "Whoever has another name now takes along what was spent: "
+        f"`dpsql budget owner rename {old} {other}`. Of others, this says nothing.",
+    )
+
+
+def shown_type(type_text: str) -> str:
+    """Return a type inside a comment or message: an ENUM can be long, and hold line ends."""
+    return printable(type_text, 60)

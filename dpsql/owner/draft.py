@@ -1,0 +1,234 @@
+"""``dpsql init``: a policies file drafted from a database's schema and its owner's decisions.
+
+The schema has names and types and no row. That matters: a bound or a domain taken from the data
+would itself reveal the data, so what the owner does not say is left to be filled in from public
+knowledge.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from dpsql.core.formatting import printable
+from dpsql.core.names import is_account_name, look_alikes
+from dpsql.core.schema import Column, Table, base_type, fold, is_integer, is_numeric, is_text
+from dpsql.owner.draft_options import wrong_option
+from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
+from dpsql.policy.parameters import Parameters, check_value
+
+MAX_DRAFTED_NAME: Final = 200
+"""Characters in a table name that a draft still writes out."""
+MAX_PROPOSED_KEYS: Final = 100
+"""Values of a type that a draft proposes as keys."""
+_ROW_NUMBERS: Final = frozenset(
+    {"rownames", "rowname", "rownum", "rownumber", "rowid", "unnamed:0"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What an owner has decided. What is not decided is guessed, marked, or left open.
+
+    Tables are named by the keys of their names, columns by that and their own folded names. A table
+    is of a unit (``units``), linked (``links``), public, or left out; the others are drafted from
+    ``guesses``.
+    ``seen`` says what the data hold in a column, where the owner has asked to look, and ``single``
+    of which columns a unit has one value alone, by the table and the column of its unit; None where
+    it has one row. ``listed`` has the values that types list, which may have been collected from
+    rows, so the owner is asked. ``guessed`` are tables whose names and types were found in rows,
+    whose ``types`` are written even where those of all other tables are not.
+    Without a ``delta`` it follows from each account's.
+    """
+
+    dataset: str
+    units: Mapping[str, PrivacyUnit] = field(default_factory=dict)
+    links: Mapping[str, Link] = field(default_factory=dict)
+    public: frozenset[str] = frozenset()
+    left_out: frozenset[str] = frozenset()
+    columns: Mapping[tuple[str, str], ColumnPolicy] = field(default_factory=dict)
+    accounts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    epsilon: float = Parameters().epsilon
+    delta: float | None = None
+    seen: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    single: Mapping[tuple[str, str], tuple[str, ...] | None] = field(default_factory=dict)
+    listed: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    guessed: frozenset[str] = frozenset()
+    types: bool = True
+    guesses: bool = True
+
+    def decided(self, table: Table) -> bool:
+        """Tell whether the owner has said whose rows a table has."""
+        name = table.name.key
+        return self.protects(table) or name in self.public or name in self.left_out
+
+    def protects(self, table: Table) -> bool:
+        """Tell whether the owner has said that a table's rows belong to a unit."""
+        return table.name.key in {*self.units, *self.links}
+
+    def with_dataset(self, name: str) -> Draft:
+        """Name what the budget is for. Raises ``ParameterError`` for what cannot be a name."""
+        if not is_account_name(name):
+            raise wrong_option(f"not a name: {name[:80]}", "Choose a plain name.")
+        return replace(self, dataset=name)
+
+    def with_unit(self, table: Table, column: Column, name: str) -> Draft:
+        """Declare that the rows of a table belong to the unit in a column.
+
+        This and the next three decide a table. Raises ``ParameterError`` if it is decided already.
+        """
+        units = {**self.units, self._undecided(table): PrivacyUnit(name, column.name)}
+        return replace(self, units=units)
+
+    def with_link(self, child: Table, column: Column, parent: Table, key: Column) -> Draft:
+        """Declare that the rows of a table belong to whom those of another one do."""
+        links = {**self.links, self._undecided(child): Link(column.name, parent.name, key.name)}
+        return replace(self, links=links)
+
+    def with_public(self, table: Table) -> Draft:
+        """Declare that a table is about nobody."""
+        return replace(self, public=self.public | {self._undecided(table)})
+
+    def without(self, table: Table) -> Draft:
+        """Declare that a table does not exist for analysts."""
+        return replace(self, left_out=self.left_out | {self._undecided(table)})
+
+    def _undecided(self, table: Table) -> str:
+        if self.decided(table):
+            what = f"{printable(str(table.name))} is decided twice"
+            raise wrong_option(what, "A table has a unit or a link, or is public, or is left out.")
+        return table.name.key
+
+    def with_column(self, table: Table, column: Column, known: ColumnPolicy) -> Draft:
+        """Declare what is known of a column, beside what was said of it before.
+
+        Raises ``ParameterError`` if it was said before, or of a table that is left out.
+        """
+        if table.name.key in self.left_out:
+            what = f"{printable(str(table.name))} is left out, so nothing is known of its columns"
+            raise wrong_option(what, "Draft the table as well, or say nothing about it.")
+        key = (table.name.key, fold(column.name))
+        before = self.columns.get(key, ColumnPolicy())
+        twice = (before.lower is not None and known.lower is not None) or (
+            before.domain is not None and known.domain is not None
+        )
+        if twice:
+            what = f"{printable(str(table.name))}.{printable(column.name)} is decided twice"
+            raise wrong_option(what, "Give a column its bounds once, and its domain once.")
+        merged = ColumnPolicy(
+            before.lower if known.lower is None else known.lower,
+            before.upper if known.upper is None else known.upper,
+            before.domain if known.domain is None else known.domain,
+        )
+        return replace(self, columns={**self.columns, key: merged})
+
+    def with_account(self, name: str, epsilon: float, delta: float) -> Draft:
+        """Give an analyst a budget. Raises ``ParameterError`` for a name that is bad or taken."""
+        if not is_account_name(name):
+            raise wrong_option(
+                f"not a name of an account: {name[:80]}", "Choose a plain name without /."
+            )
+        if name in self.accounts or any(look_alikes((*self.accounts, name))):
+            raise wrong_option(f"the account {name} is given twice", "Keep one of the two.")
+        return replace(self, accounts={**self.accounts, name: (epsilon, delta)})
+
+    def with_parameters(self, *, epsilon: float | None, delta: float | None) -> Draft:
+        """Set what a query costs by default, as far as given. Raises ParameterError."""
+        for name, value in (("epsilon", epsilon), ("delta", delta)):
+            if value is not None:
+                check_value(name, value)
+        return replace(
+            self,
+            epsilon=self.epsilon if epsilon is None else epsilon,
+            delta=self.delta if delta is None else delta,
+        )
+
+
+# -- what owners write --------------------------------------------------------------------------
+
+
+# Likely names of the column that says whose row it is, most telling first, without underscores.
+_UNIT_NAMES: Final = (
+    *("userid", "customerid", "patientid", "personid", "memberid", "clientid", "subjectid"),
+    *("employeeid", "studentid", "passengerid", "playerid", "citizenid", "householdid"),
+    *("accountid", "deviceid", "visitorid", "participantid", "respondentid"),
+    *("custid", "memid", "empid", "uid", "ssn", "username", "email", "emailaddress"),
+    *("user", "customer", "patient", "person", "member", "client", "subject"),
+    "id",
+)
+
+
+def guess_unit(table: Table) -> Column | None:
+    """Return the column whose name most looks like a person's identifier, or None. Only a guess."""
+    usable = {
+        bare_name(column.name): column
+        for column in reversed(table.columns)
+        if is_integer(column.type) or is_text(column.type) or base_type(column.type) == "UUID"
+    }
+    return next((usable[name] for name in _UNIT_NAMES if name in usable), None)
+
+
+def likely_units(table: Table) -> list[Column]:
+    """Return the columns whose names end like identifiers: ``patientId``, ``license_number``."""
+    ending = r"(_id|[a-z]Id|^id|ID|(_| |[a-z](?=N))([Nn]umber|no|nr|NO|NR))$"
+    return [c for c in table.columns if re.search(ending, c.name)]
+
+
+def guess_unit_name(table: Table, unit: Column) -> str:
+    """Name a unit: ``user_id`` -> ``user``; a bare ``id`` in ``patients`` -> ``patient``."""
+    bare = bare_name(unit.name)
+    if bare == "id":
+        name = plain_name(fold(table.name.table), "unit")
+        return name[:-1] if name.endswith("s") and len(name) > 3 else name
+    return plain_name(bare[:-2] if bare.endswith("id") and len(bare) > 3 else bare, "unit")
+
+
+def numeric_columns(table: Table, draft: Draft) -> list[Column]:
+    """Return the columns that could be summed: numbers of neither units, links nor rows."""
+    return [
+        column
+        for column in table.columns
+        if is_numeric(column.type)
+        and bare_name(column.name) not in _ROW_NUMBERS
+        and not says_whose(column, table, draft)
+    ]
+
+
+def key_columns(table: Table, draft: Draft) -> list[Column]:
+    """Return the columns whose values could be listed. Those of truth values need not be."""
+    return [
+        column
+        for column in table.columns
+        if is_text(column.type) and not says_whose(column, table, draft)
+    ]
+
+
+def listed_values(table: Table, column: Column, draft: Draft) -> tuple[str, ...] | None:
+    """Return the values that the type of a column lists (ENUM), if these are few."""
+    listed = draft.listed.get((table.name.key, fold(column.name)))
+    return listed if listed is not None and len(listed) <= MAX_PROPOSED_KEYS else None
+
+
+def says_whose(column: Column, table: Table, draft: Draft) -> bool:
+    """Tell whether a column is a table's unit or link, or guessed to be its unit."""
+    name = table.name.key
+    unit, link = draft.units.get(name), draft.links.get(name)
+    taken = [one.column for one in (unit, link) if one is not None]
+    if not draft.decided(table) and draft.guesses and (guess := guess_unit(table)) is not None:
+        taken = [guess.name]
+    return fold(column.name) in map(fold, taken)
+
+
+def plain_name(name: str, otherwise: str) -> str:
+    """Return a name that a policy accepts (printable, no outer spaces), else the other one."""
+    plain = name.isprintable() and name == name.strip() and 0 < len(name) <= MAX_DRAFTED_NAME
+    return name if plain else otherwise
+
+
+def bare_name(name: str) -> str:
+    return fold(name).replace("_", "").replace(" ", "").replace("-", "")
+
+
+# -- the text -----------------------------------------------------------------------------------

@@ -1,0 +1,566 @@
+"""Answers questions: the story of a query, in order.
+
+:meth:`Answerer.answer` tells it. Nothing private is read before the worst case is reserved, and
+nothing is shown before the actual cost is settled.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from dpsql.accuracy.left_out import LookEvidence
+from dpsql.budget import BudgetReport, budget_report, payer
+from dpsql.budget.payer import delta_buys
+from dpsql.core.progress import Percent
+from dpsql.core.schema import Column
+from dpsql.core.sql import Sql, Written, join, sql
+from dpsql.engines.base import Engine, Run
+from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.ir.relations import scanned
+from dpsql.kinds.released import ReleasedBlock, ReleasedLook
+from dpsql.ledger import Charge, Ledger
+from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
+from dpsql.pipeline.kept.release_codec import decode_look, decode_release
+from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
+from dpsql.pipeline.purchase import (
+    Bought,
+    Purchase,
+    PurchaseReader,
+    purchase_of_blocks,
+    purchase_of_look,
+)
+from dpsql.pipeline.tail.runner import Tails
+from dpsql.pipeline.till import Till
+from dpsql.pipeline.trace import trace_from
+from dpsql.planner.advice import CameOut, advice
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import Combining
+from dpsql.privacy.accounting.zcdp import ZERO, Amount
+from dpsql.privacy.sampling.noise import EntropySource, OSEntropy
+from dpsql.results.explanation import Explanation, with_earlier, with_following
+from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
+from dpsql.results.rows import HeldAnswer
+from dpsql.service.ages import ANY_AGE, AgeLimit, KeptReleases
+from dpsql.service.finer_releases import FinerReleases, nothing_released
+from dpsql.service.stored_releases import StoredRelease, StoredReleases, Together
+from dpsql.syntax.placeholders import PlaceholderValues, literals
+
+if TYPE_CHECKING:
+    from dpsql.views.views import Views
+
+_logger = logging.getLogger(__name__)
+
+
+_FOLLOWS = "The answer follows from what was released: with answer_from = released it costs nothing"
+
+_NOT_KEPT = (
+    "The release was paid for, and could not be kept: its keys have no exact text. Asked again, it "
+    "is paid for again"
+)
+
+_Looks = Mapping[str, ReleasedLook]  # by fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """That reading or releasing failed: the code of what the analyst is told, and nothing else."""
+
+    code: str
+
+
+class Answerer:
+    """Answers the questions of one account, one at a time. Not safe for threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Ledger | None,
+        analyst: str,
+        session: str,
+        progress: Percent,
+        views_place: Path | None = None,
+    ) -> None:
+        self.engine = engine
+        self.policy = policy
+        self.payer = payer(policy, analyst, session)
+        trace, account = trace_from(os.environ), policy.account(analyst)
+        self.tails = Tails.of(engine, policy)
+        self.preparer = Preparer(engine, policy, account, self.tails, trace)
+        self.source: EntropySource = OSEntropy()
+        self.till = Till(self.paying_ledger, self.payer)
+        self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
+        self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
+        self.finer = FinerReleases(self.kept)
+        if ledger is not None:
+            self.tails.public.views = lambda: self.views
+        self._views: Views | None = None
+        self._views_place = views_place
+        self._ledger = ledger
+        self._analyst = analyst
+        self._session = session
+        self._progress = progress
+        self._run: Run | None = None  # that reads private rows at this moment
+        self._stopped: Exception | None = None  # what the listener to the progress raised
+
+    @property
+    def views(self) -> Views:
+        """The materialized views of the account."""
+        if self._views is None:
+            # Loaded when first asked for: most statements know no view.
+            from dpsql.views.prepare import ViewPreparer
+            from dpsql.views.views import Views
+
+            self._views = Views(
+                self.engine,
+                self.policy,
+                self.paying_ledger,
+                self.payer,
+                self._views_place,
+                ViewPreparer(self.engine, self.policy),
+                self._progress,
+            )
+        return self._views
+
+    def answer(self, question: Question) -> Result:
+        """Answer a question, from the ledger if it has the release, else with a new one.
+
+        Whatever can be refused is refused while the question is prepared; it costs nothing then.
+        """
+        began = time.monotonic()
+        prepared = self.preparer.prepare(question)
+        if prepared.empty:
+            return self._answered(prepared, self._columns_alone(prepared), began)
+        if not prepared.blocks:
+            return self._answered(prepared, self._present(prepared, (), FREE), began)
+        fresh, limit = question.fresh or prepared.fresh, self.kept.limit(prepared.max_age)
+        stored = None if fresh else self.releases.given(prepared, limit)
+        if stored is not None:
+            result = self.present_stored(prepared, question, stored, limit)
+            return self._answered(prepared, result, began)
+        if prepared.only_released:
+            return self._answered(prepared, self._following(prepared, limit, fresh=fresh), began)
+        alone = fresh and prepared.combine is not Combining.ALL
+        together = None if alone else self._together(prepared, question, limit)
+        known = self._known_looks(prepared.looks, limit)
+        looks = _looks_to_buy(prepared.looks, known)
+        purchase = purchase_of_blocks(
+            *(prepared.blocks, prepared.plan, prepared.fingerprint),
+            *(question.text, question.values),
+            alone=alone,
+        )
+        with self._begun(prepared.blocks) as run:
+            charges = self._reserve(prepared, purchase, looks, limit)
+            found = self._buy(run, (purchase, *looks))
+        if isinstance(found, _Failure):
+            # Raised outside of any handler, so that not even its context quotes a row.
+            error = self._failed(charges, found)
+            _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
+            raise error
+        cost, kept = self._settle(prepared, charges, found)
+        shown = self._combined(prepared, found[0], together)
+        known |= _looks_bought(looks, found[1:])
+        try:
+            result = self._present(*shown, cost, known)
+        except DataError as error:
+            if error.code == "tail_failed" and not kept:
+                error.hint = _NOT_KEPT
+            raise
+        return self._answered(prepared, result, began)
+
+    def explain(self, question: Question) -> Explanation:
+        """Explain the plan, and whether the ledger has a release of it to give again."""
+        prepared = self.preparer.prepare(question)
+        explanation = self._explained(prepared)
+        if self._ledger is None or not prepared.blocks:
+            return explanation
+        limit = self.kept.limit(prepared.max_age)
+        known = self._known_looks(prepared.looks, limit)
+        if known:
+            unknown = [look for look in prepared.looks if look.fingerprint not in known]
+            losses = [look.look.noise.loss for look in unknown]
+            reserved = sum(losses, prepared.plan.reserved)
+            epsilon = prepared.plan.epsilon(reserved)
+            explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
+        stored = None if prepared.fresh else self.releases.given(prepared, limit)
+        if stored is not None:
+            explanation = replace(explanation, answered=stored.settled)
+        else:
+            outdated = None if prepared.fresh else self.releases.given(prepared, ANY_AGE)
+            if outdated is not None:
+                explanation = replace(
+                    explanation, outdated=outdated.settled, max_age=str(limit.age)
+                )
+            explanation = self._offering(explanation, prepared, limit)
+        noises = [
+            [block.noise for block in release.blocks if block.noise is not None]
+            for release in self._joined_by_new(prepared, stored, limit)
+        ]
+        return with_earlier(explanation, prepared.plan.blocks, noises)
+
+    def _offering(
+        self, explanation: Explanation, prepared: Prepared, limit: AgeLimit
+    ) -> Explanation:
+        """Add to an explanation what would follow from finer releases, for nothing."""
+        found = None if prepared.fresh else self.finer.following(prepared, limit)
+        plans = [] if found is None else [each.block.plan for each in found.blocks]
+        settled = None if found is None else found.settled
+        return with_following(explanation, settled, plans, only=prepared.only_released)
+
+    def _joined_by_new(
+        self, prepared: Prepared, stored: StoredRelease | None, limit: AgeLimit
+    ) -> tuple[StoredRelease, ...]:
+        """List what a new release would be put together with, were it asked for with ``combine``.
+
+        Of what is stored already a new one is asked for with ``fresh``, which takes all or none.
+        """
+        combine = prepared.combine
+        if (stored is not None or prepared.fresh) and combine is Combining.SERIES:
+            if prepared.fresh:
+                return ()
+            combine = Combining.ALL
+        return self.releases.before(prepared, limit, combine=combine)
+
+    def take_looks(
+        self, prepared: Prepared, question: Question, asked: Sequence[PreparedLook]
+    ) -> tuple[Mapping[str, ReleasedLook], Cost]:
+        """Release looks alone, by fingerprint, with what they cost: of a question that is not.
+
+        Those that the account has a release of cost nothing. The ledger has the question's text
+        with each of the others.
+        """
+        known = self._known_looks(asked, self.kept.limit(prepared.max_age))
+        looks = _looks_to_buy(asked, known, question)
+        if not looks:
+            return known, FREE
+        self.engine.refuse_changed()
+        with self._begun(prepared.blocks) as run:
+            charges = self.till.reserve(looks)
+            found = self._buy(run, looks)
+        if isinstance(found, _Failure):
+            error = self._failed(charges, found)
+            _logger.error("%s: failed a look, %s", self.payer.path, found.code)
+            raise error
+        self.till.settle(charges, found)
+        loss = sum((each.loss for each in found), ZERO)
+        delta = prepared.plan.conversion_delta
+        return known | _looks_bought(looks, found), Cost(loss, loss, delta)
+
+    def looks_to_pay(
+        self, prepared: Prepared, asked: Sequence[PreparedLook]
+    ) -> tuple[PreparedLook, ...]:
+        """List the looks that the account has no release of: all without a ledger."""
+        known: _Looks = {}
+        if self._ledger is not None:
+            known = self._known_looks(asked, self.kept.limit(prepared.max_age))
+        missing = {look.fingerprint: look for look in asked if look.fingerprint not in known}
+        return tuple(missing.values())
+
+    def describe(self, question: Question) -> tuple[Column, ...]:
+        """Return the columns of the answer. Reads nothing private and costs nothing."""
+        return self.preparer.prepare(question).shown
+
+    def types_of(self, values: PlaceholderValues) -> dict[str, str | None]:
+        """Return the types of query parameters' values in a statement; None for NULL."""
+        written = literals(values)
+        if not written:
+            return {}
+        values_sql = join(", ", (Sql(Written(text)) for text in written.values()))
+        bound = self.engine.bind(sql("SELECT {}", values_sql))
+        named = zip(written.items(), bound, strict=True)
+        return {name: None if text == "NULL" else column.type for (name, text), column in named}
+
+    def budget(self, *, compare: bool = False) -> BudgetReport:
+        """Report what the account has spent and has left.
+
+        Raises ``InterfaceError`` without a ledger.
+        """
+        ledger = self.paying_ledger()
+        return budget_report(self.policy, self._analyst, ledger, self._session, compare=compare)
+
+    def interrupt(self) -> None:
+        """End what another thread is answering; it fails."""
+        run = self._run
+        if run is not None:
+            run.interrupt()
+        if self._views is not None:
+            self._views.interrupt()
+        self.tails.interrupt()
+
+    def close(self) -> None:
+        """Give back the room of the tails; answers that are still referred to stay readable."""
+        self.tails.tenant.close()
+
+    @property
+    def has_ledger(self) -> bool:
+        """True if the connection can pay; one without can explain and do nothing else."""
+        return self._ledger is not None
+
+    def paying_ledger(self) -> Ledger:
+        """Return the ledger. Raises ``InterfaceError`` if there is none."""
+        if self._ledger is None:
+            raise InterfaceError(
+                "the connection has no ledger, so it can only explain",
+                code="no_ledger",
+                hint="Leave out `ledger=None`, or pass the ledger's path to connect().",
+            )
+        return self._ledger
+
+    # -- the steps, in order ------------------------------------------------------------------
+
+    def _together(self, prepared: Prepared, question: Question, limit: AgeLimit) -> Together | None:
+        """Find the releases that a new one will be put together with, before it is paid for."""
+        return self.releases.together(question, self.releases.before(prepared, limit))
+
+    def _following(self, prepared: Prepared, limit: AgeLimit, *, fresh: bool) -> Result:
+        """Answer from what was released before by more keys; refuse what does not follow."""
+        found = None if fresh else self.finer.following(prepared, limit)
+        if found is None:
+            raise nothing_released(fresh=fresh, aged=limit.age is not None)
+        return self._present(prepared, found.blocks, self._cost_of_stored(found.settled))
+
+    def _cost_of_stored(self, answered: str) -> Cost:
+        """Return the cost of what was paid for before; of which data, an edition says if given."""
+        written = None if self.policy.edition else self.engine.written
+        outdated = written is not None and written > answered
+        return replace(FREE, answered=answered, data_written=written if outdated else None)
+
+    def _combined(
+        self, prepared: Prepared, release: Bought, together: Together | None
+    ) -> tuple[Prepared, tuple[ReleasedBlock, ...]]:
+        """Put a new release together with earlier ones; show it alone where that cannot be done."""
+        if together is None or release.pieces is None:
+            return prepared, release.blocks
+        drawn = decode_release(self.tails.keys, prepared.blocks, release.pieces)
+        found = None if drawn is None else self.releases.combined(together.with_new(drawn))
+        return (prepared, release.blocks) if found is None else (together.prepared, found)
+
+    def _known_looks(
+        self, looks: Sequence[PreparedLook], limit: AgeLimit
+    ) -> dict[str, ReleasedLook]:
+        """Find the releases that the account has of looks, which cost nothing."""
+        found = {}
+        for look in looks:
+            kept = self.kept.latest(look.fingerprint, limit)
+            known = None if kept is None else decode_look(look, kept.payload)
+            if known is not None:
+                found[look.fingerprint] = known
+        return found
+
+    def _reserve(
+        self,
+        prepared: Prepared,
+        purchase: Purchase,
+        looks: Sequence[Purchase],
+        limit: AgeLimit,
+    ) -> tuple[Charge, ...]:
+        """Charge the worst case, before any private row is read: of the question, then of looks.
+
+        Looks go first, as all of their price can be given back: if what is left does not allow the
+        question, nothing is spent.
+        """
+        self.engine.refuse_changed()
+        prepared.ways.rehearse({look.fingerprint for look in looks})
+        try:
+            *beside, charge = self.till.reserve((*looks, purchase))
+        except BudgetExceeded as error:
+            follows = self.finer.following(prepared, limit) is not None
+            error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
+            raise
+        return charge, *beside
+
+    @contextmanager
+    def _begun(self, blocks: Sequence[PreparedBlock]) -> Iterator[Run]:
+        """Lend a run over the tables of some blocks, which stay as they are until it is over.
+
+        Raises ``InterfaceError`` if they are not what they were: nothing is reserved by then.
+        """
+        run = self.engine.run(self.policy.limits.seconds)
+        run.begin({name for block in blocks for name in scanned(block.plan.block.source.rows)})
+        try:
+            yield run
+        finally:
+            run.release()
+
+    def _buy(self, run: Run, purchases: Sequence[Purchase]) -> tuple[Bought, ...] | _Failure:
+        """Read the private rows of purchases, and draw what comes out of them.
+
+        Whatever fails here may have failed because of what the rows hold, an error of ours too. So
+        nothing of it is told but a code. Raises what the listener to the progress raised.
+        """
+        self._stopped = None
+        self._run = run
+        reader = PurchaseReader(
+            *(run, self.preparer.dialect, self.source, self.tails.keys, self._report_progress),
+            {each.fingerprint: each.look for each in purchases if each.look is not None},
+        )
+        try:
+            with run:
+                return tuple(each.release(reader) for each in purchases)
+        except Exception as error:
+            if error is self._stopped:
+                raise
+            return _Failure(failure_code(error, expired=run.expired))
+        finally:
+            self._run = None
+
+    def _settle(
+        self, prepared: Prepared, charges: Sequence[Charge], found: Sequence[Bought]
+    ) -> tuple[Cost, bool]:
+        """Commit what a question and its looks cost, and keep them: none is lost with which it was
+        answered. Tells whether the question's release could be kept.
+        """
+        kept = self.till.settle(charges, found)
+        beside = sum((each.loss for each in found[1:]), ZERO)
+        paid, loss = prepared.plan.reserved + beside, found[0].loss + beside
+        return Cost(paid, loss, prepared.plan.conversion_delta), kept
+
+    def present_stored(
+        self,
+        prepared: Prepared,
+        question: Question,
+        stored: StoredRelease,
+        limit: AgeLimit = ANY_AGE,
+    ) -> Result:
+        """Present the answer from a release that was paid for at some time, as it was given then.
+
+        That is together with those before it, as far as these are not too old.
+        """
+        cost = self._cost_of_stored(stored.settled)
+        known = self._known_looks(prepared.looks, limit)
+        earlier = self.releases.before(prepared, limit, stored)
+        together = self.releases.together(question, earlier)
+        found = (
+            None if together is None else self.releases.combined(together.with_new(stored.blocks))
+        )
+        if together is None or found is None:
+            return self._present(prepared, stored.blocks, cost, known)
+        return self._present(together.prepared, found, cost, known)
+
+    def _present(
+        self,
+        prepared: Prepared,
+        released: tuple[ReleasedBlock, ...],
+        cost: Cost,
+        looks: _Looks = MappingProxyType({}),
+    ) -> Result:
+        """Run the tail over what was released."""
+        query = prepared.query
+        answer = self.tails.runner.run(query, released, prepared.names)
+        counts = tuple(each.rows.count for each in released)
+        plans = tuple(each.block.plan for each in released)
+        uniform = tuple(each.uniform for each in released)
+        left_out = tuple(each.left_out for each in released)
+        return Result(
+            answer,
+            lambda: self._explained(prepared),
+            cost,
+            AnswerNoise(query.outputs, query.supports, plans, counts, uniform, left_out),
+            _evidence(prepared, looks),
+            partial(_advice, tuple(zip(plans, counts, strict=True)), prepared.terms),
+        )
+
+    def _columns_alone(self, prepared: Prepared) -> Result:
+        """Present the columns of a statement whose text says that it has no rows: nothing runs."""
+        columns = prepared.shown
+        nothing = HeldAnswer([c.name for c in columns], [c.type for c in columns], [])
+        return Result(nothing, lambda: self._explained(prepared))
+
+    def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
+        """Log what an answer cost, and how long it took; what was asked is told by its digest."""
+        paid, stored = result.cost.settled, ", stored" if result.cost.stored else ""
+        _logger.info(
+            "%s: answered %s%s, cost rho %.6g, epsilon %.6g, delta %.6g, in %.3f seconds",
+            *(self.payer.path, _short(prepared), stored),
+            *(paid.rho, paid.epsilon, paid.delta, time.monotonic() - began),
+        )
+        return result
+
+    def _explained(self, prepared: Prepared) -> Explanation:
+        """Return the plan, and how much work it may be."""
+        explanation = prepared.explain()
+        if not explanation.blocks:
+            return explanation
+        bought = delta_buys(self.payer, Amount.charge(explanation.reserved))
+        return replace(explanation, limits=self.policy.limits, delta_buys=bought)
+
+    def _report_progress(self, percent: int) -> None:
+        try:
+            self._progress(percent)
+        except Exception as error:
+            self._stopped = error
+            raise
+
+    # -- failures -----------------------------------------------------------------------------
+
+    def _failed(self, charges: Sequence[Charge], failure: _Failure) -> EngineError:
+        """Build what the analyst is told of a failure, once the ledger knows of all its charges."""
+        cause = suspending_cause(self.policy, failure.code)
+        if cause is not None:
+            self.till.fail(charges, cause)
+        suspended = None if cause is None else self.payer.analyst
+        kept = "What it had reserved stays spent."
+        return failure_error(self.policy, failure.code, kept, suspended)
+
+
+def _looks_to_buy(
+    looks: Sequence[PreparedLook], known: _Looks, question: Question | None = None
+) -> tuple[Purchase, ...]:
+    """List the looks that have no release yet, each once; ``question`` is what is kept of it."""
+    missing = {look.fingerprint: look for look in looks if look.fingerprint not in known}
+    asked = () if question is None else (question.text, question.values)
+    return tuple(purchase_of_look(look, *asked) for look in missing.values())
+
+
+def _looks_bought(looks: Sequence[Purchase], bought: Sequence[Bought]) -> dict[str, ReleasedLook]:
+    """Return the releases of looks by fingerprint."""
+    pairs = zip(looks, bought, strict=True)
+    return {look.fingerprint: each.look for look, each in pairs if each.look is not None}
+
+
+def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
+    """Say which error what is left of the account still buys; None if none, or none was asked."""
+    if error.remaining is None or error.remaining[1] < error.requested[1]:
+        return None
+    share = error.remaining[0] / error.requested[0]
+    within = prepared.within(share) if share < 1 else None
+    if within is None:
+        return None
+    return f"what is left allows less: {within}. Ask for a larger max_error"
+
+
+def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:
+    """Collect what the looks that are known tell of what bounding left out."""
+    return {
+        (number, look.look.subject): LookEvidence(known.noise, known.release)
+        for number, block in enumerate(prepared.blocks)
+        for look in block.looks
+        if (known := looks.get(look.fingerprint)) is not None
+    }
+
+
+def _advice(
+    came_out: Sequence[tuple[BlockPlan, int]], terms: PlanningTerms, drowned: Sequence[int | None]
+) -> str:
+    """Say what would have made an answer say more, of blocks that were released alone."""
+    outcomes = [
+        CameOut(plan, released, index)
+        for (plan, released), index in zip(came_out, drowned, strict=True)
+        if not plan.combined and plan.added is None
+    ]
+    return advice(outcomes, terms.replan, terms.most)
+
+
+def _short(prepared: Prepared) -> str:
+    """Name a question in a log: by the start of its fingerprint."""
+    return prepared.fingerprint[:12] if prepared.blocks else "from public tables"

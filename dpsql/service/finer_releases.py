@@ -1,0 +1,108 @@
+"""Answers that follow from what an account has released: finer releases, added up. All is free."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dpsql.errors import QueryRefused
+from dpsql.ir.plan import PreparedBlock
+from dpsql.kinds.released import ReleasedBlock
+from dpsql.pipeline.kept.coarser import added_up, may_follow
+from dpsql.pipeline.kept.fingerprint import rows_fingerprint
+from dpsql.pipeline.kept.release_codec import decode_finer
+from dpsql.pipeline.prepare import Prepared
+from dpsql.policy.parameters import Combining
+from dpsql.privacy.mechanisms.summation import summed_std
+from dpsql.service.ages import AgeLimit, KeptReleases
+
+MAX_FINER = 32
+"""How many releases of the same rows a coarser question is looked for in, the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What follows for each block of a question, and when the latest of it was paid for."""
+
+    settled: str
+    blocks: tuple[ReleasedBlock, ...]
+
+
+class FinerReleases:
+    """Finds the releases of one account and its sessions that a question's answer follows from."""
+
+    def __init__(self, kept: KeptReleases) -> None:
+        self._kept = kept
+
+    def following(self, prepared: Prepared, limit: AgeLimit) -> Following | None:
+        """Answer a question from releases by more keys; None if a block of it follows from none.
+
+        None of them is too old.
+        """
+        if not all(may_follow(block.plan.block) for block in prepared.blocks):
+            return None
+        blocks: list[ReleasedBlock] = []
+        for block in prepared.blocks:
+            series = prepared.combine is not Combining.ALL
+            found = self._nearest(block, limit, series=series)
+            if found is None:
+                return None
+            blocks.append(found)
+        times = [each.block.plan.added.settled for each in blocks if each.block.plan.added]
+        return Following(max(times), tuple(blocks)) if blocks else None
+
+    def _nearest(
+        self, block: PreparedBlock, limit: AgeLimit, *, series: bool
+    ) -> ReleasedBlock | None:
+        """Find what is nearest to the truth, of what follows from several the latest.
+
+        That depends on the laws of their noise alone, which are public. In a ``series`` nothing
+        before the latest that was asked for afresh is looked at: the rows were others then.
+        """
+        rows = rows_fingerprint(block.plan.block)
+        kept = self._kept.on_rows(rows, MAX_FINER, limit)
+        found: list[ReleasedBlock] = []
+        for each in reversed(kept):
+            finer = decode_finer(self._kept.pieces(each))
+            answer = None if finer is None else added_up(block, finer, each.settled)
+            if finer is None or answer is None:
+                continue
+            found.append(answer)
+            if series and finer.noise.alone:
+                break
+        return min(found, key=_noise_of, default=None)
+
+
+def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:
+    """Build the error for a question that was to be answered from releases alone, and is not.
+
+    ``aged``: it has a maximum age, beyond which nothing was looked for.
+    """
+    if fresh:
+        return QueryRefused(
+            "a fresh answer is none from what was released",
+            code="nothing_released",
+            hint="Leave out fresh, or ask with answer_from = rows.",
+        )
+    return QueryRefused(
+        f"the answer follows from no release that the account holds{_YOUNG * aged}",
+        code="nothing_released",
+        hint="Ask with answer_from = rows, and pay for it. What follows: questions that were "
+        "answered before, and counts and sums by fewer of the keys of one, all of them with "
+        "declared values, over the same rows.",
+    )
+
+
+_YOUNG = ", and that max_age allows"
+
+
+def _noise_of(answer: ReleasedBlock) -> float:
+    """Compute the product of the standard deviations of all measures, as its logarithm."""
+    added = answer.block.plan.added
+    assert added is not None
+    return _log_product([summed_std(noise, added.groups) for noise in added.noises])
+
+
+def _log_product(factors: Sequence[float]) -> float:
+    return math.fsum(math.log(max(factor, 1e-300)) for factor in factors)

@@ -1,0 +1,147 @@
+"""Opens connections: a policy meets all that a database has, and leaves what it lists.
+
+Here alone a connection's making holds a catalog. What the connection is given is an engine of the
+listed tables, which can name no others.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Unpack
+
+from dpsql.budget import payer
+from dpsql.core.plain import plain_text, type_name
+from dpsql.core.progress import Percent
+from dpsql.engines.base import Database
+from dpsql.engines.opening import engine_of_session, is_session, open_engine
+from dpsql.errors import NewLedgerWarning, ParameterError, PolicyError
+from dpsql.ledger import Ledger
+from dpsql.owner.conformance import check_policy
+from dpsql.policy.ledger_place import announcement, usual_place
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
+from dpsql.policy.resolve import resolve
+from dpsql.policy.views_place import place_beside
+from dpsql.service.connection import Closing, Connection
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_logger = logging.getLogger(__name__)
+
+
+def _ignore_progress(percent: int) -> None:
+    """Ignore progress that nobody asked for."""
+
+
+def connect(
+    database: str | Path | Database | SparkSession,
+    policies: str | Path | Policy = "policies.yaml",
+    ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
+    analyst: str = "",
+    *,
+    session: str = "",
+    progress: Percent = _ignore_progress,
+    **parameters: Unpack[PrivacyParameters],
+) -> Connection:
+    """Open a connection for one analyst.
+
+    ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's database,
+    the ``sc://`` URL of a Spark Connect server, a Spark session, or an engine the owner has filled.
+    ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if
+    missing, or the ``postgresql://`` URL of one; None for a connection that can explain and do
+    nothing else. Left
+    out, it is the one that the policies file names, or ``clinic.budget.db`` beside
+    ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
+    ``analyst``: an account of the policy. ``session``: the name of an account of its own below the
+    analyst's, which pays too; the owner may limit it. ``progress``: told 0, 1, ..., 100 percent
+    while a query for keys alone reads its rows, which takes long on large tables; the numbers are
+    the same for all data, but not when they come. ``parameters``: privacy parameters for all
+    queries of this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``,
+    ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
+    """
+    analyst, session = plain_text("analyst", analyst), plain_text("session", session)
+    if is_session(database):
+        database = engine_of_session(database)
+    if not isinstance(database, str | Path) and not hasattr(type(database), "catalog"):
+        raise ParameterError(
+            f"database must be a path or an engine, not {type_name(database)}",
+            code="bad_parameter",
+            hint="Data in memory are an engine's: engine = dpsql.DuckDBEngine(), "
+            "engine.register('visits', data), then connect(engine, ...).",
+        )
+    if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
+        raise _wrong_type("ledger", "a path, a URL, a Ledger or None", ledger)
+    policy = _policy(policies).of_account(analyst)
+    payer(policy, analyst, session)
+    settings = Overrides.of(parameters)
+    resolve(policy, settings)
+    place = usual_place(policy, database) if isinstance(ledger, NotGiven) else ledger
+    with ExitStack() as owned:
+        found, closed = database, list[Closing]()
+        if isinstance(found, str | Path):
+            found = owned.enter_context(closing(open_engine(found)))
+            closed.append(found)
+        found.declare(policy.declared)
+        _check(policy, found)
+        engine = found.open(policy.tables, policy.limits.memory)
+        if policy.declared:  # in between, another policy may have declared what there is
+            _check(policy, found)
+        policy = replace(policy, edition=policy.edition or engine.edition or "")
+        opened, created = place, False
+        if isinstance(opened, str | Path):
+            opened = owned.enter_context(closing(Ledger.open(opened)))
+            closed.append(opened)
+            created = opened.created
+            if created and place is not ledger:
+                warnings.warn(announcement(str(place)), NewLedgerWarning, stacklevel=2)
+        connection = Connection(
+            engine,
+            policy,
+            opened,
+            analyst,
+            session,
+            settings,
+            owned=closed,
+            ledger_created=created,
+            progress=progress,
+            views_place=place_beside(database, policy.views.directory),
+        )
+        owned.pop_all()  # from here on they are the connection's
+    _logger.info("%s: connected", connection._answerer.payer.path)
+    return connection
+
+
+def _policy(policies: str | Path | Policy) -> Policy:
+    if isinstance(policies, Policy):
+        return policies
+    if not isinstance(policies, str | Path):
+        raise _wrong_type("policies", "a path or a Policy", policies)
+    from dpsql.policy.load import load_policy
+
+    return load_policy(policies)
+
+
+def _wrong_type(name: str, kinds: str, value: object) -> ParameterError:
+    """Build the error for an argument of a type that it cannot have."""
+    return ParameterError(f"{name} must be {kinds}, not {type_name(value)}", code="bad_parameter")
+
+
+def _check(policy: Policy, database: Database) -> None:
+    """Refuse a policy that does not fit the database, in words about listed tables alone."""
+    tables = database.catalog().tables
+    listed = {key: tables[key] for key in policy.tables if key in tables}
+    found = check_policy(policy, listed, database.definition)
+    findings = [f for f in found if f.level == "error"]
+    if findings:
+        first = findings[0]
+        more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+        raise PolicyError(
+            f"{first.subject}: {first.message}{more}",
+            code="policy_does_not_fit",
+            hint=first.hint or "Run `dpsql check` to see all findings.",
+        )

@@ -1,0 +1,352 @@
+"""Answers statements: gives questions to the answerer, and obeys or looks up all others itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dpsql.core.plain import NotPlain, plain, plain_text, type_name
+from dpsql.core.schema import Column, rules_of
+from dpsql.core.table_name import TableName, written
+from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
+from dpsql.pipeline.prepare import Question
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import Overrides
+from dpsql.policy.resolve import check_setting, resolve
+from dpsql.results.description import AnswerColumn, Description, QueryParameter
+from dpsql.results.explanation import Explanation
+from dpsql.results.result import FREE, Cost, Result
+from dpsql.results.rows import HeldAnswer
+from dpsql.results.tuning import Tuning
+from dpsql.service import listings
+from dpsql.service.answering import Answerer
+from dpsql.service.listings import Layer, Listing
+from dpsql.service.tuning import Tuner, TuningRequest
+from dpsql.syntax.parse import not_text
+from dpsql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
+from dpsql.syntax.statements import (
+    Command,
+    CreateView,
+    Describe,
+    DropView,
+    Explain,
+    RefreshView,
+    Reset,
+    Select,
+    Set,
+    Show,
+    ShowSubject,
+    read_statement,
+)
+
+if TYPE_CHECKING:
+    from dpsql.views.prepare import PreparedView
+    from dpsql.views.views import View
+
+_INSTEAD_OF = {"epsilon": "max_error", "max_error": "epsilon"}
+"""What SET puts in the place of which: of the two, the later one holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What comes beside the text of a statement."""
+
+    values: PlaceholderValues = ()
+    mechanism: str | None = None
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    fresh: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        values: object,
+        mechanism: object,
+        parameters: Mapping[str, object],
+        fresh: object = False,
+    ) -> Arguments:
+        """Turn what a program passed into values of built-in types. Raises what ``sql`` does."""
+        return cls(
+            plain_values(values),
+            None if mechanism is None else plain_text("mechanism", mechanism),
+            parameters,
+            _boolean("fresh", fresh),
+        )
+
+    def refuse(self) -> None:
+        """Refuse arguments to a statement that has no use for them."""
+        if self.values or self.mechanism is not None or self.parameters or self.fresh:
+            raise ProgrammingError(
+                "this statement takes no values and no privacy parameters",
+                code="arguments_not_taken",
+                hint="They belong to SELECT and EXPLAIN SELECT. For the rest of the connection, "
+                "write SET epsilon = 0.5.",
+            )
+
+
+class Statements:
+    """Answers the statements of one connection, and keeps what SET has set. Not safe for threads.
+
+    ``given`` are the privacy parameters that the connection was opened with.
+    """
+
+    def __init__(self, answerer: Answerer, given: Overrides) -> None:
+        self._answerer = answerer
+        self._policy = answerer.policy
+        self._given = given
+        self._set: dict[str, object] = {}
+
+    def result(self, text: str, asked: Arguments) -> Result:
+        """Answer a statement of any kind. Raises as ``Connection.sql`` does."""
+        statement = read_statement(text)
+        match statement:
+            case Select():
+                return self._answerer.answer(self.question(statement.text, asked))
+            case Explain():
+                explanation = self._explanation(statement, asked)
+                return self._listed(listings.plan_listing(str(explanation)), explanation)
+            case CreateView(explained=False):
+                asked.refuse()
+                return self._created(statement, text)
+            case _:
+                asked.refuse()
+                return self._listed(self._listing(statement), Explanation(text))
+
+    def explanation(self, text: str, asked: Arguments) -> Explanation:
+        """Explain a query, with or without the word EXPLAIN in front of it."""
+        statement = read_statement(text)
+        if isinstance(statement, Explain):
+            return self._explanation(statement, asked)
+        return self._answerer.explain(self.question(text, asked))
+
+    def description(self, text: str, values: PlaceholderValues | None) -> Description:
+        """Describe a statement of any kind; nothing is set, read or paid for."""
+        statement = read_statement(text)
+        match statement:
+            case Select():
+                return self._described(statement.text, values)
+            case Explain():
+                with _placed_after(statement.before):
+                    inner = self._described(statement.text, values)
+                return Description(_answer_columns(listings.PLAN_COLUMNS), inner.parameters)
+            case _:
+                Arguments(values or ()).refuse()
+                return Description(_answer_columns(self._listed_columns(statement)), ())
+
+    def question(self, text: str, asked: Arguments) -> Question:
+        """Build what a query asks under the privacy parameters in force."""
+        given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
+        settings = resolve(self._policy, *given)
+        return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
+
+    def tuning(self, text: str, asked: Arguments, request: TuningRequest) -> Tuning:
+        """Tune a query's bounds. Raises as ``Connection.tune`` does."""
+
+        def ask(changed: Mapping[str, object]) -> Question:
+            given = {**asked.parameters, **changed}
+            return self.question(text, replace(asked, parameters=given))
+
+        return Tuner(self._answerer).tune(ask, request)
+
+    def reset(self) -> None:
+        """Forget all that SET has set."""
+        self._set.clear()
+
+    def _explanation(self, statement: Explain, asked: Arguments) -> Explanation:
+        with _placed_after(statement.before):
+            return self._answerer.explain(self.question(statement.text, asked))
+
+    def _described(self, text: str, values: PlaceholderValues | None) -> Description:
+        names = query_parameters(text)
+        given = dict.fromkeys(names) if values is None else values
+        columns = self._answerer.describe(self.question(text, Arguments(given)))
+        types = self._answerer.types_of(given)
+        parameters = tuple(QueryParameter(name, types[name]) for name in names)
+        return Description(_answer_columns(columns), parameters)
+
+    def _listed_columns(self, statement: Command) -> tuple[Column, ...]:
+        """Return the columns of what a statement lists, after the checks it would make."""
+        match statement:
+            case Set(name, value, place):
+                _checked(self._policy, name, value, place)
+            case CreateView():
+                self._defined(statement)
+                return listings.PLAN_COLUMNS if statement.explained else listings.VIEW_COLUMNS
+            case RefreshView(name, _, place):
+                with _at(place):
+                    self._answerer.views.named(name)
+                return listings.REFRESH_COLUMNS
+            case DropView(name, place):
+                with _at(place):
+                    self._answerer.views.named(name)
+                return listings.VIEW_COLUMNS
+            case Show(ShowSubject.VIEWS):
+                return listings.VIEW_COLUMNS
+            case Show(ShowSubject.BUDGET):
+                return listings.BUDGET_COLUMNS
+            case Show(ShowSubject.TABLES):
+                return listings.TABLE_COLUMNS
+            case Describe() | Show(ShowSubject.ALL_TABLES | ShowSubject.DATABASES):
+                return self._listing(statement).columns
+            case Show(ShowSubject.SCHEMAS):
+                return listings.SCHEMA_COLUMNS
+        return listings.PARAMETER_COLUMNS
+
+    def _listed(self, listing: Listing, explanation: Explanation, cost: Cost = FREE) -> Result:
+        columns = listing.columns
+        rows = HeldAnswer([c.name for c in columns], [c.type for c in columns], listing.rows)
+        return Result(rows, lambda: explanation, cost)
+
+    def _listing(self, statement: Command) -> Listing:
+        """Run a command that costs nothing and return what it lists.
+
+        Only those on views read rows.
+        """
+        match statement:
+            case Set(name, value, place):
+                checked = _checked(self._policy, name, value, place)
+                self._set.pop(_INSTEAD_OF.get(name, ""), None)
+                self._set[name] = checked
+                return listings.parameter_listing(self._policy, self._layers(), name)
+            case Reset(name):
+                self._set.pop(name, None)
+                return listings.parameter_listing(self._policy, self._layers(), name)
+            case Show(ShowSubject.BUDGET):
+                return listings.budget_listing(self._answerer.budget())
+            case Show(ShowSubject.TABLES):
+                return listings.table_listing(self._policy)
+            case Show(ShowSubject.PARAMETERS):
+                return listings.parameter_listing(self._policy, self._layers())
+            case Show(ShowSubject.VIEWS):
+                return listings.view_listing(self._answerer.views.all())
+            case CreateView():
+                from dpsql.views.explain import explain_view
+
+                return listings.plan_listing(explain_view(self._defined(statement)))
+            case RefreshView(name, until, place):
+                with _at(place):
+                    return listings.refresh_listing(
+                        self._answerer.views.refresh(name, _moment(until))
+                    )
+            case DropView(name, place):
+                with _at(place):
+                    self._answerer.views.drop(name)
+                return listings.view_listing(self._answerer.views.all())
+            case Show(ShowSubject.ALL_TABLES):
+                engine = self._answerer.engine
+                return listings.all_table_listing(self._policy, engine.schema, engine.name)
+            case Show(ShowSubject.DATABASES):
+                return listings.database_listing(self._answerer.engine.name)
+            case Show(ShowSubject.SCHEMAS):
+                return listings.schema_listing(self._policy, self._answerer.engine.name)
+            case Describe():
+                return self._columns_of(statement)
+        raise AssertionError("every statement has been answered")
+
+    def _columns_of(self, statement: Describe) -> Listing:
+        """List the columns of a table or a view."""
+        engine = self._answerer.engine
+        schema = engine.schema
+        name = rules_of(schema, engine.name, self._policy.names).named(statement.names)
+        shown, place = written(*statement.names), statement.place
+        if statement.engine:
+            return listings.table_info_listing(self._policy, schema, name, shown, place)
+        view = None if name is None else self._view(name)
+        if view is not None:
+            return listings.view_column_listing(self._answerer.views.plan_of(view))
+        return listings.column_listing(self._policy, schema, name, shown, place)
+
+    def _view(self, name: TableName) -> View | None:
+        """Return the view that a name means: one that may be read, and hidden by no table."""
+        if self._policy.table(name) is not None or not self._answerer.has_ledger:
+            return None
+        return self._answerer.views.of_name(name)
+
+    def _created(self, statement: CreateView, text: str) -> Result:
+        """Create a view, which costs what all of its steps do."""
+        prepared = self._defined(statement)
+        with _at(statement.place):
+            self._answerer.views.create(prepared)
+        plan, listing = prepared.plan, listings.view_listing(self._answerer.views.all())
+        cost = Cost(plan.loss, plan.loss, plan.conversion_delta)
+        return self._listed(listing, Explanation(text), cost)
+
+    def _defined(self, statement: CreateView) -> PreparedView:
+        layers = (layer.given for layer in self._layers())
+        with _placed_after(statement.before):
+            return self._answerer.views.define(
+                statement.name, statement.text, statement.options, *layers
+            )
+
+    def _layers(self) -> tuple[Layer, ...]:
+        """Return what was given to the connection, from far to near."""
+        return Layer("connect()", self._given), Layer("SET", Overrides.of(self._set))
+
+
+@contextmanager
+def _at(place: Place) -> Iterator[None]:
+    """Give errors without a place this one."""
+    try:
+        yield
+    except Error as error:
+        if error.place is None and not isinstance(error, EngineError):
+            error.place = place
+        raise
+
+
+def _moment(text: str | None) -> datetime | None:
+    """Read the wall time of UNTIL. Raises ``ParameterError`` (``bad_time``)."""
+    if text is None:
+        return None
+    from dpsql.views.steps import read_wall_time
+
+    return read_wall_time("UNTIL", text)
+
+
+@contextmanager
+def _placed_after(before: str) -> Iterator[None]:
+    """Shift the places of errors in the end of a text, to count from the start of it."""
+    try:
+        yield
+    except Error as error:
+        if error.place is not None and error.place.source == "query":
+            error.place = error.place.after(before)
+        raise
+
+
+def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:
+    return tuple(AnswerColumn(column.name, column.type) for column in columns)
+
+
+def statement_text(text: object) -> str:
+    """Return a statement's text as a built-in one. Raises ``SQLSyntaxError`` for other things."""
+    try:
+        found = plain(text)
+    except NotPlain:
+        found = None
+    if not isinstance(found, str):
+        raise not_text()
+    return found
+
+
+def _boolean(name: str, value: object) -> bool:
+    try:
+        found = plain(value)
+    except NotPlain:
+        found = None
+    if not isinstance(found, bool):
+        raise ParameterError(
+            f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
+        )
+    return found
+
+
+def _checked(policy: Policy, name: str, value: object, place: Place) -> object:
+    """Check a parameter's value as an argument of ``connect`` is; errors have a place."""
+    try:
+        return check_setting(policy, name, value)
+    except ParameterError as error:
+        error.place = place
+        raise

@@ -1,0 +1,127 @@
+"""The privacy parameters a SELECT states for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dpsql.core.schema import fold
+from dpsql.core.table_name import TableName
+from dpsql.errors import ParameterError, QueryRefused
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import (
+    PARAMETER_NAMES,
+    UNLIMITED,
+    Overrides,
+    Parameters,
+    asked_by_error,
+)
+from dpsql.policy.resolve import TableDefault, over_tables, resolve
+from dpsql.syntax.dialect import PrivacyOption, PrivacyOptions
+from dpsql.syntax.parse import place_of
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOptions:
+    """What a private SELECT is to be answered with: its parameters, and a mechanism if forced.
+
+    ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
+    ``own_epsilon`` says that its OPTIONS give an epsilon. ``table_defaults`` are those parameters
+    that are as a table's defaults say.
+    """
+
+    parameters: Parameters
+    mechanism: str | None
+    fresh: bool = False
+    own_epsilon: bool = False
+    table_defaults: tuple[TableDefault, ...] = ()
+
+    def with_most_rows(self, most: int | None) -> AskedOptions:
+        """Return the options where no unit has more rows than so many, if that is known."""
+        if most is None or most >= self.parameters.max_rows_contributed:
+            return self
+        parameters = replace(self.parameters, max_rows_contributed=most)
+        return replace(self, parameters=parameters)
+
+
+def take_options(
+    select: exp.Select,
+    text: str,
+    policy: Policy,
+    outer: Parameters,
+    tables: Sequence[TableName],
+) -> AskedOptions:
+    """Take a private SELECT's parameters: its OPTIONS, else those of the statement.
+
+    ``tables`` are those it reads, whose defaults stand in for what nobody asked for. Removes the
+    clause from the tree. Raises ``ParameterError`` or ``QueryRefused`` with the place
+    of an option that is unknown, given twice, not a literal, or outside its range.
+    """
+    policy, outer, defaults = over_tables(policy, outer, tables)
+    clause = select.args.get("hint")
+    if not isinstance(clause, PrivacyOptions):
+        return AskedOptions(outer, None, table_defaults=defaults)
+    clause.pop()
+    mechanism: str | None = None
+    fresh = False
+    seen: dict[str, object] = {}
+    parameters = outer
+    for option in clause.expressions:
+        name, value = fold(option.this), _value(option, text)
+        if name in seen:
+            raise _at(f"the option {name} is given twice", "option_twice", option, text)
+        seen[name] = value
+        if name == "mechanism":
+            if not isinstance(value, str):
+                raise _at("mechanism must be a name in quotes", "bad_option", option, text)
+            mechanism = value
+            continue
+        if name == "fresh":
+            if not isinstance(value, bool):
+                raise _at("fresh must be true or false", "bad_option", option, text)
+            fresh = value
+            continue
+        try:
+            parameters = resolve(policy, Overrides.of({name: value}), base=parameters)
+            asked_by_error(seen)
+        except ParameterError as error:
+            error.place = place_of(text, option)
+            raise
+    left = tuple(each for each in defaults if not each.replaced(parameters))
+    return AskedOptions(parameters, mechanism, fresh, "epsilon" in seen, left)
+
+
+def refuse_options(select: exp.Select, text: str) -> None:
+    """Refuse the clause on a SELECT that reads no private table. Raises ``QueryRefused``."""
+    clause = select.args.get("hint")
+    if isinstance(clause, PrivacyOptions):
+        raise QueryRefused(
+            "WITH DIFFERENTIAL_PRIVACY belongs to a SELECT that reads a private table",
+            code="options_not_private",
+            place=place_of(text, clause),
+            hint="Move it to the SELECT that aggregates the private table.",
+        )
+
+
+def _value(option: PrivacyOption, text: str) -> object:
+    node, sign = option.expression, 1
+    if isinstance(node, exp.Neg):
+        node, sign = node.this, -1
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return sign * (int(node.this) if node.is_int else float(node.this))
+    if sign == 1 and isinstance(node, exp.Literal):
+        return str(node.this)
+    if sign == 1 and isinstance(node, exp.Null):
+        return UNLIMITED  # GoogleSQL's word for it
+    if sign == 1 and isinstance(node, exp.Boolean):
+        return bool(node.this)
+    if sign == 1 and isinstance(node, exp.Column) and not node.table:
+        return str(node.name)
+    raise _at("the value of an option must be a literal", "bad_option", option, text)
+
+
+def _at(reason: str, code: str, node: exp.Expr, text: str) -> QueryRefused:
+    names = ", ".join([*PARAMETER_NAMES, "mechanism", "fresh"])
+    return QueryRefused(reason, code=code, place=place_of(text, node), hint=f"Options: {names}.")

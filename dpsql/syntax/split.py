@@ -1,0 +1,46 @@
+"""Where statements end: at a semicolon that stands in no quotes and in no comment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import TokenType
+from sqlglot.errors import TokenError
+
+from dpsql.syntax.dialect import PrivateDuckDB
+from dpsql.syntax.parse import after_blanks
+
+_DIALECT = PrivateDuckDB()
+_END = "\n;"
+
+
+@dataclass(frozen=True, slots=True)
+class SplitText:
+    """A text as the statements that a semicolon ends, and what follows the last of them.
+
+    ``statements`` are the ends of ``text[start:end]``, from the first word to before the semicolon;
+    statements without a word are left out. What follows begins at ``rest``, which is the length of
+    the text if only blanks and comments follow. ``open`` says that the text ends inside of quotes
+    or of a comment; then its statements may be among what follows.
+    """
+
+    statements: tuple[tuple[int, int], ...]
+    rest: int
+    open: bool
+
+
+def split(text: str) -> SplitText:
+    """Split a text into statements as the query parser will read them."""
+    try:
+        tokens = _DIALECT.tokenize(text + _END)
+    except TokenError:
+        return SplitText((), after_blanks(text), True)
+    ends = [token.start for token in tokens if token.token_type == TokenType.SEMICOLON]
+    if not ends or ends[-1] != len(text) + len(_END) - 1:
+        return SplitText((), after_blanks(text), True)
+    statements, start = [], after_blanks(text)
+    for end in ends[:-1]:
+        if start < end:
+            statements.append((start, end))
+        start = after_blanks(text, end + 1)
+    return SplitText(tuple(statements), start, False)

@@ -1,0 +1,304 @@
+"""From the SELECT of a view to its plan, and to the SQL that reads one of its steps.
+
+The query is the analyst's with two conditions more, on the time of its private table. It is planned
+anew for every step from the definition alone, so that nothing of it depends on what was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
+from dpsql.core.sql import Sql
+from dpsql.core.table_name import NameRules
+from dpsql.engines.base import Engine
+from dpsql.ir.plan import BlockPlan
+from dpsql.ir.query import Block, PlainTail, Query
+from dpsql.pipeline.kept.fingerprint import fingerprint
+from dpsql.planner.groups import with_usual_groups
+from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
+from dpsql.policy.parameters import PARAMETER_NAMES
+from dpsql.policy.resolve import again
+from dpsql.sql.blocks.examined import can_fail, examined_expressions
+from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
+from dpsql.sql.blocks.validate import validate
+from dpsql.sql.blocks.view_intervals import STEP
+from dpsql.sql.dialects.base import Dialect
+from dpsql.sql.dialects.registry import TWIN, dialect_of
+from dpsql.sql.lineage.table_names import parsed
+from dpsql.sql.relations.from_clause import from_clause
+from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
+from dpsql.syntax.parse import understood
+from dpsql.views.definition import ViewDefinition
+from dpsql.views.description import STEP_VOCABULARY
+from dpsql.views.listing_plan import ListingPlan, plan_continual
+from dpsql.views.plan import ViewPlan
+from dpsql.views.state import StateShape
+from dpsql.views.steps import ViewSteps
+
+AS_OF: Final = "as_of"
+"""The column of every view that holds the wall time at which a step ended."""
+
+_ALL_STEPS: Final = "a view bounds the groups of a unit over all of its steps"
+_KEY_TYPES: Final = frozenset(
+    {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "UUID"}
+    | {"TIMESTAMP_NS", "DECIMAL"}
+    | {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"}
+    | {"UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"}
+)
+"""Types of keys that have one text each, wherever and whenever it is written: a group draws its
+noise by that text. (That of a TIMESTAMP WITH TIME ZONE depends on the session's zone.)"""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewColumn:
+    """A column of a view: a key, or an aggregate, by its index; and its type."""
+
+    name: str
+    type: str
+    key: int | None
+    aggregate: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedView:
+    """A view ready to be created or refreshed.
+
+    ``keys`` are the key columns in generated SQL with their types, ``columns`` those of the view
+    after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step.
+    """
+
+    plan: ViewPlan | ListingPlan
+    unit_type: str
+    keys: tuple[Column, ...]
+    columns: tuple[ViewColumn, ...]
+    fingerprint: str
+
+    @property
+    def shape(self) -> StateShape:
+        """The columns of the view's private state; declared keys are their positions there."""
+        plan, keys = self.plan, self.keys
+        if plan.block.known_domain:
+            keys = tuple(Column(key.name, "BIGINT") for key in keys)
+        return StateShape(
+            self.unit_type,
+            keys,
+            plan.contributions,
+            plan.groups,
+            plan.definition.window,
+            plan.one_step,
+            plan.by_step,
+        )
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """All columns of the view."""
+        first = (Column(STEP, "BIGINT"), Column(AS_OF, "TIMESTAMP"))
+        return (*first, *(Column(column.name, column.type) for column in self.columns))
+
+
+class ViewPreparer:
+    """Prepares views on one engine under one policy."""
+
+    def __init__(self, engine: Engine, policy: Policy) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._lasting = replace(policy, edition="")  # a view goes on over all of them
+        self._dialect: Dialect = dialect_of(engine.verdicts)
+        self._twins: Dialect = TWIN
+
+    def time_of(self, text: str) -> TimeColumn:
+        """Return the time column of the one private table that a view's query reads.
+
+        Raises ``QueryRefused`` (``no_view``) if there is no such table, or it has no time column.
+        """
+        with understood():
+            _, table = timed_table(parsed(text, self._rules()), self._policy)
+        assert table.time is not None
+        return table.time
+
+    def prepare(self, definition: ViewDefinition, account: AccountPolicy) -> PreparedView:
+        """Plan a view for the account that pays for it.
+
+        Its parameters are resolved by this policy, as those of a query are: what was given beside
+        the definition, then OPTIONS in its text. All of them are part of the plan's definition,
+        as asked for: there they are checked again, by the policy of the day, and never replaced.
+        Raises what a query is refused with, ``ParameterError`` for what the policy does not allow,
+        and ``QueryRefused`` (``no_view``).
+        """
+        if self._dialect is not self._twins:
+            raise no_view(
+                "views are made of DuckDB's rows alone, not of a server's",
+                "Ask the query itself, as often as you need it.",
+            )
+        query = self._query(definition, 1)
+        (block,) = query.blocks
+        tail = query.plain
+        assert tail is not None
+        _refuse_age(block, definition)
+        settled = replace(block.parameters, given=frozenset(PARAMETER_NAMES))
+        definition = replace(definition, parameters=settled)
+        short_lived = self._short_lived(definition)
+        plan = plan_continual(definition, block, account, short_lived=short_lived)
+        self._examine(block, definition.text)
+        first = plan.at(1)
+        unit, *columns = self._engine.bind(self._contributions(first))
+        keys = tuple(_key_columns(first.block, columns))
+        shown = tuple(_columns(plan, keys, tail, len(query.supports)))
+        return PreparedView(plan, unit.type, keys, shown, fingerprint([first], STEP_VOCABULARY))
+
+    def contributions(self, view: PreparedView, step: int) -> Sql:
+        """Write the SQL for what each unit has contributed to each group by the end of a step."""
+        (block,) = self._query(view.plan.definition, step).blocks
+        return self._contributions(_over(view, block).at(step))
+
+    def _short_lived(self, definition: ViewDefinition) -> bool:
+        """Tell whether no unit has rows of several steps, by what the owner declares.
+
+        Units are of periods that all lie within one step each, or have one row. What depends on it
+        is kept by the state, whether it is true or not.
+        """
+        with understood():
+            _, table = timed_table(parsed(definition.text, self._rules()), self._policy)
+        unit, time = table.privacy_unit, table.time
+        if table.rows_per_unit == 1:
+            return True
+        if unit is None or unit.per is None or time is None:
+            return False
+        same = fold(unit.per.column) == fold(time.column)
+        return same and definition.steps.consist_of(unit.per.every)
+
+    def stepped(self, view: PreparedView, first: int, last: int) -> SteppedSQL:
+        """Write the SQL that computes several steps' contributions, and reads private rows once."""
+        (block,) = self._query(view.plan.definition, last, first).blocks
+        assert block.step_number is not None
+        plan = _over(view, block).at(last)
+        table, count = block.source.table, last - first + 1
+        return stepped_contributions(plan, table, block.step_number, count, self._dialect)
+
+    def _contributions(self, plan: BlockPlan) -> Sql:
+        return unit_contributions(plan, plan.block.source.table, self._dialect)
+
+    def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
+        """Make the query over the rows up to the end of a step.
+
+        With ``first``, it says of a row in which step from that one on it counts first.
+        """
+        text = definition.text
+        with understood():
+            tree = parsed(text, self._rules())
+            alias, table = timed_table(tree, self._policy)
+            assert table.time is not None
+            type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
+            between = steps.end(0), steps.end(step)
+            bound_time(tree, alias, table.time.column, type_, steps.zone, between)
+            if first is not None:
+                ends = [steps.end(each) for each in range(first, step)]
+                number_steps(tree, alias, table.time.column, type_, steps.zone, ends)
+            query = validate(
+                tree,
+                text,
+                self._lasting,
+                self._engine.schema,
+                again(self._lasting, definition.parameters),
+                self._engine.bind,
+                self._dialect,
+                partial(with_usual_groups, why=_ALL_STEPS),
+                catalog=self._engine.name,
+            )
+        if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
+            raise no_view(
+                "what is computed from the groups has no running answer",
+                "Select keys and aggregates, and compute from them where you read the view.",
+            )
+        (block,) = query.blocks
+        if query.plain.limit is not None and block.top_k is None:
+            raise no_view(
+                "it is not said which groups are the first",
+                "Write ORDER BY one aggregate DESC LIMIT k.",
+            )
+        return query
+
+    def _rules(self) -> NameRules:
+        """Tell how queries name tables."""
+        return rules_of(self._engine.schema, self._engine.name, self._policy.names)
+
+    def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> str:
+        found = self._engine.schema[table.name.key].column(time.column)
+        if found is None or not is_moment(found.type):
+            raise no_view(
+                f"the time column of {table.name} is no date and no timestamp",
+                "The policy names it under `time`.",
+            )
+        if found.type == "DATE" and not (steps.period.months or steps.period.whole_days):
+            raise no_view(
+                f"steps of {steps.period} are shorter than a day, and {time.column} is a date",
+                "Take steps of whole days.",
+            )
+        return found.type
+
+    def _examine(self, block: Block, text: str) -> None:
+        """Refuse what may fail on a row."""
+        computed = examined_expressions(block, self._dialect)
+        if computed:
+            rows = from_clause(block.source.rows, self._dialect)
+            examined = self._engine.examine(rows, computed)
+            if examined.objection is not None:
+                raise can_fail(block, examined.objection, text)
+
+
+def _refuse_age(block: Block, definition: ViewDefinition) -> None:
+    """Refuse OPTIONS that say how old the answers of a view may be."""
+    if "max_age" in block.parameters.given - definition.parameters.given:
+        raise no_view(
+            "a view has no max_age: its rows say of which step they are",
+            "Leave it out. REFRESH publishes the steps that have closed since.",
+        )
+
+
+def _over(view: PreparedView, block: Block) -> ViewPlan | ListingPlan:
+    """Return the view's plan over other rows, with the bounds that it has been priced with."""
+    return view.plan.of_block(replace(block, parameters=view.plan.block.parameters))
+
+
+def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
+    """Yield the keys with their types: those of the rows, also where positions stand for them."""
+    for index, key in enumerate(block.keys):
+        type_ = found[index].type
+        if key.domain is not None and block.known_domain:
+            column = block.source.table.column(key.expression.name)
+            assert column is not None
+            type_ = column.type
+        if base_type(type_) not in _KEY_TYPES:
+            raise no_view(
+                f"keys of type {type_} have no exact text",
+                "Group by a text, a whole number, a date or a time; cast the key to one of them.",
+            )
+        yield Column(block.key_column(index), type_)
+
+
+def _columns(
+    plan: ViewPlan | ListingPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
+) -> Iterator[ViewColumn]:
+    """Yield the columns of the view; the last ``hidden`` ones of its tail are for intervals."""
+    block, first = plan.block, plan.at(1)
+    places: dict[str, tuple[int | None, int | None, str]] = {}
+    for index, key in enumerate(keys):
+        places[key.name] = index, None, key.type
+    for index, aggregate in enumerate(block.aggregates):
+        kind = "BIGINT" if first.is_whole(aggregate) else "DOUBLE"
+        places[block.aggregate_column(index)] = None, index, kind
+    names = {STEP, AS_OF}
+    shown = slice(len(tail.columns) - hidden)
+    for name, column in zip(tail.names[shown], tail.columns[shown], strict=True):
+        if fold(name) in names:
+            raise no_view(
+                f"two columns are called {name[:60]}",
+                "Give them different aliases; every view has the columns step and as_of.",
+            )
+        names.add(fold(name))
+        key_index, aggregate_index, type_ = places[column]
+        yield ViewColumn(name, type_, key_index, aggregate_index)

@@ -1,0 +1,630 @@
+"""The materialized views of one account: creating, refreshing, dropping and reading them.
+
+A view is paid for when it is created, once and in full. :meth:`Views.refresh` is the story of a
+step: it is marked as used before anything is read, its rows are counted in the private state, what
+comes out is stored before it is shown. Whatever stops it, the step is never read again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from dpsql.budget.payer import Payer
+from dpsql.core.progress import Percent
+from dpsql.core.schema import Table, fold
+from dpsql.core.table_name import TableName
+from dpsql.engines.base import (
+    ArrowStream,
+    Engine,
+    PrivateReader,
+    PrivateSource,
+    Reads,
+    Run,
+    Scratch,
+)
+from dpsql.errors import (
+    EngineError,
+    InterfaceError,
+    LedgerError,
+    ParameterError,
+    QueryRefused,
+    UnknownName,
+)
+from dpsql.ir.relations import scanned
+from dpsql.ir.sources import PublishedView
+from dpsql.ledger import Ledger, StepTicket, StreamRecord
+from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
+from dpsql.pipeline.tail.rooms import Stay
+from dpsql.policy.model import AccountPolicy, Policy
+from dpsql.policy.parameters import Overrides, suggestion
+from dpsql.policy.resolve import resolve
+from dpsql.privacy.accounting.zcdp import Amount
+from dpsql.sql.rewrite.rewrite import SteppedSQL
+from dpsql.views.definition import (
+    Factoring,
+    ViewDefinition,
+    read_definition,
+    read_options,
+)
+from dpsql.views.listing_plan import ListingPlan
+from dpsql.views.listing_release import draw_listing
+from dpsql.views.noise import ViewNoise
+from dpsql.views.plan import ViewPlan, optimised
+from dpsql.views.prepare import PreparedView, ViewPreparer
+from dpsql.views.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
+from dpsql.views.rows import ViewRows, view_rows
+from dpsql.views.state import ViewState
+from dpsql.views.steps import ViewSteps
+
+_logger = logging.getLogger(__name__)
+_STREAM_ID: Final = re.compile(r"[0-9a-f]{32}")
+_AT_ONCE: Final = 32  # steps that are begun together: as many are lost if the process is killed
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view that there is: its record in the ledger, and what it was created as.
+
+    ``shared`` is True for a view of another account that all may read.
+    """
+
+    record: StreamRecord
+    definition: ViewDefinition
+    fingerprint: str
+    shared: bool
+
+    @property
+    def name(self) -> str:
+        """Its name, as it was written when it was created."""
+        return self.definition.name
+
+    @property
+    def published(self) -> int:
+        """How many of its steps are published."""
+        return len(self.record.published)
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What a refresh has done: the steps it published, and how many are left of all."""
+
+    view: str
+    steps: tuple[int, ...]
+    rows: int
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a refresh works with; without noise where groups are chosen."""
+
+    view: View
+    prepared: PreparedView
+    state: ViewState
+    noise: ViewNoise | None
+
+    def keep(self) -> None:
+        """Keep what the noise of later steps follows from: of use to the next refresh."""
+        kept = None if self.noise is None else self.noise.kept()
+        if kept is not None:
+            self.state.keep_noise(kept)
+
+
+class _Reading:
+    """The rows of some steps: read at once if there are several."""
+
+    def __init__(
+        self, source: PrivateSource, preparer: ViewPreparer, view: PreparedView, steps: range
+    ) -> None:
+        self.steps = steps
+        self._source, self._preparer, self._view = source, preparer, view
+        self._scratch: Scratch | None = None
+        self._sql: SteppedSQL | None = None
+
+    def __enter__(self) -> _Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Drop what was stored of the rows."""
+        if self._scratch is not None:
+            self._scratch.__exit__()
+
+    def rows(self, step: int) -> ArrowStream:
+        """Read what units have contributed by a step's end, of all pairs that it may change."""
+        if len(self.steps) == 1:
+            return self._over().pairs(self._preparer.contributions(self._view, step))
+        if self._scratch is None or self._sql is None:
+            self._sql = self._preparer.stepped(self._view, self.steps[0], self.steps[-1])
+            self._scratch = self._over().scratch()
+            self._scratch.store(self._sql.table, self._sql.rows)
+        return self._scratch.pairs(self._sql.by_step[self.steps.index(step)])
+
+    def _over(self) -> PrivateReader:
+        """Return where the rows of the view are read, of the tables that it is over."""
+        return self._source.over(Reads(scanned(self._view.plan.block.source.rows)))
+
+
+class Views:
+    """The views that one account may create, refresh and read. Not safe for threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Callable[[], Ledger],
+        payer: Payer,
+        place: Path | None,
+        preparer: ViewPreparer,
+        progress: Percent,
+    ) -> None:
+        self._engine = engine
+        self._policy = policy
+        self._ledger = ledger
+        self._payer = payer
+        self._place = place
+        self._preparer = preparer
+        self._progress = progress
+        self._run: Run | None = None
+        self._state: ViewState | None = None  # that counts them
+        self._prepared: dict[str, PreparedView] = {}
+        self._made: WeakKeyDictionary[Stay, dict[str, tuple[str, int]]] = WeakKeyDictionary()
+
+    # -- statements ---------------------------------------------------------------------------
+
+    def define(
+        self, name: str, text: str, options: Mapping[str, object], *given: Overrides
+    ) -> PreparedView:
+        """Plan a view that may be created. Nothing is read, and nothing paid.
+
+        Raises what refuses a query or an option, and ``ParameterError`` (``name_taken``).
+        """
+        found, privacy = read_options(options)
+        self._refuse_others()
+        if self._policy.table(name) is not None:
+            raise ParameterError(
+                f"there is a table {name[:60]} already",
+                code="name_taken",
+                hint="Choose another name for the view.",
+            )
+        time = self._preparer.time_of(text)
+        steps = ViewSteps(found.period, found.start, found.count, time.zone)
+        parameters = resolve(self._policy, *given, Overrides.of(privacy))
+        buffers = optimised(steps.count) if found.factoring is Factoring.BLT else None
+        definition = ViewDefinition(
+            name,
+            text,
+            steps,
+            found.window,
+            found.factoring,
+            parameters,
+            buffers,
+            found.mechanism,
+            found.choices,
+        )
+        return self._preparer.prepare(definition, self._account(self._payer.analyst))
+
+    def create(self, view: PreparedView) -> View:
+        """Pay for a view, and make its private state. Nothing of the rows is read yet.
+
+        The charge comes first: a state that nobody paid for is never there, and one that is not
+        made any more, as the process was killed, is made by the first refresh. Raises
+        ``BudgetExceeded``, ``LedgerError`` (``ledger_stream_exists``), and ``EngineError`` where
+        no state can be made.
+        """
+        self._sweep()
+        self._rehearse(view, range(1, 2))
+        self._rehearse(view, range(1, 1 + min(_AT_ONCE, view.plan.definition.steps.count)))
+        stream, definition = secrets.token_hex(16), view.plan.definition
+        place = self._state_of(stream)
+        ViewState.require_room(place)
+        self._ledger().create_stream(
+            self._payer.path,
+            Amount.charge(view.plan.loss),
+            name=fold(definition.name),
+            stream=stream,
+            plan=definition.record(view.fingerprint),
+            limits=self._payer.limits,
+        )
+        with suppress(EngineError):  # the first refresh makes it, or says why it cannot
+            ViewState.create(place, stream, view.shape)
+        _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
+        return self.named(definition.name)
+
+    def refresh(self, name: str, until: datetime | None = None) -> Refreshed:
+        """Publish every step that has closed and is not used yet, in order.
+
+        ``until``: only the steps that end by then, a wall time in the view's zone. Raises
+        ``InterfaceError`` (``no_step_closed``) if there is none, ``QueryRefused``
+        (``view_not_allowed``, ``view_changed``) where the policy ends the view, ``EngineError`` and
+        ``LedgerError``; what was published before stays.
+        """
+        self._sweep()
+        view = self._own(name)
+        self._refuse_others()
+        prepared = self._planned(view)
+        steps, first = view.definition.steps, view.record.begun + 1
+        last = steps.closed(_now())
+        if until is not None:
+            last = min(last, sum(steps.end(t) <= until for t in range(1, last + 1)))
+        if last < first:
+            raise _nothing_to_do(view, first)
+        self._engine.refuse_changed()
+        place, memory = self._state_of(view.record.stream), self._policy.limits.memory
+        if not view.record.begun and not ViewState.is_there(place):
+            self._make_state(place, view.record.stream, prepared)
+        published: list[int] = []
+        rows = 0
+        with ViewState.open(place, view.record.stream, prepared.shape, memory) as state:
+            # Nobody else refreshes it from here on, and somebody may have until now.
+            view = self._still(view)
+            first = self._first(view, state)
+            if last < first:
+                raise _nothing_to_do(view, first)
+            numbers, listed = range(first, last + 1), self._listed(view, prepared)
+            noise = None
+            if isinstance(prepared.plan, ViewPlan):
+                noise = ViewNoise(prepared.plan, state.keys, state.kept_noise())
+            work = _Work(view, prepared, state, noise)
+            with closing(self._published(work, numbers, listed)) as releases:
+                for release in releases:
+                    rows += len(release.groups)
+                    published.append(release.step)
+                    self._progress(100 * len(published) // len(numbers))
+        return Refreshed(view.name, tuple(published), rows, steps.count - last)
+
+    def _make_state(self, place: Path, stream: str, view: PreparedView) -> None:
+        """Make the state of a view that was paid for, and of which no step was begun.
+
+        Nothing is lost with one that was there: keys are drawn, and rows counted, after the first
+        step was begun.
+        """
+        try:
+            ViewState.create(place, stream, view.shape)
+        except EngineError:
+            if not ViewState.is_there(place):  # by now, as somebody else has made it
+                raise
+        _logger.info("%s: state made for stream %s", self._payer.path, stream[:12])
+
+    def drop(self, name: str) -> None:
+        """End a view: what it published and its private state are deleted; nothing is refunded."""
+        view = self._own(name)
+        self._ledger().drop_stream(view.record.account, view.record.stream)
+        self._prepared.pop(view.record.stream, None)
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove the private states of views that have ended: by a statement, killed or not.
+
+        Or by the owner, who has nothing but the ledger.
+        """
+        own = dict.fromkeys((self._payer.path, self._payer.analyst))
+        ended = [stream for path in own for stream in self._ledger().ended_streams(path)]
+        for stream in ended if self._place is not None else ():
+            ViewState.remove(self._state_of(stream))
+
+    def all(self) -> list[View]:
+        """List the views that the account may read, its own first; each name once."""
+        own = [self._payer.path, self._payer.analyst]
+        shared = [f"{self._policy.dataset}/{name}" for name in self._policy.views.shared]
+        found: dict[str, View] = {}
+        ledger = self._ledger()
+        for path in dict.fromkeys([*own, *shared]):
+            for record in ledger.streams(path) if path in own else _of_another(ledger, path):
+                definition, fingerprint = read_definition(record.plan)
+                view = View(record, definition, fingerprint, shared=path not in own)
+                found.setdefault(fold(view.name), view)
+        return list(found.values())
+
+    def named(self, name: str) -> View:
+        """Find the view of that name. Raises ``UnknownName`` (``unknown_view``)."""
+        views = {fold(view.name): view for view in self.all()}
+        found = views.get(fold(name))
+        if found is None:
+            raise _unknown(name, views)
+        return found
+
+    def prepared(self, name: str) -> PreparedView:
+        """Find the plan of a view. Raises ``UnknownName``, ``QueryRefused`` (``view_changed``)."""
+        return self._planned(self.named(name))
+
+    def plan_of(self, view: View) -> PreparedView:
+        """Return the plan of a view. Raises ``QueryRefused`` (``view_changed``)."""
+        return self._planned(view)
+
+    def interrupt(self) -> None:
+        """End the reading of a step, if one is read. For other threads to call."""
+        run, state = self._run, self._state
+        if run is not None:
+            run.interrupt()
+        if state is not None:
+            state.interrupt()
+
+    # -- reading what was published -----------------------------------------------------------
+
+    def tables(self) -> Mapping[str, PublishedView]:
+        """Return all views that the policy still allows, by their names' keys."""
+        found: dict[str, PublishedView] = {}
+        for view in self.all():
+            try:
+                shown = self._planned(view).shown
+            except (QueryRefused, UnknownName, ParameterError):  # the policy is another now
+                continue
+            table = Table(view.name, shown)
+            found[table.name.key] = PublishedView(table, view.record.stream)
+        return found
+
+    def load(self, source: PublishedView, stay: Stay) -> None:
+        """Make the table of a view in a room, as it is published now."""
+        view = self._of_stream(source)
+        version = source.stream, len(view.record.published)
+        made = self._made.setdefault(stay, {})
+        if made.get(source.table.name.key) != version:
+            self.rows(view).make(source, stay)
+            made[source.table.name.key] = version
+
+    def _of_stream(self, source: PublishedView) -> View:
+        """Find the view that a name meant. Raises ``UnknownName`` if it was dropped since."""
+        return self._now_of(source.stream, str(source.table.name))
+
+    def _still(self, view: View) -> View:
+        """Return a view as it is now. Raises ``UnknownName`` if it was dropped since."""
+        return self._now_of(view.record.stream, view.name)
+
+    def _now_of(self, stream: str, name: str) -> View:
+        found = next((v for v in self.all() if v.record.stream == stream), None)
+        if found is None:
+            raise _unknown(name, ())
+        return found
+
+    def of_name(self, name: TableName) -> View | None:
+        """Return the view that a name means where no table has it; None if there is none."""
+        return next((view for view in self.all() if TableName(view.name) == name), None)
+
+    def figures(
+        self, source: PublishedView, column: str, confidence: float | None
+    ) -> list[float] | None:
+        """Tell the noise of a view's column by step, up to the last that is published.
+
+        The half-width of its intervals at a confidence, or the standard deviation without one; None
+        for what is not one noisy measure.
+        """
+        view = self._of_stream(source)
+        prepared, last = self._planned(view), view.record.begun
+        found = next((c for c in prepared.columns if c.name == column), None)
+        if found is None or found.aggregate is None:
+            return None
+        figures = prepared.plan.figures(found.aggregate, confidence)
+        return None if figures is None else figures[:last]
+
+    def rows(self, view: View) -> ViewRows:
+        """Return all published rows of a view."""
+        return view_rows(self._planned(view), self._releases(view, 0))
+
+    def _releases(self, view: View, after: int) -> Iterator[StepRelease]:
+        plan = self._planned(view).plan
+        ledger = self._ledger()
+        for step, parts in ledger.step_releases(view.record.account, view.record.stream, after):
+            yield unpacked(plan, step, parts)
+
+    # -- a step -------------------------------------------------------------------------------
+
+    def _published(
+        self, work: _Work, steps: range, listed: tuple[GroupTexts, ...]
+    ) -> Generator[StepRelease, None, None]:
+        """Use steps, some at a time: mark them, read their rows, publish one after the other."""
+        ledger, record = self._ledger(), work.view.record
+        try:
+            for first in range(steps.start, steps.stop, _AT_ONCE):
+                numbers = range(first, min(first + _AT_ONCE, steps.stop))
+                self._rehearse(work.prepared, numbers)
+                # None of them is ever begun again, whatever stops this.
+                limits = self._payer.limits
+                tickets = ledger.begin_steps(record.account, record.stream, numbers, limits)
+                with self._reading(work, numbers) as reading:
+                    for ticket in tickets:
+                        release = self._step(work, reading, ticket, listed)
+                        listed = release.groups
+                        yield release
+        finally:
+            self._run = self._state = None
+        work.keep()
+
+    def _rehearse(self, view: PreparedView, numbers: range) -> None:
+        """Have the statements of some steps read before these are begun. Sends none of them."""
+
+        def read(source: PrivateSource) -> None:
+            with _Reading(source, self._preparer, view, numbers) as reading:
+                for step in numbers:
+                    reading.rows(step)
+
+        self._engine.rehearse(read)
+
+    @contextmanager
+    def _reading(self, work: _Work, numbers: range) -> Iterator[_Reading]:
+        """Lend a reading of the rows of some steps, within their time."""
+        seconds = self._policy.limits.seconds
+        run = self._engine.run(None if seconds is None else seconds * len(numbers))
+        self._run, self._state = run, work.state
+        with run, _Reading(run, self._preparer, work.prepared, numbers) as reading:
+            yield reading
+
+    def _step(
+        self, work: _Work, reading: _Reading, ticket: StepTicket, listed: tuple[GroupTexts, ...]
+    ) -> StepRelease:
+        """Read a step, count it, draw what comes out, keep that.
+
+        Whatever fails in between may have failed because of the rows: nothing is told but a code.
+        """
+        state, step = work.state, ticket.step
+        try:
+            with state.within(self._policy.limits.seconds):
+                state.absorb(step, reading.rows(step))
+                totals = state.totals(step)
+                plan = work.prepared.plan
+                if isinstance(plan, ListingPlan):
+                    release = draw_listing(plan, step, totals, state)
+                else:
+                    assert work.noise is not None
+                    release = draw_step(plan, step, totals, work.noise, listed)
+                pieces = packed(release)
+            code = None
+        except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
+            run = self._run
+            late = state.expired or (run is not None and run.expired)
+            code = failure_code(error, expired=late)
+        if code is not None:
+            # Raised outside of any handler, so that not even its context quotes a row.
+            raise self._failed(work.view, ticket, reading.steps, code)
+        self._ledger().publish_step(ticket, pieces)
+        _logger.info("%s: published step %d of %s", ticket.account, step, ticket.stream[:12])
+        return release
+
+    def _first(self, view: View, state: ViewState) -> int:
+        """Find the step that comes next for the ledger and for the state.
+
+        Raises ``EngineError`` (``state_behind``) for a state that lacks what was published: it was
+        put back, and would count anew what units have contributed.
+        """
+        read, published = state.read_steps, view.record.published
+        if published and published[-1].step > read:
+            raise EngineError(
+                f"the private state of the view {view.name} is older than what it has published",
+                code="state_behind",
+                hint="It was restored from a backup. Drop the view, and create another.",
+            )
+        # A ledger that was put back does not know all steps that were read: they stay used.
+        return max(view.record.begun, read) + 1
+
+    def _failed(self, view: View, ticket: StepTicket, steps: range, code: str) -> EngineError:
+        cause = suspending_cause(self._policy, code)
+        if cause is not None:
+            self._ledger().fail_step(ticket, self._payer.analyst, cause)
+        _logger.error("%s: step %d failed, %s", view.record.account, ticket.step, code)
+        suspended = None if cause is None else self._payer.analyst
+        kept = f"Step {ticket.step} is used, and stays empty; what it read counts in later ones."
+        if steps[-1] > ticket.step:
+            kept = f"Steps {ticket.step} to {steps[-1]} are used, and stay empty; later ones count."
+        return failure_error(self._policy, code, kept, suspended)
+
+    def _listed(self, view: View, prepared: PreparedView) -> tuple[GroupTexts, ...]:
+        """Return the groups that the last published step shows."""
+        if not view.record.published:
+            return ()
+        last = view.record.published[-1].step
+        (release,) = self._releases(view, last - 1)
+        return release.groups
+
+    def _refuse_others(self) -> None:
+        """Refuse accounts that may not have views of their own, or no longer."""
+        allowed = self._policy.views.create
+        account = self._payer.analyst.rpartition("/")[2]
+        if allowed is not None and account not in allowed:
+            raise QueryRefused(
+                f"the account {account} may not create or refresh materialized views",
+                code="view_not_allowed",
+                hint="The owner says who may: `views: {create: […]}` in the policies file.",
+            )
+
+    # -- what a view is -----------------------------------------------------------------------
+
+    def _own(self, name: str) -> View:
+        view = self.named(name)
+        if view.shared:
+            raise InterfaceError(
+                f"the view {view.name} belongs to another account",
+                code="view_of_another",
+                hint="It is refreshed and dropped by the account that created it.",
+            )
+        return view
+
+    def _planned(self, view: View) -> PreparedView:
+        """Return the plan of a view, which must still be the one it was created with.
+
+        Its parameters must be allowed by the policy of today, too. Raises ``QueryRefused``
+        (``view_changed``) where the policy or a table is another now.
+        """
+        stream = view.record.stream
+        if stream not in self._prepared:
+            account = self._account(view.record.account)
+            try:
+                found = self._preparer.prepare(view.definition, account)
+            except (QueryRefused, ParameterError) as refusal:  # it could be created once
+                raise _changed(view, f"Now it is refused: {refusal.reason}. ") from refusal
+            if found.fingerprint != view.fingerprint:
+                raise _changed(view, "")
+            self._prepared[stream] = found
+        return self._prepared[stream]
+
+    def _account(self, path: str) -> AccountPolicy:
+        """Return the account that a path belongs to: dataset, analyst, session."""
+        return self._policy.account(path.split("/")[1])
+
+    def _state_of(self, stream: str) -> Path:
+        if self._place is None:
+            raise InterfaceError(
+                "it is not said where the private state of views is kept",
+                code="state_not_placed",
+                hint="It lies beside the database's file. For an engine without one, the policies "
+                "file names a directory: `views: {directory: …}`.",
+            )
+        if not _STREAM_ID.fullmatch(stream):  # it comes from the ledger, and names a directory
+            raise LedgerError(
+                "the ledger holds a view of an impossible name",
+                code="ledger_corrupt",
+                hint="run `dpsql budget verify`, and restore the ledger from a backup",
+            )
+        return self._place / stream
+
+
+def _of_another(ledger: Ledger, path: str) -> tuple[StreamRecord, ...]:
+    """Return the streams that an account shares; none if the policy names it as it was called."""
+    try:
+        return ledger.streams(path)
+    except LedgerError as error:
+        if error.code != "account_renamed":
+            raise
+        return ()
+
+
+def _unknown(name: str, known: Iterable[str]) -> UnknownName:
+    return UnknownName(
+        f"there is no materialized view {name[:60]}",
+        code="unknown_view",
+        hint=suggestion(name, tuple(known)) or "SHOW MATERIALIZED VIEWS lists them.",
+    )
+
+
+def _changed(view: View, why: str) -> QueryRefused:
+    return QueryRefused(
+        f"the policy or the tables of the view {view.name} have changed",
+        code="view_changed",
+        hint=f"{why}What it promises was priced under the former ones: drop it, create another.",
+    )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _nothing_to_do(view: View, first: int) -> InterfaceError:
+    steps = view.definition.steps
+    if first > steps.count:
+        return InterfaceError(
+            f"the view {view.name} is full: all of its {steps.count:,} steps are used",
+            code="view_full",
+            hint="Create another view that starts where this one ends.",
+        )
+    return InterfaceError(
+        f"no further step of the view {view.name} has closed",
+        code="no_step_closed",
+        hint=f"Step {first} closes at {steps.end(first):%Y-%m-%d %H:%M} ({steps.zone}).",
+    )
