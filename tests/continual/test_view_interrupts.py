@@ -22,7 +22,7 @@ from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
 from dpsql.views.state import ViewState
 
-HOME = str(Path(dpsql.__file__).parent / "continual")
+HOME = str(Path(dpsql.__file__).parent / "views")
 interrupted = partial(interrupted_in, HOME)
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CREATE = (

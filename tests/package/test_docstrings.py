@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-MECHANISMS = Path(__file__).parents[2] / "dpsql" / "mechanisms"
+MECHANISMS = Path(__file__).parents[2] / "dpsql" / "privacy"
 PROTOCOLS = {"select": "selection.py", "add": "additive.py"}
 """Methods that every mechanism has, and the module of the protocol that documents them."""
 
@@ -44,6 +44,7 @@ def without_shape(folder: Path) -> list[str]:
 
 
 def test_every_array_of_a_mechanism_has_its_shape_in_words() -> None:
+    assert (MECHANISMS / "mechanisms").is_dir()
     assert without_shape(MECHANISMS) == []
 
 

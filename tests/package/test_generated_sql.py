@@ -18,7 +18,7 @@ import pytest
 PACKAGE: Final = Path(__file__).parents[2] / "dpsql"
 PARTS: Final = (
     *("sql/dialects", "sql/rewrite", "sql/relations", "sql/expressions", "sql/tail"),
-    *("engines", "continual", "pipeline", "survey", "results/rows.py"),
+    *("engines", "views", "owner", "pipeline", "survey", "results/rows.py"),
 )
 """Where SQL is generated, or sent."""
 WRITTEN: Final = {
