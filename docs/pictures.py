@@ -389,7 +389,7 @@ def an_answer(axes: Axes) -> None:
         defaults=Parameters(epsilon=0.5, delta=1e-7, max_groups_contributed=1),
     )
     with TemporaryDirectory() as folder, connect(engine, policy, f"{folder}/b.db", "ana") as con:
-        con._answerer.source = Repeatable()
+        con._answerer.buyer.entropy = Repeatable()
         con.sql(
             "SELECT doctor, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY doctor"
         ).plot(ax=axes)

@@ -1,14 +1,17 @@
 """What an account buys with one charge: its price, and how it is read, released and kept.
 
 A question buys its private blocks, together, and each look of theirs that the account has no
-release of. They are reserved, read, released and settled alike, whatever they are.
+release of. They are reserved, read, released and settled alike, whatever they are. A step of a
+materialized view is read and released so, too: it is paid for already.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Generic, TypeVar
 
 from dpsql.budget.question import look_record, plan_record
 from dpsql.core.progress import Percent
@@ -45,7 +48,8 @@ class Bought:
 class PurchaseReader:
     """Reads what is bought at one time, in one run; a look beside a block where they share rows.
 
-    ``looks`` are those that are bought, by fingerprint.
+    ``looks`` are those that are bought, by fingerprint. What ``held`` has entered is left with the
+    run.
     """
 
     source: PrivateSource
@@ -54,6 +58,7 @@ class PurchaseReader:
     keys: KeySpelling
     progress: Percent
     looks: Mapping[str, PreparedLook]
+    held: ExitStack
     _drawn: dict[str, ReleasedLook] = field(default_factory=dict)
 
     def block(self, block: PreparedBlock) -> ReleasedBlock:
@@ -73,8 +78,11 @@ class PurchaseReader:
         return drawn or release_look(look, read_look(self.source, look), self.entropy)
 
 
+_B = TypeVar("_B", bound=Bought, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Purchase:
+class Purchase(Generic[_B]):
     """Something that is bought with one charge.
 
     ``fingerprint`` is the digest by which a release of it is found again. ``reserved`` is the worst
@@ -86,7 +94,7 @@ class Purchase:
     fingerprint: str
     reserved: PrivacyLoss
     record: str
-    release: Callable[[PurchaseReader], Bought]
+    release: Callable[[PurchaseReader], _B]
     look: PreparedLook | None = None
 
 
@@ -98,7 +106,7 @@ def purchase_of_blocks(
     values: PlaceholderValues,
     *,
     alone: bool,
-) -> Purchase:
+) -> Purchase[Bought]:
     """Make the purchase of the private blocks of a question, with its text and parameters.
 
     ``alone`` is kept with the release: that it is no part of the series before it.
@@ -115,7 +123,7 @@ def _blocks(blocks: tuple[PreparedBlock, ...], alone: bool, reader: PurchaseRead
 
 def purchase_of_look(
     look: PreparedLook, text: str = "", values: PlaceholderValues = ()
-) -> Purchase:
+) -> Purchase[Bought]:
     """Make the purchase of a look at what bounding leaves out, which costs what is reserved.
 
     ``text`` and ``values`` are those of its question, unless an entry of that follows.

@@ -1,5 +1,7 @@
 """The till of an account: reserves what is bought, and settles it or lets it fail.
 
+Steps of a materialized view are paid for already; they are begun here, and may fail as well.
+
 What is reserved is spent until it is settled. Failures that cannot be told the ledger at once are
 told before anything else is reserved.
 """
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dpsql.budget.payer import Payer
 from dpsql.errors import BudgetExceeded, EngineError
-from dpsql.ledger import Cause, Charge, Ledger
+from dpsql.ledger import Cause, Charge, Ledger, StepTicket
 from dpsql.pipeline.purchase import Bought, Purchase
 from dpsql.privacy.accounting.zcdp import Amount
 
@@ -24,9 +26,9 @@ class Till:
     def __init__(self, ledger: Callable[[], Ledger], payer: Payer) -> None:
         self._ledger = ledger
         self._payer = payer
-        self._failures: list[tuple[Charge, Cause]] = []  # that the ledger does not know yet
+        self._failures: list[tuple[Charge | StepTicket, Cause]] = []  # the ledger knows none of
 
-    def reserve(self, purchases: Sequence[Purchase]) -> tuple[Charge, ...]:
+    def reserve(self, purchases: Sequence[Purchase[Bought]]) -> tuple[Charge, ...]:
         """Charge the worst case of purchases: of all or, if what is left does not allow it, none.
 
         Raises ``BudgetExceeded`` and ``LedgerError``.
@@ -41,7 +43,15 @@ class Till:
             raise
         return tuple(charges)
 
-    def _reserved(self, purchase: Purchase) -> Charge:
+    def begin(self, account: str, stream: str, steps: Sequence[int]) -> tuple[StepTicket, ...]:
+        """Begin some steps of a stream: whatever stops them, none is ever begun again.
+
+        Raises ``LedgerError``.
+        """
+        self._record_failures()
+        return self._ledger().begin_steps(account, stream, steps, self._payer.limits)
+
+    def _reserved(self, purchase: Purchase[Bought]) -> Charge:
         asked, record = purchase.fingerprint, purchase.record
         path, limits = self._payer.path, self._payer.limits
         amount = Amount.charge(purchase.reserved)
@@ -65,8 +75,8 @@ class Till:
             self._ledger().settle_together(tuple(zip(charges, costs, kept, strict=True)))
         return None not in kept
 
-    def fail(self, charges: Iterable[Charge], cause: Cause) -> None:
-        """Have charges stay spent, and the account suspended."""
+    def fail(self, charges: Iterable[Charge | StepTicket], cause: Cause) -> None:
+        """Have charges stay spent, or steps used, and the account suspended."""
         self._failures += [(charge, cause) for charge in charges]
         self._record_failures()
 
@@ -74,6 +84,9 @@ class Till:
         """Tell the ledger of failures it does not know yet; until it does, nothing is bought."""
         while self._failures:
             charge, cause = self._failures[0]
-            self._ledger().fail(charge, self._payer.analyst, cause)
+            if isinstance(charge, StepTicket):
+                self._ledger().fail_step(charge, self._payer.analyst, cause)
+            else:
+                self._ledger().fail(charge, self._payer.analyst, cause)
             self._failures.pop(0)
             _logger.warning("%s: account suspended, cause %s", self._payer.analyst, cause.value)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -23,19 +22,19 @@ from dpsql.budget.payer import delta_buys
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, Written, join, sql
-from dpsql.engines.base import Engine, Run
+from dpsql.core.table_name import TableName
+from dpsql.engines.base import Engine
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
-from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.ir.plan import BlockPlan, PreparedLook
 from dpsql.ir.relations import scanned
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.ledger import Charge, Ledger
-from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
+from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.pipeline.kept.release_codec import decode_look, decode_release
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.purchase import (
     Bought,
     Purchase,
-    PurchaseReader,
     purchase_of_blocks,
     purchase_of_look,
 )
@@ -46,7 +45,6 @@ from dpsql.planner.advice import CameOut, advice
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Combining
 from dpsql.privacy.accounting.zcdp import ZERO, Amount
-from dpsql.privacy.sampling.noise import EntropySource, OSEntropy
 from dpsql.results.explanation import Explanation, with_earlier, with_following
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
@@ -71,13 +69,6 @@ _NOT_KEPT = (
 _Looks = Mapping[str, ReleasedLook]  # by fingerprint
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    """That reading or releasing failed: the code of what the analyst is told, and nothing else."""
-
-    code: str
-
-
 class Answerer:
     """Answers the questions of one account, one at a time. Not safe for threads."""
 
@@ -97,8 +88,11 @@ class Answerer:
         trace, account = trace_from(os.environ), policy.account(analyst)
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, account, self.tails, trace)
-        self.source: EntropySource = OSEntropy()
         self.till = Till(self.paying_ledger, self.payer)
+        self.buyer = Buyer(
+            *(engine, policy, self.payer.analyst),
+            *(self.preparer.dialect, self.tails.keys, progress),
+        )
         self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
         self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
         self.finer = FinerReleases(self.kept)
@@ -110,8 +104,6 @@ class Answerer:
         self._analyst = analyst
         self._session = session
         self._progress = progress
-        self._run: Run | None = None  # that reads private rows at this moment
-        self._stopped: Exception | None = None  # what the listener to the progress raised
 
     @property
     def views(self) -> Views:
@@ -126,6 +118,8 @@ class Answerer:
                 self.policy,
                 self.paying_ledger,
                 self.payer,
+                self.till,
+                self.buyer,
                 self._views_place,
                 ViewPreparer(self.engine, self.policy),
                 self._progress,
@@ -159,10 +153,10 @@ class Answerer:
             *(question.text, question.values),
             alone=alone,
         )
-        with self._begun(prepared.blocks) as run:
+        with self.buyer.begun(_tables_of(prepared)) as run:
             charges = self._reserve(prepared, purchase, looks, limit)
-            found = self._buy(run, (purchase, *looks))
-        if isinstance(found, _Failure):
+            found = self.buyer.buy_all(run, (purchase, *looks))
+        if isinstance(found, Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
             error = self._failed(charges, found)
             _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
@@ -244,10 +238,10 @@ class Answerer:
         if not looks:
             return known, FREE
         self.engine.refuse_changed()
-        with self._begun(prepared.blocks) as run:
+        with self.buyer.begun(_tables_of(prepared)) as run:
             charges = self.till.reserve(looks)
-            found = self._buy(run, looks)
-        if isinstance(found, _Failure):
+            found = self.buyer.buy_all(run, looks)
+        if isinstance(found, Failure):
             error = self._failed(charges, found)
             _logger.error("%s: failed a look, %s", self.payer.path, found.code)
             raise error
@@ -290,9 +284,7 @@ class Answerer:
 
     def interrupt(self) -> None:
         """End what another thread is answering; it fails."""
-        run = self._run
-        if run is not None:
-            run.interrupt()
+        self.buyer.interrupt()
         if self._views is not None:
             self._views.interrupt()
         self.tails.interrupt()
@@ -360,8 +352,8 @@ class Answerer:
     def _reserve(
         self,
         prepared: Prepared,
-        purchase: Purchase,
-        looks: Sequence[Purchase],
+        purchase: Purchase[Bought],
+        looks: Sequence[Purchase[Bought]],
         limit: AgeLimit,
     ) -> tuple[Charge, ...]:
         """Charge the worst case, before any private row is read: of the question, then of looks.
@@ -378,41 +370,6 @@ class Answerer:
             error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
         return charge, *beside
-
-    @contextmanager
-    def _begun(self, blocks: Sequence[PreparedBlock]) -> Iterator[Run]:
-        """Lend a run over the tables of some blocks, which stay as they are until it is over.
-
-        Raises ``InterfaceError`` if they are not what they were: nothing is reserved by then.
-        """
-        run = self.engine.run(self.policy.limits.seconds)
-        run.begin({name for block in blocks for name in scanned(block.plan.block.source.rows)})
-        try:
-            yield run
-        finally:
-            run.release()
-
-    def _buy(self, run: Run, purchases: Sequence[Purchase]) -> tuple[Bought, ...] | _Failure:
-        """Read the private rows of purchases, and draw what comes out of them.
-
-        Whatever fails here may have failed because of what the rows hold, an error of ours too. So
-        nothing of it is told but a code. Raises what the listener to the progress raised.
-        """
-        self._stopped = None
-        self._run = run
-        reader = PurchaseReader(
-            *(run, self.preparer.dialect, self.source, self.tails.keys, self._report_progress),
-            {each.fingerprint: each.look for each in purchases if each.look is not None},
-        )
-        try:
-            with run:
-                return tuple(each.release(reader) for each in purchases)
-        except Exception as error:
-            if error is self._stopped:
-                raise
-            return _Failure(failure_code(error, expired=run.expired))
-        finally:
-            self._run = None
 
     def _settle(
         self, prepared: Prepared, charges: Sequence[Charge], found: Sequence[Bought]
@@ -494,35 +451,32 @@ class Answerer:
         bought = delta_buys(self.payer, Amount.charge(explanation.reserved))
         return replace(explanation, limits=self.policy.limits, delta_buys=bought)
 
-    def _report_progress(self, percent: int) -> None:
-        try:
-            self._progress(percent)
-        except Exception as error:
-            self._stopped = error
-            raise
-
     # -- failures -----------------------------------------------------------------------------
 
-    def _failed(self, charges: Sequence[Charge], failure: _Failure) -> EngineError:
+    def _failed(self, charges: Sequence[Charge], failure: Failure) -> EngineError:
         """Build what the analyst is told of a failure, once the ledger knows of all its charges."""
-        cause = suspending_cause(self.policy, failure.code)
-        if cause is not None:
-            self.till.fail(charges, cause)
-        suspended = None if cause is None else self.payer.analyst
         kept = "What it had reserved stays spent."
-        return failure_error(self.policy, failure.code, kept, suspended)
+        return self.buyer.failed(failure, kept, partial(self.till.fail, charges))
+
+
+def _tables_of(prepared: Prepared) -> set[TableName]:
+    """Return the tables that the private blocks of a question read."""
+    sources = (block.plan.block.source for block in prepared.blocks)
+    return {name for source in sources for name in scanned(source.rows)}
 
 
 def _looks_to_buy(
     looks: Sequence[PreparedLook], known: _Looks, question: Question | None = None
-) -> tuple[Purchase, ...]:
+) -> tuple[Purchase[Bought], ...]:
     """List the looks that have no release yet, each once; ``question`` is what is kept of it."""
     missing = {look.fingerprint: look for look in looks if look.fingerprint not in known}
     asked = () if question is None else (question.text, question.values)
     return tuple(purchase_of_look(look, *asked) for look in missing.values())
 
 
-def _looks_bought(looks: Sequence[Purchase], bought: Sequence[Bought]) -> dict[str, ReleasedLook]:
+def _looks_bought(
+    looks: Sequence[Purchase[Bought]], bought: Sequence[Bought]
+) -> dict[str, ReleasedLook]:
     """Return the releases of looks by fingerprint."""
     pairs = zip(looks, bought, strict=True)
     return {look.fingerprint: each.look for look, each in pairs if each.look is not None}

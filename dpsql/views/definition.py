@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
 from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
@@ -132,18 +132,17 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             stream["steps"],
             stream["zone"],
         )
-        given = {k: v for k, v in stream["parameters"].items() if k in PARAMETER_NAMES}
-        buffers, mechanism = stream["buffers"], stream.get("mechanism")
+        buffers, mechanism = stream["buffers"], stream["mechanism"]
         definition = ViewDefinition(
             stream["name"],
             found["statement"],
             steps,
             stream["window"],
             Factoring(stream["factoring"]),
-            Parameters(**given, given=frozenset(PARAMETER_NAMES)),
+            Parameters(**stream["parameters"], given=frozenset(PARAMETER_NAMES)),
             None if buffers is None else (tuple(buffers[0]), tuple(buffers[1])),
             None if mechanism is None else ContinualMechanism(mechanism),
-            _read_choices(stream.get("choices") or {}),
+            _read_choices(**stream["choices"]),
         )
         return definition, str(stream["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ParameterError):
@@ -154,13 +153,13 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
         ) from None
 
 
-def _read_choices(found: Mapping[str, Any]) -> ChoiceOptions:
-    """Read what was written of them; older views have written nothing."""
-    schedule, unit_steps = found.get("schedule"), found.get("unit_steps")
+def _read_choices(
+    schedule: list[int] | None, switches: int | None, margin: int | None, unit_steps: str | None
+) -> ChoiceOptions:
     return ChoiceOptions(
         None if schedule is None else tuple(schedule),
-        found.get("switches"),
-        found.get("margin"),
+        switches,
+        margin,
         None if unit_steps is None else UnitSteps(unit_steps),
     )
 

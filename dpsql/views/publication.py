@@ -28,9 +28,7 @@ from dpsql.views.state import Totals
 GroupTexts: TypeAlias = tuple[str | None, ...]
 """The keys of a group as texts; of a declared domain, their positions."""
 
-_VERSION: Final = 2  # on lines
-_ALONE: Final = 1  # in parts, each of which is a document
-_WHOLE: Final = b'{"view":1,'
+_VERSION: Final = 2
 _AT_ONCE: Final = 8192  # groups of one piece
 _LARGE: Final = 2**20  # characters of keys, beyond which a piece ends
 _KINDS: Final = {"i": int, "f": float}
@@ -185,9 +183,9 @@ def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) ->
     groups: list[GroupTexts] = []
     values: dict[str, list[NDArray[Any]]] = {name: [] for name in names}
     try:
-        for line in lines_of(_marked(parts)):
+        for line in lines_of(parts):
             document = json.loads(line)
-            _require(document["view"] in (_VERSION, _ALONE) and document["step"] == step)
+            _require(document["view"] == _VERSION and document["step"] == step)
             _require(list(document["values"]) == names)
             found = [tuple(group) for group in document["groups"]]
             _require(all(len(group) == width for group in found))
@@ -200,16 +198,6 @@ def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) ->
     if not all(values.values()):
         raise _corrupt()
     return StepRelease(step, tuple(groups), {n: np.concatenate(c) for n, c in values.items()})
-
-
-def _marked(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield parts that are whole documents, of former versions, as lines; others as they are.
-
-    No line of this version has the beginning of such a part anywhere in it: quotes inside of texts
-    are escaped.
-    """
-    for part in parts:
-        yield part + b"\n" if part.startswith(_WHOLE) else part
 
 
 def _column(packed_column: Any, size: int) -> NDArray[Any]:

@@ -126,7 +126,6 @@ class ViewState:
         self._connection = connection
         self._shape = shape
         self._texts: list[list[str | None]] = [[] for _ in shape.keys]
-        self._deadline: Deadline | None = None
         read = sql("SELECT key FROM read ORDER BY step")
         found = _intact(lambda: execute(connection, read).fetchall())
         self._keys = [StepKey(bytes(key)) for (key,) in found]
@@ -219,18 +218,19 @@ class ViewState:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """End what is done inside, as if the engine had failed, once it took so long."""
+        """End what is done inside once it took so long: ``EngineError`` (``time_limit``)."""
         if seconds is None:
             yield
             return
-        self._deadline = Deadline(seconds, self._connection.interrupt)
-        with self._deadline:
-            yield
-
-    @property
-    def expired(self) -> bool:
-        """True once the time of the last :meth:`within` was over."""
-        return self._deadline is not None and self._deadline.expired
+        deadline = Deadline(seconds, self._connection.interrupt)
+        try:
+            with deadline:
+                yield
+        except EngineError as error:
+            if not (deadline.expired and error.code == "interrupted"):
+                raise
+            error.code = "time_limit"
+            raise
 
     def interrupt(self) -> None:
         """Stop the statement that is executed now, as if the engine had failed.

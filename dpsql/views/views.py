@@ -11,9 +11,10 @@ import logging
 import re
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -25,10 +26,8 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base import (
     ArrowStream,
     Engine,
-    PrivateReader,
     PrivateSource,
     Reads,
-    Run,
     Scratch,
 )
 from dpsql.errors import (
@@ -42,12 +41,14 @@ from dpsql.errors import (
 from dpsql.ir.relations import scanned
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
-from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
+from dpsql.pipeline.buyer import Buyer, Failure
+from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader
 from dpsql.pipeline.tail.rooms import Stay
+from dpsql.pipeline.till import Till
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve
-from dpsql.privacy.accounting.zcdp import Amount
+from dpsql.privacy.accounting.zcdp import ZERO, Amount
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 from dpsql.views.definition import (
     Factoring,
@@ -103,14 +104,26 @@ class Refreshed:
     left: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoughtStep(Bought):
+    """What came out of a step, which costs nothing any more, and the bytes that are kept of it."""
+
+    pieces: Iterable[bytes]
+    release: StepRelease
+
+
+@dataclass(slots=True)
 class _Work:
-    """What a refresh works with; without noise where groups are chosen."""
+    """What a refresh works with; without noise where groups are chosen.
+
+    ``listed`` are the groups that the last step shows.
+    """
 
     view: View
     prepared: PreparedView
     state: ViewState
     noise: ViewNoise | None
+    listed: tuple[GroupTexts, ...]
 
     def keep(self) -> None:
         """Keep what the noise of later steps follows from: of use to the next refresh."""
@@ -119,38 +132,27 @@ class _Work:
             self.state.keep_noise(kept)
 
 
-class _Reading:
+class _StepRows:
     """The rows of some steps: read at once if there are several."""
 
-    def __init__(
-        self, source: PrivateSource, preparer: ViewPreparer, view: PreparedView, steps: range
-    ) -> None:
-        self.steps = steps
-        self._source, self._preparer, self._view = source, preparer, view
+    def __init__(self, preparer: ViewPreparer, view: PreparedView, steps: range) -> None:
+        self._preparer, self._view, self._steps = preparer, view, steps
         self._scratch: Scratch | None = None
         self._sql: SteppedSQL | None = None
 
-    def __enter__(self) -> _Reading:
-        return self
+    def read(self, source: PrivateSource, held: ExitStack, step: int) -> ArrowStream:
+        """Read what units have contributed by a step's end, of all pairs that it may change.
 
-    def __exit__(self, *_: object) -> None:
-        """Drop what was stored of the rows."""
-        if self._scratch is not None:
-            self._scratch.__exit__()
-
-    def rows(self, step: int) -> ArrowStream:
-        """Read what units have contributed by a step's end, of all pairs that it may change."""
-        if len(self.steps) == 1:
-            return self._over().pairs(self._preparer.contributions(self._view, step))
+        What is stored of the rows is there until ``held`` is left.
+        """
+        reads = Reads(scanned(self._view.plan.block.source.rows))
+        if len(self._steps) == 1:
+            return source.over(reads).pairs(self._preparer.contributions(self._view, step))
         if self._scratch is None or self._sql is None:
-            self._sql = self._preparer.stepped(self._view, self.steps[0], self.steps[-1])
-            self._scratch = self._over().scratch()
+            self._sql = self._preparer.stepped(self._view, self._steps[0], self._steps[-1])
+            self._scratch = held.enter_context(source.over(reads).scratch())
             self._scratch.store(self._sql.table, self._sql.rows)
-        return self._scratch.pairs(self._sql.by_step[self.steps.index(step)])
-
-    def _over(self) -> PrivateReader:
-        """Return where the rows of the view are read, of the tables that it is over."""
-        return self._source.over(Reads(scanned(self._view.plan.block.source.rows)))
+        return self._scratch.pairs(self._sql.by_step[self._steps.index(step)])
 
 
 class Views:
@@ -162,6 +164,8 @@ class Views:
         policy: Policy,
         ledger: Callable[[], Ledger],
         payer: Payer,
+        till: Till,
+        buyer: Buyer,
         place: Path | None,
         preparer: ViewPreparer,
         progress: Percent,
@@ -170,10 +174,11 @@ class Views:
         self._policy = policy
         self._ledger = ledger
         self._payer = payer
+        self._till = till
+        self._buyer = buyer
         self._place = place
         self._preparer = preparer
         self._progress = progress
-        self._run: Run | None = None
         self._state: ViewState | None = None  # that counts them
         self._prepared: dict[str, PreparedView] = {}
         self._made: WeakKeyDictionary[Stay, dict[str, tuple[str, int]]] = WeakKeyDictionary()
@@ -269,12 +274,11 @@ class Views:
             first = self._first(view, state)
             if last < first:
                 raise _nothing_to_do(view, first)
-            numbers, listed = range(first, last + 1), self._listed(view, prepared)
-            noise = None
+            numbers, noise = range(first, last + 1), None
             if isinstance(prepared.plan, ViewPlan):
                 noise = ViewNoise(prepared.plan, state.keys, state.kept_noise())
-            work = _Work(view, prepared, state, noise)
-            with closing(self._published(work, numbers, listed)) as releases:
+            work = _Work(view, prepared, state, noise, self._listed(view))
+            with closing(self._published(work, numbers)) as releases:
                 for release in releases:
                     rows += len(release.groups)
                     published.append(release.step)
@@ -341,10 +345,8 @@ class Views:
         return self._planned(view)
 
     def interrupt(self) -> None:
-        """End the reading of a step, if one is read. For other threads to call."""
-        run, state = self._run, self._state
-        if run is not None:
-            run.interrupt()
+        """End what the state of a view is doing. For other threads to call."""
+        state = self._state
         if state is not None:
             state.interrupt()
 
@@ -417,76 +419,65 @@ class Views:
 
     # -- a step -------------------------------------------------------------------------------
 
-    def _published(
-        self, work: _Work, steps: range, listed: tuple[GroupTexts, ...]
-    ) -> Generator[StepRelease, None, None]:
+    def _published(self, work: _Work, steps: range) -> Generator[StepRelease, None, None]:
         """Use steps, some at a time: mark them, read their rows, publish one after the other."""
-        ledger, record = self._ledger(), work.view.record
+        record = work.view.record
+        tables = scanned(work.prepared.plan.block.source.rows)
+        self._state = work.state
         try:
             for first in range(steps.start, steps.stop, _AT_ONCE):
                 numbers = range(first, min(first + _AT_ONCE, steps.stop))
                 self._rehearse(work.prepared, numbers)
-                # None of them is ever begun again, whatever stops this.
-                limits = self._payer.limits
-                tickets = ledger.begin_steps(record.account, record.stream, numbers, limits)
-                with self._reading(work, numbers) as reading:
-                    for ticket in tickets:
-                        release = self._step(work, reading, ticket, listed)
-                        listed = release.groups
-                        yield release
+                rows = _StepRows(self._preparer, work.prepared, numbers)
+                purchases = [
+                    Purchase(record.stream, ZERO, record.plan, partial(self._step, work, rows, n))
+                    for n in numbers
+                ]
+                with self._buyer.begun(tables, len(numbers)) as run:
+                    # None of them is ever begun again, whatever stops this.
+                    tickets = self._till.begin(record.account, record.stream, numbers)
+                    with closing(self._buyer.buy(run, purchases)) as bought:
+                        for ticket, found in zip(tickets, bought, strict=True):
+                            yield self._settled(work.view, ticket, numbers, found)
         finally:
-            self._run = self._state = None
+            self._state = None
         work.keep()
 
     def _rehearse(self, view: PreparedView, numbers: range) -> None:
         """Have the statements of some steps read before these are begun. Sends none of them."""
+        rows = _StepRows(self._preparer, view, numbers)
 
         def read(source: PrivateSource) -> None:
-            with _Reading(source, self._preparer, view, numbers) as reading:
+            with ExitStack() as held:
                 for step in numbers:
-                    reading.rows(step)
+                    rows.read(source, held, step)
 
         self._engine.rehearse(read)
 
-    @contextmanager
-    def _reading(self, work: _Work, numbers: range) -> Iterator[_Reading]:
-        """Lend a reading of the rows of some steps, within their time."""
-        seconds = self._policy.limits.seconds
-        run = self._engine.run(None if seconds is None else seconds * len(numbers))
-        self._run, self._state = run, work.state
-        with run, _Reading(run, self._preparer, work.prepared, numbers) as reading:
-            yield reading
+    def _step(self, work: _Work, rows: _StepRows, step: int, reader: PurchaseReader) -> BoughtStep:
+        """Read a step, count it, draw what comes out."""
+        state, plan = work.state, work.prepared.plan
+        with state.within(self._policy.limits.seconds):
+            state.absorb(step, rows.read(reader.source, reader.held, step))
+            totals = state.totals(step)
+            if isinstance(plan, ListingPlan):
+                release = draw_listing(plan, step, totals, state)
+            else:
+                assert work.noise is not None
+                release = draw_step(plan, step, totals, work.noise, work.listed)
+            pieces = packed(release)
+        work.listed = release.groups
+        return BoughtStep(ZERO, pieces=pieces, release=release)
 
-    def _step(
-        self, work: _Work, reading: _Reading, ticket: StepTicket, listed: tuple[GroupTexts, ...]
+    def _settled(
+        self, view: View, ticket: StepTicket, steps: range, found: BoughtStep | Failure
     ) -> StepRelease:
-        """Read a step, count it, draw what comes out, keep that.
-
-        Whatever fails in between may have failed because of the rows: nothing is told but a code.
-        """
-        state, step = work.state, ticket.step
-        try:
-            with state.within(self._policy.limits.seconds):
-                state.absorb(step, reading.rows(step))
-                totals = state.totals(step)
-                plan = work.prepared.plan
-                if isinstance(plan, ListingPlan):
-                    release = draw_listing(plan, step, totals, state)
-                else:
-                    assert work.noise is not None
-                    release = draw_step(plan, step, totals, work.noise, listed)
-                pieces = packed(release)
-            code = None
-        except Exception as error:  # noqa: BLE001 - whatever fails, the step is used
-            run = self._run
-            late = state.expired or (run is not None and run.expired)
-            code = failure_code(error, expired=late)
-        if code is not None:
-            # Raised outside of any handler, so that not even its context quotes a row.
-            raise self._failed(work.view, ticket, reading.steps, code)
-        self._ledger().publish_step(ticket, pieces)
-        _logger.info("%s: published step %d of %s", ticket.account, step, ticket.stream[:12])
-        return release
+        """Publish what came out of a step; of one that failed nothing is told but a code."""
+        if isinstance(found, Failure):
+            raise self._failed(view, ticket, steps, found)
+        self._ledger().publish_step(ticket, found.pieces)
+        _logger.info("%s: published step %d of %s", ticket.account, ticket.step, ticket.stream[:12])
+        return found.release
 
     def _first(self, view: View, state: ViewState) -> int:
         """Find the step that comes next for the ledger and for the state.
@@ -504,18 +495,17 @@ class Views:
         # A ledger that was put back does not know all steps that were read: they stay used.
         return max(view.record.begun, read) + 1
 
-    def _failed(self, view: View, ticket: StepTicket, steps: range, code: str) -> EngineError:
-        cause = suspending_cause(self._policy, code)
-        if cause is not None:
-            self._ledger().fail_step(ticket, self._payer.analyst, cause)
-        _logger.error("%s: step %d failed, %s", view.record.account, ticket.step, code)
-        suspended = None if cause is None else self._payer.analyst
+    def _failed(
+        self, view: View, ticket: StepTicket, steps: range, failure: Failure
+    ) -> EngineError:
         kept = f"Step {ticket.step} is used, and stays empty; what it read counts in later ones."
         if steps[-1] > ticket.step:
             kept = f"Steps {ticket.step} to {steps[-1]} are used, and stay empty; later ones count."
-        return failure_error(self._policy, code, kept, suspended)
+        error = self._buyer.failed(failure, kept, partial(self._till.fail, [ticket]))
+        _logger.error("%s: step %d failed, %s", view.record.account, ticket.step, failure.code)
+        return error
 
-    def _listed(self, view: View, prepared: PreparedView) -> tuple[GroupTexts, ...]:
+    def _listed(self, view: View) -> tuple[GroupTexts, ...]:
         """Return the groups that the last published step shows."""
         if not view.record.published:
             return ()

@@ -123,7 +123,7 @@ def release(connection: dpsql.Connection, prepared: Prepared) -> None:
         answerer = connection._answerer
         run, dialect = answerer.engine.run(), answerer.preparer.dialect
         with read_exact(run, block, dialect, lambda _: None) as exact:
-            release_block(block, exact, answerer.source)
+            release_block(block, exact, answerer.buyer.entropy)
 
 
 def forget(connection: dpsql.Connection) -> None:

@@ -86,7 +86,7 @@ def ask(connection: dpsql.Connection, sql: str = QUESTION) -> str | int:
 
 def reads(connection: dpsql.Connection) -> bool:
     """Whether a statement of the connection over private rows has been begun."""
-    run = connection._answerer._run
+    run = connection._answerer.buyer._run
     return run is not None and bool(run._cursors)  # type: ignore[attr-defined]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 import sys
@@ -43,7 +42,6 @@ from dpsql.privacy.streams.shared import SharedContinualNoise
 from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
 from dpsql.views.choices import KeptChoices
-from dpsql.views.definition import read_definition
 from dpsql.views.listing_plan import ListingPlan
 from dpsql.views.listing_release import _presented
 from dpsql.views.state import ViewState
@@ -780,19 +778,6 @@ def test_units_are_held_to_bounds_in_views_of_several_aggregates_and_basic_compo
         clock(4)
         opened.sql(REFRESH)
         assert rows(opened, "SELECT count(DISTINCT step) FROM v") == [(3,)]
-
-
-def test_views_that_were_created_before_there_were_choices_go_on(
-    place: Path, clock: Callable[[int], None]
-) -> None:
-    kind = Kind("", cap=3, select=TOP.partition(" ORDER")[0])
-    with closing(connect(place, kind)) as opened:
-        opened.sql(create(kind))
-        (view,) = opened._answerer.views.all()
-    record = json.loads(view.record.plan)
-    assert record["stream"].pop("mechanism") is None
-    record["stream"].pop("choices")
-    assert read_definition(json.dumps(record))[0] == view.definition
 
 
 def test_nothing_depends_on_the_order_in_which_groups_were_released(

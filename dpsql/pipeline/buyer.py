@@ -1,0 +1,133 @@
+"""Reads the private rows of what an account buys, and decides what is told where that fails.
+
+Whatever fails there may have failed because of what rows hold, an error of ours too. So nothing of
+it is told but a code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dpsql.core.progress import Percent
+from dpsql.core.table_name import TableName
+from dpsql.engines.base import Engine, Run
+from dpsql.errors import EngineError
+from dpsql.ledger import Cause
+from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
+from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader
+from dpsql.pipeline.tail.key_spelling import KeySpelling
+from dpsql.policy.model import Policy
+from dpsql.privacy.sampling.noise import EntropySource, OSEntropy
+from dpsql.sql.dialects.base import Dialect
+
+_B = TypeVar("_B", bound=Bought)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """That reading or releasing failed: the code of what the analyst is told, and nothing else."""
+
+    code: str
+
+
+class Buyer:
+    """Buys for one account, in one run at a time. Not safe for threads."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        analyst: str,
+        dialect: Dialect,
+        keys: KeySpelling,
+        progress: Percent,
+    ) -> None:
+        self.entropy: EntropySource = OSEntropy()
+        self._engine = engine
+        self._policy = policy
+        self._analyst = analyst
+        self._dialect = dialect
+        self._keys = keys
+        self._progress = progress
+        self._run: Run | None = None  # that reads private rows at this moment
+        self._stopped: Exception | None = None  # what the listener to the progress raised
+
+    @contextmanager
+    def begun(self, tables: Iterable[TableName], times: int = 1) -> Iterator[Run]:
+        """Lend a run over some tables, which stay as they are until it is over.
+
+        It has the time of so many questions. Raises ``InterfaceError`` if tables are not what they
+        were: nothing is reserved by then.
+        """
+        seconds = self._policy.limits.seconds
+        run = self._engine.run(None if seconds is None else seconds * times)
+        run.begin(tables)
+        try:
+            yield run
+        finally:
+            run.release()
+
+    def buy(
+        self, run: Run, purchases: Sequence[Purchase[_B]]
+    ) -> Generator[_B | Failure, None, None]:
+        """Yield what comes out of purchases, one after the other, up to the first that fails.
+
+        Raises what the listener to the progress raised.
+        """
+        self._stopped = None
+        self._run = run
+        looks = {each.fingerprint: each.look for each in purchases if each.look is not None}
+        try:
+            with run, ExitStack() as held:
+                reader = PurchaseReader(
+                    *(run, self._dialect, self.entropy, self._keys),
+                    *(self._report_progress, looks, held),
+                )
+                for purchase in purchases:
+                    yield purchase.release(reader)
+            return
+        except Exception as error:
+            if error is self._stopped:
+                raise
+            failure = Failure(failure_code(error, expired=run.expired))
+        finally:
+            self._run = None
+        yield failure  # outside of any handler, so that not even a context quotes a row
+
+    def buy_all(self, run: Run, purchases: Sequence[Purchase[_B]]) -> tuple[_B, ...] | Failure:
+        """Return what comes out of all purchases, or that one of them has failed."""
+        found = []
+        for each in self.buy(run, purchases):
+            if isinstance(each, Failure):
+                return each
+            found.append(each)
+        return tuple(found)
+
+    def failed(
+        self, failure: Failure, kept: str, suspend: Callable[[Cause], object]
+    ) -> EngineError:
+        """Build what the analyst is told of a failure, once the ledger knows of it by ``suspend``.
+
+        ``kept`` says what stays spent. The account is suspended if the failure may tell of rows.
+        """
+        cause = suspending_cause(self._policy, failure.code)
+        if cause is not None:
+            suspend(cause)
+        suspended = None if cause is None else self._analyst
+        return failure_error(self._policy, failure.code, kept, suspended)
+
+    def interrupt(self) -> None:
+        """Stop the statement that reads private rows now. For other threads to call."""
+        run = self._run
+        if run is not None:
+            run.interrupt()
+
+    def _report_progress(self, percent: int) -> None:
+        try:
+            self._progress(percent)
+        except Exception as error:
+            self._stopped = error
+            raise
