@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpsql.ir.plan import BlockPlan
@@ -37,36 +38,27 @@ class Appearance:
     rarely: float
 
 
-def appearance(plan: BlockPlan) -> Appearance | None:
+def appearance(
+    plan: BlockPlan,
+    score_for: Callable[[float], float | None] | None = None,
+    *,
+    above: bool = False,
+) -> Appearance | None:
     """Tell which groups appear how often, or None if the data do not decide.
 
-    Sizes of whole units and sums of integers are whole. For the policies of set unions these are
-    estimates (see ``SetUnion.share``).
+    Sizes of whole units and sums of integers are whole. ``score_for`` tells which score is released
+    with a probability, where it is not the selection; ``above`` if a score must be more than that.
     """
     if plan.answers_all:
         return large_enough(plan)
-    half, surely = (
-        plan.selection.score_for_inclusion(_HALF),
-        plan.selection.score_for_inclusion(_SURELY),
-    )
-    return None if half is None or surely is None else _of_sizes(plan, half, surely)
-
-
-def appearance_if_brief(plan: BlockPlan) -> Appearance | None:
-    """Tell the same where a cascade's naming ends early; None if it never does."""
-    if plan.cascade is None:
+    score_for = score_for or plan.selection.score_for_inclusion
+    half, surely = score_for(_HALF), score_for(_SURELY)
+    if half is None or surely is None:
         return None
-    half, surely = (plan.cascade.score_if_brief(often) for often in (_HALF, _SURELY))
-    return None if half is None or surely is None else _of_sizes(plan, half, surely)
-
-
-def _of_sizes(plan: BlockPlan, half: float, surely: float) -> Appearance:
-    """Return what scores mean in the units of the answer."""
-    step, whole = _step(plan), _is_whole(plan)
+    step, whole = _step(plan), plan.score is None or plan.measures[plan.score].measure.integral
     # A score on the threshold itself appears less often than half the time, the next one more.
-    sizes = (math.floor(half) + 1, math.ceil(surely), math.floor(2 * half - surely))
-    if plan.selection.divided_norm is not None:
-        sizes = (sizes[0], math.floor(surely) + 1, sizes[2])
+    most = math.floor(surely) + 1 if above else math.ceil(surely)
+    sizes = (math.floor(half) + 1, most, math.floor(2 * half - surely))
     up, down = (math.ceil, math.floor) if whole else (float, float)
     return Appearance(up(sizes[0] * step), up(sizes[1] * step), down(sizes[2] * step))
 
@@ -80,12 +72,7 @@ def large_enough(plan: BlockPlan) -> Appearance | None:
 
 
 def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
-    """Find the threshold on an aggregate, or None where another value decides, or nothing.
-
-    None too where releases are put together: each had a threshold of its own.
-    """
-    if plan.combined:
-        return None
+    """Find the threshold on an aggregate, or None where another value decides, or nothing."""
     fixed, least = plan.selection.threshold, plan.units_needed(_HALF)
     if least is not None and plan.block.aggregates[aggregate].measures == (plan.units_measure,):
         return Threshold(least - 1, None)
@@ -98,12 +85,5 @@ def threshold(plan: BlockPlan, aggregate: int) -> Threshold | None:
     return Threshold(least, plan.base_rank)
 
 
-# -- sentences --------------------------------------------------------------------------------
-
-
 def _step(plan: BlockPlan) -> float:
     return 1.0 if plan.score is None else plan.measures[plan.score].measure.step
-
-
-def _is_whole(plan: BlockPlan) -> bool:
-    return plan.score is None or plan.measures[plan.score].measure.integral

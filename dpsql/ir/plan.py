@@ -84,6 +84,22 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class StepFigure:
+    """A step of a cascade, and what it takes of the block's price.
+
+    ``noise_std`` is in units, of counting at a cap of 1 (it grows with the root of the cap).
+    ``thresholds`` are the weights in whole units that a key must exceed, where a unit keeps as few
+    keys and as many as it may; None for steps that name nothing.
+    """
+
+    step: str
+    rho: float
+    delta: float
+    noise_std: float
+    thresholds: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NoisyMeasure:
     """A measure and its noise. ``noise`` is None where the selection releases the noisy score."""
 

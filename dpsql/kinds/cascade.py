@@ -6,7 +6,7 @@ and of what it has released: row ids of named groups, how many keys a unit keeps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,21 +14,42 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy.appearance import Appearance, appearance
+from dpsql.accuracy.estimates import FloatArray
+from dpsql.accuracy.intervals import (
+    Interval,
+    interval_around,
+    risked_confidence,
+    shared_confidence,
+    with_rounding,
+)
+from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_name, rows_per_group
+from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.sql import Sql
 from dpsql.engines.base import ArrowStream, KeyArrays, Scratch
-from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_in
+from dpsql.ir.measures import Aggregate, MeasureKind
+from dpsql.ir.plan import BlockPlan, StepFigure
+from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, keys_in
 from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.values import CascadeValues, aggregate_answers
+from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.cascade import (
+    CAP_CHOICES,
+    COUNTINGS,
+    KEPT_CHOICES,
     NAMED_ALONE,
+    Cascade,
+    CascadeGoal,
     CascadeRows,
+    LookNoise,
     UnitSizes,
     scaled_counts,
+    spread_noise,
 )
 from dpsql.privacy.mechanisms.naming import GroupWeights
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.cascade import (
@@ -67,7 +88,9 @@ class ExactCascade:
         """
         drawn = draw_cascade(plan, self, source)
         ids = drawn.named.ids
-        values = aggregate_answers(plan, drawn.released, {}, drawn)
+        values = CascadeKind().with_noise_columns(
+            plan, aggregate_answers(plan, drawn.released, {}, drawn)
+        )
         return ReleasedRows(ids, self.keys_of(ids), values, plan.loss(len(ids)))
 
     def rehearse(self, plan: BlockPlan) -> None:
@@ -81,12 +104,14 @@ class ExactCascade:
             self.keys_of(ids)
 
 
-class CascadeKind:
+class CascadeKind(ReleaseKind):
     """Groups that are named in rounds, and counted at a cap that is chosen privately."""
+
+    countings = COUNTINGS
 
     def fits(self, plan: BlockPlan) -> bool:
         """Tell whether a plan has several steps."""
-        return plan.cascade is not None
+        return isinstance(plan.selection, Cascade)
 
     def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
         """Write all up to the first round as one statement."""
@@ -99,6 +124,178 @@ class CascadeKind:
         steps = rewrite_cascade(plan, plan.block.source.table, reading.salt, reading.dialect)
         with reading.rows.scratch() as scratch:
             yield read_cascade(steps, scratch, keys_in(scratch, reading), reading.progress)
+
+    def interval(
+        self,
+        plan: BlockPlan,
+        released: int,
+        index: int,
+        columns: Sequence[FloatArray],
+        confidence: float,
+        left_out: float | None = None,
+    ) -> Interval:
+        """Compute intervals of values as they were counted, by how each row was.
+
+        Whatever a value was scaled to, its interval takes in.
+        """
+        *values, countings = columns
+        aggregate = plan.block.aggregates[index]
+        all_counted = values[-len(aggregate.measures) :]
+        low, high = np.full_like(countings, np.nan), np.full_like(countings, np.nan)
+        each = shared_confidence(confidence, len(aggregate.measures))
+        for counting in _countings_in(countings):
+            mine = countings == counting
+            margins = [
+                _counted_margin(plan, released, aggregate, m, counting, each)
+                for m in aggregate.measures
+            ]
+            counted = [column[mine] for column in all_counted]
+            found = interval_around(plan, aggregate, counted, margins)
+            low[mine], high[mine] = found.low, found.high
+            if not aggregate.kind.composed:
+                low[mine] = np.minimum(found.low, values[0][mine])
+                high[mine] = np.maximum(found.high, values[0][mine])
+        return Interval(low, high)
+
+    def widest_margin(self, plan: BlockPlan, index: int, confidence: float) -> float | None:
+        """Return None: the noise is chosen on the way."""
+        return None
+
+    def scales(self, plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> FloatArray:
+        """Compute the scale of the noise by how each row was counted."""
+        (measure,) = plan.block.aggregates[index].measures
+        step = plan.measures[measure].measure.step
+        scales = np.full_like(columns[0], np.nan)
+        for counting in _countings_in(columns[-1]):
+            scales[columns[-1] == counting] = noise_at(plan, measure, counting).scale * step
+        return scales
+
+    def varies(self, plan: BlockPlan, released: int, index: int, confidence: float) -> bool:
+        """Tell that intervals are as wide as rows were counted."""
+        return True
+
+    def sentences(self, part: Part, confidence: float) -> Iterator[str]:
+        """Yield which groups appear, and that nobody knows how many rows bounding left out."""
+        plan, parameters = part.plan, part.plan.block.parameters
+        found = self.appearance(plan)
+        if found is not None:
+            yield _named_in_rounds(plan, found)
+        yield from groups_chosen(plan)
+        bounded = any(noisy.measure.kind not in UNBOUNDED for noisy in plan.measures)
+        if bounded and parameters.left_out_share:
+            rows = f"max_rows_contributed ({parameters.max_rows_contributed:,})"
+            yield f"With auto, what {rows} leaves out is not told."
+
+    def counted_by(self, plan: BlockPlan) -> str | None:
+        """Name units whose other keys have names."""
+        ever = _cascade(plan).score_if_brief(0.5) is not None
+        more = " (more if the second round is the last)" if ever else ""
+        return f"units with one unnamed key{more}"
+
+    def bounding(self, plan: BlockPlan) -> str:
+        """Tell what a unit may contribute to each step."""
+        cascade, rows = _cascade(plan), rows_per_group(plan)
+        naming = "its keys weigh at most 1 together in l2 in each round"
+        if cascade.shares.ends_after is not None:
+            naming += ", of which the second is the last where it names few more than the first"
+        if cascade.single:
+            return f"at most 1 group per unit (sampled by a salted hash), {rows}"
+        kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the look says"
+        if cascade.goal is CascadeGoal.KEYS:
+            return f"{naming}, {kept} (sampled by a salted hash)"
+        caps = [cap for cap in CAP_CHOICES if cascade.most is None or cap <= cascade.most]
+        return (
+            f"{naming}, {kept} (sampled by a salted hash); named groups weigh as much as {caps[0]} "
+            f"to {caps[-1]:,} together in l2, as the second look says; {rows}"
+        )
+
+    def steps(self, plan: BlockPlan) -> tuple[StepFigure, ...]:
+        """List its looks, rounds and countings."""
+        cascade, found = _cascade(plan), list[StepFigure]()
+        if not cascade.single:
+            found.append(_look_figure("look at keys per unit", cascade.look))
+        narrow, wide = (cascade.naming_rounds(kept) for kept in (KEPT_CHOICES[0], KEPT_CHOICES[-1]))
+        for number, (one, other) in enumerate(zip(narrow, wide, strict=True), start=1):
+            thresholds = (one.threshold / WEIGHT_STEPS, other.threshold / WEIGHT_STEPS)
+            std = one.noise.std / WEIGHT_STEPS
+            found.append(
+                StepFigure(f"naming, round {number}", one.rho(None), one.delta, std, thresholds)
+            )
+        counted = [noisy for noisy in plan.measures if noisy.noise is not None]
+        if counted and not cascade.single:
+            found.append(_look_figure("look at named groups per unit", cascade.second_look))
+        for noisy in counted:
+            assert noisy.noise is not None
+            if noisy.measure.kind is MeasureKind.UNITS and cascade.single:
+                continue  # its one round has their number
+            std = noisy.noise.std(1) * noisy.measure.step
+            found.append(StepFigure(f"counting {noisy.measure.name}", noisy.noise.rho(1), 0.0, std))
+        return tuple(found)
+
+
+def _look_figure(name: str, look: LookNoise) -> StepFigure:
+    return StepFigure(name, look.noise.rho(1), 0.0, look.noise.std(1))
+
+
+def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
+    """Write of a threshold on weights that units divide among keys without a name."""
+    unit, half, surely = (
+        printable_name(plan.block.unit_name),
+        figure_above(found.half),
+        figure_above(found.surely),
+    )
+    text = (
+        f"Groups are named in rounds, in which a unit divides itself among what has no name yet. "
+        f"One that {half} units ({unit}) have, and nothing else, appears at least half the time, "
+        f"one of {surely} at least 95%"
+    )
+    brief = appearance(plan, _cascade(plan).score_if_brief)
+    if brief is not None:
+        text += (
+            f"; where the second round names few more than the first, it is the last, and it takes "
+            f"{figure_above(brief.half)} and {figure_above(brief.surely)}"
+        )
+    return f"{text}."
+
+
+def _countings_in(countings: FloatArray) -> list[int]:
+    """List the ways in which rows were counted, of those that there are."""
+    return [counting for counting in COUNTINGS if (countings == counting).any()]
+
+
+def _counted_margin(
+    plan: BlockPlan,
+    released: int,
+    aggregate: Aggregate,
+    index: int,
+    counting: int,
+    confidence: float,
+) -> float:
+    """Compute half the width of a measure's interval, as it was counted."""
+    confidence = risked_confidence(plan, released, index, confidence)
+    margin = noise_at(plan, index, counting).margin(confidence, abs(counting))
+    return with_rounding(plan, aggregate, index, margin)
+
+
+def noise_at(plan: BlockPlan, measure: int, counting: int) -> IndependentNoise:
+    """Build the noise on a measure that was counted as one of ``COUNTINGS`` says.
+
+    ``NAMED_ALONE`` stands for the values of the only round, a negative cap for units that were
+    counted with what naming had left.
+    """
+    cascade = _cascade(plan)
+    if counting == NAMED_ALONE:
+        return cascade.only_round.score_noise
+    noise = plan.noise_of(measure)
+    if counting < 0 and measure == plan.score:
+        noise = cascade.spared_counting
+    assert isinstance(noise, IndependentNoise)
+    return spread_noise(noise, abs(counting))
+
+
+def _cascade(plan: BlockPlan) -> Cascade:
+    assert isinstance(plan.selection, Cascade)
+    return plan.selection
 
 
 def read_cascade(
@@ -184,8 +381,7 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
 
     Guarantee: ``plan.loss(None)``, for steps within the sensitivities of ``CascadeSQL``.
     """
-    cascade = plan.cascade
-    assert cascade is not None
+    cascade = _cascade(plan)
     assert plan.score is not None
     named = cascade.name_groups(exact.rows, source)
     groups = len(named.ids)
@@ -200,7 +396,7 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
     for index, sign, column in zip(counting, signs, exact.totals(named.ids, cap), strict=True):
         if named.alone and index == plan.score:
             continue  # the only round has spent the price of this
-        noise = plan.noise_at(index, sign * cap)
+        noise = noise_at(plan, index, sign * cap)
         released[index] = counted[index] = noise.add(column, source)
         countings[index] = sign * cap
         if index == plan.score:
@@ -210,5 +406,5 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
 
 def _relative_noise(plan: BlockPlan, index: int, sign: int) -> float:
     """Measure the noise at a cap of 1, in what a unit adds to a group at most."""
-    noise = plan.noise_at(index, sign)
+    noise = noise_at(plan, index, sign)
     return noise.noise.std / noise.sensitivity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,16 +10,33 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy.appearance import Appearance, appearance, large_enough
+from dpsql.accuracy.chosen import ChosenNoise
+from dpsql.accuracy.intervals import chosen_noise
+from dpsql.accuracy.wording import (
+    UNBOUNDED,
+    Part,
+    enumerated,
+    groups_chosen,
+    printable_name,
+    rows_per_group,
+    score_unit,
+    unit_words,
+)
+from dpsql.core.formatting import figure_above, level, ordinal
 from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base import ExactRows, PrivateReader, Scratch
 from dpsql.ir.measures import Quantile, Ranked
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.ir.query import Block
-from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, keys_at, keys_in
+from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, keys_at, keys_in
 from dpsql.kinds.left_out import ExactLook, read_look_of
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.values import aggregate_answers
-from dpsql.privacy.mechanisms.additive import Steps
+from dpsql.policy.parameters import ContributionBounding
+from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise, Steps
+from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.dialects.base import Dialect
@@ -58,12 +76,12 @@ class ExactGroups:
                 self.keys_of(ids)
 
 
-class GroupsKind:
+class GroupsKind(ReleaseKind):
     """Groups with measures and quantiles."""
 
     def fits(self, plan: BlockPlan) -> bool:
-        """Tell whether a plan is neither of pairs nor of several steps."""
-        return plan.cascade is None and not plan.selection.needs_pairs
+        """Take every plan that is of no other kind."""
+        return True
 
     def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
         """Write the exact rows of groups and, below them, the histograms of their values."""
@@ -84,6 +102,193 @@ class GroupsKind:
         else:
             with rows.scratch() as scratch:
                 yield _stored(reading, scratch)
+
+    def chosen(
+        self, plan: BlockPlan, released: int, index: int, confidence: float
+    ) -> ChosenNoise | None:
+        """Describe the noise of an aggregate of one measure given LIMIT's choice by it."""
+        measures = plan.block.aggregates[index].measures
+        return chosen_noise(plan, released, measures[0], confidence) if len(measures) == 1 else None
+
+    def sentences(self, part: Part, confidence: float) -> Iterator[str]:
+        """Yield where values come from, their ranks, which groups appear, and a unit's bounds."""
+        yield from self.origin(part)
+        yield from _ranks(part.plan, confidence)
+        yield from self.appearing(part)
+        if part.plan.bounding is not None:
+            yield from groups_chosen(part.plan)
+
+    def origin(self, part: Part) -> Iterator[str]:
+        """Yield where values come from that were not drawn for this answer."""
+        yield from ()
+
+    def appearing(self, part: Part) -> Iterator[str]:
+        """Yield which groups appear."""
+        plan, selection = part.plan, part.plan.selection
+        large = large_enough(plan)
+        if plan.answers_all:
+            if large is not None:
+                yield self._left_out(part, large)
+            elif plan.block.keys:
+                verb = "appear" if part.shown and part.rows >= part.released else "were answered"
+                groups = f"{selection.declared:,} declared groups"
+                yield f"All {groups} {verb}, whether they hold rows or not."
+            return
+        found = self.appearance(plan)
+        if found is None:
+            return
+        if plan.base_rank is None:
+            yield self._histogram(part, found)
+        elif plan.declared:
+            base, names = ordinal(plan.base_rank), "picks" if large is not None else "always names"
+            yield (
+                f"It {names} {plan.base_rank - 1:,} of the {selection.declared:,} declared groups. "
+                f"One is among them at least half the time if it is {figure_above(found.half)} "
+                f"{score_unit(plan)} above the {base} largest, and at least 95% of the time at "
+                f"{figure_above(found.surely)}{_if_bounded(plan)}."
+            )
+            if large is not None:
+                yield self._left_out(part, large)
+        else:
+            yield _top_k(plan, found)
+
+    def _histogram(self, part: Part, found: Appearance) -> str:
+        """State a threshold on the number of units."""
+        plan = part.plan
+        text = (
+            f"A group that keeps {figure_above(found.half)} {score_unit(plan)} appears at least "
+            f"half the time, one with {figure_above(found.surely)} at least 95%"
+        )
+        if found.rarely >= plan.block.parameters.min_units_per_group:
+            text += f", one with {found.rarely:,.0f} or fewer at most 5%"
+        return f"{text}{self.counted_too_high(part, found.half)}{whole_units(plan)}."
+
+    def _left_out(self, part: Part, large: Appearance) -> str:
+        """State a minimum of units that declared groups must reach, noise included."""
+        plan, least = part.plan, part.plan.block.parameters.min_units_per_group
+        text = (
+            f"Declared groups are left out where the noisy number of {unit_words(plan)} is below "
+            f"{least:,}: one that keeps {figure_above(large.half)} appears at least half the time, "
+            f"one with {figure_above(large.surely)} at least 95%"
+        )
+        if large.rarely >= 0:
+            text += f", one with {large.rarely:,.0f} or fewer at most 5%"
+        return f"{text}{self.counted_too_high(part, large.half)}."
+
+    def counted_too_high(self, part: Part, half: float) -> str:
+        """Say below which size groups that appear are counted too high, if any are."""
+        selected = any(self.selected(part.plan, shown.aggregate) for shown in part.shown)
+        return f"; below {figure_above(half)} what appears is counted too high" * selected
+
+    def selected(self, plan: BlockPlan, aggregate: int) -> bool:
+        """Tell whether the noise on an aggregate also decided which groups appear."""
+        measures = plan.block.aggregates[aggregate].measures
+        if plan.units_measure is not None and measures == (plan.units_measure,):
+            return True
+        return plan.selection.score_noise is not None and measures == (plan.score,)
+
+    def bounding(self, plan: BlockPlan) -> str:
+        """Say in how many groups a unit counts, and how much in each."""
+        parameters, bounding = plan.block.parameters, plan.bounding
+        rows = rows_per_group(plan)
+        if bounding is not None and bounding.weighted:
+            return (
+                f"at most {bounding.kept} groups per unit (sampled by a salted hash), weighing at "
+                f"most {bounding.groups} together in l2, {rows}"
+            )
+        if bounding is not None:
+            weighing = parameters.contribution_bounding is ContributionBounding.WEIGHT
+            cannot = "this mechanism" if plan.block.weighted else "a count of distinct values"
+            why = f", as {cannot} cannot weigh units" if weighing else ""
+            sampled = f"(sampled by a salted hash{why})"
+            return f"at most {bounding.groups} groups per unit {sampled}, {rows}"
+        if not plan.block.keys:
+            return rows.replace("unit and group", "unit")
+        if plan.groups is None or plan.score is not None:
+            return f"a unit may touch any number of groups, {rows}"
+        return f"a unit may touch all {plan.groups} declared groups, {rows}"
+
+    def published(self, plan: BlockPlan, released: int, *, alone: bool) -> ReleaseNoise | None:
+        """Describe the noise in a release.
+
+        None for groups that are named by their rank, keys alone, and quantiles, whose error has no
+        variance that is known.
+        """
+        block = plan.block
+        ranked = plan.base_rank is not None or plan.selection.leaves_out
+        if ranked or block.quantiles or not block.aggregates:
+            return None
+        noises = []
+        for index in range(len(block.measures)):
+            noise = plan.noise_of(index)
+            if not isinstance(noise, IndependentNoise | CorrelatedGaussian | EllipticGaussian):
+                return None
+            noises.append(PublishedNoise(noise, plan.spread_groups(released)))
+        found = appearance(plan)
+        half, surely = (None, None) if found is None else (found.half, found.surely)
+        return ReleaseNoise(tuple(noises), deciding_measure(plan), half, surely, alone)
+
+
+def deciding_measure(plan: BlockPlan) -> int | None:
+    """Find the measure whose released noise also decided which groups appear; None if none did."""
+    if plan.units_measure is not None:
+        return plan.units_measure
+    return plan.score if plan.selection.score_noise is not None else None
+
+
+def _ranks(plan: BlockPlan, confidence: float) -> Iterator[str]:
+    """Yield how far quantiles are from the rank asked for; in thin data values can be far off."""
+    if not plan.quantiles:
+        return
+    texts = {
+        a.quantile: printable_name(a.text) for a in plan.block.aggregates if a.quantile is not None
+    }
+    sizes = [
+        f"{text} is within ± {_rank_margin(plan, quantile, confidence):,} rows"
+        for quantile, text in texts.items()
+    ]
+    yield (
+        f"At least {level(confidence)} of the time {enumerated(sizes)} of the rank asked for "
+        "(after bounding)."
+    )
+
+
+def _rank_margin(plan: BlockPlan, quantile: Quantile, confidence: float) -> int:
+    """Return a distance in ranks.
+
+    Quantiles of the same values are put in order, which keeps all of them within the largest of
+    their margins if they were within their own.
+    """
+    alike = [q.mechanism for q in plan.quantiles if q.quantile.ranked == quantile.ranked]
+    each = 1 - (1 - confidence) / len(alike)
+    return math.ceil(max(mechanism.margin(each) for mechanism in alike))
+
+
+def _top_k(plan: BlockPlan, found: Appearance) -> str:
+    """State a threshold that counts from the first group that cannot come out."""
+    assert plan.block.top_k is not None
+    assert plan.base_rank is not None
+    floor = plan.block.parameters.min_units_per_group - 1
+    limit = plan.block.top_k.limit
+    return (
+        f"At most {limit:,} group{'s' * (limit > 1)} come{'s' * (limit == 1)} out. One clears the "
+        f"threshold at least half the time if it is {figure_above(found.half)} {score_unit(plan)} "
+        f"above the {ordinal(plan.base_rank)} largest (above {floor:,} if there are not so many), "
+        f"and at least 95% of the time at {figure_above(found.surely)}{_if_bounded(plan)}."
+    )
+
+
+def _if_bounded(plan: BlockPlan) -> str:
+    """Say what to add where a group's size may be less than that of the group in the table."""
+    whole = plan.bounding is None and plan.measures[plan.score or 0].measure.kind in UNBOUNDED
+    return "" if whole else " (after bounding)"
+
+
+def whole_units(plan: BlockPlan) -> str:
+    """Say which units are no whole ones, if units are weighed."""
+    if plan.bounding is None or not plan.bounding.weighted:
+        return ""
+    return f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
 
 
 def _at_once(plan: BlockPlan) -> bool:
@@ -198,10 +403,11 @@ def release(
     keys = None
     if not plan.declared:
         keys = keys_at(exact, selected.indices) if keys_of is None else keys_of(named)
+    answers = aggregate_answers(plan, [n for n in noisy if n is not None], quantiles)
     found = ReleasedRows(
         row_ids=selected.indices if plan.declared else named,
         keys=keys,
-        values=aggregate_answers(plan, [n for n in noisy if n is not None], quantiles),
+        values=GroupsKind().with_noise_columns(plan, answers),
         loss=plan.loss(released),
     )
     units = plan.units_measure

@@ -8,13 +8,20 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import ReleaseKind
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.groups import GroupsKind
+from dpsql.kinds.pooled import PooledKind
+from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.kinds.union import UnionKind
 
-KINDS: Final[tuple[ReleaseKind, ...]] = (GroupsKind(), UnionKind(), CascadeKind())
-"""All kinds of release; a plan is of just one."""
+KINDS: Final[tuple[ReleaseKind, ...]] = (
+    PooledKind(),
+    RolledUpKind(),
+    CascadeKind(),
+    UnionKind(),
+    GroupsKind(),
+)
+"""All kinds of release; a plan is of the first that it fits."""
 
 
 def release_kind(plan: BlockPlan) -> ReleaseKind:
     """Return the kind of release that a plan is of."""
-    (kind,) = (kind for kind in KINDS if kind.fits(plan))
-    return kind
+    return next(kind for kind in KINDS if kind.fits(plan))

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.combination import every_release
-from dpsql.accuracy.intervals import interval_of, largest_left_out, noise_scales
+from dpsql.accuracy.intervals import largest_left_out
 from dpsql.engines.base import ArrowStream, KeyArrays
-from dpsql.ir.plan import BlockPlan, PreparedBlock, ReleaseNoise
-from dpsql.ir.query import Block, NoiseFigure
+from dpsql.ir.plan import PreparedBlock, ReleaseNoise
+from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease
 
@@ -53,15 +52,6 @@ class ReleasedBlock:
     noise: ReleaseNoise | None = None
 
     @property
-    def uniform(self) -> bool:
-        """True if all rows came out of the same releases."""
-        plan = self.block.plan
-        if not plan.combined:
-            return True
-        masks = self.rows.values[plan.block.support_columns(0)[-1]]
-        return bool(np.all(masks == every_release(plan)))
-
-    @property
     def left_out(self) -> float | None:
         """The largest value by which LIMIT chooses that it leaves out; None if it does not."""
         plan = self.block.plan
@@ -88,26 +78,3 @@ def drawn_columns(block: Block) -> list[str]:
         for index in range(len(block.aggregates))
         for name in (block.aggregate_column(index), *block.support_columns(index))
     ]
-
-
-def with_noise_columns(
-    plan: BlockPlan, answers: dict[str, NumericArray]
-) -> dict[str, NumericArray]:
-    """Join to the released values what the tail asks of their noise: arrays of shape (groups,).
-
-    That is a function of the plan and of what is released anyway.
-    """
-    block = plan.block
-    columns: dict[str, NumericArray] = {}
-    for position, asked in enumerate(block.noise_columns):
-        index = asked.aggregate
-        names = block.interval_columns(index)
-        values = [answers[name].astype(np.float64) for name in names]
-        if asked.figure is NoiseFigure.SCALE:
-            found = noise_scales(plan, index, values)
-        else:
-            left_out = largest_left_out(plan, values[0])
-            interval = interval_of(plan, len(values[0]), index, values, asked.confidence, left_out)
-            found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
-        columns[block.noise_column(position)] = found
-    return answers | columns

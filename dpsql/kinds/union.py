@@ -12,15 +12,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy.appearance import Appearance, appearance
+from dpsql.accuracy.wording import Part, groups_chosen, printable_name
+from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql
 from dpsql.engines.base import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.base import FEW, BlockReading
+from dpsql.kinds.base import FEW, BlockReading, ReleaseKind
 from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import ReleasedRows
-from dpsql.privacy.mechanisms.set_union import SetUnion
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.dialects.base import Dialect
@@ -46,9 +49,7 @@ class ExactUnion:
 
         Guarantee: ``plan.loss(released)``, for tables within the sensitivity of ``set_union_sql``.
         """
-        union = plan.selection
-        assert isinstance(union, SetUnion)
-        chosen = union.select(self.weights, source).indices
+        chosen = _union(plan).select(self.weights, source).indices
         named = self.named(chosen + 1)
         return ReleasedRows(named.row_ids, named.keys, {}, plan.loss(len(chosen)))
 
@@ -57,12 +58,12 @@ class ExactUnion:
         self.named(FEW)
 
 
-class UnionKind:
+class UnionKind(ReleaseKind):
     """Keys alone, named by the units that have them."""
 
     def fits(self, plan: BlockPlan) -> bool:
-        """Tell whether a plan needs pairs of units and keys, in one step."""
-        return plan.cascade is None and plan.selection.needs_pairs
+        """Tell whether a set union names the keys."""
+        return isinstance(plan.selection, SetUnion)
 
     def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
         """Write the keys with their weights, or with the units that have them."""
@@ -75,6 +76,50 @@ class UnionKind:
         union = set_union_sql(plan, plan.block.source.table, reading.salt, reading.dialect)
         with reading.rows.scratch() as scratch:
             yield read_set_union(plan, union, scratch, reading.block.keys, reading.progress)
+
+    def sentences(self, part: Part, confidence: float) -> Iterator[str]:
+        """Yield which keys are listed, and how many of them a unit has."""
+        plan = part.plan
+        found = self.appearance(plan)
+        if found is not None:
+            yield _listed(plan, found)
+        yield from groups_chosen(plan)
+
+    def appearance(self, plan: BlockPlan) -> Appearance | None:
+        """Tell how often keys are listed; for policies by an estimate (see ``SetUnion.share``)."""
+        return appearance(plan, above=True)
+
+    def counted_by(self, plan: BlockPlan) -> str | None:
+        """Name units with as many keys as they may have."""
+        return f"units of {plan.groups} groups each"
+
+    def bounding(self, plan: BlockPlan) -> str:
+        """Say how many keys a unit has, and what they weigh."""
+        weight = f"together of weight 1 in l{_union(plan).norm}"
+        return f"at most {plan.groups} groups per unit (sampled by a salted hash), {weight}"
+
+
+def _union(plan: BlockPlan) -> SetUnion:
+    assert isinstance(plan.selection, SetUnion)
+    return plan.selection
+
+
+def _listed(plan: BlockPlan, found: Appearance) -> str:
+    """State a threshold on weights that units divide among their keys."""
+    unit, half, surely = (
+        printable_name(plan.block.unit_name),
+        figure_above(found.half),
+        figure_above(found.surely),
+    )
+    if _union(plan).weighting is Weighting.POLICY:
+        return (
+            f"All that is listed exists. By an estimate a key needs about {half} units ({unit}) to "
+            f"be listed half the time, and {surely} for 95% (after bounding)."
+        )
+    return (
+        f"All that is listed exists. A key that keeps {half} units ({unit}) is listed at least "
+        f"half the time, one with {surely} at least 95%."
+    )
 
 
 def read_set_union(
@@ -96,9 +141,8 @@ def read_set_union(
         (weights,) = scratch.integers(sql.weights)
     else:
         assert sql.pairs is not None
-        assert isinstance(plan.selection, SetUnion)
         weights = _weighed(
-            plan.selection, scratch, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress
+            _union(plan), scratch, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress
         )
 
     def named(ids: NDArray[np.int64]) -> ExactRows:

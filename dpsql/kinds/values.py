@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import Measure, Quantile
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.released import NumericArray, with_noise_columns
+from dpsql.kinds.released import NumericArray
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.cascade import NamedGroups
 
@@ -55,7 +55,7 @@ def aggregate_answers(
             (measure,) = aggregate.measures
             found[name] = _plain(measures[measure], noisy[measure])
         found |= _supports(plan, index, noisy, cascade)
-    return with_noise_columns(plan, found)
+    return found
 
 
 def _supports(

@@ -13,13 +13,12 @@ import numpy as np
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.base import ExactBlock
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     drawn_columns,
-    with_noise_columns,
 )
-from dpsql.privacy.mechanisms.cascade import COUNTINGS, NAMED_ALONE
 from dpsql.privacy.sampling.noise import EntropySource
 
 
@@ -37,11 +36,11 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
     for plan, groups in product(asking, (0, 1)):
         try:
             with np.errstate(all="ignore"):
-                for counting in COUNTINGS if plan.block.cascades else (NAMED_ALONE,):
+                for counting in release_kind(plan).countings:
                     answers: dict[str, NumericArray] = dict.fromkeys(
                         drawn_columns(plan.block), np.full(groups, float(counting))
                     )
-                    with_noise_columns(plan, answers)
+                    release_kind(plan).with_noise_columns(plan, answers)
         except (ArithmeticError, ParameterError, ValueError):
             raise QueryRefused(
                 "what is asked of the noise cannot be computed",

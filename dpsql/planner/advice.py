@@ -11,13 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dpsql.accuracy.appearance import appearance
-from dpsql.accuracy.intervals import widest_margin
 from dpsql.accuracy.wording import score_unit
 from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, ordinal, printable, significant
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
+from dpsql.kinds.registry import release_kind
 from dpsql.planner.max_error import Replan, with_epsilon
 from dpsql.policy.parameters import Parameters
 
@@ -75,13 +74,10 @@ def _empty(plan: BlockPlan, replan: Replan, most: float) -> Iterator[str]:
 
 def _drowned(plan: BlockPlan, index: int, replan: Replan, most: float) -> Iterator[str]:
     aggregate = plan.block.aggregates[index]
-    better = []
-    if not (aggregate.kind.composed or aggregate.quantile is not None or plan.block.cascades):
-        here = widest_margin(plan, index, DEFAULT_CONFIDENCE)
-        margins = (
-            (how, widest_margin(other, index, DEFAULT_CONFIDENCE))
-            for how, other in _others(plan, replan, most)
-        )
+    better, here = [], _margin(plan, index)
+    if here is not None:
+        others = ((how, _margin(other, index)) for how, other in _others(plan, replan, most))
+        margins = ((how, margin) for how, margin in others if margin is not None)
         better = [f"± {figure_above(margin)} with {how}" for how, margin in _lower(margins, here)]
     instead = (
         f"It would be within {' or '.join(better)}."
@@ -92,8 +88,12 @@ def _drowned(plan: BlockPlan, index: int, replan: Replan, most: float) -> Iterat
 
 
 def _half(plan: BlockPlan) -> float | None:
-    found = appearance(plan)
+    found = release_kind(plan).appearance(plan)
     return None if found is None else found.half
+
+
+def _margin(plan: BlockPlan, index: int) -> float | None:
+    return release_kind(plan).widest_margin(plan, index, DEFAULT_CONFIDENCE)
 
 
 def _lower(values: Iterable[tuple[str, float]], here: float) -> list[tuple[str, float]]:
@@ -121,7 +121,7 @@ def _less_of_a_unit(plan: BlockPlan) -> Iterator[tuple[str, Block]]:
     parameters = plan.block.parameters
     groups = None if plan.bounding is None else plan.bounding.groups
     fewer: list[tuple[str, Parameters]] = []
-    if plan.cascade is None and groups is not None and groups > 1:
+    if groups is not None and groups > 1:
         fewer.append(("max_groups_contributed = 1", replace(parameters, max_groups_contributed=1)))
     if parameters.max_rows_contributed > 1:
         fewer.append(("max_rows_contributed = 1", replace(parameters, max_rows_contributed=1)))

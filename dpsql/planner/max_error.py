@@ -17,12 +17,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from dpsql.accuracy.intervals import widest_margin
 from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, level, significant
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import MaxError
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, NoiseFigure
+from dpsql.kinds.registry import release_kind
 from dpsql.policy.parameters import EPSILON_LIMITS
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 
@@ -45,7 +45,9 @@ class ErrorTarget:
 
     def margin(self, plan: BlockPlan) -> float:
         """Compute half the width of the widest interval there can be."""
-        return widest_margin(plan, self.aggregate, self.confidence)
+        margin = release_kind(plan).widest_margin(plan, self.aggregate, self.confidence)
+        assert margin is not None, "of counts and sums, in so many groups"
+        return margin
 
     def kept(self, plan: BlockPlan) -> bool:
         """Tell whether no interval is wider, however many groups come out."""
@@ -236,10 +238,8 @@ def _plan_for(block: Block, target: ErrorTarget, replan: Replan, most: float) ->
 
 def _rate(plan: BlockPlan) -> ExchangeRate:
     margins = tuple(
-        None
-        if plan.block.cascades or aggregate.kind.composed or aggregate.quantile is not None
-        else widest_margin(plan, index, DEFAULT_CONFIDENCE)
-        for index, aggregate in enumerate(plan.block.aggregates)
+        release_kind(plan).widest_margin(plan, index, DEFAULT_CONFIDENCE)
+        for index in range(len(plan.block.aggregates))
     )
     return ExchangeRate(plan.block.parameters.epsilon, margins)
 

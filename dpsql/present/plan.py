@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.accuracy.wording import COUNTED
 from dpsql.core.formatting import figure_above, ordinal, printable, significant
+from dpsql.kinds.summary import COUNTED
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.present.tables import indented, pairs, titled
 from dpsql.privacy.mechanisms.utility import UtilityBound

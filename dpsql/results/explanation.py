@@ -6,13 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from dpsql.accuracy.combination import combined_error, every_release, release_noise
-from dpsql.accuracy.intervals import widest_margin
 from dpsql.accuracy.left_out import left_out_limits
-from dpsql.accuracy.wording import sum_words
 from dpsql.core import display
 from dpsql.core.formatting import upper_figures
-from dpsql.ir.measures import MeasureKind, Quantile
+from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import (
     BlockPlan,
     Candidate,
@@ -21,22 +18,17 @@ from dpsql.ir.plan import (
     PreparedLook,
     PrivacyPlan,
     ReleaseNoise,
+    StepFigure,
 )
 from dpsql.ir.query import Block, Query
+from dpsql.kinds.registry import release_kind
+from dpsql.kinds.rolled_up import sum_words
 from dpsql.planner.max_error import ExchangeRate
 from dpsql.policy.limits import Limits
-from dpsql.policy.parameters import ContributionBounding, parameter_text
+from dpsql.policy.parameters import parameter_text
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
-from dpsql.privacy.mechanisms.cascade import (
-    CAP_CHOICES,
-    KEPT_CHOICES,
-    Cascade,
-    CascadeGoal,
-    LookNoise,
-)
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS
 from dpsql.privacy.mechanisms.utility import UtilityBound
-from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +53,6 @@ class ColumnFigure:
     resolution: float | None = None
     together95: float | None = None
     follows95: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StepFigure:
-    """A step of a cascade, and what it takes of the block's price.
-
-    ``noise_std`` is in units, of counting at a cap of 1 (it grows with the root of the cap).
-    ``thresholds`` are the weights in whole units that a key must exceed, where a unit keeps as few
-    keys and as many as it may; None for steps that name nothing.
-    """
-
-    step: str
-    rho: float
-    delta: float
-    noise_std: float
-    thresholds: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +189,7 @@ def explain_block(
     looks: Sequence[PreparedLook] = (),
 ) -> BlockExplanation:
     """Return the figures of one block plan, with its looks."""
-    block, selection = plan.block, plan.selection
+    block, selection, kind = plan.block, plan.selection, release_kind(plan)
     half, high = selection.score_for_inclusion(0.5), selection.score_for_inclusion(0.95)
     step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
     units = plan.units_needed(0.95)
@@ -222,12 +198,12 @@ def explain_block(
         privacy_unit=f"{block.unit_name} ({block.unit_column})",
         mechanism=selection.name,
         source=selection.source,
-        bounding=_bounding(plan),
+        bounding=kind.bounding(plan),
         sql=sql,
         candidates=plan.candidates,
         counted=block.counted,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
-        score=_score(plan),
+        score=kind.counted_by(plan),
         base_rank=plan.base_rank,
         appears_half=None if half is None else half * step,
         appears_95=None if high is None else high * step,
@@ -239,7 +215,7 @@ def explain_block(
         least=plan.loss(0),
         epsilon=block.parameters.epsilon,
         rates=rates,
-        steps=_steps(plan),
+        steps=kind.steps(plan),
         left_out=_left_out_figures(plan, looks),
         groups_chosen=block.groups_chosen,
         declared=tuple(_declared(block)),
@@ -293,37 +269,6 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
             limits = ("contribution_bounds_per_row",)
             found.append(LeftOutFigure(text, "looked", limits, noise.loss, std, 1, outside.text))
     return tuple(found)
-
-
-def _steps(plan: BlockPlan) -> tuple[StepFigure, ...]:
-    """List the looks, rounds and countings of a cascade; none of any other plan."""
-    cascade = plan.cascade
-    if cascade is None:
-        return ()
-    found = []
-    if not cascade.single:
-        found.append(_look_figure("look at keys per unit", cascade.look))
-    narrow, wide = (cascade.naming_rounds(kept) for kept in (KEPT_CHOICES[0], KEPT_CHOICES[-1]))
-    for number, (one, other) in enumerate(zip(narrow, wide, strict=True), start=1):
-        thresholds = (one.threshold / WEIGHT_STEPS, other.threshold / WEIGHT_STEPS)
-        std = one.noise.std / WEIGHT_STEPS
-        found.append(
-            StepFigure(f"naming, round {number}", one.rho(None), one.delta, std, thresholds)
-        )
-    counted = [noisy for noisy in plan.measures if noisy.noise is not None]
-    if counted and not cascade.single:
-        found.append(_look_figure("look at named groups per unit", cascade.second_look))
-    for noisy in counted:
-        assert noisy.noise is not None
-        if noisy.measure.kind is MeasureKind.UNITS and cascade.single:
-            continue  # its one round has their number
-        std = noisy.noise.std(1) * noisy.measure.step
-        found.append(StepFigure(f"counting {noisy.measure.name}", noisy.noise.rho(1), 0.0, std))
-    return tuple(found)
-
-
-def _look_figure(name: str, look: LookNoise) -> StepFigure:
-    return StepFigure(name, look.noise.rho(1), 0.0, look.noise.std(1))
 
 
 def explain(
@@ -381,9 +326,7 @@ def with_following(
 def _block_that_follows(block: BlockExplanation, plan: BlockPlan) -> BlockExplanation:
     figures = []
     for index, figure in enumerate(block.columns):
-        within = figure.margin95
-        if within is not None:
-            within = widest_margin(plan, index, 0.95)
+        within = release_kind(plan).widest_margin(plan, index, 0.95)
         figures.append(replace(figure, follows95=within))
     return replace(block, columns=tuple(figures), follows=sum_words(plan))
 
@@ -391,14 +334,14 @@ def _block_that_follows(block: BlockExplanation, plan: BlockPlan) -> BlockExplan
 def _block_with_earlier(
     block: BlockExplanation, plan: BlockPlan, earlier: Sequence[ReleaseNoise]
 ) -> BlockExplanation:
-    own = release_noise(plan, 1, alone=False)
+    own = release_kind(plan).published(plan, 1, alone=False)
     assert own is not None
     joined = replace(plan, combined=(*earlier, own))
     figures = []
     for figure, aggregate in zip(block.columns, plan.block.aggregates, strict=True):
         if figure.margin95 is not None:
             (index,) = aggregate.measures
-            error = combined_error(joined, aggregate, index, every_release(joined), 0.95)
+            error = release_kind(joined).margin(joined, 1, aggregate, index, 0.95)
             figure = replace(figure, together95=error)
         figures.append(figure)
     return replace(block, columns=tuple(figures))
@@ -412,67 +355,6 @@ def _utility_bound(plan: BlockPlan, step: float) -> UtilityBound | None:
         return None
     gap = None if found.gap is None else found.gap * step
     return replace(found, shortfall=found.shortfall * step, gap=gap)
-
-
-def _score(plan: BlockPlan) -> str | None:
-    """Name what the figures on who appears count."""
-    if plan.selection.divided_norm is not None:
-        return f"units of {plan.groups} groups each"
-    if plan.cascade is not None:
-        ever = plan.cascade.score_if_brief(0.5) is not None
-        more = " (more if the second round is the last)" if ever else ""
-        return f"units with one unnamed key{more}"
-    return None if plan.score is None else plan.measures[plan.score].measure.name
-
-
-def _bounding(plan: BlockPlan) -> str:
-    if plan.selection.divided_norm is not None:
-        weight = f"together of weight 1 in l{plan.selection.divided_norm}"
-        return f"at most {plan.groups} groups per unit (sampled by a salted hash), {weight}"
-    parameters = plan.block.parameters
-    rows = f"at most {_per_group(plan)} per unit and group"
-    bounding = plan.bounding
-    if plan.cascade is not None:
-        return _cascade_bounding(plan.cascade, rows)
-    if bounding is not None and bounding.weighted:
-        return (
-            f"at most {bounding.kept} groups per unit (sampled by a salted hash), weighing at most "
-            f"{bounding.groups} together in l2, {rows}"
-        )
-    if bounding is not None:
-        weighing = parameters.contribution_bounding is ContributionBounding.WEIGHT
-        cannot = "this mechanism" if plan.block.weighted else "a count of distinct values"
-        why = f", as {cannot} cannot weigh units" if weighing else ""
-        return f"at most {bounding.groups} groups per unit (sampled by a salted hash{why}), {rows}"
-    if not plan.block.keys:
-        return rows.replace("unit and group", "unit")
-    if plan.groups is None or plan.score is not None:
-        return f"a unit may touch any number of groups, {rows}"
-    return f"a unit may touch all {plan.groups} declared groups, {rows}"
-
-
-def _cascade_bounding(cascade: Cascade, rows: str) -> str:
-    """Tell what a unit may contribute to each step."""
-    naming = "its keys weigh at most 1 together in l2 in each round"
-    if cascade.shares.ends_after is not None:
-        naming += ", of which the second is the last where it names few more than the first"
-    if cascade.single:
-        return f"at most 1 group per unit (sampled by a salted hash), {rows}"
-    kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the look says"
-    if cascade.goal is CascadeGoal.KEYS:
-        return f"{naming}, {kept} (sampled by a salted hash)"
-    caps = [cap for cap in CAP_CHOICES if cascade.most is None or cap <= cascade.most]
-    return (
-        f"{naming}, {kept} (sampled by a salted hash); named groups weigh as much as {caps[0]} to "
-        f"{caps[-1]:,} together in l2, as the second look says; {rows}"
-    )
-
-
-def _per_group(plan: BlockPlan) -> str:
-    """Say what a unit may add to a group where an aggregate has no bounds of its own."""
-    most = plan.block.parameters.max_rows_contributed
-    distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
-    return f"{most} rows and {most} distinct values" if distinct else f"{most} rows"
 
 
 def _figure(plan: BlockPlan, index: int) -> ColumnFigure:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.appearance import Threshold, threshold
-from dpsql.accuracy.intervals import Interval, check_confidence, interval_of
+from dpsql.accuracy.appearance import Threshold
+from dpsql.accuracy.intervals import Interval, check_confidence
 from dpsql.accuracy.left_out import (
     CorrectedTotal,
     LeftOutPart,
@@ -26,10 +26,12 @@ from dpsql.accuracy.left_out import (
     left_out_words,
     no_estimate,
 )
-from dpsql.accuracy.wording import Part, ShownAggregate, summary
+from dpsql.accuracy.wording import Part, ShownAggregate
 from dpsql.core import display
 from dpsql.ir.plan import AddedUp, BlockPlan, LookSubject
 from dpsql.ir.query import OutputColumn
+from dpsql.kinds.registry import release_kind
+from dpsql.kinds.summary import summary
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.results.explanation import Explanation
 from dpsql.results.frames import require_package
@@ -170,7 +172,7 @@ class Result(ReadableAnswer):
 
         0 if nothing was released.
         """
-        return max((max(1, len(plan.combined)) for plan in self._noise.plans), default=0)
+        return max((release_kind(plan).releases(plan) for plan in self._noise.plans), default=0)
 
     @property
     def added_up(self) -> tuple[AddedUp, ...]:
@@ -178,7 +180,8 @@ class Result(ReadableAnswer):
 
         ``cost.answered`` says when the latest of them was paid for.
         """
-        return tuple(plan.added for plan in self._noise.plans if plan.added is not None)
+        found = (release_kind(plan).added(plan) for plan in self._noise.plans)
+        return tuple(added for added in found if added is not None)
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -215,7 +218,8 @@ class Result(ReadableAnswer):
             positions += range(first, first + supports)
         columns = [self._numbers(position) for position in positions]
         left_out = self._noise.left_out[output.block]
-        return interval_of(plan, released, output.aggregate, columns, confidence, left_out)
+        kind = release_kind(plan)
+        return kind.interval(plan, released, output.aggregate, columns, confidence, left_out)
 
     def plot(
         self,
@@ -243,11 +247,15 @@ class Result(ReadableAnswer):
     def thresholds(self) -> dict[str, Threshold]:
         """Return the threshold that groups had to exceed to appear, by the column that it is on."""
         found = {
-            name: threshold(self._noise.plans[output.block], output.aggregate)
+            name: self._threshold(output)
             for name, output in zip(self.columns, self._noise.outputs, strict=False)
             if output is not None
         }
         return {name: one for name, one in found.items() if one is not None}
+
+    def _threshold(self, output: OutputColumn) -> Threshold | None:
+        plan = self._noise.plans[output.block]
+        return release_kind(plan).threshold(plan, output.aggregate)
 
     def summary(self, confidence: float = 0.95) -> str:
         """Put into plain words how close the values of the answer are, and which groups appear.

@@ -27,6 +27,7 @@ from dpsql.engines.base import Engine
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedLook
 from dpsql.ir.relations import scanned
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.buyer import Buyer, Failure
@@ -416,7 +417,10 @@ class Answerer:
         answer = self.tails.runner.run(query, released, prepared.names)
         counts = tuple(each.rows.count for each in released)
         plans = tuple(each.block.plan for each in released)
-        uniform = tuple(each.uniform for each in released)
+        uniform = tuple(
+            release_kind(each.block.plan).uniform(each.block.plan, each.rows.values)
+            for each in released
+        )
         left_out = tuple(each.left_out for each in released)
         return Result(
             answer,
@@ -510,7 +514,7 @@ def _advice(
     outcomes = [
         CameOut(plan, released, index)
         for (plan, released), index in zip(came_out, drowned, strict=True)
-        if not plan.combined and plan.added is None
+        if release_kind(plan).drawn
     ]
     return advice(outcomes, terms.replan, terms.most)
 

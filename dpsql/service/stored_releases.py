@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.accuracy.combination import MAX_COMBINED, release_noise
+from dpsql.kinds.pooled import MAX_COMBINED
+from dpsql.kinds.registry import release_kind
 from dpsql.ledger import Stored
 from dpsql.pipeline.kept.combine import Release, combine_releases
 from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS
@@ -117,4 +118,4 @@ class StoredReleases:
 def _combinable(prepared: Prepared) -> bool:
     """Tell whether the plan of a question is of a kind whose releases can be put together."""
     plans = [block.plan for block in prepared.blocks]
-    return bool(plans) and all(release_noise(plan, 1, alone=False) for plan in plans)
+    return bool(plans) and all(release_kind(p).published(p, 1, alone=False) for p in plans)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
-from dpsql.accuracy.intervals import widest_margin
 from dpsql.accuracy.left_out import ShareEstimate, estimated_share
 from dpsql.core.formatting import DEFAULT_CONFIDENCE
 from dpsql.core.plain import plain_number, plain_whole
@@ -21,6 +20,7 @@ from dpsql.errors import InterfaceError, ParameterError, QueryRefused
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, PreparedLook
 from dpsql.ir.relations import Scan, bottom_up
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedLook
 from dpsql.pipeline.prepare import Prepared, Question
 from dpsql.planner.max_error import error_targets
@@ -398,7 +398,8 @@ class _Trial:
 def _tried(
     plan: BlockPlan, aggregate: int, setting: CandidateSetting, found: ShareEstimate | None
 ) -> TriedSetting:
-    margin = widest_margin(plan, aggregate, DEFAULT_CONFIDENCE)
+    margin = release_kind(plan).widest_margin(plan, aggregate, DEFAULT_CONFIDENCE)
+    assert margin is not None
     score = plan.selection.score_for_inclusion(DEFAULT_CONFIDENCE)
     appears = None
     if score is not None and plan.base_rank is None:

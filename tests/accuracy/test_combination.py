@@ -13,16 +13,16 @@ from laws import SeededSource
 from support import POLICY_TABLES, TABLES, policy
 from support import planned as statement
 
-from dpsql.accuracy.combination import (
-    combined_error,
-    combined_values,
-    deciding_measure,
-    every_release,
-    release_noise,
-    releases_in,
-)
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
+from dpsql.kinds.groups import deciding_measure
+from dpsql.kinds.pooled import (
+    combined_error,
+    combined_values,
+    every_release,
+    releases_in,
+)
+from dpsql.kinds.registry import release_kind
 
 COUNTS = "SELECT k, count(DISTINCT uid) AS n, count(*) AS rows FROM visits GROUP BY k"
 DRAWS = 40_000
@@ -47,7 +47,8 @@ def planned(sql: str, **options: Any) -> BlockPlan:
 
 
 def noise_of(sql: str, epsilon: float) -> ReleaseNoise:
-    found = release_noise(planned(sql, epsilon=epsilon), 5, alone=False)
+    plan = planned(sql, epsilon=epsilon)
+    found = release_kind(plan).published(plan, 5, alone=False)
     assert found is not None
     return found
 
@@ -141,7 +142,8 @@ def test_a_mean_leaves_out_what_a_release_does_not_have() -> None:
 def test_what_has_no_known_variance_is_not_put_together(
     sql: str, options: dict[str, object]
 ) -> None:
-    assert release_noise(planned(sql, **options), 3, alone=False) is None
+    plan = planned(sql, **options)
+    assert release_kind(plan).published(plan, 3, alone=False) is None
 
 
 def test_what_decides_is_known() -> None:

@@ -18,6 +18,7 @@ import dpsql
 from dpsql import parse_policy
 from dpsql.accuracy import intervals
 from dpsql.accuracy.chosen import ChosenNoise
+from dpsql.kinds import base as kinds
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 
 GROUPS, SIZE, LIMIT, K_BAR = 40, 4000, 5, 40
@@ -113,9 +114,10 @@ def test_intervals_that_forget_the_choice_are_noticed(
     asked: str,
     options: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(
-        intervals, "risked_confidence", lambda plan, released, index, confidence: confidence
-    )
+    for module in (intervals, kinds):
+        monkeypatch.setattr(
+            module, "risked_confidence", lambda plan, released, index, confidence: confidence
+        )
     with connect(composition) as con:
         assert covered(con, asked, 0.9, **options) < 0.85
 

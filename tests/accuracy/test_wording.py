@@ -20,9 +20,10 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.accuracy.appearance import appearance, threshold
-from dpsql.accuracy.wording import Part, ShownAggregate, summary
+from dpsql.accuracy.wording import Part, ShownAggregate
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.summary import summary
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters

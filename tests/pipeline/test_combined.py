@@ -273,7 +273,7 @@ def test_a_twin_that_weighs_all_releases_alike_is_caught(
     def alike(noises: Sequence[PublishedNoise]) -> tuple[float, ...]:
         return (1 / len(noises),) * len(noises)
 
-    monkeypatch.setattr("dpsql.accuracy.combination.combining_weights", alike)
+    monkeypatch.setattr("dpsql.kinds.pooled.combining_weights", alike)
     with wards(tmp_path, [200, 300, 400]) as con:
         assert coverage(con, ASKED, TRUTH, 20) < 0.7
 

@@ -480,7 +480,7 @@ def test_a_twin_with_the_noise_of_one_group_is_caught(
     def of_one(noise: PublishedNoise, count: int, risk: float) -> float:
         return noise.noise.margin(1 - risk, noise.groups)
 
-    monkeypatch.setattr("dpsql.accuracy.addition.summed_margin", of_one)
+    monkeypatch.setattr("dpsql.kinds.rolled_up.summed_margin", of_one)
     assert coverage(opened, 150, **parameters) < 0.68
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from decimal import Context, Decimal
 
@@ -14,12 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
-from dpsql.accuracy.intervals import interval_of
 from dpsql.errors import Place, QueryRefused
 from dpsql.ir.measures import MaxError
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, NoiseColumn, NoiseFigure
-from dpsql.planner import max_error, plan_block, plan_query, plan_within_epsilon
+from dpsql.kinds.registry import release_kind
+from dpsql.planner import plan_block, plan_query, plan_within_epsilon
 from dpsql.planner.max_error import error_within, exchange_rates, least
 from dpsql.policy.parameters import EPSILON_LIMITS, ContributionBounding, Parameters
 from dpsql.privacy.accounting.zcdp import Composition
@@ -69,7 +69,7 @@ def widest(plan: BlockPlan, index: int, confidence: float) -> float:
     if plan.block.top_k is not None:  # LIMIT's choice is the worse the more it chooses from
         most, fetched = plan.max_released, plan.selection.top_rows_needed
         counts.append((fetched or 2) - 1 if most is None else most)
-    found = [interval_of(plan, n, index, [np.zeros(1)], confidence) for n in counts]
+    found = [release_kind(plan).interval(plan, n, index, [np.zeros(1)], confidence) for n in counts]
     return max(float(interval.high[0]) for interval in found)
 
 
@@ -141,7 +141,9 @@ def at_usual_confidence(plan: BlockPlan, index: int, confidence: float) -> float
 
 def for_most_groups(plan: BlockPlan, index: int, confidence: float) -> float:
     """A solver that forgets that noise is larger where fewer groups share it."""
-    interval = interval_of(plan, plan.max_released or 1, index, [np.zeros(1)], confidence)
+    interval = release_kind(plan).interval(
+        plan, plan.max_released or 1, index, [np.zeros(1)], confidence
+    )
     return float(interval.high[0])
 
 
@@ -159,10 +161,11 @@ def doubled(plan: BlockPlan, index: int, confidence: float) -> float:
     ],
 )
 def test_a_solver_that_forgets_something_is_caught(
-    margin: object, name: str, monkeypatch: pytest.MonkeyPatch
+    margin: Callable[[BlockPlan, int, float], float], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert list(faults(BLOCKS[name], Composition.ZCDP)) == []
-    monkeypatch.setattr(max_error, "widest_margin", margin)
+    kind = type(release_kind(plan_block(BLOCKS[name])))
+    monkeypatch.setattr(kind, "widest_margin", lambda _, *asked: margin(*asked))
     assert list(faults(BLOCKS[name], Composition.ZCDP)) != []
 
 

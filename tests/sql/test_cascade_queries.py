@@ -27,7 +27,6 @@ from support import SALT, Planned, planned, plays_policy
 from unread import NoSheet, unread
 
 import dpsql
-from dpsql.accuracy.intervals import interval_of
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.duckdb import DuckDBScratch
@@ -35,6 +34,7 @@ from dpsql.engines.scratch import Passed
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import ExactCascade, draw_cascade, read_cascade
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.values import aggregate_answers
 from dpsql.planner import plan_block
 from dpsql.policy.load import parse_policy
@@ -586,7 +586,7 @@ def test_intervals_hold_as_often_as_they_say_after_scaling() -> None:
             answers = aggregate_answers(plan, drawn.released, {}, drawn)
             names = plan.block.interval_columns(0)
             columns = [answers[name].astype(np.float64) for name in names]
-            interval = interval_of(plan, len(true), 0, columns, 0.9)
+            interval = release_kind(plan).interval(plan, len(true), 0, columns, 0.9)
             held = (interval.low <= true / WEIGHT_STEPS) & (true / WEIGHT_STEPS <= interval.high)
             inside, trials = inside + int(held.sum()), trials + len(true)
             scaled += drawn.released[0] is not drawn.counted[0]

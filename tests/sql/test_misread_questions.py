@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import dpsql
-from dpsql.accuracy.wording import COUNTED
+from dpsql.kinds.summary import COUNTED
 
 POLICY = """
 version: 1

@@ -19,12 +19,13 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.accuracy.appearance import large_enough, threshold
-from dpsql.accuracy.wording import Part, ShownAggregate, summary
+from dpsql.accuracy.wording import Part, ShownAggregate
 from dpsql.engines.base import ExactRows
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.groups import release
 from dpsql.kinds.released import ReleasedRows
+from dpsql.kinds.summary import summary
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters

@@ -22,12 +22,12 @@ from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
 from dpsql.ir.query import Block, Key
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     ReleasedRows,
     drawn_columns,
-    with_noise_columns,
 )
 from dpsql.pipeline.kept.finer import FinerRelease
 from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint
@@ -147,7 +147,7 @@ def _answers(plan: BlockPlan, totals: Sequence[NumericArray]) -> dict[str, Numer
         else:
             found[name] = _whole(parts[0]) if plan.is_whole(aggregate) else parts[0]
     assert list(found) == drawn_columns(block)
-    return with_noise_columns(plan, found)
+    return release_kind(plan).with_noise_columns(plan, found)
 
 
 def _whole(values: NumericArray) -> NDArray[np.int64]:

@@ -15,15 +15,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.combination import combined_values
 from dpsql.accuracy.estimates import estimate
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
+from dpsql.kinds.pooled import combined_values
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     ReleasedRows,
-    with_noise_columns,
 )
 from dpsql.pipeline.kept.release_codec import key_lists, unpacked_keys
 from dpsql.pipeline.tail.key_spelling import KeySpelling
@@ -76,7 +76,9 @@ def _combined_block(
         return None
     plan = replace(block.plan, combined=tuple(noises))
     with np.errstate(all="ignore"):
-        values = with_noise_columns(plan, _combined_columns(plan, releases, merged.places))
+        values = release_kind(plan).with_noise_columns(
+            plan, _combined_columns(plan, releases, merged.places)
+        )
     rows = ReleasedRows(merged.row_ids, merged.keys, values, ZERO)
     return ReleasedBlock(replace(block, plan=plan), rows)
 

@@ -19,18 +19,17 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.combination import release_noise
 from dpsql.core.schema import Column
 from dpsql.engines.base import ArrowStream, KeyArrays
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
     ReleasedLook,
     ReleasedRows,
     drawn_columns,
-    with_noise_columns,
 )
 from dpsql.pipeline.kept.damaged_release import corrupt_release, require_sound
 from dpsql.pipeline.kept.finer import FinerRelease, checked_description, described
@@ -170,7 +169,8 @@ def _drawn_of(each: ReleasedBlock) -> list[str]:
 
 
 def _noise_of(each: ReleasedBlock, alone: bool) -> dict[str, Any] | None:
-    noise = release_noise(each.block.plan, each.rows.count, alone=alone)
+    plan = each.block.plan
+    noise = release_kind(plan).published(plan, each.rows.count, alone=alone)
     return None if noise is None else packed_noise(noise)
 
 
@@ -446,7 +446,7 @@ def _unpacked_rows(
     return ReleasedRows(
         row_ids=np.array(positions, dtype=np.int64),
         keys=keys,
-        values=with_noise_columns(plan, values),
+        values=release_kind(plan).with_noise_columns(plan, values),
         loss=ZERO,
     )
 

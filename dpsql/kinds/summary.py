@@ -1,0 +1,117 @@
+"""The sentences below an answer: how close its values are, and what each kind of release says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dpsql.accuracy.wording import Part, ShownAggregate, enumerated, printable_name
+from dpsql.core.formatting import figure_above as _up
+from dpsql.core.formatting import level
+from dpsql.kinds.registry import release_kind
+
+MAX_SUMMARISED_PARTS = 4
+COUNTED = (
+    "The outer query counts or sums the groups that came out. Those too small to appear are "
+    "missing from what it says."
+)
+
+
+def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = False) -> str:
+    """Write one or two sentences for each private block, on a line of their own.
+
+    ``stored`` is True for an answer that was paid for before.
+    """
+    several = len(parts) > 1
+    lines = [
+        (f"{_heading(part)}: " if several else "") + " ".join(_sentences(part, confidence))
+        for part in parts[:MAX_SUMMARISED_PARTS]
+    ]
+    if len(parts) > MAX_SUMMARISED_PARTS:
+        lines.append(f"… and {len(parts) - MAX_SUMMARISED_PARTS} more parts.")
+    if any(release_kind(part.plan).added(part.plan) is not None for part in parts):
+        lines.insert(0, "This answer follows from what was released before; it cost nothing.")
+    elif stored:
+        lines.insert(0, "This answer was given before; it cost nothing again.")
+    return "\n".join(line for line in lines if line)
+
+
+def _heading(part: Part) -> str:
+    keys = [printable_name(key.text) for key in part.plan.block.keys]
+    return f"By {enumerated(keys)}" if keys else "In all"
+
+
+def _sentences(part: Part, confidence: float) -> Iterator[str]:
+    yield from _accuracy(part, confidence)
+    yield from release_kind(part.plan).sentences(part, confidence)
+    if part.plan.block.counted:
+        yield COUNTED
+
+
+def _accuracy(part: Part, confidence: float) -> Iterator[str]:
+    """Yield how close values are to those without noise."""
+    plan = part.plan
+    shown = part.shown or tuple(
+        ShownAggregate(index, aggregate.text)
+        for index, aggregate in enumerate(plan.block.aggregates)
+    )
+    shown = tuple(s for s in shown if _says_something(part, s))
+    if not shown:
+        return
+    condition = f"{release_kind(plan).condition(plan, shown)} ({_before(part)})"
+    often = f"At least {level(confidence)} of such"
+    if len(shown) > 1:
+        sizes = [
+            f"{printable_name(one.name)} ± {_up(_margin(part, one.aggregate, confidence))}"
+            for one in shown
+            if not plan.block.aggregates[one.aggregate].kind.composed
+            and not _varies(part, one.aggregate, confidence)
+        ]
+        inserted = f", {', '.join(sizes)}," if sizes else ""
+        yield f"{often} intervals{inserted} hold the true value{condition}."
+        return
+    (only,) = shown
+    kind = plan.block.aggregates[only.aggregate].kind
+    if kind.composed or _varies(part, only.aggregate, confidence):
+        yield f"{often} intervals hold the true {kind.value.noun}{condition}."
+    else:
+        margin = _up(_margin(part, only.aggregate, confidence))
+        yield f"{often} {kind.value.noun}s are within ± {margin} of the true ones{condition}."
+
+
+def _says_something(part: Part, shown: ShownAggregate) -> bool:
+    """Tell whether a sentence is due: quantiles have their own, averages shown have intervals."""
+    aggregate = part.plan.block.aggregates[shown.aggregate]
+    return aggregate.quantile is None and (bool(part.shown) or not aggregate.kind.composed)
+
+
+def _before(part: Part) -> str:
+    """Say what the true values are those of."""
+    if not part.shown:
+        return "after bounding, before the outer query"
+    if not _chosen(part):
+        return "after bounding"
+    top_k = part.plan.block.top_k
+    if top_k is not None and part.rows == min(top_k.limit, part.released):
+        return "after bounding, LIMIT's choice allowed for"
+    return "after bounding, before rows were chosen"
+
+
+def _chosen(part: Part) -> bool:
+    """Tell whether some groups may have been left out by their noisy values."""
+    top_k = part.plan.block.top_k
+    full = top_k is not None and part.released >= top_k.limit
+    return part.rows < part.released or (full and part.plan.selection.leaves_out)
+
+
+def _varies(part: Part, aggregate: int, confidence: float) -> bool:
+    """Tell whether each row has an interval of an aggregate of a width of its own."""
+    varies = release_kind(part.plan).varies(part.plan, part.released, aggregate, confidence)
+    return varies or not part.uniform
+
+
+def _margin(part: Part, index: int, confidence: float) -> float:
+    """Compute half the width of the intervals of an aggregate that is one noisy measure."""
+    aggregate = part.plan.block.aggregates[index]
+    (measure,) = aggregate.measures
+    kind = release_kind(part.plan)
+    return kind.margin(part.plan, part.released, aggregate, measure, confidence)
