@@ -32,7 +32,9 @@ from dpsql.sql.dialects.row_expressions import RowExpressions
 from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.dialects.spark import SparkDialect
 from dpsql.sql.expressions.totality import total, total_sql
+from dpsql.survey.forms import calls_of
 from dpsql.syntax.parse import parse
+from dpsql.syntax.row_functions import ANY_NUMBERS, MOMENTS, ROW_FUNCTIONS, TEXTS
 
 POSTGRESQL: Final = PostgreSQLDialect(verdicts_on(EngineVersion("postgresql", "15")))
 SPARK: Final = SparkDialect(verdicts_on(EngineVersion("spark", "4.3")))
@@ -40,7 +42,6 @@ PAGE: Final = Path(__file__).parent / "engines" / "functions.md"
 
 NUMBERS: Final = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(12,2)")
 FLOATS: Final = (*NUMBERS, "FLOAT")
-MOMENTS: Final = ("DATE", "TIMESTAMP")
 ALL: Final = (*FLOATS, "BOOLEAN", "VARCHAR", *MOMENTS, "TIME", "UUID")
 _COLUMNS: Final = {name: re.sub(r"\W.*", "", name).lower() + "_" for name in ALL}
 _TABLE: Final = Table(
@@ -54,12 +55,19 @@ _CASTS: Final = ("BIGINT", "BOOLEAN", "DATE", "DECIMAL(12,2)", "DOUBLE", "FLOAT"
 _CASTS_AFTER: Final = ("SMALLINT", "TIME", "TIMESTAMP", "TINYINT", "UBIGINT", "VARCHAR")
 _PARTS: Final = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
 
+_SHOWN: Final = {
+    MOMENTS: MOMENTS,
+    ("TIMESTAMP",): ("TIMESTAMP", "TIME"),
+    TEXTS: TEXTS,
+    ANY_NUMBERS: ("DOUBLE", "INTEGER"),
+    ("DOUBLE",): ("DOUBLE",),
+}
+"""The types that functions are shown for, by what they take."""
 CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("a + b", "a - b", "a * b", "a / b", "a // b", "a % b"), NUMBERS),
     **dict.fromkeys(("-a", "abs(a)", "sign(a)", "ceil(a)", "floor(a)", "round(a)"), NUMBERS),
     **dict.fromkeys(("round(a, 1)", "round(a, -1)", "trunc(a)"), NUMBERS),
-    **dict.fromkeys(("sqrt(a)", "exp(a)", "ln(a)", "log(a)", "log2(a)"), ("DOUBLE", "INTEGER")),
-    **dict.fromkeys(("pow(a, 2)", "isnan(a)"), ("DOUBLE",)),
+    **dict.fromkeys(("log(a)", "log2(a)"), ("DOUBLE", "INTEGER")),
     **dict.fromkeys(("a = b", "a <> b", "a < b", "a <= b", "a > b", "a >= b"), ALL),
     **dict.fromkeys(("a BETWEEN b AND b", "a IN (b)", "a IS DISTINCT FROM b"), ALL),
     **dict.fromkeys(("a IS NOT DISTINCT FROM b", "a IS NULL", "nullif(a, b)"), ALL),
@@ -67,14 +75,16 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("greatest(a, b)", "least(a, b)"), ALL),
     **dict.fromkeys(("a AND b", "a OR b", "NOT a"), ("BOOLEAN",)),
     **dict.fromkeys(("a LIKE 'x%'", "a ILIKE 'x%'", "a || b", "concat(a, b)"), ("VARCHAR",)),
-    **dict.fromkeys(("contains(a, 'x')", "starts_with(a, 'x')", "length(a)"), ("VARCHAR",)),
-    **dict.fromkeys(("lower(a)", "upper(a)", "trim(a)", "ltrim(a)", "rtrim(a)"), ("VARCHAR",)),
+    **dict.fromkeys(("trim(a)", "ltrim(a)", "rtrim(a)"), ("VARCHAR",)),
     **dict.fromkeys(("left(a, 2)", "right(a, 2)", "left(a, -2)"), ("VARCHAR",)),
     **dict.fromkeys(("substr(a, 2)", "substr(a, 2, 3)", "substr(a, -2)"), ("VARCHAR",)),
-    **dict.fromkeys(("year(a)", "quarter(a)", "month(a)", "week(a)", "weekofyear(a)"), MOMENTS),
-    **dict.fromkeys(("day(a)", "dayofmonth(a)", "dayofweek(a)", "isodow(a)"), MOMENTS),
-    **dict.fromkeys(("dayofyear(a)", "extract(month FROM a)"), MOMENTS),
-    **dict.fromkeys(("hour(a)", "minute(a)", "second(a)"), ("TIMESTAMP", "TIME")),
+    "extract(month FROM a)": MOMENTS,
+    **{
+        call: _SHOWN[function.takes]
+        for function in ROW_FUNCTIONS.values()
+        for call in calls_of(function)[: 1 if function.beside else None]
+        if not call.startswith("extract")
+    },
     **{f"date_trunc('{part}', a)": MOMENTS for part in _PARTS},
     **{f"date_diff('{part}', a, b)": MOMENTS for part in _PARTS},
     **{f"a {sign} INTERVAL 1 {part}": MOMENTS for sign in "+-" for part in _PARTS},

@@ -19,6 +19,7 @@ import duckdb
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
+from dpsql.engines.duckdb_forms import BYTES, CALLED_ON_ROWS, OWN_FUNCTIONS
 from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
 from dpsql.engines.evidence import PATTERNED, SPECIFIED, call_of, calls
 from dpsql.engines.lockdown import lock_down
@@ -35,20 +36,8 @@ _PARTS = (
 )
 
 
-SURVEYED_FUNCTIONS: Final = (
-    *("+", "-", "*", "/", "//", "%", "**", "^", "power", "||", "~~", "!~~", "~~*", "!~~*"),
-    *("like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape", "abs", "ceil", "floor"),
-    *("round", "trunc", "sign", "sqrt", "exp", "ln", "log", "isnan", "concat", "contains"),
-    *("length", "lower", "upper", "left", "right", "substring", "starts_with", "prefix", "suffix"),
-    *("trim", "ltrim", "rtrim", "least", "greatest", "normalized_interval"),
-    *("date_diff", "date_trunc", "day", "dayofmonth", "dayofweek", "isodow", "dayofyear", "hour"),
-    *("minute", "month", "quarter", "second", "week", "weekofyear", "year", "century", "decade"),
-    *("millennium", "era", "isoyear", "yearweek", "julian", "epoch", "timezone", "timezone_hour"),
-    *("timezone_minute", "microsecond", "millisecond", "nanosecond", "weekday", "epoch_ms"),
-    *("to_days", "to_weeks", "to_months", "to_quarters", "to_years", "to_decades"),
-    *("to_centuries", "to_millennia", "to_hours", "to_minutes", "to_seconds", "to_milliseconds"),
-    *("to_microseconds",),
-)
+_NEVER_ASKED: Final = BYTES | {"hash", "list_contains", "list_position", "list_value", ">>"}
+SURVEYED_FUNCTIONS: Final = sorted(CALLED_ON_ROWS | (OWN_FUNCTIONS - _NEVER_ASKED))
 """What expressions over private rows can be bound to; operators and comparisons aside."""
 
 _COMPARISONS: Final = (

@@ -15,6 +15,7 @@ from sqlglot import exp
 from dpsql.core.schema import fold
 from dpsql.core.wordlists import words
 from dpsql.syntax.arguments import NodeArguments
+from dpsql.syntax.row_functions import OF_ONE, OF_TWO
 
 
 def nodes_named(names: str) -> tuple[type[exp.Expr], ...]:
@@ -61,11 +62,9 @@ _LEAVES: Final = _shaped(
 )
 _FUNCTIONS: Final = _shaped(
     """
-    this: Abs Exp IsNan Length Ln Lower Sign Sqrt Upper
-    this: Day DayOfMonth DayOfWeek DayOfWeekIso DayOfYear Hour Minute Month Quarter Second
-    this: Week WeekOfYear Year
+    this: Abs Sign
     this decimals: Ceil Floor Round Trunc
-    this expression: Contains Extract Left Log Nullif Pow Right StartsWith
+    this expression: Extract Left Log Nullif Right
     this expressions: Coalesce
     this expressions ignore_nulls!: Greatest Least
     expressions safe? coalesce!: Concat
@@ -74,7 +73,10 @@ _FUNCTIONS: Final = _shaped(
     this unit: DateTrunc TimestampTrunc
     this expression unit date_part_boundary?: DateDiff
     """
-)
+) | {
+    **dict.fromkeys(OF_ONE, NodeArguments("this")),
+    **dict.fromkeys(OF_TWO, NodeArguments("this expression")),
+}
 FUNCTION_NAMES = tuple(
     sorted({fold(n) for kind in _FUNCTIONS if issubclass(kind, exp.Func) for n in kind.sql_names()})
 )

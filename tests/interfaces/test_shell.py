@@ -28,8 +28,8 @@ from dpsql.errors import EngineError, InterfaceError
 from dpsql.interfaces.shell.cancel import Cancelled, Work
 from dpsql.interfaces.shell.candidates import (
     AGGREGATES,
+    FUNCTIONS_OF_ROWS,
     NOISE,
-    ROW_FUNCTIONS,
     SQL_FUNCTIONS,
     WINDOW_FUNCTIONS,
     Argument,
@@ -49,6 +49,7 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss
 from dpsql.results.explanation import Explanation
+from dpsql.syntax.row_functions import ROW_FUNCTIONS
 from dpsql.syntax.split import split
 
 # -- where statements end ---------------------------------------------------------------------
@@ -340,6 +341,7 @@ def test_files_are_suggested_after_i_and_o(tmp_path: Path, monkeypatch: pytest.M
     assert offered("\\i nowhere/") == []
 
 
+_COLUMN = {"VARCHAR": "color", "TIMESTAMP": "at", "NUMBERS": "cost", "DOUBLE": "cost"}
 CALLS = {
     **{name: f"{name}(cost)" for name in AGGREGATES},
     "COUNT_IF": "COUNT_IF(cost > 2)",
@@ -349,17 +351,16 @@ CALLS = {
     **{name: f"SUM(cost), {name}() OVER (ORDER BY SUM(cost))" for name in WINDOW_FUNCTIONS},
     "LAG": "LAG(SUM(cost)) OVER (ORDER BY SUM(cost))",
     "LEAD": "LEAD(SUM(cost)) OVER (ORDER BY SUM(cost))",
-    **{name: f"COUNT_IF({name}(cost) > 2)" for name in ROW_FUNCTIONS},
-    **{name: f"COUNT_IF({name}(at) > 2)" for name in ROW_FUNCTIONS if name in
-       ("DAY", "DAYOFWEEK", "DAYOFYEAR", "HOUR", "MINUTE", "MONTH", "QUARTER", "WEEK", "YEAR")},
-    **{name: f"COUNT_IF({name}(color) = 'x')" for name in ("LOWER", "UPPER", "TRIM")},
+    **{name: f"COUNT_IF({name}(cost) > 2)" for name in FUNCTIONS_OF_ROWS},
+    **{each.name.upper():
+       f"COUNT_IF({each.name}({', '.join([_COLUMN[each.takes[-1]], *each.beside[:1]])}) IS NULL)"
+       for each in ROW_FUNCTIONS.values()},
+    "TRIM": "COUNT_IF(TRIM(color) = 'x')",
     **{name: f"COUNT_IF({name}(color, 2) = 'x')" for name in ("LEFT", "RIGHT", "SUBSTRING")},
-    **{name: f"COUNT_IF({name}(color, 'x'))" for name in ("CONTAINS", "STARTS_WITH")},
     **{name: f"COUNT_IF({name}(cost, 2) > 1)" for name in
        ("COALESCE", "GREATEST", "LEAST", "NULLIF")},
     **{name: f"COUNT_IF({name}(cost AS INTEGER) > 1)" for name in ("CAST", "TRY_CAST")},
     "CONCAT": "COUNT_IF(CONCAT(color, 'x') = 'x')",
-    "LENGTH": "COUNT_IF(LENGTH(color) > 1)",
     "DATE_DIFF": "COUNT_IF(DATE_DIFF('day', at, at) > 1)",
     "DATE_TRUNC": "COUNT_IF(DATE_TRUNC('day', at) = at)",
     "EXTRACT": "COUNT_IF(EXTRACT(YEAR FROM at) > 1)",

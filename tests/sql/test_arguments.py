@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -41,8 +42,10 @@ from dpsql.sql.expressions.call import _READ, read_call
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, is_truth, range_of
 from dpsql.sql.expressions.totality import total
+from dpsql.survey.forms import calls_of
 from dpsql.syntax.arguments import NodeArguments, Rules, grouped_rules, is_given
 from dpsql.syntax.parse import parse
+from dpsql.syntax.row_functions import ROW_FUNCTIONS
 from dpsql.syntax.row_nodes import ROW_ARGUMENTS
 
 TYPES: Final = {"i": "INTEGER", "d": "DOUBLE", "s": "VARCHAR", "b": "BOOLEAN", "t": "TIMESTAMP"}
@@ -57,22 +60,27 @@ KINDS: Final = [
     for kind in vars(exp).values()
     if inspect.isclass(kind) and issubclass(kind, exp.Expr) and not inspect.isabstract(kind)
 ]
+_TAKEN: Final = {"NUMBERS": "d", "DOUBLE": "d", "VARCHAR": "s", "TIMESTAMP": "t"}
 SAMPLES: Final = (
     *("b1 AND b2", "b1 OR b2", "NOT b1", "(i1)", "-i1", "i1 + i2", "i1 - i2", "i1 * i2"),
     *("i1 / i2", "i1 // i2", "i1 % i2", "i1 = i2", "i1 <> i2", "i1 > i2", "i1 >= i2", "i1 < i2"),
     *("i1 <= i2", "b1 IS TRUE", "i1 IS NOT DISTINCT FROM i2", "i1 IS DISTINCT FROM i2"),
     *("i1 BETWEEN i2 AND i3", "i1 IN (1, 2)", "s1 LIKE 'x'", "s1 ILIKE 'x'", "s1 || s2"),
     *("CASE WHEN b1 THEN i1 ELSE i2 END", "if(b1, i1, i2)", "CAST(d1 AS INTEGER)"),
-    *("TRY_CAST(d1 AS INTEGER)", "abs(i1)", "exp(d1)", "isnan(d1)", "length(s1)", "ln(d1)"),
-    *("lower(s1)", "upper(s1)", "sign(i1)", "sqrt(d1)", "day(t1)", "dayofmonth(t1)"),
-    *("dayofweek(t1)", "isodow(t1)", "dayofyear(t1)", "hour(t1)", "minute(t1)", "month(t1)"),
-    *("quarter(t1)", "second(t1)", "week(t1)", "weekofyear(t1)", "year(t1)", "ceil(d1)"),
-    *("floor(d1)", "round(d1)", "round(d1, 1)", "trunc(d1)", "contains(s1, s2)"),
+    *("TRY_CAST(d1 AS INTEGER)", "abs(i1)", "sign(i1)", "ceil(d1)"),
+    *("floor(d1)", "round(d1)", "round(d1, 1)", "trunc(d1)"),
     *("extract(year FROM t1)", "left(s1, 1)", "right(s1, 1)", "log(d1)", "log2(d1)"),
-    *("nullif(i1, i2)", "pow(d1, 2)", "starts_with(s1, s2)", "coalesce(i1, i2)"),
+    *("nullif(i1, i2)", "coalesce(i1, i2)"),
     *("greatest(i1, i2)", "least(i1, i2)", "concat(s1, s2)", "substr(s1, 2, 3)", "trim(s1)"),
     *("ltrim(s1)", "date_trunc('day', t1)", "date_diff('day', t1, t2)", "TRUE", "NULL", "i1", "7"),
     "t1 + INTERVAL 1 DAY",
+    *(
+        re.sub(r"\bb\b", f"{kind}2", re.sub(r"\ba\b", f"{kind}1", call))
+        for each in ROW_FUNCTIONS.values()
+        for kind in [_TAKEN[each.takes[-1]]]
+        for call in calls_of(each)
+        if "'" not in call
+    ),
 )
 """An expression for each class of nodes that may stand in one."""
 ODD: Final = "unheard_of"

@@ -25,18 +25,21 @@ from dpsql.policy.parameters import (
     UNLIMITED,
     AutomaticGroups,
 )
+from dpsql.syntax.row_functions import ROW_FUNCTIONS
 
 AGGREGATES: Final = tuple(sorted({name for kind in AggregateKind for name in kind.value.written}))
 NOISE: Final = ("DP_INTERVAL_HIGH", "DP_INTERVAL_LOW", "DP_NOISE_SCALE")
-ROW_FUNCTIONS: Final = words(
-    """
-    ABS CAST CEIL COALESCE CONCAT CONTAINS DATE_DIFF DATE_TRUNC DAY DAYOFWEEK DAYOFYEAR EXTRACT
-    FLOOR GREATEST HOUR LEAST LEFT LENGTH LN LOWER MINUTE MONTH NULLIF QUARTER RIGHT ROUND SIGN
-    SQRT STARTS_WITH SUBSTRING TRIM TRUNC TRY_CAST UPPER WEEK YEAR
-    """
+FUNCTIONS_OF_ROWS: Final = (
+    *words(
+        """
+        ABS CAST CEIL COALESCE CONCAT DATE_DIFF DATE_TRUNC EXTRACT FLOOR GREATEST LEAST LEFT NULLIF
+        RIGHT ROUND SIGN SUBSTRING TRIM TRUNC TRY_CAST
+        """
+    ),
+    *sorted({function.name.upper() for function in ROW_FUNCTIONS.values()}),
 )
 WINDOW_FUNCTIONS: Final = ("DENSE_RANK", "LAG", "LEAD", "RANK", "ROW_NUMBER")
-SQL_FUNCTIONS: Final = tuple(sorted((*AGGREGATES, *NOISE, *ROW_FUNCTIONS, *WINDOW_FUNCTIONS)))
+SQL_FUNCTIONS: Final = tuple(sorted((*AGGREGATES, *NOISE, *FUNCTIONS_OF_ROWS, *WINDOW_FUNCTIONS)))
 
 OF_VIEWS: Final = tuple(f"{verb} MATERIALIZED VIEW" for verb in ("CREATE", "DROP", "REFRESH"))
 """How statements about a view begin."""

@@ -27,13 +27,13 @@ from dpsql.engines.postgresql_reading import POSTGRESQL_TEXT
 from dpsql.sql.dialects.row_types import (
     INTEGER_DIGITS,
     INTEGERS,
-    MOMENTS,
     MOST_DIGITS,
     UNTYPED,
     TypedValue,
     decimal_of,
     ends,
 )
+from dpsql.syntax.row_functions import MOMENTS
 
 _NAMES: Final = {
     "BOOLEAN": "BOOLEAN",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from sqlglot import exp
@@ -25,7 +25,6 @@ from dpsql.sql.dialects.row_engine import RowEngine, Write
 from dpsql.sql.dialects.row_types import (
     EXACT,
     INTEGERS,
-    MOMENTS,
     UNTYPED,
     TypedValue,
     decimal_of,
@@ -34,6 +33,15 @@ from dpsql.sql.dialects.row_types import (
     shared_type,
 )
 from dpsql.syntax.arguments import NodeArguments, Rules, grouped_rules, when_branches, word_of
+from dpsql.syntax.row_functions import (
+    ANY_NUMBERS,
+    MOMENTS,
+    OF_ONE,
+    OF_TWO,
+    PARTS,
+    ROW_FUNCTIONS,
+    TEXTS,
+)
 from dpsql.syntax.row_nodes import is_row_node
 from dpsql.syntax.text import to_sql
 
@@ -59,72 +67,12 @@ _WHOLE: Final[Mapping[type[exp.Expr], str]] = {
     exp.Round: "round",
     exp.Trunc: "trunc",
 }
-_PARTS: Final[Mapping[type[exp.Expr], str]] = {
-    exp.Year: "year",
-    exp.Quarter: "quarter",
-    exp.Month: "month",
-    exp.Week: "week",
-    exp.WeekOfYear: "week",
-    exp.Day: "day",
-    exp.DayOfMonth: "day",
-    exp.DayOfYear: "dayofyear",
-    exp.DayOfWeek: "dayofweek",
-    exp.DayOfWeekIso: "isodow",
-    exp.Hour: "hour",
-    exp.Minute: "minute",
-    exp.Second: "second",
-}
-_EXTRACTED: Final[Mapping[str, str]] = {
-    **{part: part for part in _PARTS.values()},
-    "dayofmonth": "day",
-    "dow": "dayofweek",
-    "doy": "dayofyear",
-    "weekofyear": "week",
-}
 _UNITS: Final = frozenset({"year", "quarter", "month", "week", "day", "hour", "minute", "second"})
 _TRIMMED: Final = {"None": "trim", "BOTH": "trim both", "LEADING": "ltrim", "TRAILING": "rtrim"}
 _INTERVAL: Final = NodeArguments("this unit")
 _COUNT: Final = re.compile(r"-?[0-9]{1,9}")
 _UNLIKE: Final = "its values are of different types"
 _CAST_AS: Final = {"DECIMAL": "DECIMAL(18,3)", "TIMESTAMPNTZ": "TIMESTAMP"}
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function of operands of some kinds, with the type of its result.
-
-    What takes ``NUMBERS`` takes all that become DOUBLE without a way to fail.
-    """
-
-    word: str
-    takes: tuple[str, ...]
-    gives: str
-
-
-_TEXT: Final = ("VARCHAR",)
-_NUMBERS: Final = ("NUMBERS",)
-_OF_MOMENTS: Final[Mapping[str, Function]] = {
-    **{part: Function(part, MOMENTS, "BIGINT") for part in _PARTS.values()},
-    **{part: Function(part, ("TIMESTAMP",), "BIGINT") for part in ("hour", "minute", "second")},
-}
-FUNCTIONS: Final[Mapping[str, Mapping[type[exp.Expr], Function]]] = {
-    "this": {
-        **{kind: _OF_MOMENTS[part] for kind, part in _PARTS.items()},
-        exp.Length: Function("length", _TEXT, "BIGINT"),
-        exp.Lower: Function("lower", _TEXT, "VARCHAR"),
-        exp.Upper: Function("upper", _TEXT, "VARCHAR"),
-        exp.IsNan: Function("isnan", ("DOUBLE",), "BOOLEAN"),
-        exp.Sqrt: Function("sqrt", _NUMBERS, "DOUBLE"),
-        exp.Exp: Function("exp", _NUMBERS, "DOUBLE"),
-        exp.Ln: Function("ln", _NUMBERS, "DOUBLE"),
-    },
-    "this expression": {
-        exp.Contains: Function("contains", _TEXT, "BOOLEAN"),
-        exp.StartsWith: Function("starts_with", _TEXT, "BOOLEAN"),
-        exp.Pow: Function("pow", _NUMBERS, "DOUBLE"),
-    },
-}
-"""Functions that need no more than this, by the arguments that they read."""
 
 
 class RowExpressions:
@@ -509,12 +457,12 @@ class RowExpressions:
     def logarithm(self, node: exp.Expr) -> TypedValue:
         """Write the logarithm to base 10; one of another base comes with that first."""
         if node.args.get("expression") is None:
-            return self._function(Function("log", _NUMBERS, "DOUBLE"), [node.this])
+            return self._computed("log", ANY_NUMBERS, "DOUBLE", node.this)
         base = self.value(node.this).constant
         word = f"log{base}"
         if not isinstance(base, int) or word not in self._engine.operations:
             raise self._refused("log with that base", "it has no equal there")
-        return self._function(Function(word, _NUMBERS, "DOUBLE"), [node.expression])
+        return self._computed(word, ANY_NUMBERS, "DOUBLE", node.expression)
 
     def cast(self, node: exp.Expr) -> TypedValue:
         found, type_ = self.value(node.this), self._target(node.args["to"])
@@ -541,26 +489,29 @@ class RowExpressions:
 
     def function(self, node: exp.Expr) -> TypedValue:
         """Write a function of the table."""
-        parts = [node.this, node.expression] if "expression" in node.args else [node.this]
-        return self._function(_NAMED[type(node)], parts)
+        found = ROW_FUNCTIONS[type(node)]
+        operands = [node.this, node.expression] if found.beside else [node.this]
+        return self._computed(found.name, found.takes, found.gives, *operands)
 
-    def _function(self, function: Function, nodes: Sequence[exp.Expr]) -> TypedValue:
+    def _computed(
+        self, word: str, takes: Sequence[str], gives: str, *nodes: exp.Expr
+    ) -> TypedValue:
         given = self.values(*nodes)
-        operands = [self._operand(function.word, function.takes, value) for value in given]
-        return self._made(function.word, operands, function.gives, given=given)
+        operands = [self._operand(word, takes, value) for value in given]
+        return self._made(word, operands, gives, given=given)
 
     def _operand(self, what: str, takes: Sequence[str], found: TypedValue) -> TypedValue:
         """Return a value of one of some kinds; NULL is a number and a text as well."""
-        if found.type == UNTYPED and self._engine.typed_nulls and takes == _TEXT:
+        if found.type == UNTYPED and self._engine.typed_nulls and takes == TEXTS:
             return replace(found, type="VARCHAR")
-        if takes == _NUMBERS and (found.type != UNTYPED or self._engine.typed_nulls):
+        if takes == ANY_NUMBERS and (found.type != UNTYPED or self._engine.typed_nulls):
             return self._widened(what, found.settled, "DOUBLE", [found])
         if found.kind not in takes:
             raise self._unfit(what, [found])
         return found
 
     def _text(self, what: str, node: exp.Expr) -> TypedValue:
-        return self._operand(what, _TEXT, self.value(node))
+        return self._operand(what, TEXTS, self.value(node))
 
     def substring(self, node: exp.Expr) -> TypedValue:
         found = self._text("substr", node.this)
@@ -597,14 +548,14 @@ class RowExpressions:
     def joined(self, node: exp.Expr) -> TypedValue:
         """Write ``||``, which is NULL if either is."""
         given = [self._as_text("||", n) for n in (node.this, node.expression)]
-        return self._made("||", [self._operand("||", _TEXT, each) for each in given], "VARCHAR")
+        return self._made("||", [self._operand("||", TEXTS, each) for each in given], "VARCHAR")
 
     def concat(self, node: exp.Expr) -> TypedValue:
         """Write concat, which passes over NULL."""
         texts = self._strict([self._as_text("concat", n) for n in node.expressions])
         for text in texts:
             if text.type != UNTYPED:
-                self._operand("concat", _TEXT, text)
+                self._operand("concat", TEXTS, text)
         return self._made("concat", texts, "VARCHAR")
 
     def _as_text(self, what: str, node: exp.Expr) -> TypedValue:
@@ -620,10 +571,10 @@ class RowExpressions:
 
     def extract(self, node: exp.Expr) -> TypedValue:
         word = (self._engine.part_named(node.this) or "").lower()
-        part = _EXTRACTED.get(word)
+        part = PARTS.get(word)
         if part is None:
             raise self._refused(f"extract({word})", "it has no equal there")
-        return self._function(_OF_MOMENTS[part], [node.expression])
+        return self._computed(part.name, part.takes, part.gives, node.expression)
 
     def truncated(self, node: exp.Expr) -> TypedValue:
         unit = _unit(node)
@@ -687,7 +638,6 @@ def _called(node: exp.Expr) -> str:
 
 
 _Rule: TypeAlias = Callable[[RowExpressions, exp.Expr], TypedValue]
-_NAMED: Final = {kind: each for table in FUNCTIONS.values() for kind, each in table.items()}
 RULES: Final[Rules[_Rule]] = grouped_rules(
     {
         "": {exp.Null: RowExpressions.null},
@@ -699,7 +649,7 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.Neg: RowExpressions.negative,
             exp.Abs: RowExpressions.absolute,
             exp.Sign: RowExpressions.sign,
-            **dict.fromkeys(FUNCTIONS["this"], RowExpressions.function),
+            **dict.fromkeys(OF_ONE, RowExpressions.function),
         },
         "this is_string": {exp.Literal: RowExpressions.literal},
         "this expression": {
@@ -715,7 +665,7 @@ RULES: Final[Rules[_Rule]] = grouped_rules(
             exp.Extract: RowExpressions.extract,
             **dict.fromkeys(_COMPARISONS, RowExpressions.comparison),
             **dict.fromkeys(_SIGNS, RowExpressions.arithmetic),
-            **dict.fromkeys(FUNCTIONS["this expression"], RowExpressions.function),
+            **dict.fromkeys(OF_TWO, RowExpressions.function),
         },
         "this expression safe?": {exp.DPipe: RowExpressions.joined},
         "this expression negate": {exp.Like: RowExpressions.like},

@@ -13,13 +13,13 @@ from typing import Final
 
 from dpsql.core.schema import base_type
 from dpsql.core.sql import Sql
+from dpsql.syntax.row_functions import MOMENTS
 
 UNTYPED: Final = "NULL"
 """The type of NULL where nothing says what it is a NULL of."""
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 """The integers, each of which holds those before it."""
 EXACT: Final = frozenset({*INTEGERS, "DECIMAL"})
-MOMENTS: Final = ("DATE", "TIMESTAMP")
 MOST_DIGITS: Final = 38
 _BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
 INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}

@@ -20,7 +20,8 @@ from dpsql.core.schema import base_type
 from dpsql.core.sql import Sql, digits, literal, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.sql.dialects.row_engine import Refusing
-from dpsql.sql.dialects.row_types import INTEGERS, MOMENTS, TypedValue, decimal_of
+from dpsql.sql.dialects.row_types import INTEGERS, TypedValue, decimal_of
+from dpsql.syntax.row_functions import MOMENTS
 
 SPARK_REFUSED: Final = Refusing("in Spark", "spark.md")
 NUMBERS: Final = ("INTEGER", "BIGINT", "DECIMAL", "DOUBLE")

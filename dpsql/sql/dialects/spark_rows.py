@@ -20,7 +20,6 @@ from dpsql.core.sql_types import type_sql
 from dpsql.sql.dialects import spark_casts as spark
 from dpsql.sql.dialects.row_engine import RowEngine, Write
 from dpsql.sql.dialects.row_types import (
-    MOMENTS,
     MOST_DIGITS,
     UNTYPED,
     TypedValue,
@@ -30,6 +29,7 @@ from dpsql.sql.dialects.row_types import (
 from dpsql.sql.dialects.spark_casts import NUMBERS, SPARK_REFUSED, in_calendar, spark_cast
 from dpsql.sql.dialects.spark_patterns import searched_pattern
 from dpsql.syntax.arguments import word_of
+from dpsql.syntax.row_functions import MOMENTS
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _MOST_DECIMALS: Final = 15

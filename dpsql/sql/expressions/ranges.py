@@ -26,53 +26,23 @@ from dpsql.core.schema import (
 )
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.syntax.arguments import Rules, extracted_part, grouped_rules, when_branches
+from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS, nodes_giving
 from dpsql.syntax.row_nodes import is_row_node
 
 Range = tuple[float, float]
 
 _EVERYTHING: Range = (-math.inf, math.inf)
 _TRUTH: Range = (0.0, 1.0)
-_LOGIC = (
+_LOGIC: tuple[type[exp.Expr], ...] = (
     *(exp.And, exp.Or, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean, exp.Like, exp.ILike),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
-    *(exp.IsNan, exp.Contains, exp.StartsWith),
+    *nodes_giving("BOOLEAN"),
 )
 _INTEGER_TYPES = frozenset(
     {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
     | {exp.DType.UTINYINT, exp.DType.USMALLINT, exp.DType.UINT, exp.DType.UBIGINT}
 )
 _NUMBER_TYPES = _INTEGER_TYPES | {exp.DType.DOUBLE, exp.DType.FLOAT, exp.DType.DECIMAL}
-_DATE_PARTS: dict[str, Range] = {
-    "month": (1, 12),
-    "quarter": (1, 4),
-    "day": (1, 31),
-    "dayofmonth": (1, 31),
-    "dayofweek": (0, 6),
-    "dow": (0, 6),
-    "weekday": (0, 6),
-    "isodow": (1, 7),
-    "dayofyear": (1, 366),
-    "doy": (1, 366),
-    "week": (1, 53),
-    "weekofyear": (1, 53),
-    "hour": (0, 23),
-    "minute": (0, 59),
-    "second": (0, 59),
-}
-_DATE_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Month: "month",
-    exp.Quarter: "quarter",
-    exp.Day: "day",
-    exp.DayOfMonth: "day",
-    exp.DayOfWeek: "dayofweek",
-    exp.DayOfWeekIso: "isodow",
-    exp.DayOfYear: "dayofyear",
-    exp.Week: "week",
-    exp.WeekOfYear: "week",
-    exp.Hour: "hour",
-    exp.Minute: "minute",
-    exp.Second: "second",
-}
 
 
 def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
@@ -247,9 +217,13 @@ def _branched(node: exp.Expr, table: TablePolicy) -> Range:
     return _hull(branches(node), table)
 
 
-def _date_part(node: exp.Expr, table: TablePolicy) -> Range:
-    part = _DATE_FUNCTIONS.get(type(node)) or extracted_part(node.this)
-    return _DATE_PARTS.get(part, _EVERYTHING)
+def _stated(node: exp.Expr, table: TablePolicy) -> Range:
+    return ROW_FUNCTIONS[type(node)].between or _EVERYTHING
+
+
+def _extracted(node: exp.Expr, table: TablePolicy) -> Range:
+    part = PARTS.get(extracted_part(node.this))
+    return _EVERYTHING if part is None else part.between or _EVERYTHING
 
 
 def _operands(node: exp.Expr, table: TablePolicy) -> tuple[Range, Range]:
@@ -292,7 +266,7 @@ _RULES: Rules[_Bound] = grouped_rules(
             exp.Abs: _absolute,
             exp.Sign: _sign,
             exp.Sqrt: _root,
-            **dict.fromkeys(_DATE_FUNCTIONS, _date_part),
+            **{node: _stated for node, found in ROW_FUNCTIONS.items() if found.between},
         },
         "this table? db? catalog?": {exp.Column: _column},
         "this is_string": {exp.Literal: _literal},
@@ -304,7 +278,7 @@ _RULES: Rules[_Bound] = grouped_rules(
             exp.IntDiv: _divided_whole,
             exp.Mod: _remainder,
             exp.Pow: _power,
-            exp.Extract: _date_part,
+            exp.Extract: _extracted,
             exp.Nullif: _branched,
         },
         "this decimals": dict.fromkeys((exp.Round, exp.Ceil, exp.Floor, exp.Trunc), _rounded),
@@ -320,8 +294,11 @@ _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul)
 _WHOLE_ARITHMETIC = (*_ARITHMETIC, exp.IntDiv, exp.Mod)
 _CHOICES = (exp.Case, exp.If, exp.Coalesce, exp.Nullif)
 _OF_ONE = (exp.Paren, exp.Neg, exp.Abs, exp.Round, exp.Trunc)
-_OF_NUMBERS = (*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Sqrt, exp.Exp, exp.Ln, exp.Log, exp.Pow)
-_COUNTS: tuple[type[exp.Expr], ...] = (exp.Length, exp.Year, exp.DateDiff, *_DATE_FUNCTIONS)
+_OF_NUMBERS: tuple[type[exp.Expr], ...] = (
+    *(*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Log),
+    *nodes_giving("DOUBLE"),
+)
+_COUNTS: tuple[type[exp.Expr], ...] = (exp.DateDiff, *nodes_giving("BIGINT"))
 _ALWAYS_NUMBERS = (*_COUNTS, exp.Extract)
 _MACHINE_DIGITS = 18
 _EXACT_TYPES = frozenset({"DECIMAL", *INTEGER_BITS})
@@ -343,7 +320,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
     if isinstance(node, exp.Cast):
         return node.to.this in _INTEGER_TYPES
     if isinstance(node, exp.Extract):
-        return extracted_part(node.this) in (*_DATE_PARTS, "year", "isoyear")
+        return extracted_part(node.this) in (*PARTS, "isoyear")
     if isinstance(node, exp.Least | exp.Greatest):
         return all(is_integral(operand, table) for operand in [node.this, *node.expressions])
     if isinstance(node, _CHOICES):
