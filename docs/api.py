@@ -15,7 +15,7 @@ from typing import Any
 
 import dpsql
 from dpsql import errors
-from dpsql.engines.base import Database
+from dpsql.engines.base.engine import Database
 
 PAGE = Path(__file__).with_suffix(".md")
 WIDTH = 100  # of a signature that stays on one line

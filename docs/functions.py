@@ -18,19 +18,19 @@ from sqlglot import exp
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.core.sql import name
-from dpsql.engines.evidence import evidence_for
-from dpsql.engines.twin import Twin
-from dpsql.engines.verdicts import EngineVersion, verdicts_on
+from dpsql.engines.base.row_expressions import RowExpressions
+from dpsql.engines.base.server_dialect import ServerDialect
+from dpsql.engines.base.twin import Twin
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.evidence.evidence import evidence_for
+from dpsql.engines.evidence.verdicts import EngineVersion, verdicts_on
+from dpsql.engines.postgresql.dialect import PostgreSQLDialect
+from dpsql.engines.spark.dialect import SparkDialect
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.postgresql import PostgreSQLDialect
-from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.dialects.server import ServerDialect
-from dpsql.sql.dialects.spark import SparkDialect
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.survey.forms import calls_of
 from dpsql.syntax.parse import parse

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from dpsql.engines.duckdb_forms import (
+from dpsql.engines.duckdb.forms import (
     CALLED_ON_ROWS,
     COMPARISONS,
     ELEMENTS,
@@ -18,8 +18,9 @@ from dpsql.engines.duckdb_forms import (
     SUMMED,
     TYPES,
 )
-from dpsql.engines.postgresql_forms import CALLED, NODES, ON_ROWS, SIGNS
-from dpsql.engines.postgresql_view_forms import (
+from dpsql.engines.duckdb.view_forms import VIEW_OPERATORS
+from dpsql.engines.postgresql.forms import CALLED, NODES, ON_ROWS, SIGNS
+from dpsql.engines.postgresql.view_forms import (
     COUNTING,
     EXTRACTED,
     TOTAL_AGGREGATES,
@@ -27,7 +28,7 @@ from dpsql.engines.postgresql_view_forms import (
     TOTAL_WINDOWS,
     VIEW_NODES,
 )
-from dpsql.engines.spark_forms import (
+from dpsql.engines.spark.forms import (
     SPARK_AGGREGATES,
     SPARK_FUNCTIONS,
     SPARK_ON_ROWS,
@@ -36,7 +37,6 @@ from dpsql.engines.spark_forms import (
     SPARK_TYPES,
     SPARK_WORDS,
 )
-from dpsql.engines.view_forms import VIEW_OPERATORS
 
 PAGE = Path(__file__).parent / "engines" / "last-reading.md"
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dpsql.engines.verdicts import REWRITTEN, SAME, EngineVersion, verdicts_on
+from dpsql.engines.evidence.verdicts import REWRITTEN, SAME, EngineVersion, verdicts_on
 from dpsql.privacy.accounting.composition import comparisons, queries_that_fit
 from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import gaussian

@@ -38,9 +38,9 @@ from dpsql.errors import (
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
     from dpsql.budget import BudgetReport
-    from dpsql.engines.duckdb import DuckDBEngine
-    from dpsql.engines.postgresql import PostgreSQLEngine
-    from dpsql.engines.spark import SparkEngine
+    from dpsql.engines.duckdb.engine import DuckDBEngine
+    from dpsql.engines.postgresql.engine import PostgreSQLEngine
+    from dpsql.engines.spark.engine import SparkEngine
     from dpsql.ledger import Ledger
     from dpsql.owner.conformance import check_policy
     from dpsql.policy.load import load_policy, parse_policy
@@ -98,14 +98,14 @@ _LATER = {
     "Connection": "dpsql.service.connection",
     "Cost": "dpsql.results.result",
     "Description": "dpsql.results.description",
-    "DuckDBEngine": "dpsql.engines.duckdb",
+    "DuckDBEngine": "dpsql.engines.duckdb.engine",
     "Explanation": "dpsql.results.explanation",
     "Interval": "dpsql.accuracy.intervals",
     "Ledger": "dpsql.ledger",
     "Policy": "dpsql.policy.model",
-    "PostgreSQLEngine": "dpsql.engines.postgresql",
+    "PostgreSQLEngine": "dpsql.engines.postgresql.engine",
     "Result": "dpsql.results.result",
-    "SparkEngine": "dpsql.engines.spark",
+    "SparkEngine": "dpsql.engines.spark.engine",
     "check_policy": "dpsql.owner.conformance",
     "connect": "dpsql.service.opening",
     "load_policy": "dpsql.policy.load",

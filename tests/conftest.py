@@ -123,8 +123,8 @@ def _surveyed(server: Server) -> None:
     """Have a version that the package has no table of surveyed, as an owner would have it."""
     import psycopg
 
-    from dpsql.engines.postgresql import PostgreSQLEngine
-    from dpsql.engines.verdicts import EngineVersion, is_surveyed
+    from dpsql.engines.evidence.verdicts import EngineVersion, is_surveyed
+    from dpsql.engines.postgresql.engine import PostgreSQLEngine
     from dpsql.survey.keep import keep_surveys
 
     with psycopg.connect(server.url("postgres")) as connection:

@@ -8,6 +8,8 @@ from typing import Any
 from support import SALT, Planned, binding
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_query
 from dpsql.planner.groups import with_groups_decided
@@ -15,8 +17,6 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, Privac
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.syntax.parse import parse
 
 # Every table has its unit column (or its link) first.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.engines.verdicts import EngineVersion
+from dpsql.engines.evidence.verdicts import EngineVersion
 from dpsql.errors import InterfaceError
 
 UNHEARD_OF = "99.9"

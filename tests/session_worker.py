@@ -13,8 +13,8 @@ from typing import Any
 from ledger_worker import Failpoints, backend_of, between_statements
 
 import dpsql
-from dpsql.engines.duckdb import DuckDBScratch
-from dpsql.engines.scratch import Reader
+from dpsql.engines.base.scratch import Reader
+from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.ledger import Ledger
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.tail.runner import TailRunner

@@ -9,8 +9,8 @@ from functools import wraps
 from typing import Any
 
 from dpsql.core.sql import Name, Sql, Written
-from dpsql.engines.spelling import DUCKDB_TEXT
-from dpsql.sql.dialects.base import Dialect
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 
 
 def generated(text: str) -> Sql:

@@ -18,8 +18,10 @@ import dpsql
 from dpsql.core.quoting import quote, quote_table
 from dpsql.core.schema import Column, Schema
 from dpsql.core.sql import Sql
-from dpsql.engines.base import Database, Engine
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import Database, Engine
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.opening import open_engine
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Query
@@ -39,8 +41,6 @@ from dpsql.policy.model import (
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.syntax.parse import parse
 
 SALT = 7

@@ -10,10 +10,10 @@ import pytest
 from spelled import generated, text
 
 from dpsql.core.sql import Sql
-from dpsql.engines.base import Run
-from dpsql.engines.duckdb import DuckDBScratch
-from dpsql.engines.run_base import RunBase
-from dpsql.engines.scratch import Passed, Reader, ScratchBase
+from dpsql.engines.base.engine import Run
+from dpsql.engines.base.run_base import RunBase
+from dpsql.engines.base.scratch import Passed, Reader, ScratchBase
+from dpsql.engines.duckdb.engine import DuckDBScratch
 
 
 class NoSheet:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from urllib.parse import unquote, urlsplit
 
 from dpsql.core.data_files import shown_name
-from dpsql.engines.base import Database
-from dpsql.engines.duckdb import open_database
-from dpsql.engines.spark_sessions import is_spark_session, is_spark_url
+from dpsql.engines.base.engine import Database
+from dpsql.engines.duckdb.engine import open_database
+from dpsql.engines.spark.sessions import is_spark_session, is_spark_url
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,10 +29,10 @@ def open_engine(place: DatabasePlace) -> Database:
     if not is_server(place):
         return open_database(place)
     if str(place).lower().startswith(_SCHEMES):
-        from dpsql.engines.postgresql import PostgreSQLEngine
+        from dpsql.engines.postgresql.engine import PostgreSQLEngine
 
         return PostgreSQLEngine(str(place))
-    from dpsql.engines.spark import SparkEngine
+    from dpsql.engines.spark.engine import SparkEngine
 
     return SparkEngine(str(place))
 
@@ -44,7 +44,7 @@ def is_session(place: object) -> TypeGuard[SparkSession]:
 
 def engine_of_session(session: SparkSession) -> Database:
     """Return an engine over the tables of a session. Raises ``InterfaceError``."""
-    from dpsql.engines.spark import SparkEngine
+    from dpsql.engines.spark.engine import SparkEngine
 
     return SparkEngine(session)
 

@@ -37,7 +37,8 @@ from dpsql.accuracy.wording import (
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent
 from dpsql.core.sql import Sql
-from dpsql.engines.base import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import (
     AddedUp,
@@ -52,7 +53,6 @@ from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import NumericArray, ReleasedRows
 from dpsql.privacy.mechanisms.cascade import NAMED_ALONE
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups
 
 KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]

@@ -27,7 +27,8 @@ from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_nam
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.sql import Sql
-from dpsql.engines.base import ArrowStream, KeyArrays, Scratch
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
 from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, keys_in
@@ -51,7 +52,6 @@ from dpsql.privacy.mechanisms.cascade import (
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.cascade import (
     COUNTED_PAIRS,
     LEFT_PAIRS,

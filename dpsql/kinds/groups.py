@@ -25,7 +25,8 @@ from dpsql.accuracy.wording import (
 )
 from dpsql.core.formatting import figure_above, level, ordinal
 from dpsql.core.sql import Sql, name, sql
-from dpsql.engines.base import ExactRows, PrivateReader, Scratch
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
 from dpsql.ir.measures import Quantile, Ranked
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.ir.query import Block
@@ -39,7 +40,6 @@ from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.left_out import shared_sql
 from dpsql.sql.rewrite.quantile_histograms import GROUPS, HistogramSQL, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.core.sql import Sql
-from dpsql.engines.base import PrivateReader, PrivateSource, Reads, Scratch
+from dpsql.engines.base.engine import PrivateReader, PrivateSource, Reads, Scratch
 from dpsql.ir.plan import PreparedLook
 from dpsql.kinds.released import ReleasedLook
 from dpsql.privacy.sampling.noise import EntropySource

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.intervals import largest_left_out
-from dpsql.engines.base import ArrowStream, KeyArrays
+from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.plan import PreparedBlock, ReleaseNoise
 from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import PrivacyLoss

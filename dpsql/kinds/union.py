@@ -18,7 +18,8 @@ from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql
-from dpsql.engines.base import ExactRows, Scratch
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import FEW, BlockReading, ReleaseKind
 from dpsql.kinds.left_out import ExactLook
@@ -26,7 +27,6 @@ from dpsql.kinds.released import ReleasedRows
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL, set_union_sql
 
 _PAIRS_AT_ONCE = 2**19

@@ -27,7 +27,7 @@ from dpsql.core.schema import (
     same_values,
 )
 from dpsql.core.table_name import TableName, only_namesake
-from dpsql.engines.base import Definition, Misfit
+from dpsql.engines.base.engine import Definition, Misfit
 from dpsql.owner.declared_values import held_value, same_declared
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion

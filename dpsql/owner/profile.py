@@ -16,11 +16,11 @@ from dpsql.core.schema import fold, is_numeric, is_text
 from dpsql.core.sql import join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Database
-from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.engines.base.engine import Database
+from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
+from dpsql.engines.duckdb.views import owned
+from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.opening import DatabasePlace, is_server
-from dpsql.engines.running import execute, relation
-from dpsql.engines.views import owned
 from dpsql.errors import EngineError, InterfaceError
 
 MAX_DOMAIN_VALUES: Final = 12

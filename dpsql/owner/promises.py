@@ -16,13 +16,13 @@ from dpsql.core.schema import fold
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Engine, Reads
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import Engine, Reads
+from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import EngineError
 from dpsql.ir.relations import scanned
 from dpsql.owner.conformance import Finding
 from dpsql.policy.model import Policy, TablePolicy
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import TWIN, dialect_of
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.relations.from_clause import from_clause

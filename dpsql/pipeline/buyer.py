@@ -13,7 +13,8 @@ from typing import TypeVar
 
 from dpsql.core.progress import Percent
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Engine, Run
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import Engine, Run
 from dpsql.errors import EngineError
 from dpsql.ledger import Cause
 from dpsql.pipeline.failures import failure_code, failure_error, suspending_cause
@@ -21,7 +22,6 @@ from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.policy.model import Policy
 from dpsql.privacy.sampling.noise import EntropySource, OSEntropy
-from dpsql.sql.dialects.base import Dialect
 
 _B = TypeVar("_B", bound=Bought)
 

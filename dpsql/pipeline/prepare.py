@@ -17,7 +17,10 @@ from sqlglot import exp
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.sql import Sql
-from dpsql.engines.base import Engine
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
+from dpsql.engines.base.engine import Engine
+from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
 from dpsql.ir.query import Block, PlainTail, Query
@@ -46,9 +49,6 @@ from dpsql.sql.blocks.examined import (
 )
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import place_view_intervals
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.edge_rows import on_edge_rows, trial_statement
-from dpsql.sql.dialects.registry import TWIN, dialect_of
 from dpsql.sql.expressions.legality import plain_column
 from dpsql.sql.lineage.table_names import name_of, settle_names, tables_named
 from dpsql.sql.relations.from_clause import from_clause

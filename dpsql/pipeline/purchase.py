@@ -15,7 +15,8 @@ from typing import Generic, TypeVar
 
 from dpsql.budget.question import look_record, plan_record
 from dpsql.core.progress import Percent
-from dpsql.engines.base import PrivateSource
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook, PrivacyPlan
 from dpsql.kinds.left_out import read_look, release_look
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
@@ -25,7 +26,6 @@ from dpsql.pipeline.release import release_block
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.dialects.base import Dialect
 from dpsql.syntax.placeholders import PlaceholderValues
 
 

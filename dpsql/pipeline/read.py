@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from dpsql.core.progress import Percent
-from dpsql.engines.base import PrivateSource, Reads
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import PrivateSource, Reads
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
 from dpsql.kinds.registry import release_kind
-from dpsql.sql.dialects.base import Dialect
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from functools import partial
 
-from dpsql.engines.base import Engine, PrivateSource
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.kinds.left_out import read_look
 from dpsql.pipeline.read import read_exact
-from dpsql.sql.dialects.base import Dialect
 
 
 class RehearsedWays:

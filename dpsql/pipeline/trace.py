@@ -25,11 +25,11 @@ from sqlglot import exp
 from dpsql.core.formatting import printable
 from dpsql.core.quoting import INTERNAL_PREFIX, quote
 from dpsql.core.schema import Schema, fold
+from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.query import Block, Query
 from dpsql.results.explanation import BlockExplanation, explain_block
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.text import pretty, to_sql
 

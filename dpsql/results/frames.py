@@ -22,11 +22,11 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.duckdb import MaterializedStream
-from dpsql.engines.interruptible import raise_if_interrupted
-from dpsql.engines.isolated import isolated
-from dpsql.engines.running import aggregated, relation, selected
-from dpsql.engines.types import has_any, plain_type
+from dpsql.engines.duckdb.engine import MaterializedStream
+from dpsql.engines.embedded.interruptible import raise_if_interrupted
+from dpsql.engines.embedded.isolated import isolated
+from dpsql.engines.embedded.running import aggregated, relation, selected
+from dpsql.engines.embedded.types import has_any, plain_type
 from dpsql.errors import Error, InterfaceError
 from dpsql.results.rows import AddedColumn, Answer
 

@@ -14,8 +14,8 @@ from dpsql.core.schema import INTEGER_BITS, base_type
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.isolated import isolated
-from dpsql.engines.running import execute, relation
+from dpsql.engines.embedded.isolated import isolated
+from dpsql.engines.embedded.running import execute, relation
 from dpsql.errors import InterfaceError
 
 MAX_PYTHON_VALUES = 20_000_000  # of an answer, which take up to 2 GB

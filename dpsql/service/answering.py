@@ -23,7 +23,7 @@ from dpsql.core.progress import Percent
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Engine
+from dpsql.engines.base.engine import Engine
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedLook
 from dpsql.ir.relations import scanned

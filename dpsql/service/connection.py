@@ -17,7 +17,7 @@ from typing import Any, Protocol, Unpack
 from dpsql.budget import BudgetReport
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
-from dpsql.engines.base import Engine
+from dpsql.engines.base.engine import Engine
 from dpsql.errors import EngineError, Error, InterfaceError
 from dpsql.ledger import Ledger
 from dpsql.policy.model import Policy

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Unpack
 from dpsql.budget import payer
 from dpsql.core.plain import plain_text, type_name
 from dpsql.core.progress import Percent
-from dpsql.engines.base import Database
+from dpsql.engines.base.engine import Database
 from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import NewLedgerWarning, ParameterError, PolicyError
 from dpsql.ledger import Ledger

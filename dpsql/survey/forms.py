@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from dpsql.engines.edges import COMPARED, DECIMAL_SIZES
+from dpsql.engines.evidence.edges import COMPARED, DECIMAL_SIZES
 from dpsql.syntax.row_functions import ANY_NUMBERS, MOMENTS, ROW_FUNCTIONS, RowFunction
 
 

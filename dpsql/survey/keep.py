@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 import duckdb
 
-from dpsql.engines.verdicts import EngineVersion, Verdicts, is_surveyed, owners_directory
+from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, is_surveyed, owners_directory
 from dpsql.errors import InterfaceError
 from dpsql.survey.sameness import Server, survey_sameness
 from dpsql.survey.totality import survey_totality

@@ -22,14 +22,14 @@ import pyarrow as pa
 from dpsql.core.schema import Column, Table, base_type
 from dpsql.core.sql import Sql, bare_word, digits, join, sql
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.edges import COMPARED, edge_sql
-from dpsql.engines.lockdown import lock_down
-from dpsql.engines.running import execute, relation
-from dpsql.engines.verdicts import DIFFERS, REWRITTEN, SAME, EngineVersion, Verdicts
+from dpsql.engines.base.row_expressions import RowExpressions
+from dpsql.engines.base.server_dialect import ServerDialect
+from dpsql.engines.dialects import SERVERS, TWIN
+from dpsql.engines.embedded.lockdown import lock_down
+from dpsql.engines.embedded.running import execute, relation
+from dpsql.engines.evidence.edges import COMPARED, edge_sql
+from dpsql.engines.evidence.verdicts import DIFFERS, REWRITTEN, SAME, EngineVersion, Verdicts
 from dpsql.errors import EngineError, QueryRefused
-from dpsql.sql.dialects.registry import SERVERS, TWIN
-from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.dialects.server import ServerDialect
 from dpsql.sql.expressions.totality import total, total_sql
 from dpsql.survey.forms import ComparedForm, forms
 from dpsql.syntax.parse import parse

@@ -3,7 +3,7 @@
 A function is called with every combination of edge values of its arguments' types, as columns and
 as constants, on tables whose statistics hold those values. What never fails is TOTAL; what fails in
 ways that TRY turns into NULL is NULL; everything else FAILS, and the first error's kind is noted.
-The outcome is what :mod:`dpsql.engines.evidence` judges plans by. No data of an owner are read.
+The outcome is what :mod:`dpsql.engines.evidence.evidence` judges plans by. No data of an owner are read.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ import duckdb
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.duckdb_forms import BYTES, CALLED_ON_ROWS, OWN_FUNCTIONS
-from dpsql.engines.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
-from dpsql.engines.evidence import PATTERNED, SPECIFIED, call_of, calls
-from dpsql.engines.lockdown import lock_down
-from dpsql.engines.plans import read_plan
-from dpsql.engines.running import execute, serialized_plan
-from dpsql.engines.verdicts import FAILS, NULL, TOTAL, EngineVersion, Verdicts
+from dpsql.engines.duckdb.forms import BYTES, CALLED_ON_ROWS, OWN_FUNCTIONS
+from dpsql.engines.embedded.lockdown import lock_down
+from dpsql.engines.embedded.plans import read_plan
+from dpsql.engines.embedded.running import execute, serialized_plan
+from dpsql.engines.evidence.edges import DECIMALS, EDGES, SCALARS, Edge, edge_sql
+from dpsql.engines.evidence.evidence import PATTERNED, SPECIFIED, call_of, calls
+from dpsql.engines.evidence.verdicts import FAILS, NULL, TOTAL, EngineVersion, Verdicts
 
 _PARTS = (
     *("century", "day", "decade", "hour", "microseconds", "millennium", "milliseconds", "minute"),
@@ -85,7 +85,7 @@ def _call(name: str, before: Sequence[Sql] = (), after: Sequence[Sql] = ()) -> C
 def survey_totality() -> Verdicts:
     """Survey this process's DuckDB: a verdict for each call it can bind.
 
-    Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.call_of` names them.
+    Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.evidence.call_of` names them.
     """
     surveyor = _Surveyor()
     verdicts: dict[str, str] = {}

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import duckdb
 
 from dpsql.core.sql import Sql, sql
-from dpsql.engines.duckdb import discreetly
-from dpsql.engines.running import execute
+from dpsql.engines.duckdb.engine import discreetly
+from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
 
 ChosenGroups: TypeAlias = tuple[tuple[str | None, ...], ...]

@@ -14,7 +14,9 @@ from typing import Final
 from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import NameRules
-from dpsql.engines.base import Engine
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import Engine
+from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.kept.fingerprint import fingerprint
@@ -26,8 +28,6 @@ from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.registry import TWIN, dialect_of
 from dpsql.sql.lineage.table_names import parsed
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions

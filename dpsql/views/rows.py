@@ -13,7 +13,7 @@ from dpsql.core.quoting import table_sql
 from dpsql.core.sql import join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.running import execute
+from dpsql.engines.embedded.running import execute
 from dpsql.ir.sources import PublishedView
 from dpsql.pipeline.tail.rooms import Stay
 from dpsql.sql.blocks.view_intervals import STEP

@@ -31,11 +31,11 @@ from dpsql.core.schema import Column
 from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, number, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.base import ArrowStream
-from dpsql.engines.deadline import Deadline
-from dpsql.engines.duckdb import discreetly
-from dpsql.engines.interruptible import raise_if_interrupted
-from dpsql.engines.running import execute
+from dpsql.engines.base.deadline import Deadline
+from dpsql.engines.base.engine import ArrowStream
+from dpsql.engines.duckdb.engine import discreetly
+from dpsql.engines.embedded.interruptible import raise_if_interrupted
+from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
 from dpsql.privacy.streams.keyed import KEY_BYTES, StepKey
 from dpsql.views.choices import KeptChoices

@@ -23,7 +23,7 @@ from dpsql.budget.payer import Payer
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Table, fold
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import (
+from dpsql.engines.base.engine import (
     ArrowStream,
     Engine,
     PrivateSource,

@@ -18,7 +18,8 @@ from unread import unread
 import dpsql
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
-from dpsql.engines.spelling import one_spelling
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.embedded.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import read_cascade
 from dpsql.kinds.registry import release_kind
@@ -27,7 +28,6 @@ from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
 from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.service.statements import Arguments
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 SALT = 7

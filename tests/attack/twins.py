@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.core.sql import sql
-from dpsql.engines.duckdb_reading import ReadStatement
+from dpsql.engines.duckdb.reading import ReadStatement
 
 from .grammar import Grammar, Statement
 from .nets import examine
@@ -143,16 +143,16 @@ TRY = (  # where private rows are read: what is examined before keeps it
     Patch("dpsql.sql.rewrite.rewrite", "total_sql", _as_written),
     Patch("dpsql.sql.rewrite.quantile_histograms", "total_sql", _as_written),
 )
-EVIDENCE = Patch("dpsql.engines.evidence", "Evidence.objection", _constant(None))
-DRY_RUN = Patch("dpsql.engines.twin", "Twin._try", _constant(None))
+EVIDENCE = Patch("dpsql.engines.evidence.evidence", "Evidence.objection", _constant(None))
+DRY_RUN = Patch("dpsql.engines.base.twin", "Twin._try", _constant(None))
 # What the engine cannot write a plan of is refused by the last reading, too.
 LAST_READING = (
     Patch(
-        "dpsql.engines.duckdb_reading",
+        "dpsql.engines.duckdb.reading",
         "LastReading.read",
         _constant((ReadStatement(0, True), None)),
     ),
-    Patch("dpsql.engines.duckdb_reading", "KnownStatements.add", _constant(None)),
+    Patch("dpsql.engines.duckdb.reading", "KnownStatements.add", _constant(None)),
 )
 TWINS: tuple[Twin, ...] = (
     # What fails says "out of range" in expressions and in sums alike.
@@ -172,12 +172,12 @@ TWINS: tuple[Twin, ...] = (
     ),
     Twin(
         "engine isolation",
-        (Patch("dpsql.engines.duckdb", "publish_in", _owners_macros),),
+        (Patch("dpsql.engines.duckdb.engine", "publish_in", _owners_macros),),
         ("names",),
     ),
     Twin(
         "plain types",
-        (Patch("dpsql.engines.attached", "plain_type", _as_they_are),),
+        (Patch("dpsql.engines.duckdb.attached", "plain_type", _as_they_are),),
         ("schema", "leak", "cost"),
     ),
     Twin(
@@ -186,7 +186,7 @@ TWINS: tuple[Twin, ...] = (
         ("ranges",),
     ),
     Twin("a price without the data", (Patch("dpsql.pipeline.prepare", "Preparer._plan", _counts_rows),), ("cost",)),
-    Twin("quiet messages", (Patch("dpsql.engines.engine_base", "EngineBase.bind", _leaks),), ("leak", "schema")),
+    Twin("quiet messages", (Patch("dpsql.engines.base.engine_base", "EngineBase.bind", _leaks),), ("leak", "schema")),
     Twin("dpsql's own errors", (Patch("dpsql.pipeline.prepare", "validate", _raises),), ("exception",)),
     Twin("planning in bounded work", (Patch("dpsql.pipeline.prepare", "validate", _burns),), ("time",)),
 )  # fmt: skip

@@ -12,8 +12,8 @@ import pytest
 from support import connect
 
 import dpsql
-from dpsql.engines.duckdb import DuckDBRun
-from dpsql.engines.scratch import Reader
+from dpsql.engines.base.scratch import Reader
+from dpsql.engines.duckdb.engine import DuckDBRun
 from dpsql.ledger import Ledger
 
 GROUPED = "SELECT k, count(*) AS n, avg(x) AS mean, sum(n) AS total FROM visits GROUP BY k"

@@ -12,7 +12,7 @@ import pytest
 from support import connect, policy, world_file
 
 import dpsql
-from dpsql.engines.scratch import Reader
+from dpsql.engines.base.scratch import Reader
 
 PRIVATE = [
     "SELECT count(*) FROM visits",

@@ -14,7 +14,7 @@ from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.budget.question import read_record
-from dpsql.engines import duckdb as engine_module
+from dpsql.engines.duckdb import engine as engine_module
 from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
 from dpsql.ir.plan import PreparedLook
 from dpsql.ledger import LOOK_MECHANISM, Ledger

@@ -13,7 +13,7 @@ import pytest
 from support import connect
 
 import dpsql
-import dpsql.engines.duckdb as engine_module
+import dpsql.engines.duckdb.engine as engine_module
 
 SECRET = "zqsecret"
 QUESTION = f"SELECT count(*) AS {SECRET} FROM visits WHERE s <> '{SECRET}'"

@@ -21,7 +21,7 @@ from unread import sent_inside
 
 import dpsql
 import dpsql.pipeline.tail.runner as tail_module
-from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
+from dpsql.engines.duckdb.engine import DuckDBEngine, OpenDuckDB
 from dpsql.ledger import Ledger
 from dpsql.pipeline.tail.rooms import Room, Stay
 from dpsql.policy.limits import Limits
@@ -315,7 +315,7 @@ MEASURED = """
 import gc, os, sys, time
 from pathlib import Path
 import dpsql
-from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
+from dpsql.engines.duckdb.engine import DuckDBEngine, OpenDuckDB
 from dpsql.ledger import Ledger
 from support import ANALYST, policy
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import dpsql
-from dpsql.engines.duckdb import OpenDuckDB
-from dpsql.engines.duckdb_reading import KNOWN, KnownStatements
+from dpsql.engines.duckdb.engine import OpenDuckDB
+from dpsql.engines.duckdb.reading import KNOWN, KnownStatements
 from dpsql.ledger import Ledger
 from dpsql.pipeline.rehearse import RehearsedWays
 

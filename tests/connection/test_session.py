@@ -19,11 +19,11 @@ from unread import unread
 
 import dpsql
 from dpsql.core.sql import Sql
-from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBScratch, OpenDuckDB
-from dpsql.engines.evidence import evidence_for
-from dpsql.engines.scratch import Reader
-from dpsql.engines.twin import Twin
+from dpsql.engines.base.scratch import Reader
+from dpsql.engines.base.twin import Twin
+from dpsql.engines.duckdb import engine as engine_module
+from dpsql.engines.duckdb.engine import DuckDBScratch, OpenDuckDB
+from dpsql.engines.evidence.evidence import evidence_for
 from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss

@@ -15,7 +15,7 @@ from support import FILL as SMALL_WORLD
 
 import dpsql
 from dpsql.budget.question import read_record
-from dpsql.engines import duckdb as engine_module
+from dpsql.engines.duckdb import engine as engine_module
 from dpsql.errors import BudgetExceeded, Error, InterfaceError, ParameterError
 from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy

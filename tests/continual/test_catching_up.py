@@ -17,8 +17,8 @@ from step_keys import repeated_keys as repeated_keys
 
 import dpsql
 from dpsql.core.periods import Period
-from dpsql.engines.duckdb import DuckDBScratch
-from dpsql.engines.scratch import Reader
+from dpsql.engines.base.scratch import Reader
+from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,

@@ -14,8 +14,8 @@ from test_materialized_views import place as place
 from test_view_parameters import create
 
 import dpsql
-from dpsql.engines.duckdb_plan import FORMS
-from dpsql.engines.duckdb_reading import KnownStatements
+from dpsql.engines.duckdb.plan import FORMS
+from dpsql.engines.duckdb.reading import KnownStatements
 from dpsql.service.connection import Connection
 
 

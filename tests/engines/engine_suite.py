@@ -39,10 +39,10 @@ from support import Planned, planned, policy
 from unread import unread
 from worlds import DuckDBWorld, small_tables
 
+from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import EngineError, QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.policy.model import PrivacyUnit, TablePolicy
-from dpsql.sql.dialects.base import Dialect
 
 CASES = [case for file in files() for case in cases(file)]
 LIFTED = {"max_groups_contributed": 1000, "max_rows_contributed": 10**5}

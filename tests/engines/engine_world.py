@@ -21,7 +21,10 @@ from surveyed import POSTGRESQL, SPARK
 
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Schema, Table, schema_of
-from dpsql.engines.base import ArrowStream, Engine, ExactRows, KeyArrays, Reads, Run
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import ArrowStream, Engine, ExactRows, KeyArrays, Reads, Run
+from dpsql.engines.dialects import dialect_of
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.relations import scanned
 from dpsql.kinds.cascade import ExactCascade
@@ -29,9 +32,6 @@ from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import ExactUnion
 from dpsql.pipeline.read import read_exact
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.registry import dialect_of
 
 Row = tuple[Any, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]

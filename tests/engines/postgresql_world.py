@@ -12,8 +12,8 @@ from worlds import sql_of, values_of
 
 from dpsql.core.quoting import quote
 from dpsql.core.schema import is_decimal
-from dpsql.engines.postgresql import OpenPostgreSQL, PostgreSQLEngine
-from dpsql.sql.dialects.postgresql_types import sql_type
+from dpsql.engines.postgresql.engine import OpenPostgreSQL, PostgreSQLEngine
+from dpsql.engines.postgresql.types import sql_type
 
 READER, PASSWORD = "dpsql_reader", "only-reading"
 TYPES = (

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from surveyed import SPARK
 
-from dpsql.sql.dialects.spark_rows import SPARK_ROWS
+from dpsql.engines.spark.expressions import SPARK_ROWS
 from dpsql.survey.forms import forms
 from dpsql.survey.sameness import case_of, unjudged
 

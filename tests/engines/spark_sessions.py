@@ -49,7 +49,7 @@ def started(master: str = "local[2]", **settings: str) -> Any:
     builder = SparkSession.builder.master(master).appName("dpsql")
     for name, value in (_small(tempfile.mkdtemp(prefix="dpsql-spark-")) | settings).items():
         builder = builder.config(name, value)
-    from dpsql.engines.spark_sessions import prepared
+    from dpsql.engines.spark.sessions import prepared
 
     return prepared(builder.getOrCreate())
 

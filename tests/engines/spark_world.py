@@ -12,9 +12,9 @@ import pytest
 from engine_world import EngineWorld, Filled
 from spark_sessions import can_connect, served, started
 
-from dpsql.engines.spark import OpenSpark, SparkEngine
-from dpsql.engines.spark_text import spark_quote
-from dpsql.engines.verdicts import EngineVersion, is_surveyed
+from dpsql.engines.evidence.verdicts import EngineVersion, is_surveyed
+from dpsql.engines.spark.engine import OpenSpark, SparkEngine
+from dpsql.engines.spark.text import spark_quote
 from dpsql.survey.keep import keep_surveys
 
 _ARROW = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from dpsql.engines.arrow_rows import as_type
+from dpsql.engines.base.arrow_rows import as_type
 
 
 @pytest.mark.parametrize("width", [1, 18, 28, 29, 38])

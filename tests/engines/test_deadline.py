@@ -16,10 +16,10 @@ from typing import Any
 import duckdb
 import pytest
 
-from dpsql.engines import deadline as module
-from dpsql.engines.deadline import Deadline
-from dpsql.engines.duckdb import DuckDBEngine
-from dpsql.engines.spark_waiting import ExecutorClock
+from dpsql.engines.base import deadline as module
+from dpsql.engines.base.deadline import Deadline
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.spark.waiting import ExecutorClock
 
 FOREVER = "SELECT count(*) FROM range(20_000_000_000) r(i) WHERE hash(i) = 7"
 

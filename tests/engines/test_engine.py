@@ -20,15 +20,15 @@ from support import checked, cursor_of, listed_engine
 from unread import unread
 
 import dpsql
-import dpsql.engines.duckdb as engine_module
+import dpsql.engines.duckdb.engine as engine_module
 import dpsql.pipeline.tail.runner as tail_module
 from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql
-from dpsql.engines.base import ExactRows, Scratch
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch, OpenDuckDB, open_database
-from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, settings_of
-from dpsql.engines.spill import Spill
+from dpsql.engines.base.engine import ExactRows, Scratch
+from dpsql.engines.duckdb.engine import DuckDBEngine, DuckDBScratch, OpenDuckDB, open_database
+from dpsql.engines.duckdb.spill import Spill
+from dpsql.engines.embedded.lockdown import LOCKDOWN_SETTINGS, settings_of
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 
@@ -580,7 +580,7 @@ def test_rows_that_do_not_fit_in_memory_go_to_a_private_directory(
 
 ABANDONING = """
 import os, sys
-from dpsql.engines.spill import Spill
+from dpsql.engines.duckdb.spill import Spill
 one = Spill()
 one.make()
 os.mkdir(one.directory)

@@ -11,10 +11,10 @@ import pytest
 from spelled import text
 
 import dpsql
-from dpsql.engines.edges import EDGES, edge_sql
-from dpsql.engines.evidence import Evidence, evidence_for
-from dpsql.engines.twin import Twin
-from dpsql.engines.verdicts import FAILS, NULL, TOTAL, EngineVersion, verdicts_on
+from dpsql.engines.base.twin import Twin
+from dpsql.engines.evidence.edges import EDGES, edge_sql
+from dpsql.engines.evidence.evidence import Evidence, evidence_for
+from dpsql.engines.evidence.verdicts import FAILS, NULL, TOTAL, EngineVersion, verdicts_on
 from dpsql.errors import InterfaceError, QueryRefused
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.survey.keep import keep_surveys

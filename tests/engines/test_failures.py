@@ -19,7 +19,7 @@ from unread import beyond, sent_inside
 
 import dpsql
 from dpsql import dbapi
-from dpsql.engines.duckdb import DuckDBScratch
+from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.interfaces.cli import cli
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures

@@ -16,7 +16,7 @@ from dpsql.core.data_files import DataFiles, FileKind, as_read, data_files
 from dpsql.core.declared_types import declared_columns
 from dpsql.core.schema import Column
 from dpsql.core.table_name import TableName
-from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
 from dpsql.owner.conformance import check_policy
 from dpsql.policy.ledger_place import beside
 from dpsql.policy.load import parse_policy
@@ -339,7 +339,7 @@ def test_opening_files_loads_none_of_their_rows(tmp_path: Path) -> None:
         rows = "SELECT i AS uid, hash(i)::VARCHAR AS k FROM range(10_000_000) r(i)"
         writer.execute(f"COPY ({rows}) TO '{place}'")
     script = (
-        "import re, dpsql; from dpsql.engines.duckdb import open_database; "
+        "import re, dpsql; from dpsql.engines.duckdb.engine import open_database; "
         f"e = open_database({str(place)!r}); e.prove(); e.open(['large']); "
         "print(re.search(r'VmHWM:\\s+(\\d+) kB', open('/proc/self/status').read())[1])"
     )

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from spelled import generated
 
-from dpsql.engines.duckdb import DuckDBEngine
-from dpsql.engines.interruptible import interruptibly
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.embedded.interruptible import interruptibly
 
 HOURS_OF_ROWS = "SELECT i, md5(i::VARCHAR) AS h FROM range(1000000000000) t(i)"
 

@@ -27,7 +27,7 @@ from dpsql.core.data_files import (
     shown_name,
     table_name_for,
 )
-from dpsql.engines.duckdb import DuckDBEngine, open_database
+from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
 from dpsql.policy.ledger_place import beside
 from dpsql.policy.load import parse_policy
 

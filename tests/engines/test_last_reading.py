@@ -20,15 +20,15 @@ from support import FILL, connect, listed_engine
 import dpsql
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
-from dpsql.engines import duckdb as door
-from dpsql.engines import duckdb_reading
-from dpsql.engines.base import Reads
-from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
-from dpsql.engines.duckdb_forms import CONDITIONS, ELEMENTS, EXPRESSIONS, OPERATORS, Form
-from dpsql.engines.duckdb_plan import FORMS, Forms, UnknownPart, read_by_forms
-from dpsql.engines.duckdb_reading import KnownStatements, LastReading
-from dpsql.engines.plans import Plan, nodes, plan_of
-from dpsql.engines.shapes import shape
+from dpsql.engines.base.engine import Reads
+from dpsql.engines.duckdb import engine as door
+from dpsql.engines.duckdb import reading as duckdb_reading
+from dpsql.engines.duckdb.engine import DuckDBEngine, OpenDuckDB
+from dpsql.engines.duckdb.forms import CONDITIONS, ELEMENTS, EXPRESSIONS, OPERATORS, Form
+from dpsql.engines.duckdb.plan import FORMS, Forms, UnknownPart, read_by_forms
+from dpsql.engines.duckdb.reading import KnownStatements, LastReading
+from dpsql.engines.duckdb.shapes import shape
+from dpsql.engines.embedded.plans import Plan, nodes, plan_of
 from dpsql.errors import EngineError
 from dpsql.survey.totality import _forms as surveyed
 
@@ -554,7 +554,7 @@ def test_a_net_that_cannot_be_set_up_refuses(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with connect(tmp_path, *FILL) as connection:
-        monkeypatch.setattr("dpsql.engines.duckdb_reading.plan_of", lambda *_: None)
+        monkeypatch.setattr("dpsql.engines.duckdb.reading.plan_of", lambda *_: None)
         spent = connection.budget()
         with pytest.raises(dpsql.InternalError) as refused:
             connection.sql("SELECT k, count(*) FROM visits GROUP BY k")

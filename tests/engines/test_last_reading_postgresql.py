@@ -24,13 +24,14 @@ from worlds import small_tables
 import dpsql
 from dpsql.core.sql import Sql, Written, join, name, sql
 from dpsql.core.table_name import TableName
-from dpsql.engines import postgresql as door
-from dpsql.engines.base import Reads
-from dpsql.engines.edges import COMPARED
-from dpsql.engines.postgresql import OpenPostgreSQL
-from dpsql.engines.postgresql_forms import CALLED, NODES, ON_ROWS, SIGNS
-from dpsql.engines.postgresql_last import ServerReading
-from dpsql.engines.postgresql_trees import (
+from dpsql.engines.base.engine import Reads
+from dpsql.engines.evidence.edges import COMPARED
+from dpsql.engines.evidence.verdicts import EngineVersion
+from dpsql.engines.postgresql import engine as door
+from dpsql.engines.postgresql.engine import OpenPostgreSQL
+from dpsql.engines.postgresql.forms import CALLED, NODES, ON_ROWS, SIGNS
+from dpsql.engines.postgresql.last import ServerReading
+from dpsql.engines.postgresql.trees import (
     TREE_FORMS,
     KnownNumbers,
     Node,
@@ -40,11 +41,10 @@ from dpsql.engines.postgresql_trees import (
     parsed_query,
     relations_of,
 )
-from dpsql.engines.verdicts import EngineVersion
+from dpsql.engines.postgresql.types import sql_type
 from dpsql.errors import EngineError
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
-from dpsql.sql.dialects.postgresql_types import sql_type
 from dpsql.survey.forms import ComparedForm, forms
 from dpsql.survey.sameness import case_of, unjudged
 

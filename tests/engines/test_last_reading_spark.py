@@ -33,13 +33,13 @@ import dpsql  # noqa: E402
 from dpsql.core.sql import Sql, literal, sql  # noqa: E402
 from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.table_name import TableName  # noqa: E402
-from dpsql.engines import spark as door  # noqa: E402
-from dpsql.engines.base import Reads  # noqa: E402
-from dpsql.engines.spark import OpenSpark  # noqa: E402
-from dpsql.engines.spark_masked import Unmasked, mask_names  # noqa: E402
-from dpsql.engines.spark_plan import SPARK_FORMS, SparkForms, UnknownWord, views_read  # noqa: E402
-from dpsql.engines.spark_reading import SparkReading  # noqa: E402
-from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
+from dpsql.engines.base.engine import Reads  # noqa: E402
+from dpsql.engines.spark import engine as door  # noqa: E402
+from dpsql.engines.spark.engine import OpenSpark  # noqa: E402
+from dpsql.engines.spark.masked import Unmasked, mask_names  # noqa: E402
+from dpsql.engines.spark.plan import SPARK_FORMS, SparkForms, UnknownWord, views_read  # noqa: E402
+from dpsql.engines.spark.reading import SparkReading  # noqa: E402
+from dpsql.engines.spark.text import spark_quote, view_of  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
 from dpsql.owner.promises import broken_promises  # noqa: E402
 
@@ -319,7 +319,7 @@ def test_a_statement_is_analysed_once_whatever_its_salt_and_literals(
 
 
 def text_of(statement: Sql) -> str:
-    from dpsql.engines.spark_text import SPARK_TEXT
+    from dpsql.engines.spark.text import SPARK_TEXT
 
     return statement.render(SPARK_TEXT)
 
@@ -381,7 +381,7 @@ def test_a_question_is_read_before_it_is_paid_for(
         # A net that cannot be set up refuses.
         spent = connection.budget()
         monkeypatch.setattr(opened, "last_reading", whole)
-        monkeypatch.setattr("dpsql.engines.spark_reading._planned", lambda frame: None)
+        monkeypatch.setattr("dpsql.engines.spark.reading._planned", lambda frame: None)
         with pytest.raises(dpsql.InternalError) as refused:
             connection.sql("SELECT s, count(*) FROM visits GROUP BY s")
         assert refused.value.code == "statement_unrecognised"
@@ -451,7 +451,7 @@ def plans() -> Iterator[list[str]]:
         pytest.MonkeyPatch.context() as patch,
         dpsql.SparkEngine(world.session).open(list(TABLES)).run() as run,
     ):
-        patch.setattr("dpsql.engines.spark_reading.views_read", noted)
+        patch.setattr("dpsql.engines.spark.reading.views_read", noted)
         place = Path(world.session.conf.get("spark.sql.warehouse.dir").removeprefix("file:"))
         with dpsql.connect(world.session, policy(), place / "budget.db", "ana") as connection:
             for question in on_duckdb.QUESTIONS:

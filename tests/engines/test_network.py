@@ -28,9 +28,9 @@ from dpsql.core.data_files import (
     shown_name,
     table_name_for,
 )
-from dpsql.engines.attached import attached
-from dpsql.engines.duckdb import DuckDBEngine, open_database
-from dpsql.engines.lockdown import LOCKDOWN_SETTINGS, lock_down, settings_of
+from dpsql.engines.duckdb.attached import attached
+from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
+from dpsql.engines.embedded.lockdown import LOCKDOWN_SETTINGS, lock_down, settings_of
 from dpsql.interfaces.cli import cli
 from dpsql.policy.ledger_place import usual_place
 from dpsql.policy.load import parse_policy

@@ -21,9 +21,9 @@ from worlds import DuckDBWorld, small_tables
 
 import dpsql
 from dpsql.core.sql import Sql, sql
-from dpsql.engines.postgresql import PostgreSQLEngine
-from dpsql.engines.postgresql_catalog import check_server
-from dpsql.engines.verdicts import EngineVersion
+from dpsql.engines.evidence.verdicts import EngineVersion
+from dpsql.engines.postgresql.catalog import check_server
+from dpsql.engines.postgresql.engine import PostgreSQLEngine
 from dpsql.errors import InterfaceError
 from dpsql.interfaces.cli import cli
 from dpsql.owner.conformance import check_policy

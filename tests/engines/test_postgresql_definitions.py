@@ -20,10 +20,10 @@ from secrets_in_objects import reached_texts
 import dpsql
 from dpsql.core.sql import name, sql
 from dpsql.core.table_name import TableName
-from dpsql.engines import postgresql_definitions
-from dpsql.engines.base import Reads
-from dpsql.engines.nets import TRIED
-from dpsql.engines.postgresql import PostgreSQLEngine
+from dpsql.engines.base.engine import Reads
+from dpsql.engines.evidence.nets import TRIED
+from dpsql.engines.postgresql import definitions as postgresql_definitions
+from dpsql.engines.postgresql.engine import PostgreSQLEngine
 from dpsql.errors import InterfaceError
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters

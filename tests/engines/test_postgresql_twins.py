@@ -20,10 +20,10 @@ from unread import unread
 from worlds import DuckDBWorld
 
 from dpsql.core.schema import Table
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.postgresql.dialect import PostgreSQLDialect
 from dpsql.errors import EngineError
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.postgresql import PostgreSQLDialect
 
 pytestmark = pytest.mark.slow  # they start a server
 

@@ -18,11 +18,11 @@ from postgresql_world import READER, PostgreSQLWorld
 
 import dpsql
 from dpsql.core.schema import Remark
-from dpsql.engines.base import Definition
-from dpsql.engines.postgresql import PostgreSQLEngine
-from dpsql.engines.postgresql_sessions import PostgreSQLSessions
-from dpsql.engines.postgresql_trees import parsed_query
-from dpsql.engines.postgresql_view_forms import (
+from dpsql.engines.base.engine import Definition
+from dpsql.engines.postgresql.engine import PostgreSQLEngine
+from dpsql.engines.postgresql.sessions import PostgreSQLSessions
+from dpsql.engines.postgresql.trees import parsed_query
+from dpsql.engines.postgresql.view_forms import (
     EXTRACTED,
     SINGLE,
     TOTAL_AGGREGATES,
@@ -30,7 +30,7 @@ from dpsql.engines.postgresql_view_forms import (
     TOTAL_WINDOWS,
     WRITTEN,
 )
-from dpsql.engines.postgresql_views import (
+from dpsql.engines.postgresql.views import (
     VIEW_FORMS,
     ServerParts,
     ViewForms,

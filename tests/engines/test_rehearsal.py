@@ -18,8 +18,9 @@ from worlds import small_tables
 import dpsql
 from dpsql.core.sql import Sql
 from dpsql.core.sql import sql as template
-from dpsql.engines import postgresql, postgresql_sessions
-from dpsql.sql.dialects.postgresql import PostgreSQLDialect
+from dpsql.engines.postgresql import engine as postgresql
+from dpsql.engines.postgresql import sessions as postgresql_sessions
+from dpsql.engines.postgresql.dialect import PostgreSQLDialect
 
 pytestmark = pytest.mark.slow  # they start a server
 

@@ -14,11 +14,14 @@ from unread import NoSheet
 
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, sql
-from dpsql.engines import duckdb, postgresql, rehearsal, spark
-from dpsql.engines.base import ArrowStream, ExactRows, Reads
-from dpsql.engines.engine_base import EngineBase
-from dpsql.engines.run_base import RunBase
-from dpsql.engines.scratch import Passed, Reader, ScratchBase
+from dpsql.engines.base import rehearsal
+from dpsql.engines.base.engine import ArrowStream, ExactRows, Reads
+from dpsql.engines.base.engine_base import EngineBase
+from dpsql.engines.base.run_base import RunBase
+from dpsql.engines.base.scratch import Passed, Reader, ScratchBase
+from dpsql.engines.duckdb import engine as duckdb
+from dpsql.engines.postgresql import engine as postgresql
+from dpsql.engines.spark import engine as spark
 from dpsql.errors import EngineError
 
 PACKAGE: Final = Path(__file__).parents[2] / "dpsql"

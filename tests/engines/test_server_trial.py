@@ -19,11 +19,12 @@ from surveyed import POSTGRESQL
 
 import dpsql
 from dpsql.core.sql import sql as template
-from dpsql.engines import edges
-from dpsql.engines.nets import TRIED
+from dpsql.engines.base import edge_rows
+from dpsql.engines.evidence import edges
+from dpsql.engines.evidence.nets import TRIED
+from dpsql.engines.postgresql import types as pg
+from dpsql.engines.spark import casts as spark_casts
 from dpsql.errors import EngineError
-from dpsql.sql.dialects import edge_rows, spark_casts
-from dpsql.sql.dialects import postgresql_types as pg
 
 pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
 

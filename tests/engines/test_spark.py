@@ -46,14 +46,14 @@ from dpsql.core.schema import Column, Table  # noqa: E402
 from dpsql.core.sql import Sql, join, literal  # noqa: E402
 from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
-from dpsql.engines.nets import TRIED  # noqa: E402
-from dpsql.engines.scratch import Passed  # noqa: E402
-from dpsql.engines.spark import SparkScratch  # noqa: E402
-from dpsql.engines.spark_sessions import SPARK_SETTINGS  # noqa: E402
-from dpsql.engines.spark_text import SPARK_TEXT, spark_quote, view_of  # noqa: E402
-from dpsql.engines.verdicts import EngineVersion, owners_directory, verdicts_on  # noqa: E402
+from dpsql.engines.base.scratch import Passed  # noqa: E402
+from dpsql.engines.evidence.nets import TRIED  # noqa: E402
+from dpsql.engines.evidence.verdicts import EngineVersion, owners_directory, verdicts_on  # noqa: E402
+from dpsql.engines.spark.dialect import SparkDialect  # noqa: E402
+from dpsql.engines.spark.engine import SparkScratch  # noqa: E402
+from dpsql.engines.spark.sessions import SPARK_SETTINGS  # noqa: E402
+from dpsql.engines.spark.text import SPARK_TEXT, spark_quote, view_of  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
-from dpsql.sql.dialects.spark import SparkDialect  # noqa: E402
 from dpsql.survey import keep  # noqa: E402
 from dpsql.survey.forms import ComparedForm, forms  # noqa: E402
 from dpsql.survey.sameness import survey_sameness  # noqa: E402

@@ -24,8 +24,8 @@ from dpsql.core.schema import Column  # noqa: E402
 from dpsql.core.sql import Sql  # noqa: E402
 from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
-from dpsql.engines import spark_schema  # noqa: E402
-from dpsql.engines.spark_text import SPARK_TEXT  # noqa: E402
+from dpsql.engines.spark import schema as spark_schema  # noqa: E402
+from dpsql.engines.spark.text import SPARK_TEXT  # noqa: E402
 
 POLICY = """
 version: 1

@@ -23,7 +23,7 @@ from engine_world import Filled  # noqa: E402
 from spark_world import SparkWorld, spark_world  # noqa: E402
 
 import dpsql  # noqa: E402
-from dpsql.engines.spark_waiting import ExecutorClock  # noqa: E402
+from dpsql.engines.spark.waiting import ExecutorClock  # noqa: E402
 from dpsql.errors import EngineError  # noqa: E402
 
 SECONDS = 15.0

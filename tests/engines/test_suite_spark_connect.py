@@ -29,8 +29,8 @@ from support import planned  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
-from dpsql.engines.scratch import Passed  # noqa: E402
-from dpsql.engines.spark_text import spark_quote, view_of  # noqa: E402
+from dpsql.engines.base.scratch import Passed  # noqa: E402
+from dpsql.engines.spark.text import spark_quote, view_of  # noqa: E402
 from dpsql.survey import keep  # noqa: E402
 from dpsql.survey.forms import ComparedForm  # noqa: E402
 from dpsql.survey.sameness import survey_sameness  # noqa: E402

@@ -13,9 +13,8 @@ from worlds import small_tables
 
 import dpsql
 from dpsql.core.sql import Sql
-from dpsql.engines.edges import COMPARED, DECIMAL_SIZES
-from dpsql.engines.postgresql import PostgreSQLEngine
-from dpsql.engines.verdicts import (
+from dpsql.engines.evidence.edges import COMPARED, DECIMAL_SIZES
+from dpsql.engines.evidence.verdicts import (
     DIFFERS,
     REWRITTEN,
     EngineVersion,
@@ -24,8 +23,9 @@ from dpsql.engines.verdicts import (
     verdict_type,
     verdicts_on,
 )
+from dpsql.engines.postgresql import types as pg
+from dpsql.engines.postgresql.engine import PostgreSQLEngine
 from dpsql.errors import EngineError
-from dpsql.sql.dialects import postgresql_types as pg
 from dpsql.survey import keep
 from dpsql.survey.forms import ComparedForm, forms
 from dpsql.survey.sameness import case_of, survey_sameness, unjudged

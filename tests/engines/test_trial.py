@@ -10,12 +10,12 @@ from spelled import generated, text
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
-from dpsql.engines import twin as twin_module
-from dpsql.engines.edges import edge_values
-from dpsql.engines.evidence import evidence_for
-from dpsql.engines.nets import TRIED
-from dpsql.engines.twin import Twin
-from dpsql.engines.types import _SCALARS, plain_type
+from dpsql.engines.base import twin as twin_module
+from dpsql.engines.base.twin import Twin
+from dpsql.engines.embedded.types import _SCALARS, plain_type
+from dpsql.engines.evidence.edges import edge_values
+from dpsql.engines.evidence.evidence import evidence_for
+from dpsql.engines.evidence.nets import TRIED
 from dpsql.errors import InternalError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -102,7 +102,7 @@ def test_what_was_tried_over_all_rows_is_known_and_what_fails_is_not() -> None:
 
 
 def test_a_type_without_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpsql.engines.edges.EDGES", {})
+    monkeypatch.setattr("dpsql.engines.evidence.edges.EDGES", {})
     with pytest.raises(InternalError):
         edge_values.__wrapped__("UUID")
 

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dpsql.core.sql import Sql, Written
-from dpsql.engines.constants import failing_constant
+from dpsql.engines.embedded.constants import failing_constant
 
 TYPES = {
     "n": "BIGINT",

@@ -18,8 +18,8 @@ from support import cursor_of
 import dpsql
 from dpsql.core.declared_types import KNOWN_TYPES, declared_columns, read_type, same_type
 from dpsql.core.schema import Column
-from dpsql.engines.duckdb import DuckDBEngine, open_database
-from dpsql.engines.python_values import python_text
+from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
+from dpsql.engines.duckdb.python_values import python_text
 from dpsql.owner.conformance import check_policy
 from dpsql.policy.load import parse_policy
 

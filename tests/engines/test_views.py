@@ -11,9 +11,9 @@ from support import checked, cursor_of
 
 import dpsql
 from dpsql.core.schema import Column
-from dpsql.engines.duckdb import DuckDBEngine
-from dpsql.engines.plans import nodes, plan_of
-from dpsql.engines.view_forms import VIEW_OPERATORS
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.duckdb.view_forms import VIEW_OPERATORS
+from dpsql.engines.embedded.plans import nodes, plan_of
 from dpsql.owner.conformance import Finding, check_policy
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters

@@ -15,7 +15,7 @@ from engine_world import EngineWorld, Filled
 from support import FILL, TABLES
 
 from dpsql.core.quoting import quote
-from dpsql.engines.duckdb import DuckDBEngine, OpenDuckDB
+from dpsql.engines.duckdb.engine import DuckDBEngine, OpenDuckDB
 
 
 def sql_of(value: object, type_: str) -> str:

@@ -17,9 +17,9 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
 from postgres import running  # noqa: E402
 from spark_sessions import started  # noqa: E402
 
-from dpsql.engines.postgresql import PostgreSQLEngine  # noqa: E402
-from dpsql.engines.spark import SparkEngine  # noqa: E402
-from dpsql.engines.verdicts import Verdicts  # noqa: E402
+from dpsql.engines.evidence.verdicts import Verdicts  # noqa: E402
+from dpsql.engines.postgresql.engine import PostgreSQLEngine  # noqa: E402
+from dpsql.engines.spark.engine import SparkEngine  # noqa: E402
 from dpsql.survey.sameness import Server, survey_sameness  # noqa: E402
 from dpsql.survey.totality import survey_totality  # noqa: E402
 

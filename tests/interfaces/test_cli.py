@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dpsql
-from dpsql.engines.interruptible import raise_if_interrupted
+from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.interfaces import cli
 from dpsql.ledger import Ledger, Spent
 from dpsql.policy.load import load_policy

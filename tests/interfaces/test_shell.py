@@ -23,7 +23,7 @@ from dpsql.budget import BudgetReport, OwnAccount, payer
 from dpsql.core.formatting import significant
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.core.table_name import TableName
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.errors import EngineError, InterfaceError
 from dpsql.interfaces.shell.cancel import Cancelled, Work
 from dpsql.interfaces.shell.candidates import (

@@ -157,10 +157,10 @@ def test_nothing_but_opening_init_and_check_holds_a_catalog() -> None:
     "source",
     [
         "from dpsql.core.catalog import Catalog",
-        "from dpsql.engines.base import Database",
+        "from dpsql.engines.base.engine import Database",
         "def f():\n    from dpsql.engines.opening import open_engine",
         "def f(x):\n    return x.engine.catalog().tables",
-        "from dpsql.engines.duckdb import DuckDBEngine as Engine",
+        "from dpsql.engines.duckdb.engine import DuckDBEngine as Engine",
     ],
 )
 def test_a_catalog_elsewhere_is_noticed(source: str) -> None:

@@ -23,23 +23,23 @@ PARTS: Final = (
 """Where SQL is generated, or sent."""
 WRITTEN: Final = {
     "service/answering.py": "values of query parameters, as the parser's generator writes them",
-    "engines/sandbox_child.py": "statements that the parent process has rendered",
-    "engines/views.py": "the query of an owner's view, as the engine itself writes its tree",
+    "engines/embedded/sandbox_child.py": "statements that the parent process has rendered",
+    "engines/duckdb/views.py": "the query of an owner's view, as the engine itself writes its tree",
     "ir/query.py": "a validated tail, as the parser's generator writes it",
-    "sql/dialects/duckdb.py": "checked expressions, as the parser's generator writes them",
+    "engines/duckdb/dialect.py": "checked expressions, as the parser's generator writes them",
 }
 """The modules in which text becomes SQL, and which text."""
 SENDING: Final = {
-    "engines/running.py": "DuckDB",
-    "engines/postgresql_sessions.py": "PostgreSQL",
-    "engines/spark.py": "Spark",
-    "engines/spark_reading.py": "Spark, which analyses queries over empty views, and runs none",
-    "engines/spark_formats.py": "Spark, which describes its tables",
+    "engines/embedded/running.py": "DuckDB",
+    "engines/postgresql/sessions.py": "PostgreSQL",
+    "engines/spark/engine.py": "Spark",
+    "engines/spark/reading.py": "Spark, which analyses queries over empty views, and runs none",
+    "engines/spark/formats.py": "Spark, which describes its tables",
 }
 """The modules that have engines run text, and whose."""
 NO_DATABASE: Final = (
-    "engines/evidence.py",  # names of calls in the table of evidence
-    "sql/dialects/postgresql_rows.py",  # names of calls in the table of verdicts
+    "engines/evidence/evidence.py",  # names of calls in the table of evidence
+    "engines/postgresql/expressions.py",  # names of calls in the table of verdicts
     "survey/forms.py",  # what analysts may write, which is parsed as theirs is
 )
 """Modules that make text which looks like SQL, and send it to nobody's rows."""
@@ -207,7 +207,7 @@ def _is_cursor(node: ast.expr) -> bool:
 WRITERS: Final = {
     "core/quoting.py": "DuckDB's and PostgreSQL's spelling, which their renderers use",
     "core/table_name.py": "the name of a table as people read and write it in policies",
-    "engines/spark_text.py": "Spark's spelling, which its renderer uses",
+    "engines/spark/text.py": "Spark's spelling, which its renderer uses",
 }
 """The modules that put names and texts in quotes."""
 TYPES: Final = "the text of a type, which core/sql_types.py reads word by word"
@@ -217,13 +217,13 @@ QUOTING: Final = {
     "core/declared_types.py": TYPES,
     "core/formatting.py": SHOWN,
     "service/listings.py": SHOWN,
-    "engines/plan_sql.py": TYPES,
-    "engines/spelling.py": "DuckDB's renderer",
-    "engines/postgresql_reading.py": "PostgreSQL's renderer",
-    "engines/spark.py": "names of views, which Spark's own interface takes as text",
-    "engines/spark_reading.py": "names of views, which Spark's own interface takes as text",
-    "engines/spark_schema.py": "names of databases, which Spark's own interface takes as text",
-    "engines/types.py": TYPES,
+    "engines/embedded/plan_sql.py": TYPES,
+    "engines/embedded/spelling.py": "DuckDB's renderer",
+    "engines/postgresql/reading.py": "PostgreSQL's renderer",
+    "engines/spark/engine.py": "names of views, which Spark's own interface takes as text",
+    "engines/spark/reading.py": "names of views, which Spark's own interface takes as text",
+    "engines/spark/schema.py": "names of databases, which Spark's own interface takes as text",
+    "engines/embedded/types.py": TYPES,
     "interfaces/cli/refresh.py": ASKED,
     "interfaces/shell/candidates.py": ASKED,
     "interfaces/shell/commands_settings.py": ASKED,
@@ -254,8 +254,8 @@ NO_SQL: Final = {
 
 IN_QUOTES: Final = {
     "core/extras.py": SHOWN,
-    "engines/evidence.py": "names of calls in the table of evidence",
-    "engines/spark_masked.py": "digests in the place of names, in a statement that is read",
+    "engines/evidence/evidence.py": "names of calls in the table of evidence",
+    "engines/spark/masked.py": "digests in the place of names, in a statement that is read",
     "interfaces/cli/config.py": SHOWN,
     "owner/draft_text.py": "texts in a policies file",
     "policy/parameters.py": SHOWN,

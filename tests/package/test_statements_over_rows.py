@@ -28,64 +28,103 @@ OPENED: Final = "whether data can be read at all, and how: when they are opened,
 
 PLACES: Final[dict[str, tuple[str, ...]]] = {
     DOOR: (
-        *(f"engines/duckdb.py:DuckDBScratch.{name}" for name in ("_executed", "_materialized")),
-        *(f"engines/duckdb.py:DuckDBScratch.{name}" for name in ("_store", "_drop")),
-        "engines/duckdb.py:_from_arrow",  # columns of what a door has returned
-        *(f"engines/postgresql.py:PostgreSQLScratch.{n}" for n in ("_rows", "_store", "_drop")),
-        *(f"engines/postgresql.py:_PlannedOnServer.{n}" for n in ("_planned", "_make", "_drop")),
-        *(f"engines/spark.py:SparkScratch.{name}" for name in ("_exact", "_pairs", "_integers")),
-        *("engines/spark.py:SparkScratch.analyse.run", "engines/spark.py:SparkScratch._given"),
-        "engines/spark.py:SparkScratch._show",  # a listed table, for a statement that was read
+        *(
+            f"engines/duckdb/engine.py:DuckDBScratch.{name}"
+            for name in ("_executed", "_materialized")
+        ),
+        *(f"engines/duckdb/engine.py:DuckDBScratch.{name}" for name in ("_store", "_drop")),
+        "engines/duckdb/engine.py:_from_arrow",  # columns of what a door has returned
+        *(
+            f"engines/postgresql/engine.py:PostgreSQLScratch.{n}"
+            for n in ("_rows", "_store", "_drop")
+        ),
+        *(
+            f"engines/postgresql/engine.py:_PlannedOnServer.{n}"
+            for n in ("_planned", "_make", "_drop")
+        ),
+        *(
+            f"engines/spark/engine.py:SparkScratch.{name}"
+            for name in ("_exact", "_pairs", "_integers")
+        ),
+        *(
+            "engines/spark/engine.py:SparkScratch.analyse.run",
+            "engines/spark/engine.py:SparkScratch._given",
+        ),
+        "engines/spark/engine.py:SparkScratch._show",  # a listed table, for a statement that was read
         # What doors are made of.
-        *("engines/postgresql_sessions.py:PostgreSQLSession._execute", "engines/spark.py:_frame"),
-        *("engines/running.py:execute", "engines/running.py:relation"),
+        *(
+            "engines/postgresql/sessions.py:PostgreSQLSession._execute",
+            "engines/spark/engine.py:_frame",
+        ),
+        *("engines/embedded/running.py:execute", "engines/embedded/running.py:relation"),
     ),
     READING: (
-        *("engines/duckdb_reading.py:DuckDBSheet._bound",),
-        *("engines/duckdb_reading.py:DuckDBSheet._twin", "engines/plans.py:plan_of"),
-        *("engines/postgresql_last.py:ServerSheet.read", "engines/postgresql_last.py:_known"),
-        "engines/postgresql_last.py:ServerSheet._names",
-        *("engines/spark_reading.py:SparkReading._planned",),
-        "engines/spark_reading.py:SparkReading._opened",
+        *("engines/duckdb/reading.py:DuckDBSheet._bound",),
+        *("engines/duckdb/reading.py:DuckDBSheet._twin", "engines/embedded/plans.py:plan_of"),
+        *("engines/postgresql/last.py:ServerSheet.read", "engines/postgresql/last.py:_known"),
+        "engines/postgresql/last.py:ServerSheet._names",
+        *("engines/spark/reading.py:SparkReading._planned",),
+        "engines/spark/reading.py:SparkReading._opened",
     ),
     NOTHING: (
-        *(f"engines/attached.py:{name}" for name in ("ours", "attached", "forget", "publish_in")),
-        *(f"engines/attached.py:{n}" for n in ("_owned", "_published", "_sources", "_columns")),
-        *("engines/duckdb.py:DuckDBEngine._create", "engines/duckdb.py:DuckDBEngine._read_as"),
-        *("engines/duckdb.py:DuckDBEngine._cut", "engines/duckdb.py:OpenDuckDB.reads"),
-        "engines/duckdb.py:DuckDBEngine._limit_memory",
-        *("engines/duckdb.py:OpenDuckDB._cursor", "engines/extensions.py:load_extension"),
-        *("engines/lakes.py:_of_delta", "engines/lakes.py:_of_iceberg"),
-        *("engines/lakes.py:attach_ducklake", "engines/lakes.py:ducklake_definition"),
-        *("engines/lockdown.py:allow", "engines/lockdown.py:lock_down"),
-        *("engines/lockdown.py:settings_of", "engines/lockdown.py:_has"),
-        *("engines/network.py:listed", "engines/network.py:_create"),
-        *("engines/postgresql.py:PostgreSQLEngine.open", "engines/postgresql.py:Proved.begin"),
-        *(f"engines/postgresql_catalog.py:check_{name}" for name in ("server", "role", "own")),
-        "engines/postgresql_catalog.py:read_catalog",
-        *("engines/postgresql_views.py:view_trees", "engines/postgresql_views.py:server_parts"),
-        "engines/postgresql_views.py:_called",
-        "engines/proofs.py:_remote_identity",
-        "engines/spark_formats.py:format_remark",
-        *(f"engines/views.py:{n}" for n in ("_consistent", "_enums", "_alike", "parquet_view")),
-        *(f"engines/views.py:{n}" for n in ("_over_files", "_tree_of", "_select_of")),
-        *("engines/views.py:_redefines", "engines/views.py:_is_owned"),
+        *(
+            f"engines/duckdb/attached.py:{name}"
+            for name in ("ours", "attached", "forget", "publish_in")
+        ),
+        *(
+            f"engines/duckdb/attached.py:{n}"
+            for n in ("_owned", "_published", "_sources", "_columns")
+        ),
+        *(
+            "engines/duckdb/engine.py:DuckDBEngine._create",
+            "engines/duckdb/engine.py:DuckDBEngine._read_as",
+        ),
+        *(
+            "engines/duckdb/engine.py:DuckDBEngine._cut",
+            "engines/duckdb/engine.py:OpenDuckDB.reads",
+        ),
+        "engines/duckdb/engine.py:DuckDBEngine._limit_memory",
+        *(
+            "engines/duckdb/engine.py:OpenDuckDB._cursor",
+            "engines/duckdb/extensions.py:load_extension",
+        ),
+        *("engines/duckdb/lakes.py:_of_delta", "engines/duckdb/lakes.py:_of_iceberg"),
+        *("engines/duckdb/lakes.py:attach_ducklake", "engines/duckdb/lakes.py:ducklake_definition"),
+        *("engines/embedded/lockdown.py:allow", "engines/embedded/lockdown.py:lock_down"),
+        *("engines/embedded/lockdown.py:settings_of", "engines/embedded/lockdown.py:_has"),
+        *("engines/duckdb/network.py:listed", "engines/duckdb/network.py:_create"),
+        *(
+            "engines/postgresql/engine.py:PostgreSQLEngine.open",
+            "engines/postgresql/engine.py:Proved.begin",
+        ),
+        *(f"engines/postgresql/catalog.py:check_{name}" for name in ("server", "role", "own")),
+        "engines/postgresql/catalog.py:read_catalog",
+        *("engines/postgresql/views.py:view_trees", "engines/postgresql/views.py:server_parts"),
+        "engines/postgresql/views.py:_called",
+        "engines/duckdb/proofs.py:_remote_identity",
+        "engines/spark/formats.py:format_remark",
+        *(
+            f"engines/duckdb/views.py:{n}"
+            for n in ("_consistent", "_enums", "_alike", "parquet_view")
+        ),
+        *(f"engines/duckdb/views.py:{n}" for n in ("_over_files", "_tree_of", "_select_of")),
+        *("engines/duckdb/views.py:_redefines", "engines/duckdb/views.py:_is_owned"),
     ),
     SYNTHETIC: (
-        *("engines/constants.py:_plan", "engines/constants.py:_unplanned"),
-        *("engines/constants.py:_are_computed", "engines/constants.py:_failure"),
-        "engines/postgresql.py:OpenPostgreSQL._computed",
-        "engines/postgresql.py:PostgreSQLEngine.over_constants",
-        "engines/spark.py:SparkEngine.over_constants",
+        *("engines/embedded/constants.py:_plan", "engines/embedded/constants.py:_unplanned"),
+        *("engines/embedded/constants.py:_are_computed", "engines/embedded/constants.py:_failure"),
+        "engines/postgresql/engine.py:OpenPostgreSQL._computed",
+        "engines/postgresql/engine.py:PostgreSQLEngine.over_constants",
+        "engines/spark/engine.py:SparkEngine.over_constants",
         *("survey/totality.py:_catalog", "survey/totality.py:_Surveyor._failure_of_any"),
         *("survey/totality.py:_Surveyor._create", "survey/totality.py:_Surveyor._plan"),
         *("survey/totality.py:_Surveyor._failure", "survey/totality.py:_Surveyor._after"),
         *("survey/sameness.py:_Comparison._fill", "survey/sameness.py:_Comparison._expected"),
-        *(f"engines/twin.py:Twin.{n}" for n in ("__init__", "bind", "_plan", "_try", "_fill")),
+        *(f"engines/base/twin.py:Twin.{n}" for n in ("__init__", "bind", "_plan", "_try", "_fill")),
     ),
     RELEASED: (
         "views/rows.py:ViewRows.make",
-        "engines/sandbox_child.py:_done",
+        "engines/embedded/sandbox_child.py:_done",
         *(f"pipeline/tail/key_spelling.py:KeySpelling.{n}" for n in ("key_texts", "exact")),
         *(
             f"pipeline/tail/key_spelling.py:KeySpelling.{n}"
@@ -105,35 +144,45 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *(f"views/state.py:ViewState.{n}" for n in ("__init__", "create", "open", "_run")),
     ),
     OWNER: (
-        "engines/attached.py:count_beyond",
-        *("engines/misfits.py:misfits", "engines/misfits.py:_of_lines"),
-        "engines/misfits.py:_of_objects",
-        *("engines/misfits.py:_of_long_lines", "engines/misfits.py:_of_nested"),
+        "engines/duckdb/attached.py:count_beyond",
+        *("engines/duckdb/misfits.py:misfits", "engines/duckdb/misfits.py:_of_lines"),
+        "engines/duckdb/misfits.py:_of_objects",
+        *("engines/duckdb/misfits.py:_of_long_lines", "engines/duckdb/misfits.py:_of_nested"),
         *("owner/profile.py:_most_per_unit", "owner/profile.py:values_of_types"),
         "owner/profile.py:_seen",
-        *("engines/proofs.py:_reads_all", "engines/spark.py:SparkEngine._reads_all"),
-        *("engines/untyped.py:UntypedFiles.proposed", "engines/untyped.py:UntypedFiles._names"),
+        *("engines/duckdb/proofs.py:_reads_all", "engines/spark/engine.py:SparkEngine._reads_all"),
+        *(
+            "engines/duckdb/untyped.py:UntypedFiles.proposed",
+            "engines/duckdb/untyped.py:UntypedFiles._names",
+        ),
     ),
     OPENED: (
-        "engines/spark.py:SparkEngine._prove",  # one row, or none
-        "engines/untyped.py:line_at_start",  # names of columns
-        *("engines/untyped.py:_is_array", "engines/untyped.py:_contents"),  # of a file as a whole
-        "engines/attached.py:_has_beyond",  # whether a column has moments without a text
+        "engines/spark/engine.py:SparkEngine._prove",  # one row, or none
+        "engines/duckdb/untyped.py:line_at_start",  # names of columns
+        *(
+            "engines/duckdb/untyped.py:_is_array",
+            "engines/duckdb/untyped.py:_contents",
+        ),  # of a file as a whole
+        "engines/duckdb/attached.py:_has_beyond",  # whether a column has moments without a text
     ),
 }
 """The functions that have an engine run something, by what it is over."""
 ASKING: Final = ("ledger/", "interfaces/", "service/", "notebook.py")
 """Modules that ask dpsql itself, or keep the budget: they hold no engine of an owner's."""
 BY_OWNERS: Final = {
-    "misfits": {"engines/duckdb.py", "interfaces/cli/check.py"},
-    "prove": {"engines/duckdb.py", "interfaces/cli/check.py"},
-    "proposed": {"engines/duckdb.py", "owner/profile.py", "interfaces/cli/init_questions.py"},
+    "misfits": {"engines/duckdb/engine.py", "interfaces/cli/check.py"},
+    "prove": {"engines/duckdb/engine.py", "interfaces/cli/check.py"},
+    "proposed": {
+        "engines/duckdb/engine.py",
+        "owner/profile.py",
+        "interfaces/cli/init_questions.py",
+    },
 }
 """What reads an owner's rows for the owner, and the modules that call it: commands in the end."""
 IMPORTED: Final = {
     "dpsql.owner.profile": {"interfaces/cli/init_questions.py"},
-    "dpsql.engines.misfits": {"engines/duckdb.py"},
-    "dpsql.engines.proofs": {"engines/duckdb.py"},
+    "dpsql.engines.duckdb.misfits": {"engines/duckdb/engine.py"},
+    "dpsql.engines.duckdb.proofs": {"engines/duckdb/engine.py"},
 }
 """The modules that all of it is in, and who has them."""
 
@@ -151,7 +200,7 @@ def sending(tree: ast.Module) -> Iterator[str]:
     ran = {
         each.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "dpsql.engines.running"
+        if isinstance(node, ast.ImportFrom) and node.module == "dpsql.engines.embedded.running"
         for each in node.names
     }
     found: dict[str, None] = {}
@@ -218,8 +267,8 @@ def test_the_page_says_which_statements_are_not_read() -> None:
 
 
 PLANTED: Final = {
-    "a query": "from dpsql.engines.running import execute\ndef f(c):\n    execute(c, x)",
-    "a relation": "from dpsql.engines.running import relation\ndef f(c):\n    relation(c, x)",
+    "a query": "from dpsql.engines.embedded.running import execute\ndef f(c):\n    execute(c, x)",
+    "a relation": "from dpsql.engines.embedded.running import relation\ndef f(c):\n    relation(c, x)",
     "rows of a server": "class A:\n    def f(self):\n        self._session.rows(x)",
     "a frame of Spark's": "def f(session):\n    return session.sql(x).toArrow()",
     "rows of Spark's": "def f(frame):\n    return frame.collect()",

@@ -11,7 +11,7 @@ from sqlglot import exp
 from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
-from dpsql.engines.scratch import Reader
+from dpsql.engines.base.scratch import Reader
 from dpsql.policy.model import AccountPolicy
 from dpsql.results.result import FREE
 from dpsql.service.answering import Answerer

@@ -17,7 +17,7 @@ from blocks import ROWS, UNITS, block, summed
 from laws import SeededSource
 from numpy.typing import NDArray
 
-from dpsql.engines.base import ExactRows
+from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.groups import release
 from dpsql.planner import plan_block

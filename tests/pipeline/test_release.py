@@ -14,7 +14,7 @@ from laws import SeededSource
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.engines.base import ExactRows
+from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.groups import release

@@ -20,13 +20,13 @@ from spelled import generated
 from support import ANALYST, connect, policy
 
 import dpsql
-import dpsql.engines.constants as constants_module
+import dpsql.engines.embedded.constants as constants_module
 import dpsql.pipeline.tail.check as tail_check
 import dpsql.pipeline.tail.runner as tail_module
 import dpsql.results.rows as rows_module
 import dpsql.sql.blocks.validate as validate_module
-from dpsql.engines.constants import failing_constant
-from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
+from dpsql.engines.embedded.constants import failing_constant
+from dpsql.engines.embedded.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.ir.query import Query, TailKind
 from dpsql.pipeline.tail.check import TailChecker
 from dpsql.sql.expressions.text_growth import MAX_TEXT_DOUBLINGS

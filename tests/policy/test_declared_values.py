@@ -11,8 +11,8 @@ import pytest
 
 import dpsql
 from dpsql import parse_policy
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.owner.declared_values import held_value, same_declared
-from dpsql.sql.dialects.duckdb import DUCKDB
 
 _NOON = datetime.datetime(2024, 1, 1, 12)
 CASES: dict[str, tuple[object, ...]] = {

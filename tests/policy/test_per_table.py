@@ -13,7 +13,7 @@ from support import listed_engine
 
 from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
-from dpsql.engines.duckdb import open_database
+from dpsql.engines.duckdb.engine import open_database
 from dpsql.errors import ParameterError, PolicyError
 from dpsql.interfaces.cli import cli
 from dpsql.owner.conformance import check_policy

@@ -24,11 +24,11 @@ from support import SALT, TABLES, Planned, planned, policy
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.registry import release_kind
 from dpsql.privacy.mechanisms.set_union import SetUnion
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
 from dpsql.sql.rewrite.rewrite import rewrite_cascade, rewrite_quantiles

@@ -22,11 +22,11 @@ from support import connect, planned
 import dpsql
 from dpsql.accuracy.estimates import PlausibleRange, estimate
 from dpsql.core.schema import INTEGER_BITS, Column, Table, base_type, schema_of
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import Error, QueryRefused
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.sampling.noise import DiscreteGaussian
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import is_exact, is_integral, is_number, range_of, with_truths
 from dpsql.sql.expressions.totality import total

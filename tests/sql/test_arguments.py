@@ -23,20 +23,20 @@ from surveyed import POSTGRESQL
 
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.core.sql import Sql, literal, sql
-from dpsql.engines.evidence import evidence_for
-from dpsql.engines.twin import Twin
+from dpsql.engines.base import row_expressions
+from dpsql.engines.base.row_engine import RowEngine
+from dpsql.engines.base.row_expressions import RULES, RowExpressions
+from dpsql.engines.base.twin import Twin
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.evidence.evidence import evidence_for
+from dpsql.engines.postgresql.expressions import POSTGRESQL_ROWS
+from dpsql.engines.spark.expressions import SPARK_ROWS
 from dpsql.errors import Error, QueryRefused
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects import row_expressions
-from dpsql.sql.dialects.duckdb import DUCKDB
-from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
-from dpsql.sql.dialects.row_engine import RowEngine
-from dpsql.sql.dialects.row_expressions import RULES, RowExpressions
-from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.sql.expressions import totality
 from dpsql.sql.expressions.call import _READ, read_call
 from dpsql.sql.expressions.legality import check_row_expression

@@ -29,8 +29,9 @@ from unread import NoSheet, unread
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
-from dpsql.engines.duckdb import DuckDBScratch
-from dpsql.engines.scratch import Passed
+from dpsql.engines.base.scratch import Passed
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import ExactCascade, draw_cascade, read_cascade
@@ -46,7 +47,6 @@ from dpsql.privacy.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGo
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.results.explanation import explain_block
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
 from dpsql.sql.rewrite.rewrite import rewrite_cascade
 

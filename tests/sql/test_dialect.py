@@ -28,13 +28,13 @@ from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
-from dpsql.engines.duckdb import DuckDBEngine
-from dpsql.engines.verdicts import EngineVersion, Verdicts
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.dialects import SERVERS, dialect_of
+from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
+from dpsql.engines.duckdb.engine import DuckDBEngine
+from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts
 from dpsql.errors import QueryRefused
 from dpsql.sql import dialects
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
-from dpsql.sql.dialects.registry import SERVERS, dialect_of
 
 Check = Callable[[Spelled], None]
 PROMISES: dict[str, list[Check]] = {}

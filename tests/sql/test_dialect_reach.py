@@ -18,8 +18,8 @@ from spelled import generated
 
 from dpsql.core.schema import Schema
 from dpsql.core.sql import Sql, sql
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dpsql.sql.lineage.operators import Bind
 
 CASES = [case for file in files() for case in cases(file)]

@@ -18,11 +18,11 @@ from support import Planned, planned
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.cascade import CAP_CHOICES
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 HUGE, LONG = 2**127 - 1, "9" * 38

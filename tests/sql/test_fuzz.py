@@ -24,10 +24,10 @@ from random_examples import long
 from support import ANALYST, POLICY_TABLES, TABLES
 
 import dpsql
+from dpsql.engines.duckdb import dialect as duckdb_dialect
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
 from dpsql.results.result import FREE
-from dpsql.sql.dialects import duckdb as duckdb_dialect
 
 RULES = Policy(
     "world",

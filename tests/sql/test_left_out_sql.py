@@ -18,13 +18,13 @@ from support import SALT, Planned, planned
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.tuning import CandidateSetting, cap_looks
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite import left_out
 from dpsql.sql.rewrite.left_out import left_out_sql, shared_sql
 from dpsql.sql.rewrite.rewrite import groups_beside_units, rewrite

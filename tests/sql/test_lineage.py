@@ -24,13 +24,13 @@ from dpsql.core.schema import (
     schema_of,
 )
 from dpsql.core.sql import Sql
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.query import Block, Query
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.parse import parse
 

@@ -25,12 +25,12 @@ from unread import unread
 
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Table
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
 from dpsql.ir.relations import Computed, PerUnit, UnitFunction, UnitValue
 from dpsql.policy import model as policy
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions import totality
 from dpsql.sql.lineage import joins, resolver
 from dpsql.sql.lineage.operators import Operators

@@ -13,9 +13,9 @@ from spelled import text
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
-from dpsql.engines.edges import EDGES, SCALARS, edge_sql
-from dpsql.sql.dialects import duckdb as spelled
-from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.engines.duckdb import dialect as spelled
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.evidence.edges import EDGES, SCALARS, edge_sql
 from dpsql.sql.expressions.allowlist import CAST_TYPES
 from dpsql.sql.expressions.totality import total_sql
 

@@ -25,12 +25,12 @@ from sqlglot import exp
 from support import planned
 
 from dpsql.core.schema import Column, Table, schema_of
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import Lattice
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.sql.blocks.quantiles import points_for
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions import proven_integers as ranged
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count

@@ -24,6 +24,8 @@ from test_lineage_equivalence import CORPUS, FILL, NOBODY
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import EMPTY_SQL, Sql, name
 from dpsql.core.sql import sql as template
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dpsql.errors import QueryRefused
 from dpsql.ir import relations as algebra
 from dpsql.ir.relations import (
@@ -51,8 +53,6 @@ from dpsql.ir.relations import (
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.description import VOCABULARY, Descriptions
 from dpsql.sql import lineage
-from dpsql.sql.dialects.base import Dialect
-from dpsql.sql.dialects.duckdb import DUCKDB, DuckDBDialect
 from dpsql.sql.relations import from_clause as writer
 from dpsql.sql.relations.from_clause import FromClauses, from_clause
 

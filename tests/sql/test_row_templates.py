@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import dpsql.sql.dialects
 import pytest
 from surveyed import POSTGRESQL, SPARK
 
-import dpsql.sql.dialects
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, Text
 from dpsql.sql.expressions.totality import total_sql

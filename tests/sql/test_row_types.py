@@ -13,12 +13,12 @@ from surveyed import SPARK
 
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import sql
+from dpsql.engines.base.row_engine import RowEngine
+from dpsql.engines.base.row_expressions import RowExpressions
+from dpsql.engines.base.row_types import TypedValue, decimal_result, number_type, shared_type
+from dpsql.engines.postgresql.expressions import POSTGRESQL_ROWS
+from dpsql.engines.spark.expressions import SPARK_ROWS
 from dpsql.errors import QueryRefused
-from dpsql.sql.dialects.postgresql_rows import POSTGRESQL_ROWS
-from dpsql.sql.dialects.row_engine import RowEngine
-from dpsql.sql.dialects.row_expressions import RowExpressions
-from dpsql.sql.dialects.row_types import TypedValue, decimal_result, number_type, shared_type
-from dpsql.sql.dialects.spark_rows import SPARK_ROWS
 from dpsql.survey.forms import calls_of
 from dpsql.syntax.parse import parse
 from dpsql.syntax.row_functions import ROW_FUNCTIONS

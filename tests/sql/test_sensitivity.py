@@ -17,13 +17,13 @@ from sqlglot import exp
 from support import Planned, planned
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import Bounding
 from dpsql.planner import TOP_K_NAMES
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions import totality
 
 COLUMNS = (

@@ -27,7 +27,8 @@ from unread import unread
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
-from dpsql.engines.duckdb import DuckDBEngine, DuckDBScratch
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.engines.duckdb.engine import DuckDBEngine, DuckDBScratch
 from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
@@ -38,7 +39,6 @@ from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.rewrite.set_union import set_union_sql
 
 MECHANISMS = [

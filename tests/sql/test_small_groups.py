@@ -20,7 +20,7 @@ from sqlglot import exp
 import dpsql
 from dpsql.accuracy.appearance import large_enough, threshold
 from dpsql.accuracy.wording import Part, ShownAggregate
-from dpsql.engines.base import ExactRows
+from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.groups import release

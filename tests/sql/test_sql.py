@@ -9,12 +9,12 @@ from support import TABLES, binding, planned, policy
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.query import Block
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.validate import validate
-from dpsql.sql.dialects.duckdb import DUCKDB
 from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.expressions.totality import total, total_condition

@@ -16,10 +16,10 @@ from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 
 import dpsql
 from dpsql.core.sql import Sql
-from dpsql.engines import duckdb as engine_module
-from dpsql.engines.duckdb import DuckDBScratch, OpenDuckDB
-from dpsql.engines.scratch import Reader
-from dpsql.engines.spelling import DUCKDB_TEXT
+from dpsql.engines.base.scratch import Reader
+from dpsql.engines.duckdb import engine as engine_module
+from dpsql.engines.duckdb.engine import DuckDBScratch, OpenDuckDB
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import ZERO

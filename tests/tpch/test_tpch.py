@@ -16,7 +16,7 @@ from tpch_world import ANALYST, POLICY, SCHEMA, TABLES, database, exact, plain
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
-from dpsql.sql.dialects.duckdb import DUCKDB
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.sql.expressions.totality import total, total_condition
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.text import to_sql

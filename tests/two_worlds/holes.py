@@ -17,11 +17,14 @@ import sqlglot
 from sqlglot import exp
 
 from dpsql.core.sql import Sql
-from dpsql.engines import duckdb as duckdb_engine
-from dpsql.engines import duckdb_reading, evidence, python_values, twin
-from dpsql.engines import views as owners_views
-from dpsql.engines.duckdb_reading import ReadStatement
-from dpsql.engines.spelling import DUCKDB_TEXT
+from dpsql.engines.base import twin
+from dpsql.engines.duckdb import engine as duckdb_engine
+from dpsql.engines.duckdb import python_values
+from dpsql.engines.duckdb import reading as duckdb_reading
+from dpsql.engines.duckdb import views as owners_views
+from dpsql.engines.duckdb.reading import ReadStatement
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
+from dpsql.engines.evidence import evidence
 from dpsql.ir.sources import PublishedView
 from dpsql.ledger import accounts
 from dpsql.owner import conformance

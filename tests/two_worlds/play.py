@@ -317,11 +317,19 @@ _NUMBER = re.compile(r"\b\d+\b")
 _TIDIES: Final = "DROP TABLE"
 """How a statement begins that gives back scratch space: exact rows say which there was."""
 _PRIVATE_STATE: Final = ("dpsql.views.state", "dpsql.views.choices")
-_READS_EXACT: Final = ("dpsql.engines.duckdb", "dpsql.engines.postgresql", "dpsql.engines.spark")
+_READS_EXACT: Final = (
+    "dpsql.engines.duckdb.engine",
+    "dpsql.engines.postgresql.engine",
+    "dpsql.engines.spark.engine",
+)
 _FILES = re.compile(r"\[(?:'(?:[^']|'')*'(?:, )?)+\]")
 _COUNTED = re.compile(r"\b(__dpsql_listed_)\d+\b")
 """Names of a process, which counts all connections that it opens, whoever's they are."""
-_LOOK_INTO_FILES: Final = ("dpsql.engines.views", "dpsql.engines.lockdown", "dpsql.engines.untyped")
+_LOOK_INTO_FILES: Final = (
+    "dpsql.engines.duckdb.views",
+    "dpsql.engines.embedded.lockdown",
+    "dpsql.engines.duckdb.untyped",
+)
 """Modules that look into each file when a world is opened, of which one may have more."""
 _ROOMS: Final = ("dpsql.pipeline.tail.rooms",)
 """Modules whose statements tidy up when something is collected as garbage, whenever that is."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import dpsql
-from dpsql.engines.postgresql_sessions import PostgreSQLSession
+from dpsql.engines.postgresql.sessions import PostgreSQLSession
 
 from . import tape as tapes
 from .readers import ALL_WAYS, IN_PROCESS, Reader
@@ -86,7 +86,7 @@ class PostgreSQL(Server):
 
             if not self._servers:
                 sends = [(PostgreSQLSession, name) for name in ("run", "_execute", "ask")]
-                self._stack.enter_context(recorded("dpsql.engines.postgresql", *sends))
+                self._stack.enter_context(recorded("dpsql.engines.postgresql.engine", *sends))
             self._servers[unit] = server = self._stack.enter_context(running())
             server.run("CREATE ROLE reader LOGIN PASSWORD 'only-reading'")
         return self._servers[unit]
@@ -155,7 +155,7 @@ class Spark(Server):
 
     def _record(self) -> None:
         kind = type(self._session)
-        self._stack.enter_context(recorded("dpsql.engines.spark", (kind, "sql")))
+        self._stack.enter_context(recorded("dpsql.engines.spark.engine", (kind, "sql")))
 
     def fill(self, variant: int, unit: bool, mine: dict[str, Rows]) -> str:
         from pyspark.sql.pandas.types import from_arrow_schema

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.sql import Sql
-from dpsql.engines import duckdb_reading
-from dpsql.engines.duckdb_reading import KnownStatements
-from dpsql.engines.spelling import DUCKDB_TEXT
+from dpsql.engines.duckdb import reading as duckdb_reading
+from dpsql.engines.duckdb.reading import KnownStatements
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.privacy.sampling.entropy import OSEntropy
 
 START: Final = datetime(2026, 1, 1, 0, 30, tzinfo=UTC)
@@ -119,7 +119,9 @@ def _warned(message: Any, category: Any, *_: Any, **__: Any) -> None:
 # -- taking over ---------------------------------------------------------------------------------
 
 _Method = Callable[..., Any]
-_REAL_IDS: Final = frozenset({"dpsql.engines.spill"})  # names of directories, of which each has one
+_REAL_IDS: Final = frozenset(
+    {"dpsql.engines.duckdb.spill"}
+)  # names of directories, of which each has one
 
 
 class _Handler(logging.Handler):
@@ -128,7 +130,7 @@ class _Handler(logging.Handler):
             _current.logged.append(f"{record.levelname} {record.name} {record.getMessage()}")
 
 
-_RUNS: Final = "dpsql.engines.running"  # which makes text of SQL, for all others
+_RUNS: Final = "dpsql.engines.embedded.running"  # which makes text of SQL, for all others
 
 
 def note(module: str, sql: object, values: object = None) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dpsql.core.schema import Schema
-    from dpsql.engines.base import Database
+    from dpsql.engines.base.engine import Database
     from dpsql.engines.opening import DatabasePlace
     from dpsql.owner.conformance import Finding
     from dpsql.policy.model import Policy

@@ -13,7 +13,7 @@ import click
 
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold, is_numeric
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.opening import DatabasePlace, open_engine
 from dpsql.errors import Error
 from dpsql.owner.conformance import shown_type

@@ -11,7 +11,7 @@ from typing import Any, Final
 import duckdb
 
 from dpsql.core.extras import install_hint
-from dpsql.engines.duckdb import DuckDBEngine
+from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.errors import InterfaceError
 
 # Table -> (R package, SQL over its data frame). R has no integers with missing values, so its

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.estimates import estimate
-from dpsql.engines.base import ArrowStream, KeyArrays
+from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.pooled import combined_values
 from dpsql.kinds.registry import release_kind

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
-from dpsql.engines.base import ArrowStream, KeyArrays
+from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
 from dpsql.kinds.registry import release_kind

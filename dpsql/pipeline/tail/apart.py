@@ -13,10 +13,10 @@ import duckdb
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.engines.duckdb import MaterializedStream
-from dpsql.engines.isolated import MEMORY_LIMIT, isolated
-from dpsql.engines.running import execute, relation
-from dpsql.engines.sandbox import Apart, SandboxLimits
+from dpsql.engines.duckdb.engine import MaterializedStream
+from dpsql.engines.embedded.isolated import MEMORY_LIMIT, isolated
+from dpsql.engines.embedded.running import execute, relation
+from dpsql.engines.embedded.sandbox import Apart, SandboxLimits
 from dpsql.results.rows import StoredAnswer, answer_columns
 
 TIME_LIMIT_SECONDS: Final = 60.0

@@ -7,8 +7,8 @@ from typing import Final
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
-from dpsql.engines.constants import FailingConstant, failing_constant
-from dpsql.engines.sandbox import Apart, ApartFailed, SandboxLimits
+from dpsql.engines.embedded.constants import FailingConstant, failing_constant
+from dpsql.engines.embedded.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind

@@ -14,10 +14,10 @@ from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.base import ArrowStream
-from dpsql.engines.duckdb import MaterializedStream
-from dpsql.engines.interruptible import raise_if_interrupted
-from dpsql.engines.running import execute, relation
+from dpsql.engines.base.engine import ArrowStream
+from dpsql.engines.duckdb.engine import MaterializedStream
+from dpsql.engines.embedded.interruptible import raise_if_interrupted
+from dpsql.engines.embedded.running import execute, relation
 from dpsql.errors import EngineError
 from dpsql.pipeline.tail.rooms import Tenant
 from dpsql.results.rows import unnest

@@ -14,9 +14,9 @@ from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
-from dpsql.engines.base import Engine, Run
-from dpsql.engines.running import execute
-from dpsql.engines.twin import columns_sql
+from dpsql.engines.base.engine import Engine, Run
+from dpsql.engines.base.twin import columns_sql
+from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
 from dpsql.ir.sources import PublicSource, PublicTable, PublishedView, TypesAlone
 from dpsql.pipeline.tail.rooms import Stay, Tenant

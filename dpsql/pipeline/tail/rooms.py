@@ -26,9 +26,9 @@ from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
-from dpsql.engines.base import Engine
-from dpsql.engines.isolated import isolated
-from dpsql.engines.running import execute
+from dpsql.engines.base.engine import Engine
+from dpsql.engines.embedded.isolated import isolated
+from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
 from dpsql.ir.sources import PublicSource, PublicTable
 

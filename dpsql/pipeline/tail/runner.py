@@ -22,13 +22,13 @@ import duckdb
 from dpsql.core.quoting import table_sql
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.engines.base import Engine
-from dpsql.engines.deadline import Deadline
-from dpsql.engines.interruptible import raise_if_interrupted
-from dpsql.engines.isolated import MEMORY_LIMIT
-from dpsql.engines.running import execute
-from dpsql.engines.sandbox import Apart, ApartFailed
-from dpsql.engines.types import numpy_safe
+from dpsql.engines.base.deadline import Deadline
+from dpsql.engines.base.engine import Engine
+from dpsql.engines.embedded.interruptible import raise_if_interrupted
+from dpsql.engines.embedded.isolated import MEMORY_LIMIT
+from dpsql.engines.embedded.running import execute
+from dpsql.engines.embedded.sandbox import Apart, ApartFailed
+from dpsql.engines.embedded.types import numpy_safe
 from dpsql.errors import DataError, EngineError
 from dpsql.ir.query import PlainTail, Query, TailKind
 from dpsql.ir.sources import PublicSource

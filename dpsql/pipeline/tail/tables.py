@@ -12,8 +12,8 @@ from dpsql.core.schema import Column, is_text
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.base import ArrowStream
-from dpsql.engines.running import execute
+from dpsql.engines.base.engine import ArrowStream
+from dpsql.engines.embedded.running import execute
 from dpsql.ir.query import Block
 from dpsql.kinds.released import ReleasedBlock
 from dpsql.pipeline.tail.rooms import Stay

@@ -15,7 +15,7 @@ from dpsql.core.schema import Schema, Table, fold
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.spelling import DUCKDB_TEXT
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.policy.model import Policy
 from dpsql.syntax.dialect import PrivateDuckDB
 

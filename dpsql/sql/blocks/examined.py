@@ -14,10 +14,10 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
 from dpsql.core.sql import Sql, sql
+from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
 from dpsql.ir.relations import RowSet, Scan
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 

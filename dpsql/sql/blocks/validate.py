@@ -15,6 +15,7 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Schema, fold, rules_of
 from dpsql.core.table_name import TableName
+from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Query, TailKind
 from dpsql.ir.sources import PublicSource
@@ -23,7 +24,6 @@ from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
 from dpsql.sql.blocks.noise_columns import place_noise_columns
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.expressions.call import refuse_bounds
 from dpsql.sql.expressions.legality import refuse_written_out

@@ -18,8 +18,8 @@ from functools import partial
 from typing import TypeAlias
 
 from dpsql.core.sql import Sql, sql
+from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
-from dpsql.sql.dialects.base import Dialect
 
 MOST_ROWS = 2**40
 """Rows that there can be, and units: beyond any one machine's disk."""

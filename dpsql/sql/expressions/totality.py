@@ -20,7 +20,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table, base_type
 from dpsql.core.sql import Sql
-from dpsql.sql.dialects.base import Dialect
+from dpsql.engines.base.dialect import Dialect
 from dpsql.syntax.arguments import Rules, grouped_rules, unread, when_branches
 from dpsql.syntax.row_nodes import is_row_node
 
@@ -29,7 +29,7 @@ def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """Make an expression total; parts that cannot fail are left alone, which keeps them fast.
 
     >>> from dpsql.core.schema import Column
-    >>> from dpsql.sql.dialects.duckdb import DUCKDB
+    >>> from dpsql.engines.duckdb.dialect import DUCKDB
     >>> import sqlglot
     >>> table = Table("t", (Column("a", "BIGINT"), Column("s", "VARCHAR")))
     >>> def show(text: str) -> None:

@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Column, fold, has_one_spelling
 from dpsql.core.sql import Sql, sql
+from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 from dpsql.ir.relations import (
     Computed,
@@ -27,7 +28,6 @@ from dpsql.ir.relations import (
     Typed,
 )
 from dpsql.policy.model import ColumnPolicy
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of

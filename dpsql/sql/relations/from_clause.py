@@ -19,6 +19,7 @@ from sqlglot import exp
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, number, sql
 from dpsql.core.sql import name as quoted
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.relations import (
     Combined,
     Computed,
@@ -40,7 +41,6 @@ from dpsql.ir.relations import (
     UnitValue,
     bottom_up,
 )
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 

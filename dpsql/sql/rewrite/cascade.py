@@ -24,11 +24,11 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.privacy.mechanisms.cascade import KEPT_CHOICES
 from dpsql.privacy.mechanisms.weighted_histogram import weight_of
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.rewrite.contributions import Gathered, summed
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
 from dpsql.sql.rewrite.rows import PrivateRows

@@ -14,8 +14,8 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, digits, sql
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Lattice, Measure, MeasureKind
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.rewrite.rows import PrivateRows

@@ -22,10 +22,10 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.ir.relations import scanned
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.rewrite.contributions import Gathered, clamped

@@ -16,9 +16,9 @@ from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Ranked
 from dpsql.ir.plan import BlockPlan, Bounding
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import RowValue, clamped_step

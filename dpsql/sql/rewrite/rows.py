@@ -15,9 +15,9 @@ from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Key
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
 

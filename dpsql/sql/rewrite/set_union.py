@@ -21,10 +21,10 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.proven_integers import Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
 

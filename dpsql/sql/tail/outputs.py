@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
+from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.query import Block, OutputColumn, PlainTail, SortTerm
-from dpsql.sql.dialects.base import Dialect
 from dpsql.sql.expressions.totality import is_sure_condition
 
 _PLAIN_CLAUSES = frozenset({"expressions", "from_", "order", "limit", "offset"})

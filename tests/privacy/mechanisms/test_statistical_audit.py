@@ -21,7 +21,7 @@ from laws import SeededSource, lower_bound, upper_bound
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.engines.base import ExactRows
+from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
 from dpsql.kinds.groups import release

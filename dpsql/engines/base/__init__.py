@@ -1,0 +1,1 @@
+"""What engines are asked, and what they share."""

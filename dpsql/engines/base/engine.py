@@ -1,0 +1,293 @@
+"""What dpsql asks of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpsql.core.catalog import Catalog
+from dpsql.core.schema import Column, Remark, Schema, Table
+from dpsql.core.sql import Sql
+from dpsql.core.table_name import TableName
+from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts
+
+
+class ArrowStream(Protocol):
+    """Anything that exports rows through the Arrow C stream interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+GivenValues: TypeAlias = Sequence[int | list[int]]
+"""What a statement is given when it runs: integers, and lists of them."""
+KeyArrays: TypeAlias = dict[str, NDArray[Any]]
+"""Key columns by name, masked where they are NULL."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExactRows:
+    """The exact rows of one private block. They never leave the release step.
+
+    ``row_ids`` are 1..n ascending; ``measures`` maps a measure's column to int64 values in that
+    order. ``keys`` holds the key columns in that order where NumPy has their types; else it streams
+    the row id and the key columns, in any order. The types decide, never the number of rows.
+    """
+
+    row_ids: NDArray[np.int64]
+    measures: dict[str, NDArray[np.int64]]
+    keys: KeyArrays | ArrowStream
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What is known of expressions over private rows: their types, and whether they can fail.
+
+    None stands for types without a short name. ``objection`` names the first call that may fail
+    where it stands, as the engine's table has it: ``week(INTERVAL)``; None if all are total.
+    """
+
+    types: tuple[str | None, ...]
+    objection: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a table or view of the owner's is made of, as far as an engine can tell.
+
+    ``refusal`` says why it cannot be listed in a policy. ``files`` are those it reads outside the
+    database, of which ``proved`` are such as a value can make unreadable: each is to be read whole
+    before anybody asks. ``remarks`` say what dpsql cannot answer for.
+    """
+
+    refusal: Remark | None
+    files: tuple[str, ...] = ()
+    proved: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What the statements of one reading of private rows read.
+
+    ``tables`` are those that the relations of the question scan, each as often as they do: a
+    statement scans all of them, or none. ``salt`` is the number that its statements are salted
+    with, of as many digits as any other salt.
+    """
+
+    tables: tuple[TableName, ...]
+    salt: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """What of the data is not as the policy declares it, for the owner alone.
+
+    ``column`` is None for what concerns whole rows. With ``wrong`` the declaration is, without it
+    some rows are.
+    """
+
+    column: str | None
+    reason: str
+    hint: str
+    wrong: bool = False
+
+
+class Scratch(Protocol):
+    """Where one query keeps intermediate private rows as tables, until it is left.
+
+    The tables are its own. Every method raises ``EngineError`` with a fixed text.
+    """
+
+    def __enter__(self) -> Scratch: ...
+
+    def __exit__(self, *_: object) -> None:
+        """Drop what is left of the tables."""
+
+    def store(self, name: str, statement: Sql, *parameters: list[int]) -> int:
+        """Keep the rows of a generated query as a table; returns how many there are."""
+
+    def drop(self, name: str) -> None:
+        """Drop a table that is no longer needed."""
+
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        """Run a generated query over stored rows."""
+
+    def pairs(self, statement: Sql) -> ArrowStream:
+        """Run a generated query over stored rows, whose rows go on to a place as private."""
+
+    def integers(self, statement: Sql, *parameters: int | list[int]) -> list[NDArray[np.int64]]:
+        """Read the columns of a generated query that returns integers and no NULL."""
+
+    def keys(self, statement: Sql, keys: Sequence[Column], row_ids: NDArray[np.int64]) -> ExactRows:
+        """Read the key columns of a generated query with one parameter, a list of row ids."""
+
+
+class PrivateReader(Protocol):
+    """Where generated SQL over private rows runs."""
+
+    def exact(self, statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
+        """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
+
+    def pairs(self, statement: Sql) -> ArrowStream:
+        """Stream what a generated query reads, into a store that is as private as the rows.
+
+        Raises ``EngineError`` with a fixed text.
+        """
+
+    def scratch(self) -> Scratch:
+        """Make scratch space for a query that reads private rows in several steps."""
+
+
+class PrivateSource(Protocol):
+    """What lets private rows be read, once it is said of which tables."""
+
+    def over(self, reads: Reads) -> PrivateReader:
+        """Return where statements run that read these tables, and no others.
+
+        Each is read by the engine's own plan of it before it is sent. What the plan may not hold is
+        never sent: it raises ``EngineError``.
+        """
+
+
+class Run(PrivateSource, Protocol):
+    """The statements of one query, of which none goes on when its time is over.
+
+    Runs of one engine do not know of each other: interrupting one leaves all others alone.
+    """
+
+    def begin(self, tables: Iterable[TableName]) -> None:
+        """Keep these tables as they are until the run is over, before anything is reserved.
+
+        Raises ``InterfaceError`` (``definitions_changed``), for everybody who asks, if they are not
+        made of what was proved when they were opened. Reads no row.
+        """
+
+    def release(self) -> None:
+        """Give back what the run holds, if it holds anything: it is over."""
+
+    @property
+    def expired(self) -> bool:
+        """True once the time is over: what was running then has been interrupted."""
+
+    def interrupt(self) -> None:
+        """Stop the statement of this run that is executed now, as if the engine had failed.
+
+        Called from another thread. What begins a moment later is not stopped: whoever wants the end
+        of a query calls this until the query is over.
+        """
+
+    def __enter__(self) -> Run: ...
+
+    def __exit__(self, *_: object) -> None:
+        """End the watch over the time."""
+
+    def stream(self, table: Table) -> ArrowStream:
+        """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
+
+
+class Engine(Protocol):
+    """The tables of a database that a policy lists, open for reading only.
+
+    Nothing that is held by it, or sent through it, can name any other table.
+    """
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """What is known of the engine in its version, by which generated SQL is written."""
+
+    @property
+    def name(self) -> str:
+        """The name of the database itself, which may stand before that of a schema."""
+
+    @property
+    def written(self) -> str | None:
+        """When the data was last written, a UTC time in ISO 8601; None where that is not known."""
+
+    @property
+    def edition(self) -> str | None:
+        """The snapshot of the data that all statements read, in a few words; None without one."""
+
+    @property
+    def schema(self) -> Schema:
+        """The tables that the policy lists."""
+
+    def refuse_changed(self) -> None:
+        """Raise ``InterfaceError`` if files are others than were opened, by size and time."""
+
+    def bind(self, statement: Sql) -> tuple[Column, ...]:
+        """Find the columns a query would return, without reading any row.
+
+        Raises ``QueryRefused`` with the reason where the query does not bind.
+        """
+
+    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
+        """Examine expressions over the rows of a FROM clause, without a row of the owner's.
+
+        Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
+        """
+
+    def try_out(
+        self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
+    ) -> None:
+        """Compute generated expressions over rows of constants, where rows are elsewhere.
+
+        ``write`` makes a statement of some of them. Raises ``QueryRefused`` (``fails``) for what
+        the engine does not compute on all of these rows.
+        """
+
+    def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
+        """Have each generated statement of ``read`` planned and its plan read; reads no rows.
+
+        Raises ``QueryRefused`` (``does_not_bind``) for one that the engine does not take, and
+        ``InternalError`` for one whose plan is none of dpsql's.
+        """
+
+    def run(self, seconds: float | None = None) -> Run:
+        """Begin a run of one query, of up to ``seconds``: the only way to rows."""
+
+
+class Database(Protocol):
+    """A database as its owner has it, with all that there is: for opening, init and check alone."""
+
+    @property
+    def version(self) -> EngineVersion:
+        """The engine and its version, as far as evidence goes by it."""
+
+    def catalog(self) -> Catalog:
+        """Return all tables of the database."""
+
+    def declare(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
+        """Read data that have no types of their own as declared, by the keys of their tables.
+
+        Idempotent; before the catalog is asked for. Raises ``InterfaceError`` for an engine that is
+        in use with other types, or where they cannot be read.
+        """
+
+    def definition(self, table: TableName) -> Definition:
+        """Describe what a table or view of the catalog is made of."""
+
+    def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
+        """Read the files of the tables with these keys whole, and remember that they can be.
+
+        Returns the keys of tables that cannot. Before :meth:`open`, which refuses tables of files
+        that were not read, or that have changed since. Raises ``InterfaceError``.
+        """
+
+    def misfits(self, table: TableName) -> tuple[Misfit, ...]:
+        """Read a table that has no types of its own, and list what is not as it is declared."""
+
+    def open(self, tables: Iterable[str], memory: str | None = None) -> Engine:
+        """Open the tables with these keys, and no others: they are all that is left.
+
+        The first time, every way is given up to change settings or to reach files and the network,
+        but for what these tables read, which is proved to be readable. ``memory`` is how much the
+        engine may take from then on. Engines of the same tables are one. Raises ``InterfaceError``
+        if a table is not readable, or too much.
+        """
+
+    def close(self) -> None:
+        """Release the connection, and end all engines that were opened of it."""

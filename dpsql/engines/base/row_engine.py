@@ -1,0 +1,129 @@
+"""What an engine says of row expressions: a table of operations, and a few facts.
+
+:mod:`dpsql.engines.base.row_expressions` reads an expression, gives every part its type in DuckDB
+and the name of an operation, and looks here for what the engine writes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from dpsql.core.sql import Sql
+from dpsql.engines.base.row_types import TypedValue
+from dpsql.engines.evidence.verdicts import verdict_type
+from dpsql.errors import QueryRefused
+
+Write: TypeAlias = Callable[..., Sql]
+"""How an operation is written, of the SQL of its operands.
+
+Of ``… integer`` it gets the type of the result after them; of ``… decimal`` the operands with their
+types, and that of the result; of ``… interval`` the operand with its type. Units of time, numbers
+of digits and patterns follow.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusing:
+    """The words for what an engine does not compute: what private rows are of, and its page."""
+
+    place: str
+    page: str
+
+    def __call__(self, what: str, why: str, hint: str | None = None) -> QueryRefused:
+        """Build the error."""
+        usual = (
+            "Compute it over released rows, or have the owner add a column or view that holds it; "
+            f"docs/engines/{self.page} lists what is available."
+        )
+        return QueryRefused(
+            f"{what} is not available over private rows {self.place}: {why}",
+            code="expression_not_allowed",
+            hint=hint or usual,
+        )
+
+
+class RowEngine(ABC):
+    """An engine's table of operations. What is not in it is refused."""
+
+    refused: Refusing
+    operations: Mapping[str, Write]
+    """The operations that it has, by name: ``like``, ``+ integer``."""
+    calls: Mapping[str, str | None]
+    """What the table of verdicts calls an operation; ``{}`` are types, None is not looked up."""
+    written_alike: frozenset[str] = frozenset()
+    """Operations that are written as DuckDB has them."""
+    calls_of_given: bool
+    """Whether verdicts are on operands as they are given, not on what they are widened to."""
+    typed_nulls: bool
+    """Whether NULL gets the type of what it stands beside; otherwise few operations take it."""
+    mixes: bool
+    """Whether two operands may be of different types where DuckDB compares them."""
+    joins_any: bool
+    """Whether values of other types become texts where texts are joined."""
+    longest: int | None
+    """Characters that an expression may have; None where it does not grow by being nested."""
+    last_place: int
+    """The last place and the largest length that may be told of a text."""
+    part_named: Callable[[object], str | None]
+    """What reads the part of a date that EXTRACT names."""
+
+    def call(
+        self, word: str, given: Sequence[TypedValue | str], used: Sequence[str], unit: str
+    ) -> str | None:
+        """Name an operation on types, as verdicts do; None where none is needed."""
+        form = self.calls.get(word, f"{word}({{}})")
+        if form is None:
+            return None
+        types = (
+            [v if isinstance(v, str) else v.type for v in given] if self.calls_of_given else used
+        )
+        return form.format(", ".join(map(verdict_type, types)), unit=verdict_type(unit))
+
+    @abstractmethod
+    def column_type(self, type_: str) -> str | None:
+        """Name the type that a column is computed with as; None for one that has no equal."""
+
+    @abstractmethod
+    def text(self, text: str) -> Sql:
+        """Write a text. Raises ``QueryRefused`` for one that the engine cannot hold."""
+
+    @abstractmethod
+    def number(self, text: str, type_: str) -> Sql:
+        """Write a number of a type, as it was written."""
+
+    @abstractmethod
+    def negated(self, value: TypedValue, written: exp.Expr) -> TypedValue | None:
+        """Write a constant with a sign before it; None for anything else."""
+
+    @abstractmethod
+    def null(self, value: TypedValue, type_: str) -> TypedValue:
+        """Write a NULL without a type that stands where values have one."""
+
+    @abstractmethod
+    def reads_text(self, beside: frozenset[str]) -> bool:
+        """Tell whether a text that was written down is read as what it stands beside."""
+
+    @abstractmethod
+    def widened(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Widen a value to a type, as far as that cannot fail on any row; None where it could."""
+
+    @abstractmethod
+    def looks_up_widening(self, value: TypedValue, *, choice: bool) -> bool:
+        """Tell whether widening a value is an operation with a verdict of its own."""
+
+    @abstractmethod
+    def trivial_cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Write a cast that computes nothing, as of a constant; None for any other."""
+
+    @abstractmethod
+    def cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Cast a value, to NULL where it does not fit; None where no cast is known."""
+
+    @abstractmethod
+    def guarded(self, operands: Sequence[TypedValue], written: Sql) -> Sql:
+        """Compute something of dates and timestamps only where it cannot fail."""

@@ -1,0 +1,34 @@
+"""What dialects of engines without TRY have in common: expressions are written value by value."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dpsql.core.schema import Table
+from dpsql.core.sql import Sql
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.row_engine import RowEngine
+from dpsql.engines.base.row_expressions import RowExpressions
+from dpsql.engines.evidence.verdicts import Verdicts
+
+
+class ServerDialect(Dialect):
+    """The spelling of an engine that computes on rows what a survey has found to be the same."""
+
+    __slots__ = ("verdicts",)
+    rows: ClassVar[RowEngine]
+    """How the engine writes what is computed of a row's values."""
+    verdicts: Verdicts
+
+    def __init__(self, verdicts: Verdicts) -> None:
+        self.verdicts = verdicts
+
+    def expression(self, tree: exp.Expr, table: Table) -> Sql:
+        """Write the tree with a guard at each operation that could fail."""
+        return RowExpressions(table, self.rows, self.verdicts).value(tree).sql
+
+    def type_of(self, tree: exp.Expr, table: Table) -> str:
+        """Name the type that DuckDB gives the expression."""
+        return RowExpressions(table, self.rows, self.verdicts).value(tree.copy()).type

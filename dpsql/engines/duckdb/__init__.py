@@ -1,0 +1,1 @@
+"""DuckDB, where an owner's tables are: its files, lakes and registered data."""

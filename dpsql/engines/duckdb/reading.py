@@ -1,0 +1,270 @@
+"""The last reading on DuckDB: what is about to be sent is bound, and its plan is read.
+
+Generated SQL is bound by the engine itself on the twin, whose empty tables have the names, columns
+and types of the owner's, and no other name is there: so a view of the owner's is one table in the
+plan, and files are too. The plan is the one before optimisation, which rows have no part in. It may
+hold the tables that the relations of the question scan, each as often, or none of them; tables that
+the same question has stored; and what :mod:`dpsql.engines.duckdb.forms` lists. Anything else is not
+sent.
+
+A statement is read once. It is known again by its shape (:mod:`dpsql.engines.duckdb.shapes`) without the
+salt, and by the columns of the tables that it may scan: a plan follows from these.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from threading import Lock
+from typing import Final, TypeAlias
+
+import duckdb
+
+from dpsql.core.schema import Schema
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.base.engine import GivenValues, Reads
+from dpsql.engines.duckdb.plan import FORMS, Forms, ReadPlan, UnknownPart, read_by_forms
+from dpsql.engines.duckdb.shapes import shape
+from dpsql.engines.embedded.plans import plan_of
+from dpsql.engines.embedded.running import execute, relation
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
+from dpsql.errors import EngineError
+
+_Columns: TypeAlias = tuple[tuple[str, str], ...]  # names and types
+_OURS: Final = "memory"
+_STORED: Final = ("temp", "main")
+_REMEMBERED: Final = 10_000  # statements
+
+
+class KnownStatements:
+    """Statements that were read, by what their plans follow from; safe to use from several threads.
+
+    Those that scan nothing but stored tables are known whatever else they might have scanned.
+    """
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[_Key, ReadStatement] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: _Key) -> ReadStatement | None:
+        """Return what is known of a statement; None if it has not been read."""
+        with self._lock:
+            for known in (key.anywhere, key):
+                found = self._found.get(known)
+                if found is not None:
+                    self._found.move_to_end(known)
+                    return found
+        return None
+
+    def add(self, key: _Key, read: ReadStatement) -> None:
+        """Keep in mind a statement that was read."""
+        with self._lock:
+            self._found[key if read.scans_listed else key.anywhere] = read
+            if len(self._found) > _REMEMBERED:
+                self._found.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadStatement:
+    """What is known of a statement that was read.
+
+    ``columns`` counts its columns, ``scans_listed`` tells whether it scans any of the listed
+    tables.
+    """
+
+    columns: int
+    scans_listed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What the plan of a statement follows from: its shape, and the columns of what it scans.
+
+    All are digests: what one connection knows of its tables, no other holds.
+    """
+
+    tables: bytes | None
+    stored: bytes
+    shape: bytes
+
+    @property
+    def anywhere(self) -> _Key:
+        """The key of a statement that scans no listed table."""
+        return _Key(None, self.stored, self.shape)
+
+
+KNOWN = KnownStatements()
+"""Statements that were read by the lists of ``FORMS``, in all connections of the process."""
+
+
+class LastReading:
+    """Reads statements before they are sent; safe to use from several threads.
+
+    ``cursor`` opens a connection to the twin, which has the tables of ``schema``. Lists other than
+    ``FORMS`` need statements known by them alone.
+    """
+
+    def __init__(
+        self,
+        cursor: Callable[[], duckdb.DuckDBPyConnection],
+        schema: Schema,
+        forms: Forms = FORMS,
+        known: KnownStatements | None = None,
+    ) -> None:
+        self._cursor = cursor
+        self._forms = forms
+        self._columns = {
+            table.name: tuple((column.name, column.type) for column in table.columns)
+            for table in schema.values()
+        }
+        self._count = 0
+        self.known = KNOWN if known is None else known
+        self._made: dict[_Key, _Columns] = {}  # of statements that were stored
+
+    @property
+    def count(self) -> int:
+        """How many statements have been read, known ones among them."""
+        return self._count
+
+    def over(self, reads: Reads) -> DuckDBSheet:
+        """Return what reads the statements over these tables."""
+        tables = sorted((n.schema, n.table, self._columns.get(n, ())) for n in reads.tables)
+        return DuckDBSheet(self, reads, _digest(repr(tables).encode()))
+
+    # -- for its sheets -----------------------------------------------------------------------
+
+    def opened(self) -> duckdb.DuckDBPyConnection:
+        """Open a connection to the twin."""
+        return self._cursor()
+
+    def columns_of(self, key: _Key, bind: Callable[[], _Columns]) -> _Columns:
+        """Return the columns of the table that a statement is stored as, which are bound once."""
+        found = self._made.get(key)
+        if found is None:
+            if len(self._made) >= _REMEMBERED:
+                self._made.clear()
+            found = self._made[key] = bind()
+        return found
+
+    def counted(self) -> None:
+        """Count a statement."""
+        self._count += 1
+
+    def read(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        statement: Sql,
+        tables: Counter[tuple[str, ...]],
+    ) -> tuple[ReadStatement, ReadPlan]:
+        """Read a statement that may scan these tables. Raises ``EngineError``."""
+        found = self._plan(connection, statement)
+        scanned = Counter({path: n for path, n in found.tables.items() if path[:2] != _STORED})
+        if scanned and scanned != tables:
+            raise EngineError()
+        return ReadStatement(len(found.selected), bool(scanned)), found
+
+    def _plan(self, connection: duckdb.DuckDBPyConnection, statement: Sql) -> ReadPlan:
+        plan = plan_of(connection, statement)
+        if plan is not None:
+            try:
+                return read_by_forms(plan.root, self._forms)
+            except UnknownPart:
+                pass
+        raise EngineError()
+
+
+def _digest(text: bytes) -> bytes:
+    return sha256(text).digest()
+
+
+class DuckDBSheet:
+    """Reads what one question sends over some tables. Used by one thread at a time.
+
+    What it objects to is none of dpsql's, also where it does not bind: the twin takes all that is.
+    """
+
+    objected: Final = True
+
+    def __init__(self, reading: LastReading, reads: Reads, over: bytes) -> None:
+        self._reading = reading
+        self._salt = reads.salt
+        names = ((_OURS, name.schema, name.table) for name in reads.tables)
+        self._tables = Counter[tuple[str, ...]](names)
+        self._over = over
+        self._stored: dict[str, _Columns] = {}
+        self._behind: list[Sql] = []  # what the twin has not done yet
+        self._last: tuple[_Key, ReadPlan | None] | None = None  # what was read last
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    def read(self, statement: Sql, given: GivenValues = ()) -> int:
+        """Read a statement; returns how many columns it has."""
+        self._reading.counted()
+        key = self._key(statement)
+        found, plan = self._reading.known.get(key), None
+        if found is None:
+            found, plan = self._reading.read(self._twin(), statement, self._tables)
+            self._reading.known.add(key, found)
+        self._last = key, plan
+        return found.columns
+
+    def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
+        """Have the twin make an empty table of its columns, once it is asked again."""
+        assert self._last is not None, "it was read"
+        key, plan = self._last
+
+        def bind() -> _Columns:
+            # What it is given has no type in its plan.
+            told = None if plan is None or given else plan.columns()
+            return told or self._bound(statement, given)
+
+        columns = self._reading.columns_of(key, bind)
+        self._stored[name] = columns
+        listed = join(", ", (sql("{} {}", quoted(n), type_sql(t)) for n, t in columns))
+        self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
+
+    def dropped(self, name: str) -> None:
+        """Have the twin drop it, once it is asked again."""
+        del self._stored[name]
+        self._behind.append(sql("DROP TABLE temp.main.{}", quoted(name)))
+
+    def _key(self, statement: Sql) -> _Key:
+        """Return what is equal for two statements with one plan.
+
+        A salt is digits, always as many: where it stands in a text, digits stand in the other.
+        """
+        text = statement.render(DUCKDB_TEXT)
+        if self._salt is not None:
+            text = text.replace(str(self._salt), "0" * len(str(self._salt)))
+        stored = _digest(repr(sorted(self._stored.items())).encode())
+        return _Key(self._over, stored, _digest(shape(text)))
+
+    def _bound(self, statement: Sql, given: GivenValues) -> _Columns:
+        """Return the names and types of a statement's columns. Raises ``EngineError``."""
+        try:
+            found = relation(self._twin(), statement, list(given) or None)
+            return tuple(zip(found.columns, map(str, found.types), strict=True))
+        except duckdb.Error:
+            pass
+        raise EngineError()
+
+    def _twin(self) -> duckdb.DuckDBPyConnection:
+        """Return the connection to the twin, with empty tables of all that is stored.
+
+        While all statements are known, nothing is done there.
+        """
+        if self._connection is None:
+            self._connection = self._reading.opened()
+        failed = False
+        try:
+            for statement in self._behind:
+                execute(self._connection, statement)
+        except duckdb.Error:
+            failed = True
+        if failed:
+            raise EngineError()
+        self._behind.clear()
+        return self._connection

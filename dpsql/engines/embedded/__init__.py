@@ -1,0 +1,1 @@
+"""DuckDB as dpsql runs it for itself: constants, twins, plans, processes apart."""

@@ -1,0 +1,61 @@
+"""Runs SQL in DuckDB: the only place where it becomes the text that DuckDB reads.
+
+DuckDB tells of Ctrl-C by an error of its own. Who stops a statement is no engine that fails, so
+whatever runs here raises the ``KeyboardInterrupt`` that it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dpsql.core.sql import Sql, join, sql
+from dpsql.engines.embedded.interruptible import raise_if_interrupted
+from dpsql.engines.embedded.spelling import DUCKDB_TEXT
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_T = TypeVar("_T")
+
+
+def _run(work: Callable[[], _T]) -> _T:
+    try:
+        return work()
+    except RuntimeError as error:
+        raise_if_interrupted(error)
+        raise
+
+
+def execute(
+    connection: DuckDBPyConnection, statement: Sql, parameters: Sequence[Any] | None = None
+) -> DuckDBPyConnection:
+    """Run a statement, with values for its parameters."""
+    text = statement.render(DUCKDB_TEXT)
+    return _run(lambda: connection.execute(text, parameters))
+
+
+def relation(
+    connection: DuckDBPyConnection, statement: Sql, parameters: Sequence[Any] | None = None
+) -> DuckDBPyRelation:
+    """Bind a query, which runs once its rows are asked for."""
+    text = statement.render(DUCKDB_TEXT)
+    return _run(lambda: connection.sql(text, params=parameters))
+
+
+def selected(rows: DuckDBPyRelation, columns: Iterable[Sql]) -> DuckDBPyRelation:
+    """Bind some columns of a query, or expressions over them."""
+    text = join(", ", columns).render(DUCKDB_TEXT)
+    return _run(lambda: rows.select(text))
+
+
+def aggregated(rows: DuckDBPyRelation, value: Sql) -> DuckDBPyRelation:
+    """Bind an aggregate over all rows of a query."""
+    text = value.render(DUCKDB_TEXT)
+    return _run(lambda: rows.aggregate(text))
+
+
+def serialized_plan(connection: DuckDBPyConnection, statement: Sql) -> DuckDBPyConnection:
+    """Ask for the plan of a query before optimization, as JSON."""
+    asked = sql("SELECT json_serialize_plan(?, optimize := false)")
+    return execute(connection, asked, [statement.render(DUCKDB_TEXT)])

@@ -1,0 +1,1 @@
+"""What engines were found to compute, and what was tried of it."""

@@ -1,0 +1,200 @@
+"""Evidence of totality: which calls of the engine were seen never to fail, or to fail into NULL.
+
+*The data must not be able to make the engine fail.* Whether a call can is a matter of the function,
+of the types it is bound to, of constants that say what it computes, and of the engine's version. So
+the table of :mod:`dpsql.engines.survey` has a verdict for each of them, and what is not in the
+table is refused. The engine's own plan of a statement says what its expressions are bound to,
+implicit casts and all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpsql.core.schema import is_temporal
+from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, verdicts_on
+
+SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
+"""Functions whose first argument is a constant that says what they compute."""
+PATTERNED: Final = frozenset({"like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape"})
+"""Functions that fail on malformed patterns: all arguments after the first must be constants."""
+_VARIADIC: Final = frozenset({"concat", "greatest", "least"})
+
+# What a plan may hold beside functions: it computes nothing that could fail.
+_LEAVES: Final = frozenset({"BOUND_REF", "BOUND_COLUMN_REF", "BOUND_CONSTANT"})
+_FORMS: Final = frozenset({"BOUND_CASE", "BOUND_CONJUNCTION"})
+_OPERATORS: Final = frozenset(
+    {"OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "OPERATOR_NOT", "OPERATOR_COALESCE", "COMPARE_IN"}
+)
+# Aggregates of rows, each of one argument at most: max(x, n) fails where n is no count.
+_AGGREGATES: Final = frozenset({"count", "count_star", "min", "max"})
+# Of types in which the sum of 2**40 rows does not overflow.
+_SUMS: Final = frozenset({"sum(BIGINT)", "sum_no_overflow(BIGINT)"})
+_WIDEST_SUMMED: Final = 25  # digits of a DECIMAL: sums have 38
+_BUILT_IN: Final = ["system", "main"]
+
+_Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the verdicts on a version of DuckDB say of whole plans."""
+
+    verdicts: Verdicts
+
+    def objection(self, plan: object) -> str | None:
+        """Find the first call in a plan that may fail where it stands; None if there is none.
+
+        What fails into NULL must stand inside TRY. Anything that is not known is an objection.
+        """
+        todo: list[tuple[Any, bool]] = [(plan, False)]
+        while todo:
+            node, tried = todo.pop()
+            if isinstance(node, list):
+                todo.extend((each, tried) for each in node)
+            elif isinstance(node, dict):
+                kind = node.get("expression_class")
+                if kind is not None and kind not in _LEAVES:
+                    if node["type"] == "OPERATOR_TRY":
+                        tried = True
+                    else:
+                        found = self._objection(node, kind, tried)
+                        if found is not None:
+                            return found
+                todo.extend((each, tried) for each in node.values() if type(each) in (dict, list))
+        return None
+
+    def _objection(self, node: _Node, kind: str, tried: bool) -> str | None:
+        if kind in _FORMS or (kind == "BOUND_OPERATOR" and node["type"] in _OPERATORS):
+            return None
+        if kind == "BOUND_AGGREGATE":
+            return None if _is_total_aggregate(node) else call_of(node)
+        if kind != "BOUND_FUNCTION":
+            return str(node["type"]).lower()
+        name = call_of(node)
+        path = node["qname"]["path"]
+        if len(path) > 1 and path[:2] != _BUILT_IN:
+            return name
+        if _changes_nothing(node):
+            return None
+        # What constants alone fail with, no data decides: it fails where it is tried.
+        caught = tried or _is_constant(node)
+        return None if self.verdicts.objection(name, caught=caught) is None else name
+
+
+def evidence_for(version: str) -> Evidence:
+    """Load the evidence for a version of DuckDB.
+
+    Raises ``InterfaceError`` (``engine_not_surveyed``) for versions without a table.
+    """
+    return Evidence(verdicts_on(EngineVersion.of("duckdb", version)))
+
+
+def _is_total_aggregate(node: _Node) -> bool:
+    """Tell whether an aggregate cannot fail, whatever rows there are."""
+    path, children = node["qname"]["path"], node["children"]
+    if path[:-1] != _BUILT_IN or len(children) > 1:
+        return False
+    if path[-1] in _AGGREGATES or call_of(node) in _SUMS:
+        return True
+    summed = _found_type(children[0]) if path[-1] == "sum" and children else None
+    if summed is None or summed["id"] != "DECIMAL":
+        return False
+    return bool(summed["type_info"]["width"] <= _WIDEST_SUMMED)
+
+
+def _changes_nothing(node: _Node) -> bool:
+    """Tell whether a node casts a type to itself, or NULL."""
+    if node["type"] != "OPERATOR_CAST":
+        return False
+    (child,) = node["children"]
+    source, target = _found_type(child), node["return_type"]
+    return source is not None and (source["id"] == "NULL" or source == target)
+
+
+def _is_constant(node: _Node) -> bool:
+    if node["expression_class"] == "BOUND_CONSTANT":
+        return True
+    return node["expression_class"] == "BOUND_FUNCTION" and all(map(_is_constant, node["children"]))
+
+
+# -- the names of calls ---------------------------------------------------------------------------
+
+
+def calls(plan: object) -> Iterator[_Node]:
+    """Yield all calls of functions in a serialized plan."""
+    todo = [plan]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, list):
+            todo.extend(node)
+        elif isinstance(node, dict):
+            if node.get("expression_class") == "BOUND_FUNCTION":
+                yield node
+            todo.extend(node.values())
+
+
+def call_of(node: _Node) -> str:
+    """Name a call in a plan, as ``week(DATE)`` or ``CAST(VARCHAR AS DATE)``.
+
+    DECIMAL stands for any width and scale, LIST and the like for any element.
+    """
+    children = node["children"]
+    types = [_type_of(child) for child in children]
+    path = node["qname"]["path"]
+    name = path[-1]
+    if node["type"] == "OPERATOR_CAST":
+        word = "TRY_CAST" if node["function_data"]["try_cast"] else "CAST"
+        target = _type_name(node["return_type"])
+        if target == "VARCHAR" and _holds_moments(_found_type(children[0])):
+            types[0] += " OF MOMENTS"
+        return f"{word}({types[0]} AS {target})"
+    if name in SPECIFIED:
+        types[0] = _specifier(children[0])
+    elif name in PATTERNED:
+        constant = all(child["expression_class"] == "BOUND_CONSTANT" for child in children[1:])
+        types[1:] = ["CONSTANT"] if constant else types[1:]
+    elif name in _VARIADIC and len(set(types)) == 1:
+        types = [types[0], "..."]
+    return f"{name}({', '.join(types)})"
+
+
+def _specifier(node: _Node) -> str:
+    if node["expression_class"] != "BOUND_CONSTANT":
+        return "VARCHAR"
+    return f"'{str(node['value'].get('value')).lower()}'"
+
+
+def _type_of(node: _Node) -> str:
+    found = _found_type(node)
+    # Conjunctions say nothing of their type.
+    return "BOOLEAN" if found is None else _type_name(found)
+
+
+def _found_type(node: _Node) -> _Node | None:
+    found: _Node | None = node.get("return_type") or node.get("value", {}).get("type")
+    return found
+
+
+def _holds_moments(type_: _Node | None) -> bool:
+    """Tell whether a type has parts that are dates, times or timestamps.
+
+    Nobody has looked at each: they may be such as have no text (:mod:`dpsql.engines.evidence.moments`).
+    """
+    todo: list[Any] = [] if type_ is None else [type_.get("type_info")]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, dict):
+            if is_temporal(str(part.get("id"))):
+                return True
+            todo.extend(part.values())
+        elif isinstance(part, list):
+            todo.extend(part)
+    return False
+
+
+def _type_name(type_: _Node) -> str:
+    info = type_.get("type_info")
+    return str((info and info.get("alias")) or type_["id"])

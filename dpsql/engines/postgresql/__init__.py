@@ -1,0 +1,1 @@
+"""PostgreSQL, where an owner's tables are."""

@@ -1,0 +1,566 @@
+"""How PostgreSQL computes what row expressions are made of, without a way to fail.
+
+PostgreSQL has no TRY: what cannot be computed ends the statement. So every operation is written
+with a guard of its own. What is not in the tables below is refused; the reading of expressions, and
+their types, are in :mod:`dpsql.engines.base.row_expressions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.schema import base_type, is_decimal
+from dpsql.core.sql import Sql, digits, join, literal, number, sql
+from dpsql.engines.base.row_engine import Refusing, RowEngine, Write
+from dpsql.engines.base.row_expressions import number_value
+from dpsql.engines.base.row_types import INTEGERS, TypedValue, decimal_of, ends
+from dpsql.engines.postgresql import types as pg
+from dpsql.engines.postgresql.reading import within_years
+from dpsql.engines.postgresql.types import once
+from dpsql.syntax.arguments import extracted_part
+
+_REFUSED: Final = Refusing("of a PostgreSQL database", "postgresql.md")
+_YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result
+_DAYS: Final = 1_400_000
+# Bytes of a text that is joined or trimmed. The server takes 2^30 at once, and to trim a text it
+# takes eight times its bytes.
+_LONGEST_TEXT: Final = 2**27
+_MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
+_SECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60, "second": 1}
+
+
+# -- integers: computed in a wider type, NULL where the result does not fit ------------------------
+
+
+def _wide(type_: str) -> Sql:
+    return sql("NUMERIC") if type_ == "BIGINT" else sql("BIGINT")
+
+
+def _integers(sign: Sql) -> Write:
+    return lambda a, b, type_: pg.clamped_or_null(
+        sql("(CAST({} AS {}) {} {})", a, _wide(type_), sign, b), type_
+    )
+
+
+def _whole_quotient(a: Sql, b: Sql, type_: str) -> Sql:
+    left = sql("CAST({} AS {})", a, _wide(type_))
+    if type_ == "BIGINT":
+        return pg.clamped_or_null(sql("div({}, NULLIF({}, 0))", left, b), type_)
+    return pg.clamped_or_null(sql("({} / NULLIF({}, 0))", left, b), type_)
+
+
+def _rest(a: Sql, b: Sql, type_: str) -> Sql:
+    """Write the rest of a division: where the quotient does not fit, DuckDB fails."""
+
+    def rest(divisor: Sql) -> Sql:
+        some = sql("NULLIF({}, 0)", divisor)
+        plain = sql("(CAST({} AS {}) % {})", a, _wide(type_), some)
+        fits = sql("{} <> -1 OR {} > {}", divisor, a, digits(ends(type_)[0]))
+        return sql("CASE WHEN {} THEN {} END", fits, pg.clamped_or_null(plain, type_))
+
+    return once(b, rest)
+
+
+def _minus_integer(value: Sql, type_: str) -> Sql:
+    return pg.clamped_or_null(sql("(- CAST({} AS {}))", value, _wide(type_)), type_)
+
+
+def _size_of_integer(value: Sql, type_: str) -> Sql:
+    return pg.clamped_or_null(sql("abs(CAST({} AS {}))", value, _wide(type_)), type_)
+
+
+# -- decimals -------------------------------------------------------------------------------------
+
+
+def _decimals(sign: Sql) -> Write:
+    def operand(value: TypedValue, type_: str) -> Sql:
+        """Write an operand of a sum as a value of the sum's type, as DuckDB adds."""
+        (width, scale), (most, places) = decimal_of(value.type), decimal_of(type_)
+        plain = _numeric(value)
+        return plain if width - scale <= most - places else pg.decimal_or_null(plain, type_)
+
+    def write(one: TypedValue, two: TypedValue, type_: str) -> Sql:
+        plain = sql("({} {} {})", operand(one, type_), sign, operand(two, type_))
+        return pg.decimal_or_null(plain, type_)
+
+    return write
+
+
+def _numeric(value: TypedValue) -> Sql:
+    return sql("CAST({} AS NUMERIC)", value.sql)
+
+
+def _product_of_decimals(one: TypedValue, two: TypedValue, type_: str) -> Sql:
+    return pg.decimal_or_null(sql("({} * {})", _numeric(one), _numeric(two)), type_)
+
+
+def _whole_decimal(word: Sql) -> Write:
+    return lambda value, type_: pg.decimal_or_null(sql("{}({})", word, value.sql), type_)
+
+
+def _rounded_decimal(value: TypedValue, type_: str, places: int) -> Sql:
+    _, scale = decimal_of(value.type)
+    if places >= scale:
+        why = f"a value with {scale} digits cannot be rounded to {places}"
+        raise _REFUSED("round", why)
+    return pg.decimal_or_null(sql("round({}, {})", value.sql, places), type_)
+
+
+def _sign(value: Sql, none: Callable[[Sql], Sql]) -> Sql:
+    zero = once(
+        value,
+        lambda v: sql(
+            "CASE WHEN {none} THEN 0 WHEN {v} > 0 THEN 1 WHEN {v} < 0 THEN -1 "
+            "WHEN {v} = 0 THEN 0 END",
+            none=none(v),
+            v=v,
+        ),
+    )
+    return sql("CAST({} AS SMALLINT)", zero)
+
+
+def _sign_of_exact(value: Sql) -> Sql:
+    return _sign(value, lambda v: sql("FALSE"))
+
+
+# -- doubles: results too large are infinite, results too small are 0, and nothing is raised ------
+
+_BIG, _SMALL = pg.double_sql(1e150), pg.double_sql(1e-150)
+_LARGEST: Final = pg.double_sql(1.7976931348623157e308)
+_HALF: Final = pg.double_sql(2.0**1023)
+_LOG_LARGEST: Final = pg.double_sql(709.7827128)
+_LOG_LEAST: Final = pg.double_sql(-745.13)
+
+
+def _usual(value: Sql) -> Sql:
+    return sql("abs({}) BETWEEN {} AND {}", value, _SMALL, _BIG)
+
+
+def _endless(value: Sql) -> Sql:
+    return sql("abs({}) > {}", value, _LARGEST)  # so is NaN
+
+
+def _sum(sign: Sql) -> Callable[[Sql, Sql], Sql]:
+    def half(value: Sql) -> Sql:
+        return sql("CASE WHEN abs({v}) < 1 THEN 0 ELSE {v} * 0.5 END", v=value)
+
+    # Halves of what is large do not overflow, and what is small beside it does not count.
+    return lambda a, b: sql(
+        "CASE WHEN abs({a}) < {half} AND abs({b}) < {half} OR {endless} OR {too} "
+        "THEN {a} {sign} {b} "
+        "WHEN {total} >= {half} THEN {infinity} "
+        "WHEN {total} <= -{half} THEN {minus} "
+        "WHEN {total} IS NOT NULL THEN {a} {sign} {b} END",
+        a=a,
+        b=b,
+        sign=sign,
+        half=_HALF,
+        endless=_endless(a),
+        too=_endless(b),
+        total=sql("({} {} {})", half(a), sign, half(b)),
+        infinity=pg.INFINITY,
+        minus=pg.MINUS_INFINITY,
+    )
+
+
+def _product(a: Sql, b: Sql) -> Sql:
+    return _scaled(
+        sql("{} * {}", a, b),
+        log=sql("(ln(abs({})) + ln(abs({})))", a, b),
+        operands=(a, b),
+        zero=sql("{} = 0 OR {} = 0", a, b),
+        grows=sql("abs({}) > 1 AND abs({}) > 1", a, b),
+    )
+
+
+def _quotient(a: Sql, b: Sql) -> Sql:
+    """Write a quotient; by zero it is NaN or infinite, as IEEE 754 has it."""
+    by_zero = sql(
+        "CASE WHEN {nan} OR {a} = 0 THEN {none} "
+        "WHEN ({a} * CASE WHEN CAST({b} AS TEXT) = '-0' THEN -1 ELSE 1 END) > 0 "
+        "THEN {infinity} ELSE {minus} END",
+        nan=_is_nan(a),
+        a=a,
+        b=b,
+        none=pg.NAN,
+        infinity=pg.INFINITY,
+        minus=pg.MINUS_INFINITY,
+    )
+    plain = _scaled(
+        sql("{} / {}", a, b),
+        log=sql("(ln(abs({})) - ln(abs({})))", a, b),
+        operands=(a, b),
+        zero=sql("{} = 0", a),
+        grows=sql("abs({}) < 1", b),
+    )
+    return sql(
+        "CASE WHEN {b} = 0 THEN CASE WHEN {a} IS NOT NULL THEN {by_zero} END ELSE {plain} END",
+        a=a,
+        b=b,
+        by_zero=by_zero,
+        plain=plain,
+    )
+
+
+def _scaled(plain: Sql, *, log: Sql, operands: tuple[Sql, Sql], zero: Sql, grows: Sql) -> Sql:
+    """Write a product or quotient; logarithms tell where it is too large or too small."""
+    a, b = operands
+    return sql(
+        "CASE WHEN {usual} AND {too} THEN {plain} "
+        "WHEN {zero} OR {endless} OR {either} THEN {plain} "
+        "WHEN {log} > {most} AND {grows} THEN {signs} * {infinity} "
+        "WHEN {log} < {least} THEN {signs} * 0e0 "
+        "WHEN {log} IS NOT NULL THEN {plain} END",
+        usual=_usual(a),
+        too=_usual(b),
+        plain=plain,
+        zero=zero,
+        endless=_endless(a),
+        either=_endless(b),
+        log=log,
+        most=_LOG_LARGEST,
+        least=_LOG_LEAST,
+        grows=grows,
+        signs=sql("(sign({}) * sign({}))", a, b),
+        infinity=pg.INFINITY,
+    )
+
+
+def _is_nan(value: Sql) -> Sql:
+    return sql("{} = {}", value, pg.NAN)
+
+
+def _logarithm(word: Sql) -> Callable[[Sql], Sql]:
+    return lambda v: sql(
+        "CASE WHEN {v} > 0 THEN {word}({v}) WHEN {v} = 0 THEN {minus} WHEN {v} < 0 THEN {nan} END",
+        v=v,
+        word=word,
+        minus=pg.MINUS_INFINITY,
+        nan=pg.NAN,
+    )
+
+
+def _root(value: Sql) -> Sql:
+    return sql("CASE WHEN {v} < 0 THEN {nan} ELSE sqrt({v}) END", v=value, nan=pg.NAN)
+
+
+def _exponential(value: Sql) -> Sql:
+    return sql(
+        "CASE WHEN {none} THEN {v} WHEN {v} > {most} "
+        "THEN {infinity} WHEN {v} < {least} THEN {zero} "
+        "ELSE exp({v}) END",
+        v=value,
+        none=_is_nan(value),
+        most=pg.double_sql(709.782),
+        infinity=pg.INFINITY,
+        least=pg.double_sql(-745.1),
+        zero=pg.double_sql(0),
+    )
+
+
+def _twice(write: Callable[[Sql, Sql], Sql]) -> Write:
+    """Write what reads two operands several times so that each is computed once."""
+    return lambda one, two: once(one, lambda a: once(two, lambda b: write(a, b)))
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+
+def _joined(one: Sql, two: Sql) -> Sql:
+    """Write texts one behind the other, NULL where the result would be too long for the server."""
+    return sql(
+        "CASE WHEN CAST(octet_length({one}) AS BIGINT) + CAST(octet_length({two}) AS BIGINT) < "
+        "{most} THEN {one} || {two} END",
+        one=one,
+        two=two,
+        most=_LONGEST_TEXT,
+    )
+
+
+def _trimmed(text: Sql) -> Sql:
+    """Write a text without spaces around it, NULL where it is too long for the server to trim."""
+    return sql(
+        "CASE WHEN octet_length({text}) < {most} THEN btrim({text}, ' ') END",
+        text=text,
+        most=_LONGEST_TEXT,
+    )
+
+
+def _concat(*texts: Sql) -> Sql:
+    whole, *parts = (sql("coalesce({}, '')", text) for text in texts)
+    for part in parts:
+        whole = _twice(_joined)(whole, part)
+    return whole
+
+
+def _substring(text: Sql, first: int, size: int | None = None) -> Sql:
+    if size is None:
+        return sql("substr({}, {})", text, first)
+    return sql("substr({}, {}, {})", text, first, size)
+
+
+# -- dates ----------------------------------------------------------------------------------------
+
+
+def _part(part: Sql) -> Write:
+    return lambda moment: sql("CAST(trunc(EXTRACT({} FROM {})) AS BIGINT)", part, moment)
+
+
+def _interval(sign: Sql) -> Write:
+    def write(moment: TypedValue, type_: str, count: str, unit: str) -> Sql:
+        whole = int(count)
+        years = whole * _MONTHS.get(unit, 0) / 12
+        years = years or whole * _SECONDS.get(unit, 0) / (365 * 86_400)
+        if abs(years) > _YEARS:
+            raise _REFUSED("an interval", f"it has more than {_YEARS} years")
+        length = f"{3 * whole} month" if unit == "quarter" else f"{whole} {unit}"
+        moved = sql("(CAST({} AS TIMESTAMP) {} INTERVAL {})", moment.sql, sign, literal(length))
+        return once(moved, within_years)
+
+    return write
+
+
+def _days(sign: Sql) -> Write:
+    def write(date: Sql, count: Sql) -> Sql:
+        def moved(days: Sql) -> Sql:
+            there = sql("({} {} CAST({} AS INTEGER))", date, sign, days)
+            return sql(
+                "CASE WHEN {days} BETWEEN {least} AND {most} THEN {there} END",
+                days=days,
+                least=digits(-_DAYS),
+                most=_DAYS,
+                there=once(there, within_years),
+            )
+
+        return once(count, moved)
+
+    return write
+
+
+def _difference(of: Callable[[Sql], Sql]) -> Write:
+    return lambda end, start: sql("CAST({} - {} AS BIGINT)", of(end), of(start))
+
+
+def _year(moment: Sql) -> Sql:
+    return sql("EXTRACT(year FROM {})", moment)
+
+
+def _month(moment: Sql) -> Sql:
+    return sql("({} * 12 + EXTRACT(month FROM {}))", _year(moment), moment)
+
+
+_OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
+    {
+        "is": lambda a, b: sql("({} IS {})", a, b),
+        "is distinct": lambda a, b: sql("({} IS DISTINCT FROM {})", a, b),
+        "is not distinct": lambda a, b: sql("({} IS NOT DISTINCT FROM {})", a, b),
+        "between": lambda a, low, high: sql("({} BETWEEN {} AND {})", a, low, high),
+        "in": lambda a, *items: sql("({} IN ({}))", a, join(", ", items)),
+        "case": lambda whole: sql("({})", whole),
+        "nullif": lambda a, b, first: sql("NULLIF({}, {})", a, b),
+        "greatest": lambda *values: sql("greatest({})", join(", ", values)),
+        "least": lambda *values: sql("least({})", join(", ", values)),
+        "+ integer": _integers(sql("+")),
+        "- integer": _integers(sql("-")),
+        "* integer": _integers(sql("*")),
+        "// integer": _whole_quotient,
+        "% integer": _rest,
+        "+ decimal": _decimals(sql("+")),
+        "- decimal": _decimals(sql("-")),
+        "* decimal": _product_of_decimals,
+        "+ double": _twice(_sum(sql("+"))),
+        "- double": _twice(_sum(sql("-"))),
+        "* double": _twice(_product),
+        "/ double": lambda a, b, _: _twice(_quotient)(a, b),
+        "negative integer": _minus_integer,
+        "negative decimal": lambda v, type_: sql("(- {})", v.sql),
+        "negative double": lambda v: sql("(- {})", v),
+        "abs integer": _size_of_integer,
+        "abs decimal": lambda v, type_: sql("abs({})", v.sql),
+        "abs double": lambda v: sql("abs({})", v),
+        "sign integer": lambda v, type_: _sign_of_exact(v),
+        "sign decimal": lambda v, type_: _sign_of_exact(v.sql),
+        "sign double": lambda v: _sign(v, _is_nan),
+        "floor integer": lambda v, type_: pg.cast_to(v, type_),
+        "ceil integer": lambda v, type_: pg.cast_to(v, type_),
+        "round integer": lambda v, type_: v,
+        "floor decimal": _whole_decimal(sql("floor")),
+        "ceil decimal": _whole_decimal(sql("ceil")),
+        "trunc decimal": _whole_decimal(sql("trunc")),
+        "round decimal": _whole_decimal(sql("round")),
+        "round to decimal": _rounded_decimal,
+        "floor double": lambda v: sql("floor({})", v),
+        "ceil double": lambda v: sql("ceil({})", v),
+        "trunc double": lambda v: sql("trunc({})", v),
+        "round double": pg.half_away,
+        "sqrt": lambda v: once(v, _root),
+        "exp": lambda v: once(v, _exponential),
+        "ln": lambda v: once(v, _logarithm(sql("ln"))),
+        "log": lambda v: once(v, _logarithm(sql("log"))),
+        "isnan": lambda v: sql("({})", _is_nan(v)),
+        "length": lambda v: sql("CAST(char_length({}) AS BIGINT)", v),
+        "substr": _substring,
+        "left": lambda v, size: sql("left({}, {})", v, size),
+        "right": lambda v, size: sql("right({}, {})", v, size),
+        "trim": lambda v: once(v, _trimmed),
+        "like": lambda v, pattern, _: sql("({} LIKE {} ESCAPE '')", v, pattern),
+        "not like": lambda v, pattern, _: sql("({} NOT LIKE {} ESCAPE '')", v, pattern),
+        "contains": lambda v, part: sql("(strpos({}, {}) > 0)", v, part),
+        "starts_with": lambda v, part: sql("starts_with({}, {})", v, part),
+        "||": _twice(_joined),
+        "concat": _concat,
+        "year": _part(sql("year")),
+        "quarter": _part(sql("quarter")),
+        "month": _part(sql("month")),
+        "week": _part(sql("week")),
+        "day": _part(sql("day")),
+        "dayofyear": _part(sql("doy")),
+        "dayofweek": _part(sql("dow")),
+        "isodow": _part(sql("isodow")),
+        "hour": _part(sql("hour")),
+        "minute": _part(sql("minute")),
+        "second": _part(sql("second")),
+        "date_trunc": lambda v, unit: sql(
+            "date_trunc({}, CAST({} AS TIMESTAMP))", literal(unit), v
+        ),
+        "date_diff year": _difference(_year),
+        "date_diff month": _difference(_month),
+        "date_diff day": _difference(lambda v: sql("CAST({} AS DATE)", v)),
+        "- date": _difference(lambda v: v),
+        "+ days": _days(sql("+")),
+        "- days": _days(sql("-")),
+        "+ interval": _interval(sql("+")),
+        "- interval": _interval(sql("-")),
+    }
+)
+"""What is written, by operation."""
+
+_CALLS: Final[Mapping[str, str | None]] = MappingProxyType(
+    {
+        "CAST": "CAST AS {unit}({})",
+        "round to": "round({}, CONSTANT)",
+        "substr": "substr({}, CONSTANT)",
+        "left": "left({}, CONSTANT)",
+        "right": "right({}, CONSTANT)",
+        "concat": "concat(VARCHAR, ...)",
+        "dayofyear": "doy({})",
+        "dayofweek": "dow({})",
+        "date_trunc": "date_trunc '{unit}'({})",
+        "date_diff": "date_diff '{unit}'({})",
+        "+ interval": "+ interval '{unit}'({})",
+        "- interval": "- interval '{unit}'({})",
+    }
+)
+_WRITTEN_ALIKE: Final = frozenset(
+    {
+        *("and", "or", "not", "is null", "is", "=", "<>", "<", "<=", ">", ">="),
+        *("case", "coalesce", "nullif", "greatest", "least"),
+        *("negative decimal", "negative double", "abs decimal", "abs double", "round integer"),
+        *("floor double", "ceil double", "trunc double"),
+        *("substr", "left", "right", "starts_with"),
+    }
+)
+
+
+class PostgreSQLRows(RowEngine):
+    """What PostgreSQL says of row expressions."""
+
+    refused = _REFUSED
+    operations = _OPERATIONS
+    calls = _CALLS
+    written_alike = _WRITTEN_ALIKE
+    calls_of_given = False
+    typed_nulls = True
+    mixes = False
+    joins_any = True
+    longest = None
+    last_place = 2**31 - 2**20 - 1
+    part_named = staticmethod(extracted_part)
+
+    def column_type(self, type_: str) -> str | None:
+        """Keep the type: all that have a name there are computed with."""
+        return None if pg.sql_type(type_) is None else type_
+
+    def text(self, text: str) -> Sql:
+        """Write a text, compared by its bytes."""
+        if "\0" in text:
+            raise _REFUSED("a text with a zero byte", "no text there has one")
+        return pg.text_literal(text)
+
+    def number(self, text: str, type_: str) -> Sql:
+        """Write the digits; those of a DOUBLE as one."""
+        if type_ == "DOUBLE":
+            return pg.double_sql(float(text))
+        if type_ in INTEGERS:
+            return number(int(text))
+        plain = digits(Decimal(text))
+        return sql("({})", plain) if text.startswith("-") else plain
+
+    def negated(self, value: TypedValue, written: exp.Expr) -> TypedValue | None:
+        """Write a number that stands behind a sign as one number, which has another type."""
+        literal_ = value.is_literal and isinstance(written, exp.Literal) and not written.is_string
+        return number_value(f"-{written.name}", self) if literal_ else None
+
+    def null(self, value: TypedValue, type_: str) -> TypedValue:
+        """Cast NULL to the type."""
+        if pg.sql_type(type_) is None:
+            return value
+        return TypedValue(pg.cast_to(sql("NULL"), type_), type_)
+
+    def reads_text(self, beside: frozenset[str]) -> bool:
+        """Read it as any type."""
+        return True
+
+    def widened(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Cast numbers and dates; constants are written anew."""
+        if value.is_literal:
+            if value.type == type_ == "VARCHAR":
+                return value.settled
+            digits_ = str(value.constant).strip().lstrip("+-")
+            if type_ in INTEGERS and value.kind == "VARCHAR" and not digits_.isdigit():
+                return None  # read as a number, and rounded: nobody means that
+            return _constant(value, type_)
+        widened = {*INTEGERS, "DECIMAL", "DOUBLE"}
+        numbers = value.kind in widened | {"FLOAT"} and base_type(type_) in widened
+        moments = value.kind == "DATE" and type_ == "TIMESTAMP"
+        return pg.cast(value, type_) if numbers or moments else None
+
+    def looks_up_widening(self, value: TypedValue, *, choice: bool) -> bool:
+        """Look up all but that of constants."""
+        return not value.is_literal
+
+    def trivial_cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Write a constant as one of the type, NULL where it does not fit."""
+        type_ = _plain(type_)
+        if not value.is_literal or pg.sql_type(type_) is None:
+            return None
+        return _constant(value, type_) or TypedValue(pg.cast_to(sql("NULL"), type_), type_)
+
+    def cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Cast behind a guard."""
+        return pg.cast(value, _plain(type_))
+
+    def guarded(self, operands: Sequence[TypedValue], written: Sql) -> Sql:
+        """Leave it as it is: dates of other years were made NULL where the table was read."""
+        return written
+
+
+def _plain(type_: str) -> str:
+    """Name a type without arguments that say nothing: texts have any length."""
+    return type_ if is_decimal(type_) else base_type(type_)
+
+
+def _constant(value: TypedValue, type_: str) -> TypedValue | None:
+    try:
+        text = pg.constant(value.constant, type_)
+    except KeyError:
+        return None
+    return None if text is None else TypedValue(text, type_)
+
+
+POSTGRESQL_ROWS: Final = PostgreSQLRows()

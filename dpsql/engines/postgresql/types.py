@@ -1,0 +1,481 @@
+"""PostgreSQL's names of types and values of types, and casts that never raise.
+
+A value is SQL with the type it has in DuckDB, which decides what every operation means. Dates
+and timestamps are of the years 1 to 9999: others were made NULL where the table was read.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+import re
+from collections.abc import Callable, Mapping
+from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from itertools import product
+from types import MappingProxyType
+from typing import Final
+from uuid import UUID
+
+import numpy as np
+
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.schema import base_type, is_decimal
+from dpsql.core.sql import Sql, digits, join, literal, name, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.base.row_types import (
+    INTEGER_DIGITS,
+    INTEGERS,
+    MOST_DIGITS,
+    UNTYPED,
+    TypedValue,
+    decimal_of,
+    ends,
+)
+from dpsql.engines.postgresql.reading import POSTGRESQL_TEXT
+from dpsql.syntax.row_functions import MOMENTS
+
+_NAMES: Final = {
+    "BOOLEAN": "BOOLEAN",
+    "TINYINT": "SMALLINT",
+    "SMALLINT": "SMALLINT",
+    "INTEGER": "INTEGER",
+    "BIGINT": "BIGINT",
+    "FLOAT": "REAL",
+    "DOUBLE": "DOUBLE PRECISION",
+    "VARCHAR": "TEXT",
+    "DATE": "DATE",
+    "TIMESTAMP": "TIMESTAMP",
+    "TIME": "TIME",
+    "UUID": "UUID",
+}
+INFINITY: Final = sql("CAST('Infinity' AS DOUBLE PRECISION)")
+MINUS_INFINITY: Final = sql("CAST('-Infinity' AS DOUBLE PRECISION)")
+NAN: Final = sql("CAST('NaN' AS DOUBLE PRECISION)")
+_EXACT_DOUBLES: Final = 2**53
+_PIECE_BITS: Final = 40
+_SHORT: Final = 200  # characters of text that is cheaper to write twice than to compute once
+_LONGEST_NUMBER: Final = 100  # characters of a text that is read as a number
+_NUMBER: Final = literal("^[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,4})?$")
+_NO_NUMBER: Final = literal("^(nan|[+-]?inf|[+-]?infinity)$")
+_WRITTEN_OUT: Final = ("INTEGERS", "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "UUID")
+_SPACES: Final = join(" || ", [sql("' '"), *(sql("chr({})", code) for code in range(9, 14))])
+
+
+def sql_type(type_: str) -> str | None:
+    """Name a DuckDB type in PostgreSQL; None for one that has no equal there."""
+    if is_decimal(type_):
+        return f"NUMERIC({', '.join(map(str, decimal_of(type_)))})"
+    return _NAMES.get(base_type(type_))
+
+
+def named(type_: str) -> Sql:
+    """Write the name of a type; that of PostgreSQL's own for one that has no equal there."""
+    return type_sql(sql_type(type_) or type_)
+
+
+def cast_to(value: Sql, type_: str) -> Sql:
+    """Write a plain cast to a type that all values have a value of."""
+    return sql("CAST({} AS {})", value, named(type_))
+
+
+def once(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
+    """Write what reads a value several times so that it is computed once.
+
+    A short value is written several times, a long one is a row of its own: otherwise nested
+    expressions would grow with every level. OFFSET keeps the planner from undoing it.
+    """
+    text = value.render(POSTGRESQL_TEXT)
+    if len(text) <= _SHORT:
+        return body(value)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    column, row = (name(f"{INTERNAL_PREFIX}{kind}{digest}") for kind in "vr")
+    return sql(
+        "(SELECT {body} FROM (SELECT {value} AS {column} OFFSET 0) AS {row})",
+        body=body(column),
+        value=value,
+        column=column,
+        row=row,
+    )
+
+
+def clamped_or_null(value: Sql, type_: str) -> Sql:
+    """Write an exact number as an integer of a type, NULL where it does not fit; computed once."""
+    low, high = ends(type_)
+    return cast_to(_without(value, digits(low - 1), digits(high + 1)), type_)
+
+
+def _without(value: Sql, least: Sql, most: Sql) -> Sql:
+    """Write a value, NULL where it is one of two ends or beyond; computed once."""
+    kept = sql("greatest({}, least({}, {}))", least, value, most)
+    return sql("NULLIF(NULLIF({}, {}), {})", kept, most, least)
+
+
+def decimal_or_null(value: Sql, type_: str) -> Sql:
+    """Write an exact number as a DECIMAL, rounded to its scale; NULL where it does not fit."""
+    width, scale = decimal_of(type_)
+    end = 10 ** (width - scale)
+    rounded = sql("round({}, {})", value, scale)
+    return cast_to(_without(rounded, digits(-end), digits(end)), f"DECIMAL({width},{scale})")
+
+
+def text_literal(text: str) -> Sql:
+    """Write a text, compared by its bytes."""
+    return sql('(CAST({} AS TEXT) COLLATE "C")', literal(text))
+
+
+# -- constants of a type ------------------------------------------------------------------------
+
+
+def constant(value: object, type_: str) -> Sql | None:
+    """Write a constant as the type, as DuckDB casts it; None where it does not fit.
+
+    Raises ``KeyError`` for a type without constants.
+    """
+    text = str(value)
+    if sql_type(type_) is None:
+        raise KeyError(type_)
+    if base_type(type_) == "VARCHAR":
+        return None if "\0" in text else text_literal(text)
+    found = _READERS["DECIMAL" if is_decimal(type_) else base_type(type_)](value, type_)
+    return None if found is None else cast_to(literal(found), type_)
+
+
+def _integer(value: object, type_: str) -> str | None:
+    number = _exact(value)
+    if number is None:
+        return None
+    whole = int(_rounded(number, 0))
+    low, high = ends(type_)
+    return str(whole) if low <= whole <= high else None
+
+
+def _exact(value: object) -> Decimal | None:
+    try:
+        number = Decimal(str(value).strip())
+        return number if number.is_finite() and abs(number.adjusted()) < 2 * MOST_DIGITS else None
+    except InvalidOperation:
+        return None
+
+
+def _rounded(number: Decimal, places: int) -> Decimal:
+    digits = len(number.as_tuple().digits) + 4 * MOST_DIGITS
+    exact = Context(prec=digits, rounding=ROUND_HALF_UP)
+    return exact.quantize(number, Decimal(1).scaleb(-places, exact))
+
+
+def _decimal(value: object, type_: str) -> str | None:
+    number = _exact(value)
+    if number is None:
+        return None
+    width, scale = decimal_of(type_)
+    rounded = _rounded(number, scale)
+    return f"{rounded:f}" if rounded.copy_abs() < 10 ** (width - scale) else None
+
+
+def _double(value: object, type_: str) -> str | None:
+    try:
+        return repr(float(str(value)))
+    except ValueError:
+        return None
+
+
+def _float(value: object, type_: str) -> str | None:
+    """Return the nearest value of 32 bits: beyond the largest it is infinite, as in DuckDB."""
+    found = _double(value, type_)
+    with np.errstate(over="ignore"):
+        return None if found is None else str(np.float32(found))
+
+
+def _boolean(value: object, type_: str) -> str | None:
+    words = {"true": "true", "t": "true", "1": "true", "false": "false", "f": "false", "0": "false"}
+    return words.get(str(value).lower())
+
+
+def _date(value: object, type_: str) -> str | None:
+    try:
+        return datetime.date.fromisoformat(_padded(str(value).strip())).isoformat()
+    except ValueError:
+        return None
+
+
+_WRITTEN: Final = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
+
+
+def _padded(text: str) -> str:
+    """Return a date with four digits of a year, and two of all else."""
+    return _WRITTEN.sub(lambda m: f"{m[1]:0>4}-{m[2]:0>2}-{m[3]:0>2}", text)
+
+
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
+
+
+def _timestamp(value: object, type_: str) -> str | None:
+    text = _padded(str(value).strip())
+    if not _MOMENT.fullmatch(text):
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text).isoformat(" ")
+    except ValueError:
+        return None
+
+
+def _time(value: object, type_: str) -> str | None:
+    try:
+        found = datetime.time.fromisoformat(str(value).strip())
+    except ValueError:
+        return None
+    return found.isoformat() if found.tzinfo is None else None
+
+
+def _uuid(value: object, type_: str) -> str | None:
+    try:
+        return str(UUID(str(value).strip()))
+    except ValueError:
+        return None
+
+
+_READERS: Final[dict[str, Callable[[object, str], str | None]]] = {
+    **dict.fromkeys(INTEGERS, _integer),
+    "DECIMAL": _decimal,
+    "DOUBLE": _double,
+    "FLOAT": _float,
+    "BOOLEAN": _boolean,
+    "DATE": _date,
+    "TIMESTAMP": _timestamp,
+    "TIME": _time,
+    "UUID": _uuid,
+}
+
+
+# -- casts ----------------------------------------------------------------------------------------
+
+
+def cast(value: TypedValue, type_: str) -> TypedValue | None:
+    """Cast a value to a type, NULL where it does not fit; None where no cast is known.
+
+    It never raises, on any row.
+    """
+    if sql_type(type_) is None:
+        return None
+    if value.type in (type_, UNTYPED):
+        return TypedValue(cast_to(value.sql, type_), type_, fails=value.fails)
+    source, target = (
+        "INTEGERS" if kind in INTEGERS else kind for kind in (value.kind, base_type(type_))
+    )
+    write = _CASTS.get((source, target))
+    if write is None:
+        return None
+    fails = value.fails or not _always_fits(value, type_)
+    return TypedValue(write(value, type_), type_, fails=fails)
+
+
+def _always_fits(value: TypedValue, type_: str) -> bool:
+    """Tell whether every value of a type has one in another."""
+    kind = value.kind
+    if type_ in ("VARCHAR", "BOOLEAN") or kind in (*MOMENTS, "BOOLEAN"):
+        return True
+    if type_ == "DOUBLE":
+        return kind != "VARCHAR"
+    if is_decimal(type_) and kind in (*INTEGERS, "DECIMAL"):
+        width, scale = decimal_of(type_)
+        own, places = decimal_of(value.type)
+        # Digits that are rounded away may make one more before the point.
+        return own - places + (places > scale) <= width - scale
+    if kind == "DECIMAL" and type_ in INTEGERS:
+        width, scale = decimal_of(value.type)
+        return width - scale + 1 < INTEGER_DIGITS[type_]
+    return kind in INTEGERS and type_ in INTEGERS and ends(kind)[1] <= ends(type_)[1]
+
+
+def _nearest(value: Sql) -> Sql:
+    """Write a double as the nearest BIGINT, NULL for what has none; computed once.
+
+    The ends are the doubles next to those that have one; NaN is above all of them.
+    """
+    low, high = double_sql(-(2.0**63) - 2048), double_sql(2.0**63)
+    return cast_to(_without(value, low, high), "BIGINT")
+
+
+def _text_number(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
+    """Write what is made of the number that a text is; NULL for a text that is none."""
+    trimmed = _trimmed(value)
+    return sql(
+        "CASE WHEN octet_length({value}) <= {longest} THEN CASE WHEN {trimmed} ~ "
+        "{form} THEN {made} END END",
+        value=value,
+        longest=_LONGEST_NUMBER,
+        trimmed=trimmed,
+        form=_NUMBER,
+        made=body(sql("CAST({} AS NUMERIC)", trimmed)),
+    )
+
+
+def _trimmed(value: Sql) -> Sql:
+    return sql("btrim({}, {})", value, _SPACES)
+
+
+def _decimal_to_double(value: TypedValue, type_: str) -> Sql:
+    """Write as DuckDB does: quotients of what doubles hold, else whole and fraction apart."""
+    width, scale = decimal_of(value.type)
+    if width <= 15 or scale == 0:
+        return cast_to(value.sql, "DOUBLE")
+    exact = digits(Decimal(_EXACT_DOUBLES).scaleb(-scale))
+    return once(
+        value.sql,
+        lambda v: sql(
+            "CASE WHEN abs({v}) <= {exact} THEN CAST({v} AS DOUBLE PRECISION) "
+            "ELSE CAST(trunc({v}) AS DOUBLE PRECISION) + "
+            "CAST({v} - trunc({v}) AS DOUBLE PRECISION) END",
+            v=v,
+            exact=exact,
+        ),
+    )
+
+
+def _text_to_double(value: Sql) -> Sql:
+    def read(number: Sql) -> Sql:
+        return sql(
+            "CASE WHEN abs({n}) > 1.7976931348623157e308 THEN sign({n}) * {infinity} "
+            "WHEN abs({n}) < 1e-320 THEN 0 ELSE CAST({n} AS DOUBLE PRECISION) END",
+            n=number,
+            infinity=INFINITY,
+        )
+
+    return sql(
+        "CASE WHEN octet_length({value}) <= {longest} AND {trimmed} ~* "
+        "{words} THEN CAST({trimmed} AS DOUBLE PRECISION) ELSE {number} END",
+        value=value,
+        longest=_LONGEST_NUMBER,
+        trimmed=_trimmed(value),
+        words=_NO_NUMBER,
+        number=_text_number(value, read),
+    )
+
+
+def double_to_decimal(value: Sql, type_: str) -> Sql:
+    """Write a double as a DECIMAL: its multiple of a power of ten, rounded to an integer, exactly.
+
+    A plain cast keeps 15 digits. Of the multiple, quotients and rests by 2^40 are exact, and as
+    many of these are taken as the digits of the type need.
+    """
+    width, scale = decimal_of(type_)
+    pieces = 1
+    while 10**width > 2 ** (_PIECE_BITS * pieces):
+        pieces += 1
+    multiple = half_away(sql("({} * {})", value, double_sql(10.0**scale)))
+    whole = once(multiple, lambda steps: _exact_integer(steps, pieces))
+    step = digits(Decimal(1).scaleb(-scale))
+    return sql(
+        "CASE WHEN abs({value}) < {least} THEN 0 WHEN abs({value}) < {end} THEN {scaled} END",
+        value=value,
+        least=double_sql(1e-100),
+        end=double_sql(10.0 ** (width - scale)),
+        scaled=decimal_or_null(sql("{} * {}", whole, step), type_),
+    )
+
+
+def _exact_integer(value: Sql, pieces: int) -> Sql:
+    """Write an integral double of so many times 40 bits as a NUMERIC, piece by piece."""
+    if pieces == 1:
+        return sql("CAST(CAST({} AS BIGINT) AS NUMERIC)", value)
+    half = double_sql(2.0**_PIECE_BITS)
+
+    def split(whole: Sql) -> Sql:
+        size = sql("trunc({} / {})", whole, half)
+        return sql(
+            "({larger} * {power} + CAST(CAST({whole} - {size} * {half} AS BIGINT) AS NUMERIC))",
+            larger=once(size, lambda s: _exact_integer(s, pieces - 1)),
+            power=2**_PIECE_BITS,
+            whole=whole,
+            size=size,
+            half=half,
+        )
+
+    return once(value, split)
+
+
+def half_away(value: Sql) -> Sql:
+    """Write a double rounded to an integer, halves away from zero: the engine's own is to even.
+
+    What is added is the double below a half: with it a half, and no less, becomes an integer by the
+    rounding of the sum, and integers of any size stay what they are.
+    """
+    below, above = (double_sql(sign * math.nextafter(0.5, 0.0)) for sign in (-1, 1))
+    return once(
+        value,
+        lambda v: sql(
+            "trunc({v} + CASE WHEN {v} < 0 THEN {below} ELSE {above} END)",
+            v=v,
+            below=below,
+            above=above,
+        ),
+    )
+
+
+def _to_text(value: TypedValue, type_: str) -> Sql:
+    text = cast_to(value.sql, "VARCHAR")
+    if value.kind == "DECIMAL" and len(set(decimal_of(value.type))) == 1:
+        text = sql("regexp_replace({}, '0', '')", text)  # no digit stands before the point: .5
+    return sql('({} COLLATE "C")', text)
+
+
+def _between_integers(value: TypedValue, type_: str) -> Sql:
+    if INTEGERS.index(value.kind) <= INTEGERS.index(type_):
+        return cast_to(value.sql, type_)
+    return clamped_or_null(cast_to(value.sql, "BIGINT"), type_)
+
+
+def _double_to_integer(value: TypedValue, type_: str) -> Sql:
+    whole = _nearest(value.sql)  # 127.5 becomes 128, which is found too large after that
+    return whole if type_ == "BIGINT" else clamped_or_null(whole, type_)
+
+
+def _text_to_integer(value: TypedValue, type_: str) -> Sql:
+    def read(number: Sql) -> Sql:
+        return clamped_or_null(sql("round({})", number), type_)
+
+    return once(value.sql, lambda v: _text_number(v, read))
+
+
+def _plain(value: TypedValue, type_: str) -> Sql:
+    return cast_to(value.sql, type_)
+
+
+def _truth_to_number(value: TypedValue, type_: str) -> Sql:
+    return cast_to(cast_to(value.sql, "INTEGER"), type_)
+
+
+def _exact_to_decimal(value: TypedValue, type_: str) -> Sql:
+    return decimal_or_null(sql("CAST({} AS NUMERIC)", value.sql), type_)
+
+
+def _to_truth(value: TypedValue, type_: str) -> Sql:
+    return sql("({} <> 0)", value.sql)
+
+
+_CASTS: Final[Mapping[tuple[str, str], Callable[[TypedValue, str], Sql]]] = MappingProxyType(
+    {
+        ("INTEGERS", "INTEGERS"): _between_integers,
+        ("BOOLEAN", "INTEGERS"): _truth_to_number,
+        ("DECIMAL", "INTEGERS"): lambda v, t: clamped_or_null(sql("round({})", v.sql), t),
+        ("DOUBLE", "INTEGERS"): _double_to_integer,
+        ("VARCHAR", "INTEGERS"): _text_to_integer,
+        ("INTEGERS", "DOUBLE"): _plain,
+        ("FLOAT", "DOUBLE"): _plain,
+        ("BOOLEAN", "DOUBLE"): _truth_to_number,
+        ("DECIMAL", "DOUBLE"): _decimal_to_double,
+        ("VARCHAR", "DOUBLE"): lambda v, t: once(v.sql, _text_to_double),
+        ("INTEGERS", "DECIMAL"): _exact_to_decimal,
+        ("DECIMAL", "DECIMAL"): _exact_to_decimal,
+        ("DOUBLE", "DECIMAL"): lambda v, t: once(v.sql, lambda x: double_to_decimal(x, t)),
+        **dict.fromkeys(product(_WRITTEN_OUT, ["VARCHAR"]), _to_text),
+        **dict.fromkeys(product(("INTEGERS", "DECIMAL", "DOUBLE"), ["BOOLEAN"]), _to_truth),
+        **dict.fromkeys(product(MOMENTS, MOMENTS), _plain),
+    }
+)
+
+
+def double_sql(value: float) -> Sql:
+    """Write exactly this double."""
+    return sql("CAST({} AS DOUBLE PRECISION)", literal(repr(float(value))))

@@ -1,0 +1,1 @@
+"""Spark, where an owner's tables are."""

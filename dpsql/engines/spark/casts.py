@@ -1,0 +1,268 @@
+"""Spark's names of types and values of types, and casts to what DuckDB casts values to.
+
+Spark's own casts truncate where DuckDB rounds, and read other texts as numbers and dates. So
+numbers are rounded first, and texts are read if they have the form of one that both read alike.
+What else DuckDB reads, ``1_000`` or ``0x1F``, is NULL here, and so is what does not fit.
+
+Integers of 32 and 64 bits, DOUBLE, DECIMAL, VARCHAR, BOOLEAN, DATE and TIMESTAMP are known here; an
+engine makes others one of these.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from dpsql.core.schema import base_type
+from dpsql.core.sql import Sql, digits, literal, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.base.row_engine import Refusing
+from dpsql.engines.base.row_types import INTEGERS, TypedValue, decimal_of
+from dpsql.syntax.row_functions import MOMENTS
+
+SPARK_REFUSED: Final = Refusing("in Spark", "spark.md")
+NUMBERS: Final = ("INTEGER", "BIGINT", "DECIMAL", "DOUBLE")
+_SPELLED: Final = {
+    "BIGINT": "BIGINT",
+    "BOOLEAN": "BOOLEAN",
+    "DATE": "DATE",
+    "DOUBLE": "DOUBLE",
+    "INTEGER": "INT",
+    "TIMESTAMP": "TIMESTAMP_NTZ",
+    "VARCHAR": "STRING",
+}
+_CALENDAR: Final = {
+    "DATE": (sql("DATE'0001-01-01'"), sql("DATE'9999-12-31'")),
+    "TIMESTAMP": (
+        sql("TIMESTAMP_NTZ'0001-01-01 00:00:00'"),
+        sql("TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"),
+    ),
+}
+_Cast: TypeAlias = Callable[[Sql, Sql], Sql]
+"""From a value and the Spark type that it becomes to the cast."""
+
+# Exponents of few digits: to write out a number with a longer one takes all memory there is.
+_NUMBER: Final = r"[+-]?([0-9]{1,400}[.]?[0-9]{0,400}|[.][0-9]{1,400})([eE][+-]?[0-9]{1,3})?"
+_DATE: Final = "[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+_TIME: Final = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
+_BITS: Final = 18  # digits that 64 bits hold
+
+
+def spark_spelling(type_: str) -> str:
+    """Name a type of the schema as Spark does. Raises ``QueryRefused`` for those it has not."""
+    kind = base_type(type_)
+    if kind == "DECIMAL":
+        return "DECIMAL({},{})".format(*decimal_of(type_))
+    if kind not in _SPELLED:
+        raise SPARK_REFUSED(f"a value of type {type_}", "nothing is computed of these there")
+    return _SPELLED[kind]
+
+
+def spark_cast(value: Sql, type_: str) -> Sql:
+    """Write a plain cast. Raises ``QueryRefused`` for a type that Spark has not."""
+    return sql("CAST({} AS {})", value, type_sql(spark_spelling(type_)))
+
+
+def double(value: float) -> Sql:
+    """Write exactly this DOUBLE. Raises ``QueryRefused`` for one that is not finite."""
+    if not math.isfinite(value):
+        raise SPARK_REFUSED("a number of that size", "no type there has it")
+    return sql("{}D", digits(value))
+
+
+def in_calendar(value: TypedValue, made: Sql) -> Sql:
+    """Compute ``made`` of a date or timestamp in the years 1 to 9999, beyond which it may fail."""
+    first, last = _CALENDAR[value.kind]
+    return sql("CASE WHEN {} BETWEEN {} AND {} THEN {} END", value.sql, first, last, made)
+
+
+def widened(value: TypedValue, type_: str) -> TypedValue | None:
+    """Widen a value to a type that holds all values of its own; None where none is known to."""
+    kind = base_type(type_)
+    if value.type == type_:
+        return value
+    if value.kind == "VARCHAR" and isinstance(value.constant, str) and kind in MOMENTS:
+        return TypedValue(_moment(value.constant, kind), type_)
+    if value.kind == "DATE" and kind == "TIMESTAMP":
+        written = in_calendar(value, spark_cast(value.sql, type_))
+    elif value.kind in NUMBERS and kind in NUMBERS:
+        written = spark_cast(value.sql, type_)
+    else:
+        return None
+    return TypedValue(written, type_, fails=value.fails)
+
+
+def _moment(text: str, kind: str) -> Sql:
+    """Write a date or timestamp that stands in a text as a literal."""
+    made: datetime.date | None = None
+    try:
+        if kind == "DATE":
+            made = datetime.date.fromisoformat(text.strip())
+        else:
+            made = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        pass
+    odd = isinstance(made, datetime.datetime) and made.tzinfo is not None
+    if made is None or odd:
+        hint = "Write a date as '2024-02-29', a timestamp as '2024-02-29 13:45:00'."
+        raise SPARK_REFUSED(f"this text as a {kind}", "it cannot be read as one", hint)
+    if isinstance(made, datetime.datetime):
+        return sql("TIMESTAMP_NTZ{}", literal(made.isoformat(sep=" ")))
+    return sql("DATE{}", literal(made.isoformat()))
+
+
+# -- casts ----------------------------------------------------------------------------------------
+
+
+def cast_of(value: TypedValue, type_: str) -> Sql | None:
+    """Cast a value, to NULL where it does not fit; None for other casts.
+
+    Raises ``QueryRefused`` for a type that Spark has not.
+    """
+    kind, target = base_type(type_), type_sql(spark_spelling(type_))
+    if value.kind == kind != "DECIMAL":
+        return value.sql
+    found = _CASTS.get((value.kind, kind))
+    if found is None or (value.kind == "VARCHAR" and _is_fraction(type_)):
+        return None  # DuckDB reads 0.5 as a fraction, and no 5e-1
+    if value.kind == "DOUBLE" and kind == "DECIMAL" and decimal_of(type_)[0] <= _BITS:
+        return _double_to_decimal(value.sql, *decimal_of(type_))
+    if _is_fraction(value.type) and type_ == "VARCHAR":
+        return _fraction_to_text(value.sql)
+    return found(value.sql, target)
+
+
+def _double_to_decimal(value: Sql, width: int, scale: int) -> Sql:
+    """Round to a multiple of the least step, as DuckDB does: a plain cast reads Spark's own text.
+
+    The number of steps fits 64 bits.
+    """
+    steps = sql("try_cast(round({} * {}) AS BIGINT)", value, double(10.0**scale))
+    exact = sql("CAST({} AS DECIMAL(19,0))", steps)
+    if scale:
+        step = literal(f"1e-{scale}")
+        exact = sql("{} * CAST({} AS DECIMAL({},{}))", exact, step, scale, scale)
+    return sql(
+        "CASE WHEN abs({}) < {} THEN try_cast({} AS DECIMAL({},{})) END",
+        value,
+        double(10.0 ** (width - scale)),
+        exact,
+        width,
+        scale,
+    )
+
+
+def _is_fraction(type_: str) -> bool:
+    """Tell whether a type is that of decimals without a digit before the point."""
+    return base_type(type_) == "DECIMAL" and len(set(decimal_of(type_))) == 1
+
+
+def _fraction_to_text(value: Sql) -> Sql:
+    """Write .5, as DuckDB does, for what Spark writes as 0.5."""
+    return sql(
+        "CASE WHEN CAST({value} AS DOUBLE) < 0D "
+        "THEN concat('-', substring(CAST({value} AS STRING), 3)) "
+        "ELSE substring(CAST({value} AS STRING), 2) END",
+        value=value,
+    )
+
+
+def _plain(value: Sql, target: Sql) -> Sql:
+    return sql("CAST({} AS {})", value, target)
+
+
+def _tried(value: Sql, target: Sql) -> Sql:
+    return sql("try_cast({} AS {})", value, target)
+
+
+def _rounded_to_even(value: Sql, target: Sql) -> Sql:
+    return sql("try_cast(rint({}) AS {})", value, target)
+
+
+def _rounded_to_bigint(value: Sql, target: Sql) -> Sql:
+    # 2^63 is a DOUBLE, and would become the largest integer.
+    return sql(
+        "CASE WHEN {v} < 9223372036854775808D THEN try_cast(rint({v}) AS BIGINT) END", v=value
+    )
+
+
+def _rounded_away(value: Sql, target: Sql) -> Sql:
+    return sql("try_cast(round({}) AS {})", value, target)
+
+
+def _like(value: Sql, form: str, then: Sql, blanks: str = r"\s*") -> Sql:
+    pattern = literal(rf"\A{blanks}({form}){blanks}\z")
+    return sql("CASE WHEN {} RLIKE {} THEN {} END", value, pattern, then)
+
+
+def _text_to_integer(value: Sql, target: Sql) -> Sql:
+    # DECIMAL(38,18) has room for 64 bits, and to see which way they are rounded.
+    read = sql("try_cast(round(try_cast({} AS DECIMAL(38,18))) AS {})", value, target)
+    return _like(value, _NUMBER, read)
+
+
+def _text_to_decimal(value: Sql, target: Sql) -> Sql:
+    return _like(value, _NUMBER, _tried(value, target))
+
+
+def _text_to_double(value: Sql, target: Sql) -> Sql:
+    return sql(
+        "CASE WHEN {value} RLIKE {number} THEN try_cast({value} AS DOUBLE) "
+        "WHEN {value} RLIKE {infinite} THEN "
+        "CASE WHEN contains({value}, '-') THEN double('-Infinity') ELSE double('Infinity') END "
+        "WHEN {value} RLIKE {nan} THEN double('NaN') END",
+        value=value,
+        number=literal(rf"\A\s*({_NUMBER})\s*\z"),
+        infinite=literal(r"\A\s*[+-]?(?i:inf|infinity)\s*\z"),
+        nan=literal(r"\A\s*[+-]?(?i:nan)\s*\z"),
+    )
+
+
+def _text_to_date(value: Sql, target: Sql) -> Sql:
+    return _like(value, _DATE, _tried(value, target))
+
+
+def _text_to_timestamp(value: Sql, target: Sql) -> Sql:
+    return _like(value, f"{_DATE}([ T]{_TIME})?", _tried(value, target), "")
+
+
+def _of_calendar(kind: str) -> _Cast:
+    return lambda value, target: in_calendar(TypedValue(value, kind), _plain(value, target))
+
+
+def _casts() -> dict[tuple[str, str], _Cast]:
+    found: dict[tuple[str, str], _Cast] = {
+        ("INTEGER", "BIGINT"): _plain,
+        ("BIGINT", "INTEGER"): _tried,
+        ("DOUBLE", "BIGINT"): _rounded_to_bigint,
+        ("DOUBLE", "DECIMAL"): _tried,
+        ("DOUBLE", "INTEGER"): _rounded_to_even,
+        ("DECIMAL", "DECIMAL"): _tried,
+        ("DECIMAL", "DOUBLE"): _plain,
+        ("DECIMAL", "VARCHAR"): _plain,
+        ("BOOLEAN", "VARCHAR"): _plain,
+        ("VARCHAR", "DECIMAL"): _text_to_decimal,
+        ("VARCHAR", "DOUBLE"): _text_to_double,
+        ("VARCHAR", "DATE"): _text_to_date,
+        ("VARCHAR", "TIMESTAMP"): _text_to_timestamp,
+        ("DATE", "VARCHAR"): _of_calendar("DATE"),
+        ("DATE", "TIMESTAMP"): _of_calendar("DATE"),
+        ("TIMESTAMP", "VARCHAR"): _of_calendar("TIMESTAMP"),
+        ("TIMESTAMP", "DATE"): _of_calendar("TIMESTAMP"),
+        ("DOUBLE", "VARCHAR"): _plain,
+        ("DOUBLE", "BOOLEAN"): _plain,
+    }
+    for integer in INTEGERS[2:]:
+        found[integer, "DOUBLE"] = found[integer, "VARCHAR"] = _plain
+        found[integer, "BOOLEAN"] = found["BOOLEAN", integer] = _plain
+        found[integer, "DECIMAL"] = _tried
+        found["DECIMAL", integer] = _rounded_away
+        found["VARCHAR", integer] = _text_to_integer
+    found["BOOLEAN", "DOUBLE"] = _plain
+    return found
+
+
+_CASTS: Final[Mapping[tuple[str, str], _Cast]] = MappingProxyType(_casts())

@@ -1,0 +1,456 @@
+"""How Spark computes what row expressions are made of: each as DuckDB does, or refused.
+
+What is written never raises: integers are added by ``try_add``, dates are looked at before they are
+computed with, and what Spark computes otherwise is put together from what it computes alike. What
+is not in the tables below is refused; the reading of expressions, and their types, are in
+:mod:`dpsql.engines.base.row_expressions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.schema import base_type
+from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, digits, join, literal, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.base.row_engine import RowEngine, Write
+from dpsql.engines.base.row_types import (
+    MOST_DIGITS,
+    UNTYPED,
+    TypedValue,
+    decimal_of,
+    exact_decimal,
+)
+from dpsql.engines.spark import casts as spark
+from dpsql.engines.spark.casts import NUMBERS, SPARK_REFUSED, in_calendar, spark_cast
+from dpsql.engines.spark.patterns import searched_pattern
+from dpsql.syntax.arguments import word_of
+from dpsql.syntax.row_functions import MOMENTS
+
+_MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
+_MOST_DECIMALS: Final = 15
+_KEPT_PLACES: Final = 6  # that Spark never rounds away
+_MOST_DAYS: Final = 4_000_000  # beyond all days from the year 1 to 9999
+_ESCAPES: Final = "\x07\x06\x05\x04\x03\x02\x01"
+_KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
+_READ_AS: Final = {"TINYINT": "INTEGER", "SMALLINT": "INTEGER", "FLOAT": "DOUBLE"}
+
+
+# -- integers -------------------------------------------------------------------------------------
+
+
+def _zero(type_: str) -> Sql:
+    return sql("0") if type_ == "INTEGER" else spark_cast(sql("0"), type_)
+
+
+def _minus_integer(value: Sql, type_: str) -> Sql:
+    return sql("try_subtract({}, {})", _zero(type_), value)
+
+
+def _size_of_integer(value: Sql, type_: str) -> Sql:
+    minus = _minus_integer(value, type_)
+    return sql("CASE WHEN {value} < 0 THEN {} ELSE {value} END", minus, value=value)
+
+
+def _whole_quotient(a: Sql, b: Sql, type_: str) -> Sql:
+    """Divide integers: the least one by -1 overflows."""
+    return sql(
+        "CASE WHEN {b} = -1 THEN {minus} WHEN {b} <> 0 THEN {quotient} END",
+        b=b,
+        minus=_minus_integer(a, type_),
+        quotient=spark_cast(sql("({} div {})", a, b), type_),
+    )
+
+
+def _rest(a: Sql, b: Sql, type_: str) -> Sql:
+    # Of the least integer by -1, it fails.
+    none = sql("try_multiply({}, {})", _minus_integer(a, type_), _zero(type_))
+    return sql("CASE WHEN {b} = -1 THEN {none} ELSE try_mod({a}, {b}) END", a=a, b=b, none=none)
+
+
+# -- decimals -------------------------------------------------------------------------------------
+
+
+def _decimals(sign: str, written: Sql) -> Write:
+    """Compute as the type that holds all results, then cast to DuckDB's: NULL where it is less."""
+
+    def write(one: TypedValue, two: TypedValue, type_: str) -> Sql:
+        width, places = exact_decimal(sign, one.type, two.type)
+        # With this many digits, Spark would round a product to fewer places.
+        rounds = sign == "*" and width == MOST_DIGITS and places > _KEPT_PLACES
+        _refuse_beyond(width + rounds)
+        a, b = (_as_decimal(value) for value in (one, two))
+        exact = spark_cast(sql("({} {} {})", a, written, b), f"DECIMAL({width},{places})")
+        return _tried(exact, type_)
+
+    return write
+
+
+def _refuse_beyond(width: int) -> None:
+    if width > MOST_DIGITS:
+        hint = "Cast a value to DOUBLE, or to a DECIMAL of fewer digits."
+        raise SPARK_REFUSED("a decimal of more than 38 digits", "no type there has them", hint)
+
+
+def _as_decimal(value: TypedValue) -> Sql:
+    shape = "DECIMAL({},{})".format(*decimal_of(value.type))
+    return value.sql if value.type == shape else spark_cast(value.sql, shape)
+
+
+def _tried(value: Sql, type_: str) -> Sql:
+    return sql("try_cast({} AS {})", value, type_sql(spark.spark_spelling(type_)))
+
+
+def _short(write: Callable[[Sql], Sql]) -> Write:
+    """Refuse decimals of 38 digits, which Spark rounds to fewer first, and then raises."""
+
+    def made(value: TypedValue, type_: str) -> Sql:
+        _refuse_beyond(decimal_of(value.type)[0] + 1)
+        return write(value.sql)
+
+    return made
+
+
+def _whole_decimal(write: Callable[[Sql], Sql]) -> Write:
+    return lambda value, type_: _tried(write(value.sql), type_)
+
+
+def _truncated(value: Sql) -> Sql:
+    # Beside an integer, a decimal of many places is rounded: -1e-38 is not below 0.
+    return sql("CASE WHEN CAST({v} AS DOUBLE) < 0D THEN ceil({v}) ELSE floor({v}) END", v=value)
+
+
+# -- rounding to places, through a product, as DuckDB does ----------------------------------------
+
+
+def _few(places: int) -> int:
+    if places > _MOST_DECIMALS:
+        raise SPARK_REFUSED("round", f"digits are a constant from 0 to {_MOST_DECIMALS} there")
+    return places
+
+
+def _integer_to_places(value: Sql, type_: str, places: int) -> Sql:
+    _few(places)
+    return value
+
+
+def _decimal_to_places(value: TypedValue, type_: str, places: int) -> Sql:
+    return _tried(sql("round({}, {})", value.sql, _few(places)), type_)
+
+
+def _double_to_places(value: Sql, places: int) -> Sql:
+    rounded = sql("(round({v} * 1e{n}D) / 1e{n}D)", v=value, n=_few(places))
+    return sql(
+        "CASE WHEN abs({rounded}) < double('Infinity') THEN {rounded} ELSE {value} END",
+        rounded=rounded,
+        value=value,
+    )
+
+
+# -- doubles --------------------------------------------------------------------------------------
+
+
+def _quotient(a: Sql, b: Sql, divisor: object) -> Sql:
+    """Divide, by zero as IEEE 754 has it."""
+    if isinstance(divisor, int) and divisor != 0:
+        return sql("({} / {})", a, b)
+    infinite = sql(
+        "CASE WHEN CAST({} AS STRING) = '-0.0' THEN double('-Infinity') ELSE "
+        "double('Infinity') END",
+        b,
+    )
+    return sql(
+        "CASE WHEN {b} = 0 THEN {a} * {infinite} ELSE try_divide({a}, {b}) END",
+        a=a,
+        b=b,
+        infinite=infinite,
+    )
+
+
+def _down(value: Sql) -> Sql:
+    """Round a DOUBLE down, as a DOUBLE: ``floor`` makes it a BIGINT."""
+    return sql("CASE WHEN rint({v}) > {v} THEN rint({v}) - 1D ELSE rint({v}) END", v=value)
+
+
+def _up(value: Sql) -> Sql:
+    return sql("CASE WHEN rint({v}) < {v} THEN rint({v}) + 1D ELSE rint({v}) END", v=value)
+
+
+def _to_zero(value: Sql) -> Sql:
+    return sql("CASE WHEN {} < 0 THEN {} ELSE {} END", value, _up(value), _down(value))
+
+
+def _logarithm(word: Sql) -> Write:
+    return lambda x: sql(
+        "CASE WHEN {x} = 0 THEN double('-Infinity') WHEN {x} < 0 THEN double('NaN') "
+        "ELSE {word}({x}) END",
+        x=x,
+        word=word,
+    )
+
+
+def _power(one: Sql, other: Sql) -> Sql:
+    return sql(
+        "CASE WHEN {other} IS NULL THEN NULL "
+        "WHEN {one} = 1 OR ({one} = -1 AND abs({other}) = double('Infinity')) THEN 1D "
+        "ELSE pow({one}, {other}) END",
+        one=one,
+        other=other,
+    )
+
+
+# -- texts and several values ---------------------------------------------------------------------
+
+
+def _extreme(word: Sql) -> Write:
+    return lambda *values: (
+        values[0] if len(values) == 1 else sql("{}({})", word, join(", ", values))
+    )
+
+
+def _substring(text: Sql, *places: int) -> Sql:
+    return sql("substring({}, {})", text, join(", ", map(digits, places)))
+
+
+def _like(negated: Sql) -> Write:
+    """Compare with a constant pattern, in which no character is an escape."""
+
+    def write(text: Sql, pattern: Sql, given: object) -> Sql:
+        if not isinstance(given, str):
+            raise SPARK_REFUSED("like", "its pattern is a constant there")
+        escape = next((character for character in _ESCAPES if character not in given), None)
+        if escape is None:
+            raise SPARK_REFUSED("this pattern of LIKE", "it has no equal there")
+        searched = searched_pattern(given)
+        if searched is not None:
+            return sql("({}{} RLIKE {})", negated, text, literal(searched))
+        return sql("({} {}LIKE {} ESCAPE {})", text, negated, pattern, literal(escape))
+
+    return write
+
+
+# -- dates ----------------------------------------------------------------------------------------
+
+
+def _bigint(write: Callable[..., Sql]) -> Write:
+    return lambda *moments: sql("CAST({} AS BIGINT)", write(*moments))
+
+
+def _interval(sign: Sql) -> Write:
+    def write(moment: TypedValue, type_: str, count: str, unit: str) -> Sql:
+        if not count.isdigit() or len(count) > 5 or unit == "quarter":
+            raise SPARK_REFUSED("an interval", "it has at most 99999 of a unit, and no quarters")
+        found = spark.widened(moment, type_) or moment
+        length = sql("INTERVAL {} {}", literal(count), bare_word(unit.upper()))
+        return sql("({} {} {})", found.sql, sign, length)
+
+    return write
+
+
+def _days(sign: Sql) -> Write:
+    return lambda date, days: sql(
+        "CASE WHEN {days} BETWEEN -{most} AND {most} THEN date_add({date}, {sign}{days}) END",
+        days=days,
+        most=_MOST_DAYS,
+        date=date,
+        sign=sign,
+    )
+
+
+_OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
+    {
+        "try": lambda whole: whole,
+        "is": lambda a, b: sql("({} <=> {})", a, b),
+        "is distinct": lambda a, b: sql("(NOT ({} <=> {}))", a, b),
+        "is not distinct": lambda a, b: sql("({} <=> {})", a, b),
+        "case": lambda whole: whole,
+        "nullif": lambda a, b, first: sql("CASE WHEN {} = {} THEN NULL ELSE {} END", a, b, first),
+        "greatest": _extreme(sql("greatest")),
+        "least": _extreme(sql("least")),
+        "+ integer": lambda a, b, type_: sql("try_add({}, {})", a, b),
+        "- integer": lambda a, b, type_: sql("try_subtract({}, {})", a, b),
+        "* integer": lambda a, b, type_: sql("try_multiply({}, {})", a, b),
+        "// integer": _whole_quotient,
+        "% integer": _rest,
+        "+ decimal": _decimals("+", sql("+")),
+        "- decimal": _decimals("-", sql("-")),
+        "* decimal": _decimals("*", sql("*")),
+        "+ double": lambda a, b: sql("({} + {})", a, b),
+        "- double": lambda a, b: sql("({} - {})", a, b),
+        "* double": lambda a, b: sql("({} * {})", a, b),
+        "/ double": _quotient,
+        "negative integer": _minus_integer,
+        "negative decimal": _short(lambda v: sql("(-{})", v)),
+        "negative double": lambda v: sql("(-{})", v),
+        "abs integer": _size_of_integer,
+        "abs decimal": _short(lambda v: sql("abs({})", v)),
+        "abs double": lambda v: sql("abs({})", v),
+        "floor integer": spark_cast,
+        "ceil integer": spark_cast,
+        "round integer": lambda v, type_: v,
+        "trunc integer": lambda v, type_: v,
+        "floor decimal": _whole_decimal(lambda v: sql("floor({})", v)),
+        "ceil decimal": _whole_decimal(lambda v: sql("ceil({})", v)),
+        "round decimal": _whole_decimal(lambda v: sql("round({})", v)),
+        "trunc decimal": _whole_decimal(_truncated),
+        "floor double": _down,
+        "ceil double": _up,
+        "round double": lambda v: sql("round({})", v),
+        "trunc double": _to_zero,
+        "round to integer": _integer_to_places,
+        "round to decimal": _decimal_to_places,
+        "round to double": _double_to_places,
+        "sqrt": lambda v: sql("sqrt({})", v),
+        "exp": lambda v: sql("exp({})", v),
+        "ln": _logarithm(sql("ln")),
+        "log": _logarithm(sql("log10")),
+        "log10": _logarithm(sql("log10")),
+        "log2": _logarithm(sql("log2")),
+        "pow": _power,
+        "isnan": lambda v: sql("({} = double('NaN'))", v),
+        "length": lambda v: sql("CAST(char_length({}) AS BIGINT)", v),
+        "lower": lambda v: sql("lower({})", v),
+        "upper": lambda v: sql("upper({})", v),
+        "substr": _substring,
+        "left": lambda v, size: sql("left({}, {})", v, size),
+        "right": lambda v, size: sql("right({}, {})", v, size),
+        "trim": lambda v: sql("trim({})", v),
+        "trim both": lambda v: sql("trim({})", v),
+        "ltrim": lambda v: sql("ltrim({})", v),
+        "rtrim": lambda v: sql("rtrim({})", v),
+        "like": _like(EMPTY_SQL),
+        "not like": _like(sql("NOT ")),
+        "contains": lambda v, part: sql("contains({}, {})", v, part),
+        "starts_with": lambda v, part: sql("startswith({}, {})", v, part),
+        "||": lambda a, b: sql("concat({}, {})", a, b),
+        "concat": lambda *texts: sql("concat_ws('', {})", join(", ", texts)),
+        "year": _bigint(lambda v: sql("year({})", v)),
+        "quarter": _bigint(lambda v: sql("quarter({})", v)),
+        "month": _bigint(lambda v: sql("month({})", v)),
+        "week": _bigint(lambda v: sql("weekofyear({})", v)),
+        "day": _bigint(lambda v: sql("day({})", v)),
+        "dayofyear": _bigint(lambda v: sql("dayofyear({})", v)),
+        "dayofweek": _bigint(lambda v: sql("(dayofweek({}) - 1)", v)),
+        "isodow": _bigint(lambda v: sql("(weekday({}) + 1)", v)),
+        "hour": _bigint(lambda v: sql("hour({})", v)),
+        "minute": _bigint(lambda v: sql("minute({})", v)),
+        "second": _bigint(lambda v: sql("second({})", v)),
+        "date_trunc": lambda v, unit: sql(
+            "CAST(date_trunc({}, CAST({} AS TIMESTAMP)) AS TIMESTAMP_NTZ)", literal(unit.upper()), v
+        ),
+        "date_diff year": _bigint(lambda a, b: sql("(year({}) - year({}))", a, b)),
+        "date_diff quarter": _bigint(
+            lambda a, b: sql(
+                "((year({a}) - year({b})) * 4 + quarter({a}) - quarter({b}))", a=a, b=b
+            )
+        ),
+        "date_diff month": _bigint(
+            lambda a, b: sql("((year({a}) - year({b})) * 12 + month({a}) - month({b}))", a=a, b=b)
+        ),
+        "date_diff day": _bigint(lambda a, b: sql("datediff({}, {})", a, b)),
+        "- date": _bigint(lambda a, b: sql("datediff({}, {})", a, b)),
+        "+ days": _days(EMPTY_SQL),
+        "- days": _days(sql("-")),
+        "+ interval": _interval(sql("+")),
+        "- interval": _interval(sql("-")),
+    }
+)
+"""What is written, by operation."""
+
+_CALLS: Final[Mapping[str, str | None]] = MappingProxyType(
+    {
+        **dict.fromkeys(("and", "or", "not", "is", "is null", "case", "coalesce")),
+        **dict.fromkeys(("=", "<>", ">", ">=", "<", "<="), "compare({})"),
+        "CAST": "cast({}, {unit})",
+        "round to": "round({}, places)",
+        "log": "log10({})",
+        "substr": "substring({})",
+        "concat": "concat(VARCHAR)",
+        "date_trunc": "date_trunc('{unit}', {})",
+        "date_diff": "date_diff('{unit}', {})",
+        "+ interval": "+({}, INTERVAL {unit})",
+        "- interval": "-({}, INTERVAL {unit})",
+    }
+)
+
+
+class SparkRows(RowEngine):
+    """What Spark says of row expressions."""
+
+    refused = SPARK_REFUSED
+    operations = _OPERATIONS
+    calls = _CALLS
+    calls_of_given = True
+    typed_nulls = False
+    mixes = True
+    joins_any = False
+    longest = _MOST
+    last_place = 2**31 - 1
+    part_named = staticmethod(word_of)
+
+    def column_type(self, type_: str) -> str | None:
+        """Name the type that an engine makes of narrow ones."""
+        kind = base_type(type_)
+        kind = _READ_AS.get(kind, kind)
+        return (type_ if kind == "DECIMAL" else kind) if kind in _KINDS else None
+
+    def text(self, text: str) -> Sql:
+        """Write any text."""
+        return literal(text)
+
+    def number(self, text: str, type_: str) -> Sql:
+        """Write the digits, with the letter that says of which type they are."""
+        if type_ == "DOUBLE":
+            return spark.double(float(text))
+        if type_ == "BIGINT":
+            return sql("{}L", digits(int(text)))
+        return digits(int(text)) if type_ == "INTEGER" else spark_cast(literal(text), type_)
+
+    def negated(self, value: TypedValue, written: exp.Expr) -> TypedValue | None:
+        """Put the sign before an integer, which keeps its type."""
+        if not isinstance(value.constant, int):
+            return None
+        return TypedValue(sql("(-{})", value.sql), value.type, -value.constant)
+
+    def null(self, value: TypedValue, type_: str) -> TypedValue:
+        """Leave NULL as it is."""
+        return value
+
+    def reads_text(self, beside: frozenset[str]) -> bool:
+        """Read it as a date or a timestamp."""
+        return beside in ({"DATE"}, {"TIMESTAMP"})
+
+    def widened(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Cast numbers and dates; a text that is a date becomes one here."""
+        return spark.widened(value, type_)
+
+    def looks_up_widening(self, value: TypedValue, *, choice: bool) -> bool:
+        """Look it up where one of several values is taken: all else has a verdict of its own."""
+        return choice
+
+    def trivial_cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Leave a value of the type as it is, and cast NULL."""
+        if value.type == UNTYPED:
+            return TypedValue(spark_cast(value.sql, type_), type_, fails=True)
+        return value if value.type == type_ else None
+
+    def cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+        """Cast behind a guard."""
+        if base_type(type_) == "DECIMAL":
+            type_ = "DECIMAL({},{})".format(*decimal_of(type_))
+        made = spark.cast_of(value, type_) if "(" not in type_ or "," in type_ else None
+        return None if made is None else TypedValue(made, type_, fails=True)
+
+    def guarded(self, operands: Sequence[TypedValue], written: Sql) -> Sql:
+        """Look first whether dates are in the years 1 to 9999."""
+        for operand in reversed(operands):
+            if operand.kind in MOMENTS:
+                written = in_calendar(operand, written)
+        return written
+
+
+SPARK_ROWS: Final = SparkRows()

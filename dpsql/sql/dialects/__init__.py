@@ -1,1 +1,0 @@
-"""How generated SQL is spelled for each engine."""
