@@ -3,7 +3,8 @@
 A function is called with every combination of edge values of its arguments' types, as columns and
 as constants, on tables whose statistics hold those values. What never fails is TOTAL; what fails in
 ways that TRY turns into NULL is NULL; everything else FAILS, and the first error's kind is noted.
-The outcome is what :mod:`dpsql.engines.evidence.evidence` judges plans by. No data of an owner are read.
+The outcome is what :mod:`dpsql.engines.evidence.evidence` judges plans by. No data of an owner are
+read.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def _call(name: str, before: Sequence[Sql] = (), after: Sequence[Sql] = ()) -> C
 def survey_totality() -> Verdicts:
     """Survey this process's DuckDB: a verdict for each call it can bind.
 
-    Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.evidence.call_of` names them.
+    Takes about a minute. Calls are named as :func:`dpsql.engines.evidence.evidence.call_of` names
+    them.
     """
     surveyor = _Surveyor()
     verdicts: dict[str, str] = {}

@@ -188,7 +188,8 @@ class TestTheTable:
     def test_a_new_survey_finds_the_same(self) -> None:
         found = survey_totality()
         assert found.calls == evidence_for(duckdb.__version__).verdicts.calls
-        place = Path(dpsql.engines.__path__[0]) / "surveys" / found.made_with.file_name
+        surveys = Path(dpsql.__path__[0]) / "engines" / "evidence" / "surveys"
+        place = surveys / found.made_with.file_name
         assert found.text() == place.read_text(encoding="utf-8")
 
 

@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import dpsql
+from dpsql.engines.duckdb import proofs
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
 from dpsql.engines.duckdb.proofs import proofs_directory
 from dpsql.interfaces.cli import cli
@@ -162,13 +163,13 @@ def test_a_file_is_read_once_and_remembered_away_from_the_data(
 ) -> None:
     write(home / "t" / "1.parquet")
     read: list[object] = []
-    reads_all = dpsql.engines.duckdb.proofs._reads_all
+    reads_all = proofs._reads_all
 
     def counted(connection: duckdb.DuckDBPyConnection, files: list[str]) -> bool:
         read.extend(files)
         return bool(reads_all(connection, files))
 
-    monkeypatch.setattr("dpsql.engines.duckdb.proofs._reads_all", counted)
+    monkeypatch.setattr(proofs, "_reads_all", counted)
     for expected in (["1.parquet"], [], ["2.parquet"]):
         read.clear()
         assert check("t")[0] == 0

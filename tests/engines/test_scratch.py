@@ -140,14 +140,16 @@ def test_no_engine_has_a_way_of_its_own() -> None:
 def test_readers_and_runs_are_those_of_the_base() -> None:
     """Nothing else in the package is asked for rows, or says over which tables they are."""
     of_rows: dict[str, set[str]] = {"exact": set(), "pairs": set(), "integers": set()}
-    for path in sorted((PACKAGE / "engines").glob("*.py")):
+    for path in sorted((PACKAGE / "engines").rglob("*.py")):
+        if path.name == "dialect.py":  # writes statements, and has no rows
+            continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ClassDef):
                 for method in node.body:
                     if isinstance(method, ast.FunctionDef) and method.name in of_rows:
                         of_rows[method.name].add(f"{path.stem}.{node.name}")
-    ways = {"scratch.ScratchBase", "base.Scratch"}
-    readers = {"scratch.Reader", "base.PrivateReader"}
+    ways = {"scratch.ScratchBase", "engine.Scratch"}
+    readers = {"scratch.Reader", "engine.PrivateReader"}
     assert of_rows == {"exact": ways | readers, "pairs": ways | readers, "integers": ways}
     opened = {kind.__name__ for kind in subclasses(EngineBase)}
     assert {"OpenDuckDB", "OpenPostgreSQL", "OpenSpark"} <= opened
@@ -169,4 +171,4 @@ def test_what_was_read_is_made_where_it_is_read() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "Passed":
                 made.add(path.relative_to(PACKAGE).as_posix())
-    assert made == {"engines/scratch.py"}
+    assert made == {"engines/base/scratch.py"}

@@ -54,7 +54,7 @@ def test_the_table_is_of_the_calls_that_are_compared(version: EngineVersion) -> 
 
 
 def test_tables_are_kept_as_they_are_written() -> None:
-    directory = Path(dpsql.__path__[0]) / "engines" / "surveys"
+    directory = Path(dpsql.__path__[0]) / "engines" / "evidence" / "surveys"
     found = [path for path in directory.iterdir() if path.suffix == ".json"]
     assert len(found) == 3
     for path in found:

@@ -48,6 +48,6 @@ def surveyed(engine: str) -> Verdicts:
 if __name__ == "__main__":
     for name in sys.argv[1:] or ("duckdb", "postgresql", "spark"):
         found = surveyed(name)
-        place = ROOT / "dpsql" / "engines" / "surveys" / found.made_with.file_name
+        place = ROOT / "dpsql" / "engines" / "evidence" / "surveys" / found.made_with.file_name
         place.write_text(found.text(), encoding="utf-8")
         print(found.made_with, len(found.calls), "calls")

@@ -17,7 +17,7 @@ import pytest
 
 PACKAGE: Final = Path(__file__).parents[2] / "dpsql"
 PARTS: Final = (
-    *("sql/dialects", "sql/rewrite", "sql/relations", "sql/expressions", "sql/tail"),
+    *("kinds", "sql/rewrite", "sql/relations", "sql/expressions", "sql/tail"),
     *("engines", "views", "owner", "pipeline", "survey", "results/rows.py"),
 )
 """Where SQL is generated, or sent."""
@@ -306,6 +306,11 @@ def quoted_by_hand(name: str, tree: ast.Module) -> Iterator[str]:
             yield f"{name}:{getattr(node, 'lineno', 0)}: a name or literal is written here"
     if uses_quotes(tree) and name not in QUOTING:
         yield f"{name}: a name or literal is made a part of text"
+
+
+def test_what_is_listed_exists() -> None:
+    listed = (*PARTS, *WRITTEN, *SENDING, *NO_DATABASE, *NO_SQL, *QUOTING)
+    assert [name for name in listed if not (PACKAGE / name).exists()] == []
 
 
 @pytest.mark.slow

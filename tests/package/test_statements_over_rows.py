@@ -50,7 +50,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             "engines/spark/engine.py:SparkScratch.analyse.run",
             "engines/spark/engine.py:SparkScratch._given",
         ),
-        "engines/spark/engine.py:SparkScratch._show",  # a listed table, for a statement that was read
+        # A listed table, for a statement that was read.
+        "engines/spark/engine.py:SparkScratch._show",
         # What doors are made of.
         *(
             "engines/postgresql/sessions.py:PostgreSQLSession._execute",
@@ -268,7 +269,9 @@ def test_the_page_says_which_statements_are_not_read() -> None:
 
 PLANTED: Final = {
     "a query": "from dpsql.engines.embedded.running import execute\ndef f(c):\n    execute(c, x)",
-    "a relation": "from dpsql.engines.embedded.running import relation\ndef f(c):\n    relation(c, x)",
+    "a relation": (
+        "from dpsql.engines.embedded.running import relation\ndef f(c):\n    relation(c, x)"
+    ),
     "rows of a server": "class A:\n    def f(self):\n        self._session.rows(x)",
     "a frame of Spark's": "def f(session):\n    return session.sql(x).toArrow()",
     "rows of Spark's": "def f(frame):\n    return frame.collect()",

@@ -24,6 +24,7 @@ from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 from surveyed import POSTGRESQL, SPARK
 
+import dpsql.sql
 from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql
@@ -34,7 +35,6 @@ from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts
 from dpsql.errors import QueryRefused
-from dpsql.sql import dialects
 
 Check = Callable[[Spelled], None]
 PROMISES: dict[str, list[Check]] = {}
@@ -773,7 +773,7 @@ def spelled(source: str) -> list[str]:
 GENERATING = [
     path
     for folder in ("rewrite", "relations", "expressions")
-    for path in sorted((Path(dialects.__path__[0]).parent / folder).glob("*.py"))
+    for path in sorted((Path(next(iter(dpsql.sql.__path__))) / folder).glob("*.py"))
 ]
 
 

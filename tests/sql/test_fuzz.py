@@ -177,7 +177,7 @@ def test_thousands_of_mangled_statements_are_answered_or_refused(
     [
         ("pipeline.prepare.validate", "SELECT count(*) FROM visits"),
         (
-            "sql.dialects.duckdb._GENERATOR.generator",
+            "engines.duckdb.dialect._GENERATOR.generator",
             f"SELECT count(*) FROM visits WHERE k /* {MARK} */ > 1",
         ),
     ],

@@ -1,7 +1,7 @@
 """DuckDB: a database file opened read-only, or tables the owner registers in memory.
 
-Two connections are kept. The *private* one reads the data (:mod:`dpsql.engines.duckdb.attached`), locked
-so that it cannot reach files, extensions, settings or Python objects. The *twin* is an empty
+Two connections are kept. The *private* one reads the data (:mod:`dpsql.engines.duckdb.attached`),
+locked so that it cannot reach files, extensions, settings or Python objects. The *twin* is an empty
 database with the same tables: SQL is bound against it first, so type errors are found without
 touching a row and their messages cannot quote one.
 """

@@ -487,4 +487,5 @@ CALLED_ON_ROWS: Final = frozenset(
     | {"to_microseconds", "to_millennia", "to_milliseconds", "to_minutes", "to_months"}
     | {"to_quarters", "to_seconds", "to_weeks", "to_years"}
 )
-"""Functions that analysts may call on rows, where :mod:`dpsql.engines.evidence.evidence` finds no fault."""
+"""Functions that analysts may call on rows, where :mod:`dpsql.engines.evidence.evidence` finds no
+fault."""

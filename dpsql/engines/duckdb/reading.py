@@ -7,8 +7,8 @@ hold the tables that the relations of the question scan, each as often, or none 
 the same question has stored; and what :mod:`dpsql.engines.duckdb.forms` lists. Anything else is not
 sent.
 
-A statement is read once. It is known again by its shape (:mod:`dpsql.engines.duckdb.shapes`) without the
-salt, and by the columns of the tables that it may scan: a plan follows from these.
+A statement is read once. It is known again by its shape (:mod:`dpsql.engines.duckdb.shapes`)
+without the salt, and by the columns of the tables that it may scan: a plan follows from these.
 """
 
 from __future__ import annotations

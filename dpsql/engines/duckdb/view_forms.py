@@ -4,7 +4,8 @@ An owner's view is SQL that runs inside every statement over it. An operator may
 well as a function: a subquery that finds a second row, a limit that is computed, numbers up to a
 value of a row, the frame of a window. So each operator that a view may have is here with all of its
 fields and what may stand in them, as found by trying each on an actual file; every other is
-refused. What is computed in an operator's expressions, :mod:`dpsql.engines.evidence.evidence` judges.
+refused. What is computed in an operator's expressions, :mod:`dpsql.engines.evidence.evidence`
+judges.
 """
 
 from __future__ import annotations

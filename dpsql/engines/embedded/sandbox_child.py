@@ -1,4 +1,5 @@
-"""The child of :mod:`dpsql.engines.embedded.sandbox`: a task on standard input, an answer, an end."""
+"""The child of :mod:`dpsql.engines.embedded.sandbox`: a task on standard input, an answer, an
+end."""
 
 from __future__ import annotations
 

@@ -181,7 +181,8 @@ def _found_type(node: _Node) -> _Node | None:
 def _holds_moments(type_: _Node | None) -> bool:
     """Tell whether a type has parts that are dates, times or timestamps.
 
-    Nobody has looked at each: they may be such as have no text (:mod:`dpsql.engines.evidence.moments`).
+    Nobody has looked at each: they may be such as have no text
+    (:mod:`dpsql.engines.evidence.moments`).
     """
     todo: list[Any] = [] if type_ is None else [type_.get("type_info")]
     while todo:

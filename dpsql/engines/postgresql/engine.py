@@ -2,8 +2,8 @@
 
 A run is a transaction with one snapshot of the data, on a session of its own whose settings are
 pinned. Statements are bound and examined on an empty DuckDB with the same tables
-(:mod:`dpsql.engines.base.twin`), so that analysts' SQL means the same on every engine, and no text of
-the server's can reach anybody. The driver comes with ``pip install '.[postgresql]'``.
+(:mod:`dpsql.engines.base.twin`), so that analysts' SQL means the same on every engine, and no text
+of the server's can reach anybody. The driver comes with ``pip install '.[postgresql]'``.
 """
 
 from __future__ import annotations

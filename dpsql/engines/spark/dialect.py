@@ -1,8 +1,8 @@
 """Generated SQL as Spark 4 reads it, in a session of dpsql's own.
 
-Its settings are those of :mod:`dpsql.engines.spark.engine`: ANSI arithmetic, UTC, texts compared by their
-bytes, backslashes as escapes, no variables in texts. Tables are views of that session, one for each
-table of the owner's; what a statement is given is a view too.
+Its settings are those of :mod:`dpsql.engines.spark.engine`: ANSI arithmetic, UTC, texts compared by
+their bytes, backslashes as escapes, no variables in texts. Tables are views of that session, one
+for each table of the owner's; what a statement is given is a view too.
 """
 
 from __future__ import annotations
