@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.privacy.accounting.zcdp import rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import gaussian
 from dpsql.privacy.mechanisms.quantiles import Histograms, exponential_quantile
 from dpsql.privacy.sampling.noise import OSEntropy
@@ -64,16 +64,16 @@ def exponential(counts: Counts, fractions: Sequence[Fraction]) -> list[int]:
     part = RHO / len(fractions)
     return [
         int(
-            exponential_quantile(part, f, rows=1, groups=GROUPS, size=POINTS).draw(group, _entropy)[
-                0
-            ]
+            exponential_quantile(PrivacyLoss(part), f, rows=1, groups=GROUPS, size=POINTS).draw(
+                group, _entropy
+            )[0]
         )
         for f in fractions
     ]
 
 
 def tree(counts: Counts, fractions: Sequence[Fraction]) -> list[int]:
-    noise = gaussian(RHO / LEVELS, 1, GROUPS)
+    noise = gaussian(PrivacyLoss(RHO / LEVELS), 1, GROUPS)
     levels = [counts]
     while len(levels[-1]) > CHILDREN:
         levels.append(levels[-1].reshape(-1, CHILDREN).sum(axis=1))
@@ -94,7 +94,7 @@ def tree(counts: Counts, fractions: Sequence[Fraction]) -> list[int]:
 
 def search(counts: Counts, fractions: Sequence[Fraction]) -> list[int]:
     steps = POINTS.bit_length() - 1
-    noise = gaussian(RHO / len(fractions) / (steps + 1), 1, GROUPS)
+    noise = gaussian(PrivacyLoss(RHO / len(fractions) / (steps + 1)), 1, GROUPS)
     below = np.concatenate(([0], np.cumsum(counts)))
     answers = []
     for fraction in fractions:

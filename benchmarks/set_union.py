@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 import dpsql
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
-from dpsql.privacy.accounting.zcdp import Composition
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_one_shot
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_for
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.sampling.noise import OSEntropy
 
@@ -179,8 +179,8 @@ def measure(data: Corpus, repeats: int, groups: tuple[int, ...] = GROUPS) -> lis
         samples = [data.sampled(cap, rng) for _ in range(repeats)]
         for weighting in Weighting:
             for norm, kind in ((1, "laplace"), (2, "gaussian")):
-                union = set_union_one_shot(
-                    weighting, norm, EPSILON, groups=cap, delta=DELTA, halves=True
+                union = set_union_for(
+                    weighting, norm, PrivacyLoss(0.0, DELTA, EPSILON), groups=cap, halves=True
                 )
                 outcomes = [named(union, sample) for sample in samples]
                 counts = [count for count, _ in outcomes]

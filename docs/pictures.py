@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypedDict
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -27,8 +27,8 @@ from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.composition import compare
-from dpsql.privacy.accounting.zcdp import rho_from_epsilon
-from dpsql.privacy.mechanisms.additive import correlated_gaussian, gaussian, one_shot_laplace
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, rho_from_epsilon
+from dpsql.privacy.mechanisms.additive import correlated_gaussian, gaussian, laplace
 from dpsql.privacy.mechanisms.calibration import analytic_gaussian_sigma
 from dpsql.privacy.mechanisms.combination import PublishedNoise, combined_margin
 from dpsql.privacy.mechanisms.correlated_histogram import (
@@ -192,7 +192,12 @@ def correlated_variance(axes: Axes) -> None:
     rho = rho_from_epsilon(1.0, 1e-6)
     domains = sorted({round(10 ** (i / 12)) for i in range(49)} - {1})
     ratios = [
-        (correlated_gaussian(rho, 1, d).std(d) / gaussian(rho, 1, d).std(d)) ** 2 for d in domains
+        (
+            correlated_gaussian(PrivacyLoss(rho), 1, d).std(d)
+            / gaussian(PrivacyLoss(rho), 1, d).std(d)
+        )
+        ** 2
+        for d in domains
     ]
     line(axes, domains, ratios, "as drawn", GREEN)
     axes.axhline(0.25, color=INK, linestyle=":", label="limit 1/4")
@@ -208,9 +213,9 @@ def elliptic_variance(axes: Axes) -> None:
     """The variance of a value at one price, by how many of 24 groups a unit may raise."""
     rho, size = rho_from_epsilon(1.0, 1e-6), 24
     caps = list(range(1, size + 1))
-    alone = [gaussian(rho, 1, cap).std(cap) ** 2 for cap in caps]
-    every = correlated_gaussian(rho, 1, size).std(size) ** 2
-    some = [(cap, elliptic_gaussian(rho, 1, cap, size)) for cap in caps[:15]]
+    alone = [gaussian(PrivacyLoss(rho), 1, cap).std(cap) ** 2 for cap in caps]
+    every = correlated_gaussian(PrivacyLoss(rho), 1, size).std(size) ** 2
+    some = [(cap, elliptic_gaussian(PrivacyLoss(rho), 1, cap, size)) for cap in caps[:15]]
     drawn = [(cap, noise.std(cap) ** 2) for cap, noise in some if noise is not None]
     line(axes, caps, alone, "independent", ORANGE)
     line(axes, caps, [every] * size, "correlated, every group", PURPLE)
@@ -226,8 +231,8 @@ def together(axes: Axes) -> None:
     """The margin of m releases put together, and of one at the price of all, in that of one."""
     epsilon, groups, numbers = 0.5, 10, range(1, 9)
     rho = rho_from_epsilon(epsilon, 1e-6)
-    gaussians = [gaussian(rho * m, 1, groups) for m in numbers]
-    laplaces = [one_shot_laplace(epsilon * m, 1, groups) for m in numbers]
+    gaussians = [gaussian(PrivacyLoss(rho * m), 1, groups) for m in numbers]
+    laplaces = [laplace(PrivacyLoss(epsilon=epsilon * m), 1, groups) for m in numbers]
     for name, colour, noises in (("Gaussian", GREEN, gaussians), ("Laplace", BLUE, laplaces)):
         alone = PublishedNoise(noises[0], groups)
         margin = combined_margin([alone], 0.05)
@@ -267,24 +272,18 @@ def ladder(axes: Axes) -> None:
     axes.set_title("max_groups_contributed 1: the ladder has six rungs")
 
 
-class _Fixed(TypedDict):
-    sensitivity: int
-    delta: float
-    floor: int
-
-
 def top_k_threshold(axes: Axes) -> None:
     """What a group needs above the (k_bar+1)-th count, for one query, by mechanism."""
     epsilon, delta, k = 1.0, 1e-6, 10
     rho, rest = rho_from_epsilon(epsilon, delta / 2), delta / 2
     sizes = sorted({round(10 ** (i / 10)) for i in range(10, 41)})
-    fixed: _Fixed = {"sensitivity": 1, "delta": rest, "floor": 0}
-    gumbel = [gumbel_top_k(rho, k=k, k_bar=n, **fixed) for n in sizes]
+    price = PrivacyLoss(rho, rest)
+    gumbel = [gumbel_top_k(price, sensitivity=1, k=k, k_bar=n, floor=0) for n in sizes]
     line(axes, sizes, [m.threshold for m in gumbel if m], "Gumbel, k = 10, names", GREEN)
-    shared = [correlated_top_k(rho, k=n, k_bar=n, **fixed) for n in sizes]
+    shared = [correlated_top_k(price, sensitivity=1, k=n, k_bar=n, floor=0) for n in sizes]
     line(axes, sizes, [m.threshold for m in shared if m], "correlated, names and counts", PURPLE)
     for groups, colour in ((10, BLUE), (100, ORANGE)):
-        noise = gaussian(rho * (1 - 4e-7), 1, groups)
+        noise = gaussian(PrivacyLoss(rho * (1 - 4e-7)), 1, groups)
         capped = [GaussianTopK(noise, groups, n, rest, 0).threshold for n in sizes]
         label = f"Gaussian, {groups} groups per unit"
         line(axes, sizes, capped, label, colour)

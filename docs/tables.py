@@ -17,10 +17,10 @@ from typing import Any
 
 from dpsql.engines.evidence.verdicts import REWRITTEN, SAME, EngineVersion, verdicts_on
 from dpsql.privacy.accounting.composition import comparisons, queries_that_fit
-from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss, rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition, PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import gaussian
 from dpsql.privacy.mechanisms.histogram import PositiveCounts
-from dpsql.privacy.mechanisms.set_union import Weighting, set_union_one_shot
+from dpsql.privacy.mechanisms.set_union import Weighting, set_union_for
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.privacy.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
@@ -61,7 +61,7 @@ def session_query() -> GumbelTopK:
     """The top-k selection that one query of :data:`QUERY` pays for."""
     half = QUERY.delta / 2
     rho = rho_from_epsilon(QUERY.epsilon, half)
-    found = gumbel_top_k(rho, sensitivity=1, k=K, k_bar=K_BAR, delta=half, floor=0)
+    found = gumbel_top_k(PrivacyLoss(rho, half), sensitivity=1, k=K, k_bar=K_BAR, floor=0)
     assert found is not None
     return found
 
@@ -99,7 +99,7 @@ def account_thresholds(queries: int) -> tuple[int, int]:
     """What a group needs on a zCDP and on a basic account that so many equal histograms share."""
     groups = 10
     most = Budget.zcdp(ACCOUNT.epsilon, ACCOUNT.delta).most
-    noise = gaussian(most.rho / queries, 1, groups)
+    noise = gaussian(PrivacyLoss(most.rho / queries), 1, groups)
     composed = PositiveCounts(noise, groups, most.delta / queries, 0)
     exact = sparse_histogram(ACCOUNT.epsilon / queries, ACCOUNT.delta / queries, groups)
     return composed.threshold, exact.threshold
@@ -121,8 +121,8 @@ def accounts_table() -> str:
 def gaussian_thresholds(epsilon: float, groups: int) -> tuple[int | None, int]:
     """Gaussian top-k thresholds by conditioning, which has none for sigma < 1, and by coupling."""
     rho = rho_from_epsilon(epsilon, HIDDEN)
-    coupled = GaussianTopK(gaussian(rho, 1, groups), groups, WIDE, HIDDEN, 0).threshold
-    sigma = gaussian(rho * (1 - 4e-7), 1, groups).scale
+    coupled = GaussianTopK(gaussian(PrivacyLoss(rho), 1, groups), groups, WIDE, HIDDEN, 0).threshold
+    sigma = gaussian(PrivacyLoss(rho * (1 - 4e-7)), 1, groups).scale
     if sigma < 1:
         return None, coupled
     tail = HIDDEN / (2 * groups) * (1 - 1e-12)
@@ -160,7 +160,7 @@ def coupling_picks_table() -> str:
     """The price of a Gumbel pick by conditioning and by coupling."""
     rows = []
     for epsilon, delta in ((0.001, 1e-6), (0.01, 1e-6), (0.1, 1e-6), (0.01, 1e-4), (0.1, 1e-2)):
-        coupled = GumbelTopK(epsilon, 1, K, K_BAR, delta, 0).pick_rho
+        coupled = GumbelTopK(epsilon, 1, K, K_BAR, delta, 0).pick_cost(Composition.ZCDP)
         conditioned = (epsilon - 2 * math.log1p(-delta)) ** 2 / 8
         less = f"{1 - coupled / conditioned:.3%}"
         rows.append([f"{epsilon:g}", f"{delta:g}", f"{conditioned:.5g}", f"{coupled:.5g}", less])
@@ -176,7 +176,9 @@ def set_union_table() -> str:
     for epsilon, delta, name in ((1.0, 1e-6, "1, 1e-06"), (3.0, math.exp(-10), "3, e^-10")):
         for groups in (1, 10, 100):
             unions = [
-                set_union_one_shot(kind, 2, epsilon, groups=groups, delta=delta, halves=halves)
+                set_union_for(
+                    kind, 2, PrivacyLoss(0.0, delta, epsilon), groups=groups, halves=halves
+                )
                 for kind in kinds
                 for halves in (True, False)
             ]

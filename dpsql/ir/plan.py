@@ -16,18 +16,12 @@ from dpsql.core.sql import Sql, SqlRenderer
 from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Additive, IndependentNoise
 from dpsql.privacy.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
 from dpsql.privacy.mechanisms.combination import PublishedNoise
-from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
-from dpsql.privacy.mechanisms.gaussian_cost import (
-    SMOOTHING_DELTA,
-    gaussian_price_of_noise,
-    gaussian_price_of_quantile,
-    gaussian_price_of_selection,
-)
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise
+from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
 from dpsql.privacy.mechanisms.selection import Selection
 
@@ -330,44 +324,39 @@ class BlockPlan:
         """
         if self.one_shot is not None:
             return self.one_shot
-        if self.gaussian:
-            return self._gaussian_loss(released)
+        composition = Composition.GDP if self.gaussian else Composition.ZCDP
+        choice, delta = self.selection.cost(composition, released), self.selection.delta
         values = sum(
-            m.noise.rho(self._groups_paid(released, m.noise))
+            m.noise.cost(composition, self._groups_paid(released, m.noise))
             for m in self.measures
             if m.noise is not None
         )
-        values += sum(q.mechanism.rho(self._groups_paid(released)) for q in self.quantiles)
-        return PrivacyLoss(self.selection.rho(released) + values, self.selection.delta)
+        ranks = sum(
+            q.mechanism.cost(composition, self._groups_paid(released)) for q in self.quantiles
+        )
+        if not self.gaussian:
+            return PrivacyLoss(choice + (values + ranks), delta)
+        smoothed = delta + SMOOTHING_DELTA
+        if smoothed - delta < SMOOTHING_DELTA:
+            smoothed = math.nextafter(smoothed, 1.0)
+        return PrivacyLoss(choice + values + ranks, smoothed, gaussian=True)
 
     def _groups_paid(self, released: int | None, noise: Additive | None = None) -> int:
         """Tell in how many groups a unit's values are paid for when so many came out.
 
         Of declared keys as many come out as were planned, a cascade's price is one for all its
-        steps, and noise that all groups share has the law of all of them. Of elliptic noise, fewer
-        released values are a part of what was planned, of which a unit raises that many at most.
+        steps, and noise that all groups share has the law of all of them. In Gaussian DP all that
+        were planned are paid for.
         """
         groups = self.groups
         if groups is None:
             groups = self.max_released if released is None else released
             assert groups is not None
             return groups
-        apart = noise is None or isinstance(noise, IndependentNoise | EllipticGaussian)
-        if released is None or self.declared or self.cascade is not None or not apart:
+        whole = self.declared or self.cascade is not None or self.gaussian
+        if released is None or whole or not (noise is None or noise.divides):
             return groups
         return min(groups, released)
-
-    def _gaussian_loss(self, released: int | None) -> PrivacyLoss:
-        """Return the cost in Gaussian DP. Raises ``ParameterError`` where there is none."""
-        groups = self._groups_paid(released) if self.groups is None else self.groups
-        price = gaussian_price_of_selection(self.selection, released)
-        noises = (m.noise for m in self.measures if m.noise is not None)
-        price += sum(gaussian_price_of_noise(noise, groups) for noise in noises)
-        price += sum(gaussian_price_of_quantile(q.mechanism, groups) for q in self.quantiles)
-        delta = self.selection.delta + SMOOTHING_DELTA
-        if delta - self.selection.delta < SMOOTHING_DELTA:
-            delta = math.nextafter(delta, 1.0)
-        return PrivacyLoss(price, delta, gaussian=True)
 
     def is_whole(self, aggregate: Aggregate) -> bool:
         """Tell whether an answer is an integer: a count, or a sum or quantile of integers."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
 
 from dpsql.errors import ParameterError
 from dpsql.planner.option import Option, attempted
@@ -20,11 +19,7 @@ from dpsql.privacy.accounting.zcdp import (
     divided_delta,
     rho_from_epsilon,
 )
-from dpsql.privacy.mechanisms.gaussian_cost import SMOOTHING_DELTA
-from dpsql.privacy.mechanisms.registry import MechanismEntry, Sizes
-from dpsql.privacy.mechanisms.selection import Selection
-
-_S = TypeVar("_S", bound=Selection)
+from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 
 SHARES = (CONVERSION_SHARE, 0.4, 0.6)
 """Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat
@@ -50,19 +45,9 @@ class BudgetSplit:
         lattice = SMOOTHING_DELTA if self.gaussian else 0.0
         return PrivacyLoss(self.rho, self.delta + lattice, gaussian=self.gaussian)
 
-    def built(self, entry: MechanismEntry[_S], sizes: Sizes, rho: float) -> _S | None:
-        """Build a mechanism for ``rho`` and all of delta; None if it has no noise for so little.
-
-        Raises ``ParameterError``, also where it has no cost in Gaussian DP.
-        """
-        build = entry.within_gaussian_rho if self.gaussian else entry.within_rho
-        return build(sizes, rho, self.delta)
-
-    def certainly_built(self, entry: MechanismEntry[_S], sizes: Sizes, rho: float) -> _S:
-        """Build a mechanism that has noise for every rho. Raises ``ParameterError``."""
-        found = self.built(entry, sizes, rho)
-        assert found is not None
-        return found
+    def price(self, parts: int = 1) -> PrivacyLoss:
+        """Return one of ``parts`` equal parts of the rho, with all of delta."""
+        return PrivacyLoss(self.rho / parts, self.delta, gaussian=self.gaussian)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +128,11 @@ class QueryBudget:
     @property
     def loss(self) -> PrivacyLoss:
         """The whole budget, as basic composition charges it."""
-        return PrivacyLoss(0.0, self.delta, self.epsilon)
+        return self.part(1)
+
+    def part(self, parts: float) -> PrivacyLoss:
+        """Return one of ``parts`` equal parts of epsilon, with all of delta, to publish once."""
+        return PrivacyLoss(0.0, self.delta, self.epsilon / parts)
 
     def whole(self) -> BudgetSplit:
         """Return the split for mechanisms that need no delta of their own."""

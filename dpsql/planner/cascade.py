@@ -17,7 +17,8 @@ from dpsql.ir.query import Block
 from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import gaussian
 from dpsql.privacy.mechanisms.cascade import CAP_CHOICES, Cascade, CascadeGoal, spread_noise
 from dpsql.privacy.mechanisms.registry import ANY_GROUPS, CASCADES, Sizes
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
@@ -53,40 +54,29 @@ def _option(block: Block, split: BudgetSplit) -> Option:
     rows = block.parameters.max_rows_contributed
     measures = tuple(m.weighted(WEIGHT_STEPS, rows) for m in with_units(block))
     score = with_units(block).index(UNITS)
-    each = split.rho / len(measures) * _WITHIN
-    cascade = _built(block, each, split.delta)
-    noises = [gaussian(each, measure.sensitivity(rows), 1) for measure in measures]
+    price = PrivacyLoss(split.rho / len(measures) * _WITHIN, split.delta)
+    cascade = _built(block, price)
+    noises = [gaussian(price, measure.sensitivity(rows), 1) for measure in measures]
     if cascade.goal is CascadeGoal.COUNTS:
-        noises[score] = gaussian(cascade.counting_rho, WEIGHT_STEPS, 1)
-    noisy = tuple(
-        NoisyMeasure(measure, noise if i != score or cascade.counting_rho else None)
-        for i, (measure, noise) in enumerate(zip(measures, noises, strict=True))
-    )
-    _check_widest(noisy)
+        noises[score] = gaussian(PrivacyLoss(cascade.counting_rho), WEIGHT_STEPS, 1)
+    used = [n if i != score or cascade.counting_rho else None for i, n in enumerate(noises)]
+    for noise in filter(None, used):
+        spread_noise(noise, CAP_CHOICES[-1])  # which must not fail once a question is paid for
+    noisy = tuple(map(NoisyMeasure, measures, used))
     plan = BlockPlan(block, cascade, noisy, score, 1, None, split.conversion)
     needed = cascade.score_for_inclusion(0.5)
     assert needed is not None
     return Option(cascade.name, plan, needed / WEIGHT_STEPS, variant="by rounds")
 
 
-def _built(block: Block, rho: float, delta: float) -> Cascade:
+def _built(block: Block, price: PrivacyLoss) -> Cascade:
     parameters = block.parameters
     most = ANY_GROUPS if parameters.groups_limit is None else parameters.groups_limit
     sizes = Sizes(groups=most, floor=parameters.min_units_per_group - 1)
-    return CASCADES[_goal(block)].at_rho(sizes, rho, delta)
+    return CASCADES[_goal(block)].built(sizes, price)
 
 
 def _goal(block: Block) -> CascadeGoal:
     if not block.measures:
         return CascadeGoal.KEYS
     return CascadeGoal.COUNTS if UNITS in block.measures else CascadeGoal.VALUES
-
-
-def _check_widest(measures: tuple[NoisyMeasure, ...]) -> None:
-    """Build the noise of the largest cap, which a question must not fail at once it is paid for.
-
-    Raises ParameterError.
-    """
-    for noisy in measures:
-        if isinstance(noisy.noise, IndependentNoise):
-            spread_noise(noisy.noise, CAP_CHOICES[-1])

@@ -95,24 +95,23 @@ class _Histogram:
         self.measures = measures
 
     def positive_counts(self, entry: MechanismEntry[_Counts], split: BudgetSplit) -> Option:
-        rho = split.rho / len(self.measures)
+        price = split.price(len(self.measures))
         # Weights bound how far a unit moves a measure in l2, not in l1.
         kind = gaussian_noise if self.block.weighted else composed_noise
-        others = kind(self.block, rho, gaussian_dp=split.gaussian)
-        selection = split.certainly_built(entry, self.sizes, rho)
+        others, selection = kind(self.block, price), entry.built(self.sizes, price)
         return self._option(selection, others, split.conversion)
 
     def sparse_histogram(self, entry: MechanismEntry[_Sparse]) -> Option:
         """Offer one publication: the exact delta of Gaussian noise and threshold together."""
-        selection = entry.published_once(self.sizes, self.budget.epsilon, self.budget.delta)
+        selection = entry.built(self.sizes, self.budget.loss)
         each = self.cap * selection.others / max(1, len(self.measures) - 1)
         return self._option(selection, exact_gaussian_noise(self.block, each), 0.0)
 
     def pure_laplace(self) -> Option:
         """Offer one publication: epsilon on the noise alone, delta on the threshold alone."""
-        epsilon = self.budget.epsilon / len(self.measures)
-        selection = LAPLACE_POSITIVE_COUNTS.published_once(self.sizes, epsilon, self.budget.delta)
-        others = pure_laplace_noise(self.block, epsilon)
+        price = self.budget.part(len(self.measures))
+        selection = LAPLACE_POSITIVE_COUNTS.built(self.sizes, price)
+        others = pure_laplace_noise(self.block, price)
         return self._option(selection, others, 0.0, "pure epsilon")
 
     def _option(

@@ -31,6 +31,7 @@ from dpsql.planner.noise import (
     pure_laplace_noise,
 )
 from dpsql.planner.option import Option, attempted, impossible
+from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.additive import one_shot_distance
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K, Sizes
 from dpsql.privacy.mechanisms.selection import Selection
@@ -81,14 +82,14 @@ def _every_group(
         return _every_weighted_group(block, budget, cap)
     split, share = budget.whole(), max(1, len(measured(block)))
     reach = "a unit may touch every group" if cap is None else f"at most {cap} groups per unit"
-    composed = composed_noise(block, split.rho / share, gaussian_dp=split.gaussian)
-    every = KNOWN_DOMAIN.at_rho(Sizes(domain=size), split.rho, split.delta)
+    composed = composed_noise(block, split.price(share))
+    every = KNOWN_DOMAIN.built(Sizes(domain=size), split.price())
     make = partial(_option, block, every, size, cap, sharing)
     options = [attempted(every.name, partial(make, composed, split.conversion, reach))]
     if budget.one_shot:
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
         exact = exact_gaussian_noise(block, distance)
-        pure = pure_laplace_noise(block, budget.epsilon / share)
+        pure = pure_laplace_noise(block, budget.part(share))
         kinds = {f"{reach}, exact Gaussian": exact, f"{reach}, Laplace": pure}
         options += [
             attempted(every.name, partial(make, noise, 0.0, kind)) for kind, noise in kinds.items()
@@ -102,7 +103,7 @@ def _every_weighted_group(block: Block, budget: QueryBudget, cap: int) -> list[O
     Only Gaussian noise will do: weights bound how far a unit moves a measure in l2, not in l1.
     """
     split, share, reach = budget.whole(), len(measured(block)), f"units weigh {cap} groups"
-    composed = gaussian_noise(block, split.rho / share, gaussian_dp=split.gaussian)
+    composed = gaussian_noise(block, split.price(share))
     options = [_weighted_option(block, cap, composed, split.conversion, reach)]
     if budget.one_shot:
         distance = one_shot_distance(budget.epsilon, budget.delta) / share
@@ -118,7 +119,7 @@ def _weighted_option(
     size, rows = block.domain_size, block.parameters.max_rows_contributed
     measures = [measure.weighted(WEIGHT_STEPS, rows) for measure in measured(block)]
     noisy = tuple(NoisyMeasure(m, noise_of(m, cap, None)) for m in measures)
-    selection = KNOWN_DOMAIN.at_rho(Sizes(domain=size), 0.0, 0.0)  # its price is that of the noise
+    selection = KNOWN_DOMAIN.built(Sizes(domain=size), ZERO)  # its price is that of the noise
     plan = BlockPlan(block, selection, noisy, None, cap, Bounding(cap, size), conversion)
     return Option(selection.name, plan, _error(plan, size), variant=variant)
 
@@ -128,13 +129,13 @@ def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[
     if top_k.limit >= size:
         return [impossible(KNOWN_DOMAIN_TOP_K.name, _NONE_LEFT_OUT)]
     split = budget.whole()
-    rho = split.rho / (len(measured(block)) + 1)
+    price = split.price(len(measured(block)) + 1)
     position = top_k.measure
     score = block.measures[position]
     sensitivity = score.sensitivity(block.parameters.max_rows_contributed)
     sizes = Sizes(sensitivity=sensitivity, k=top_k.limit, domain=size)
-    selection = split.certainly_built(KNOWN_DOMAIN_TOP_K, sizes, rho)
-    composed = composed_noise(block, rho, gaussian_dp=split.gaussian)
+    selection = KNOWN_DOMAIN_TOP_K.built(sizes, price)
+    composed = composed_noise(block, price)
 
     def offered(cap: int | None, sharing: bool) -> list[Option]:
         reach = "any number of groups" if cap is None else f"at most {cap} groups per unit"

@@ -13,6 +13,7 @@ from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
 from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
+from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.left_out import (
     PARTS_OF_UNITS,
     WHOLE_UNIT,
@@ -87,15 +88,13 @@ def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[Le
     if not told and not clamped:
         return ()
     price = budget.part_for_looks(share, len(told) + len(clamped))
-    rho, epsilon = price.rho, price.epsilon
-    if rho == 0.0 and epsilon == 0.0:
+    if price == ZERO:
         return ()
     try:
         missing = [
-            LeftOutLook(subject, left_out_noise(most, rho=rho, epsilon=epsilon))
-            for subject, most in told.items()
+            LeftOutLook(subject, left_out_noise(most, price)) for subject, most in told.items()
         ]
-        outside = left_out_noise(WHOLE_UNIT, PARTS_OF_UNITS, rho=rho, epsilon=epsilon)
+        outside = left_out_noise(WHOLE_UNIT, price, PARTS_OF_UNITS)
     except ParameterError:
         return ()
     looks = (*missing, *(LeftOutLook(subject, outside) for subject in clamped))

@@ -8,49 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.query import Block
-from dpsql.privacy.mechanisms.additive import (
-    Additive,
-    correlated_gaussian,
-    gaussian,
-    laplace,
-    one_shot_correlated_gaussian,
-    one_shot_gaussian,
-    one_shot_laplace,
-)
-from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian, one_shot_elliptic_gaussian
-from dpsql.privacy.mechanisms.gaussian_cost import laplace_for_gaussian_rho
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import Additive, correlated_gaussian, gaussian, laplace
+from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian
 
 NoiseOf = Callable[[Measure, int, int | None], Additive]
-_Priced = Callable[[float, int, int], Additive]  # of a price, a sensitivity, a number of groups
-_PricedOf = Callable[[float, int, int, int], Additive | None]  # and of how many groups it is
+_Kind = Callable[[PrivacyLoss, int, int], Additive]  # of a price, a sensitivity, how many groups
 
 _ELLIPTIC_GAIN: Final = 0.95
 """The variance of elliptic noise on a value is at most this part of that of independent noise.
 
 A smaller gain is not worth it that totals over groups become less sharp.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """Noise that groups share a part of: if a unit may raise all of them, or only some."""
-
-    all_groups: _Priced
-    some_groups: _PricedOf
-
-    def options(
-        self, price: float, sensitivity: int, groups: int, released: int
-    ) -> list[tuple[Additive, float]]:
-        """List the noises that there are, each with the least gain in std that it is taken for."""
-        if groups == released:
-            return [(self.all_groups(price, sensitivity, groups), 1.0)]
-        some = self.some_groups(price, sensitivity, groups, released)
-        return [] if some is None else [(some, math.sqrt(_ELLIPTIC_GAIN))]
 
 
 UNITS: Final = Measure(MeasureKind.UNITS)
@@ -66,59 +40,53 @@ def measured(block: Block) -> tuple[Measure, ...]:
     return with_units(block) if block.hides_small_groups else block.measures
 
 
-def composed_noise(block: Block, rho: float, *, gaussian_dp: bool = False) -> NoiseOf:
-    """Build noise that costs ``rho`` under zCDP, or in GDP, of whichever kind is smallest."""
-    if gaussian_dp:
-        kinds = _gaussian_for_gaussian_rho, laplace_for_gaussian_rho
-        return _smallest(block, rho, *kinds, shared=_SHARED_FOR_GAUSSIAN_RHO)
-    return _smallest(block, rho, gaussian, laplace, shared=_SHARED_FOR_RHO)
+def composed_noise(block: Block, price: PrivacyLoss) -> NoiseOf:
+    """Build noise that costs ``price``, in zCDP or in GDP, of whichever kind is smallest."""
+    # What is stated of shared noise in GDP is rounded up by several steps.
+    within = replace(price, rho=price.rho * (1 - 1e-12)) if price.gaussian else price
+    return _smallest(block, price, gaussian, laplace, shared=within)
 
 
-def gaussian_noise(block: Block, rho: float, *, gaussian_dp: bool = False) -> NoiseOf:
-    """Build independent Gaussian noise of ``rho``, in zCDP or in GDP: its price is one of l2."""
-    return _smallest(block, rho, _gaussian_for_gaussian_rho if gaussian_dp else gaussian)
-
-
-def _gaussian_for_gaussian_rho(rho: float, sensitivity: int, groups: int) -> Additive:
-    return one_shot_gaussian(2 * rho, sensitivity, groups)
-
-
-def _shared_for_gaussian_rho(rho: float, sensitivity: int, groups: int) -> Additive:
-    return one_shot_correlated_gaussian(2 * rho * (1 - 1e-12), sensitivity, groups)
-
-
-def _elliptic_for_gaussian_rho(
-    rho: float, sensitivity: int, groups: int, released: int
-) -> Additive | None:
-    return one_shot_elliptic_gaussian(2 * rho * (1 - 1e-12), sensitivity, groups, released)
-
-
-_SHARED_FOR_RHO: Final = _Shared(correlated_gaussian, elliptic_gaussian)
-_SHARED_FOR_GAUSSIAN_RHO: Final = _Shared(_shared_for_gaussian_rho, _elliptic_for_gaussian_rho)
-_SHARED_ONCE: Final = _Shared(one_shot_correlated_gaussian, one_shot_elliptic_gaussian)
+def gaussian_noise(block: Block, price: PrivacyLoss) -> NoiseOf:
+    """Build independent Gaussian noise of ``price``, in zCDP or in GDP: that is one of l2."""
+    return _smallest(block, price, gaussian)
 
 
 def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:
     """Build Gaussian noise that takes ``distance`` of what one publication may (see additive)."""
-    return _smallest(block, distance, one_shot_gaussian, shared=_SHARED_ONCE)
+    price = PrivacyLoss(distance / 2, gaussian=True)
+    return _smallest(block, price, gaussian, shared=price)
 
 
-def pure_laplace_noise(block: Block, epsilon: float) -> NoiseOf:
-    """Build Laplace noise that is ``epsilon``-DP."""
-    return _smallest(block, epsilon, one_shot_laplace)
+def pure_laplace_noise(block: Block, price: PrivacyLoss) -> NoiseOf:
+    """Build Laplace noise that is epsilon-DP, for the epsilon of ``price``."""
+    return _smallest(block, price, laplace)
 
 
 def _smallest(
-    block: Block, price: float, *kinds: _Priced, shared: _Shared | None = None
+    block: Block, price: PrivacyLoss, *kinds: _Kind, shared: PrivacyLoss | None = None
 ) -> NoiseOf:
-    """Choose among independent ``kinds`` and, where groups can share a part, ``shared`` noise."""
+    """Choose among independent ``kinds`` and, where groups can share a part, noise for ``shared``.
+
+    Of the options each has the least gain in std that it is taken for.
+    """
 
     def noise(measure: Measure, groups: int, released: int | None) -> Additive:
         sensitivity = measure.sensitivity(block.parameters.max_rows_contributed)
         found = [(kind(price, sensitivity, groups), 1.0) for kind in kinds]
         # The change can be shared: a unit may raise several groups, and lower none.
         if shared is not None and released is not None and measure.monotone and groups > 1:
-            found += shared.options(price, sensitivity, groups, released)
+            found += _shared_options(shared, sensitivity, groups, released)
         return min(found, key=lambda option: option[0].std(groups) / option[1])[0]
 
     return noise
+
+
+def _shared_options(
+    price: PrivacyLoss, sensitivity: int, groups: int, released: int
+) -> list[tuple[Additive, float]]:
+    """List the noises that groups share, each with the least gain in std that it is taken for."""
+    if groups == released:
+        return [(correlated_gaussian(price, sensitivity, groups), 1.0)]
+    some = elliptic_gaussian(price, sensitivity, groups, released)
+    return [] if some is None else [(some, math.sqrt(_ELLIPTIC_GAIN))]

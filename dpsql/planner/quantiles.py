@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import BlockPlan, NoisyQuantile
 from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import measured, with_units
-from dpsql.privacy.mechanisms.gaussian_cost import quantile_for_gaussian_rho
-from dpsql.privacy.mechanisms.quantiles import (
-    ExponentialQuantile,
-    exponential_quantile,
-    pure_quantile,
-)
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile, exponential_quantile
 
 
 def share_without_quantiles(block: Block) -> float:
@@ -37,11 +35,16 @@ def _priced(
     block: Block, quantile: Quantile, groups: int, budget: QueryBudget
 ) -> ExponentialQuantile:
     """Price a quantile by zCDP or, in a single publication of only quantiles, by epsilon."""
-    fraction, size = quantile.fraction, quantile.ranked.points
-    rows, part = block.parameters.max_rows_contributed, 1 / len(block.quantiles)
-    price = quantile_for_gaussian_rho if budget.gaussian else exponential_quantile
-    composed = price(budget.held_back * part, fraction, rows=rows, groups=groups, size=size)
+    part = 1 / len(block.quantiles)
+    build = partial(
+        exponential_quantile,
+        fraction=quantile.fraction,
+        rows=block.parameters.max_rows_contributed,
+        groups=groups,
+        size=quantile.ranked.points,
+    )
+    composed = build(PrivacyLoss(budget.held_back * part, gaussian=budget.gaussian))
     if not (budget.basic and budget.share == 0.0):
         return composed
-    pure = pure_quantile(budget.epsilon * part, fraction, rows=rows, groups=groups, size=size)
+    pure = build(PrivacyLoss(epsilon=budget.epsilon * part))
     return max(composed, pure, key=lambda option: option.rate)

@@ -54,12 +54,12 @@ def _option(block: Block, budget: QueryBudget, cap: int, entry: MechanismEntry[S
     sizes = Sizes(groups=cap)
 
     def composed(split: BudgetSplit) -> Option:
-        union = split.certainly_built(entry, sizes, split.rho)
+        union = entry.built(sizes, split.price())
         return _planned(block, cap, union, split.conversion)
 
     if not budget.one_shot:
         return budget.tightest(composed)
-    union = entry.published_once(sizes, budget.epsilon, budget.delta)
+    union = entry.built(sizes, budget.loss)
     return _planned(block, cap, union, 0.0)
 
 

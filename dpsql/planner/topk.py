@@ -19,6 +19,7 @@ from dpsql.ir.query import Block, TopK
 from dpsql.planner.budget import BudgetSplit, QueryBudget
 from dpsql.planner.noise import NoiseOf, composed_noise, exact_gaussian_noise, pure_laplace_noise
 from dpsql.planner.option import Option, impossible
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import one_shot_distance
 from dpsql.privacy.mechanisms.registry import (
     ANY_GROUPS,
@@ -100,23 +101,24 @@ class _TopK:
 
     def gumbel(self, cap: int | None, split: BudgetSplit) -> Option:
         """Offer Gumbel noise for any number of groups per unit; with a cap, ⊥ is lower."""
-        rho = split.rho / (self.share + 1)
+        price = split.price(self.share + 1)
         sizes = replace(self.sizes, groups=ANY_GROUPS if cap is None else cap)
-        selection = split.built(GUMBEL_TOP_K, sizes, rho)
+        selection = GUMBEL_TOP_K.within(sizes, price)
         if selection is None:
             return _epsilon_too_small(GUMBEL_TOP_K)
-        return self._named(selection, self._noise(split, rho), cap, split.conversion)
+        return self._named(selection, composed_noise(self.block, price), cap, split.conversion)
 
     def chosen_k_bar(self, split: BudgetSplit) -> Option:
         """Offer k_bar chosen on the data, for whoever asks: only the data say if that is better."""
-        rho = split.rho / (self.share + 1)
+        price = split.price(self.share + 1)
         try:
-            selection = split.built(GUMBEL_TOP_K_CHOSEN_K_BAR, self.sizes, rho)
+            selection = GUMBEL_TOP_K_CHOSEN_K_BAR.within(self.sizes, price)
         except ParameterError as error:
             return impossible(GUMBEL_TOP_K_CHOSEN_K_BAR.name, str(error), "Lower k_bar.")
         if selection is None:
             return _epsilon_too_small(GUMBEL_TOP_K_CHOSEN_K_BAR)
-        option = self._named(selection, self._noise(split, rho), None, split.conversion)
+        values = composed_noise(self.block, price)
+        option = self._named(selection, values, None, split.conversion)
         return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
 
     def _named(
@@ -136,20 +138,22 @@ class _TopK:
         cap = self.cap
         if cap is None:
             return _unlimited(GAUSSIAN_TOP_K)
-        rho = split.rho / self.share
-        selection = split.certainly_built(GAUSSIAN_TOP_K, replace(self.sizes, groups=cap), rho)
-        values = self._values(self._noise(split, rho), cap, scored=True)
+        price = split.price(self.share)
+        selection = GAUSSIAN_TOP_K.built(replace(self.sizes, groups=cap), price)
+        values = self._values(composed_noise(self.block, price), cap, scored=True)
         return self._option(selection, values, cap, cap, split.conversion)
 
     def correlated(self, split: BudgetSplit) -> Option:
         """Offer shared noise, however many groups a unit touches: for a small k_bar."""
-        if split.gaussian:
-            return impossible(CORRELATED_TOP_K.name, "its cost in Gaussian DP is not proved")
-        rho = split.rho / self.share
-        selection = split.built(CORRELATED_TOP_K, self.sizes, rho)
+        price = split.price(self.share)
+        try:
+            selection = CORRELATED_TOP_K.within(self.sizes, price)
+        except ParameterError as error:
+            return impossible(CORRELATED_TOP_K.name, error.reason)
         if selection is None:
             return _epsilon_too_large(CORRELATED_TOP_K)
-        values = self._values(self._noise(split, rho), self.k, self.k, scored=True)
+        noise_of = composed_noise(self.block, price)
+        values = self._values(noise_of, self.k, self.k, scored=True)
         return self._option(selection, values, None, None, split.conversion)
 
     def exact_correlated(self, others: Sequence[Option]) -> list[Option]:
@@ -161,9 +165,7 @@ class _TopK:
         composed = min(o.order for o in others if o.mechanism == CORRELATED_TOP_K.name)
         if self.share > 1 or composed > _EXACT_GAIN * min(option.order for option in others):
             return []
-        selection = CORRELATED_TOP_K.published_once(
-            self.sizes, self.budget.epsilon, self.budget.delta
-        )
+        selection = CORRELATED_TOP_K.built(self.sizes, self.budget.loss)
         values = (NoisyMeasure(self.block.measures[self.score], None),)
         option = self._option(selection, values, None, None, 0.0)
         return [replace(option, variant=f"{option.variant}, exact")]
@@ -177,10 +179,10 @@ class _TopK:
             return _unlimited(LAPLACE_TOP_K)
         if self.sizes.sensitivity > 1:
             return _one_per_unit(LAPLACE_TOP_K)
-        epsilon, sizes = self.budget.epsilon / self.share, replace(self.sizes, groups=cap)
+        price, sizes = self.budget.part(self.share), replace(self.sizes, groups=cap)
         try:
-            selection = LAPLACE_TOP_K.published_once(sizes, epsilon, self.budget.delta)
-            values = self._values(pure_laplace_noise(self.block, epsilon), cap, scored=True)
+            selection = LAPLACE_TOP_K.built(sizes, price)
+            values = self._values(pure_laplace_noise(self.block, price), cap, scored=True)
             return self._option(selection, values, cap, cap, 0.0)
         except ParameterError as error:
             return impossible(LAPLACE_TOP_K.name, str(error))
@@ -192,7 +194,8 @@ class _TopK:
         part = 1 / (self.share + 1)
         epsilon, delta = self.budget.epsilon, self.budget.delta
         try:
-            selection = FIXED_THRESHOLD.published_once(self.sizes, epsilon * part, delta * part)
+            price = PrivacyLoss(0.0, delta * part, epsilon * part)
+            selection = FIXED_THRESHOLD.built(self.sizes, price)
             distance = one_shot_distance(epsilon * (1 - part), delta * (1 - part)) / self.share
             option = self._named(selection, exact_gaussian_noise(self.block, distance), None, 0.0)
         except ParameterError as error:
@@ -202,9 +205,6 @@ class _TopK:
         return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
 
     # -- plans --------------------------------------------------------------------------------
-
-    def _noise(self, split: BudgetSplit, rho: float) -> NoiseOf:
-        return composed_noise(self.block, rho, gaussian_dp=split.gaussian)
 
     def _values(
         self,

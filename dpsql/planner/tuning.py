@@ -62,8 +62,7 @@ class TuningLook:
         Raises ``ParameterError`` where no noise in range is so cheap.
         """
         price = budget.part_for_looks(share, looks)
-        noise = left_out_noise(self.most, self.ladder, rho=price.rho, epsilon=price.epsilon)
-        return LeftOutLook(self.subject, noise)
+        return LeftOutLook(self.subject, left_out_noise(self.most, price, self.ladder))
 
 
 def tunable_aggregates(block: Block) -> tuple[int, ...]:

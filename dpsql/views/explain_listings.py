@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpsql.core.formatting import ordinal, significant
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import correlated_gaussian
 from dpsql.privacy.streams.meta import MetaHistogram
 from dpsql.privacy.streams.separate import SeparateContinualNoise
@@ -43,8 +44,8 @@ def _repeated(plan: ListingPlan) -> Iterator[str]:
     if plan.block.top_k is None:
         return
     k, half = plan.block.top_k.limit, plan.mechanism.loss.rho / 2
-    prices = half, half / plan.definition.steps.count
-    once, each = (correlated_gaussian(rho, plan.sensitivity, k).std(k) for rho in prices)
+    prices = PrivacyLoss(half), PrivacyLoss(half / plan.definition.steps.count)
+    once, each = (correlated_gaussian(price, plan.sensitivity, k).std(k) for price in prices)
     yield f"    one answer at this price: {significant(once)};"
     yield f"    asked again at every step: {significant(each)}"
 

@@ -19,8 +19,9 @@ from dpsql.ir.plan import BlockPlan, NoisyMeasure
 from dpsql.ir.query import Block
 from dpsql.planner.budget import BudgetSplit
 from dpsql.policy.model import AccountPolicy
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Steps as NoisySteps
+from dpsql.privacy.mechanisms.additive import UsualNoise
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.privacy.streams.meta import (
@@ -88,7 +89,7 @@ _BY_CHANCE: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class ListingNoise:
+class ListingNoise(UsualNoise):
     """The noise on what a view lists at one step, as an ``Additive``: to say how large it is."""
 
     mechanism: ChoosingMechanism
@@ -104,7 +105,7 @@ class ListingNoise:
         """Its standard deviation, in counts."""
         return noise_std(self.mechanism, self.step)
 
-    def rho(self, groups: int) -> float:
+    def cost(self, composition: Composition, reach: int) -> float:
         """Return what the stream costs: one charge, made when the view was created."""
         return self.mechanism.loss.rho
 

@@ -21,7 +21,7 @@ from dpsql.policy.model import AccountPolicy
 from dpsql.policy.parameters import AnswerFrom
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Steps as NoisySteps
-from dpsql.privacy.mechanisms.additive import one_shot_distance
+from dpsql.privacy.mechanisms.additive import UsualNoise, one_shot_distance
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.privacy.streams.buffers import optimal_buffers
@@ -51,7 +51,7 @@ _MAX_DOMAIN: Final = 100_000  # groups that each step publishes
 
 
 @dataclass(frozen=True, slots=True)
-class StepNoise:
+class StepNoise(UsualNoise):
     """The noise of a running measure at one step, as an ``Additive``: to say how large it is."""
 
     noise: ContinualNoise
@@ -67,7 +67,7 @@ class StepNoise:
         """Its standard deviation, in steps of the measure."""
         return self.noise.std(self.step)
 
-    def rho(self, groups: int) -> float:
+    def cost(self, composition: Composition, reach: int) -> float:
         """Return what the noise of all steps costs: one charge, made when the view was created."""
         return self.noise.rho
 

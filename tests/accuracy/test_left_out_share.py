@@ -20,7 +20,8 @@ from dpsql.accuracy.left_out import (
     estimated_share,
     left_out_words,
 )
-from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian, one_shot_laplace
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian, laplace
 from dpsql.privacy.mechanisms.left_out import Ladder, LeftOutNoise, LeftOutRelease, left_out_noise
 
 MOST = 10
@@ -74,7 +75,7 @@ def truth(noise: LeftOutNoise, has: NDArray[np.int64]) -> tuple[float, float]:
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("pure", [False, True])
 def test_shares_lie_in_their_intervals_as_often_as_stated(name: str, pure: bool) -> None:
-    noise = left_out_noise(MOST, epsilon=0.1) if pure else left_out_noise(MOST, rho=5e-4)
+    noise = left_out_noise(MOST, PrivacyLoss(epsilon=0.1) if pure else PrivacyLoss(5e-4))
     has = shape(name)
     misses = wrong(noise, releases(noise, has), truth(noise, has))
     assert stats.binom.sf(misses - 1, RUNS, 0.05) > 1e-4
@@ -82,14 +83,14 @@ def test_shares_lie_in_their_intervals_as_often_as_stated(name: str, pure: bool)
 
 def test_a_noise_larger_than_it_states_is_noticed() -> None:
     has = shape("some heavy")
-    drawn, stated = left_out_noise(MOST, rho=5e-5), left_out_noise(MOST, rho=5e-4)
+    drawn, stated = (left_out_noise(MOST, PrivacyLoss(rho)) for rho in (5e-5, 5e-4))
     misses = wrong(stated, releases(drawn, has), truth(stated, has))
     assert stats.binom.sf(misses - 1, RUNS, 0.05) < 1e-4
 
 
 def test_with_much_budget_the_share_itself_is_told() -> None:
     has = shape("some heavy")
-    noise = left_out_noise(MOST, rho=100.0)
+    noise = left_out_noise(MOST, PrivacyLoss(100.0))
     share, _ = truth(noise, has)
     for one in releases(noise, has)[:20]:
         found = estimated_share(noise, one)
@@ -126,8 +127,7 @@ def releases_of_caps(noise: LeftOutNoise, has: NDArray[np.int64]) -> list[LeftOu
 @pytest.mark.parametrize("pure", [False, True])
 def test_intervals_of_every_cap_hold_as_often_as_stated(name: str, pure: bool) -> None:
     ladder = Ladder.of_caps(33)
-    price = {"epsilon": 0.1} if pure else {"rho": 5e-4}
-    noise = left_out_noise(1, ladder, **price)
+    noise = left_out_noise(1, PrivacyLoss(epsilon=0.1) if pure else PrivacyLoss(5e-4), ladder)
     has = shape(name)
     for misses in missed_by_caps(noise, releases_of_caps(noise, has), has):
         assert stats.binom.sf(misses - 1, RUNS, 0.05) > 1e-4
@@ -135,14 +135,14 @@ def test_intervals_of_every_cap_hold_as_often_as_stated(name: str, pure: bool) -
 
 def test_caps_told_with_a_noise_larger_than_stated_are_noticed() -> None:
     ladder, has = Ladder.of_caps(33), shape("some heavy")
-    drawn, stated = left_out_noise(1, ladder, rho=1e-5), left_out_noise(1, ladder, rho=5e-4)
+    drawn, stated = (left_out_noise(1, PrivacyLoss(rho), ladder) for rho in (1e-5, 5e-4))
     misses = missed_by_caps(stated, releases_of_caps(drawn, has), has)
     assert stats.binom.sf(max(misses) - 1, RUNS, 0.05) < 1e-4
 
 
 def test_with_much_budget_shares_of_all_caps_are_told() -> None:
     ladder, has = Ladder.of_caps(33), shape("many rows")
-    noise = left_out_noise(1, ladder, rho=100.0)
+    noise = left_out_noise(1, PrivacyLoss(100.0), ladder)
     seen = np.minimum(has, 1 + ladder.top)
     for one in releases_of_caps(noise, has)[:20]:
         for cap in (1, 2, 3, 5, 9, 17, 33):
@@ -156,7 +156,7 @@ def test_with_much_budget_shares_of_all_caps_are_told() -> None:
 
 
 def test_a_ladder_does_not_tell_of_caps_beyond_it() -> None:
-    noise = left_out_noise(1, Ladder.of_caps(33), rho=0.1)
+    noise = left_out_noise(1, PrivacyLoss(0.1), Ladder.of_caps(33))
     (one, *_) = releases_of_caps(noise, np.full(10, 3))
     with pytest.raises(ValueError, match="reaches"):
         estimated_share(noise, one, beyond=noise.ladder.top)
@@ -164,7 +164,7 @@ def test_a_ladder_does_not_tell_of_caps_beyond_it() -> None:
 
 def test_with_hardly_any_budget_nothing_is_claimed() -> None:
     has = shape("few rows")[:50]
-    noise = left_out_noise(MOST, rho=1e-9)
+    noise = left_out_noise(MOST, PrivacyLoss(1e-9))
     found = [estimated_share(noise, one) for one in releases(noise, has)[:50]]
     assert sum(one.low == 0.0 and one.high == 1.0 for one in found) >= 40
 
@@ -195,14 +195,22 @@ def missed_totals(
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("pure", [False, True])
 def test_corrected_totals_lie_in_their_intervals_as_often_as_stated(name: str, pure: bool) -> None:
-    noise = left_out_noise(MOST, epsilon=0.3) if pure else left_out_noise(MOST, rho=5e-3)
-    value = one_shot_laplace(0.01, MOST, 1) if pure else gaussian(1e-5, MOST, 1)
+    noise = (
+        left_out_noise(MOST, PrivacyLoss(epsilon=0.3))
+        if pure
+        else left_out_noise(MOST, PrivacyLoss(5e-3))
+    )
+    value = (
+        laplace(PrivacyLoss(epsilon=0.01), MOST, 1)
+        if pure
+        else gaussian(PrivacyLoss(1e-5), MOST, 1)
+    )
     misses = missed_totals(noise, value, shape(name))
     assert stats.binom.sf(misses - 1, RUNS, 0.05) > 1e-4
 
 
 def test_totals_corrected_as_if_the_share_were_exact_are_noticed() -> None:
-    noise, value = left_out_noise(MOST, rho=5e-4), gaussian(1e-2, MOST, 1)
+    noise, value = left_out_noise(MOST, PrivacyLoss(5e-4)), gaussian(PrivacyLoss(1e-2), MOST, 1)
     misses = missed_totals(noise, value, shape("some heavy"), careless=True)
     assert stats.binom.sf(misses - 1, RUNS, 0.05) < 1e-4
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import itertools
 import json
@@ -19,7 +18,6 @@ from lineage_world import planned_here
 from sqlglot import exp
 from support import planned
 
-import dpsql
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.ir.relations import JoinKind, RowSet
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, default_of, worded
@@ -28,7 +26,7 @@ from dpsql.planner import plan_query
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, PrivacyUnit
 from dpsql.policy.model import TablePolicy as Rules
 from dpsql.policy.parameters import Parameters
-from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.registry import ENTRIES, Sizes
 from dpsql.views.description import STEP_VOCABULARY
 
@@ -327,9 +325,13 @@ def every_mechanism() -> list[object]:
     sizes = Sizes(k=3, groups=2, k_bar=5, sensitivity=1, domain=9, floor=1, shared=1)
     found: list[object] = []
     for entry in ENTRIES:
-        for build in (entry.within_rho, entry.published_once, entry.within_gaussian_rho):
-            with contextlib.suppress(dpsql.Error, AssertionError, TypeError):
-                found.append(build(sizes, 0.5, 1e-6))
+        for price in (
+            PrivacyLoss(0.5, 1e-6),
+            PrivacyLoss(0.0, 1e-6, 0.5),
+            PrivacyLoss(0.5, 1e-6, gaussian=True),
+        ):
+            if price.composition in entry.priced_in:
+                found.append(entry.within(sizes, price))
     parts = (getattr(made, "noise", None) for made in found)
     return [each for each in (*found, *parts) if is_dataclass(each)]
 

@@ -32,18 +32,18 @@ from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.option import Option
 from dpsql.planner.topk import top_k_options
 from dpsql.policy.parameters import COUNT_LIMITS, DELTA_LIMITS, EPSILON_LIMITS, Parameters
-from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import (
     Additive,
     CorrelatedGaussian,
     IndependentNoise,
-    one_shot_correlated_gaussian,
+    correlated_gaussian,
+    gaussian,
+    laplace,
     one_shot_distance,
-    one_shot_gaussian,
-    one_shot_laplace,
 )
 from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
-from dpsql.privacy.mechanisms.elliptic import EllipticGaussian, one_shot_elliptic_gaussian
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian, elliptic_gaussian
 from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts
 from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram, sparse_histogram
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
@@ -415,17 +415,21 @@ def counts_forget_the_sum(plan: BlockPlan) -> BlockPlan:
 
 
 def sum_takes_it_all(plan: BlockPlan) -> BlockPlan:
-    return with_noise(plan, None, one_shot_gaussian(WHOLE, 300, 4))
+    return with_noise(plan, None, gaussian(PrivacyLoss(WHOLE / 2, gaussian=True), 300, 4))
 
 
 def sum_for_one_group(plan: BlockPlan) -> BlockPlan:
     assert isinstance(plan.selection, SparseHistogram)
-    return with_noise(plan, None, one_shot_gaussian(4 * plan.selection.others, 300, 1))
+    return with_noise(
+        plan, None, gaussian(PrivacyLoss((4 * plan.selection.others) / 2, gaussian=True), 300, 1)
+    )
 
 
 def sum_for_one_row(plan: BlockPlan) -> BlockPlan:
     assert isinstance(plan.selection, SparseHistogram)
-    return with_noise(plan, None, one_shot_gaussian(4 * plan.selection.others, 100, 4))
+    return with_noise(
+        plan, None, gaussian(PrivacyLoss((4 * plan.selection.others) / 2, gaussian=True), 100, 4)
+    )
 
 
 def no_floor(plan: BlockPlan) -> BlockPlan:
@@ -444,22 +448,32 @@ def delta_twice(plan: BlockPlan) -> BlockPlan:
 
 
 def pure_sum_takes_it_all(plan: BlockPlan) -> BlockPlan:
-    return with_noise(plan, None, one_shot_laplace(EPSILON, 300, 4))
+    return with_noise(plan, None, laplace(PrivacyLoss(epsilon=EPSILON), 300, 4))
 
 
 def declared_unshared(plan: BlockPlan) -> BlockPlan:
-    return with_noise(plan, one_shot_gaussian(WHOLE, 3, 4), one_shot_gaussian(WHOLE, 300, 4))
+    return with_noise(
+        plan,
+        gaussian(PrivacyLoss(WHOLE / 2, gaussian=True), 3, 4),
+        gaussian(PrivacyLoss(WHOLE / 2, gaussian=True), 300, 4),
+    )
 
 
 def declared_pure_unshared(plan: BlockPlan) -> BlockPlan:
-    return with_noise(plan, one_shot_laplace(EPSILON, 3, 4), one_shot_laplace(EPSILON, 300, 4))
+    return with_noise(
+        plan,
+        laplace(PrivacyLoss(epsilon=EPSILON), 3, 4),
+        laplace(PrivacyLoss(epsilon=EPSILON), 300, 4),
+    )
 
 
 def units_for_nothing(plan: BlockPlan) -> BlockPlan:
     """What decides which groups are large enough is a third thing that noise is added to."""
     assert len(plan.measures) == 3
     rows, total, units = ((WHOLE / 2, 3), (WHOLE / 2, 300), (WHOLE / 3, 1))
-    return with_noise(plan, *(one_shot_gaussian(d, s, 4) for d, s in (rows, total, units)))
+    return with_noise(
+        plan, *(gaussian(PrivacyLoss(d / 2, gaussian=True), s, 4) for d, s in (rows, total, units))
+    )
 
 
 def no_cap(plan: BlockPlan) -> BlockPlan:
@@ -467,25 +481,27 @@ def no_cap(plan: BlockPlan) -> BlockPlan:
 
 
 def correlated_though_it_may_fall(plan: BlockPlan) -> BlockPlan:
-    return with_noise(plan, one_shot_correlated_gaussian(WHOLE, 300, 9))
+    return with_noise(plan, correlated_gaussian(PrivacyLoss(WHOLE / 2, gaussian=True), 300, 9))
 
 
 def correlated_for_fewer(plan: BlockPlan) -> BlockPlan:
     share = WHOLE / 2
-    return with_noise(plan, *(one_shot_correlated_gaussian(share, s, 4) for s in (3, 300)))
+    return with_noise(
+        plan, *(correlated_gaussian(PrivacyLoss(share / 2, gaussian=True), s, 4) for s in (3, 300))
+    )
 
 
 def elliptic_for_fewer(plan: BlockPlan) -> BlockPlan:
     """Made for units that have two groups, where they keep four."""
-    found = one_shot_elliptic_gaussian(WHOLE / 2, 3, 2, 9)
-    other = one_shot_elliptic_gaussian(WHOLE / 2, 300, 2, 9)
+    found = elliptic_gaussian(PrivacyLoss((WHOLE / 2) / 2, gaussian=True), 3, 2, 9)
+    other = elliptic_gaussian(PrivacyLoss((WHOLE / 2) / 2, gaussian=True), 300, 2, 9)
     assert found is not None
     assert other is not None
     return with_noise(plan, found, other)
 
 
 def elliptic_though_it_may_fall(plan: BlockPlan) -> BlockPlan:
-    found = one_shot_elliptic_gaussian(WHOLE, 300, 4, 9)
+    found = elliptic_gaussian(PrivacyLoss(WHOLE / 2, gaussian=True), 300, 4, 9)
     assert found is not None
     return with_noise(plan, found)
 

@@ -40,7 +40,6 @@ from dpsql.privacy.mechanisms.additive import (
     IndependentNoise,
     correlated_gaussian,
     gaussian,
-    one_shot_gaussian,
 )
 from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, TopKCounts
@@ -312,8 +311,8 @@ def test_values_of_capped_names_have_the_smaller_of_both_noises_and_pay_for_thei
     plan = plan_block(b, "gumbel_top_k")
     free = plan_block(replace(b, parameters=replace(USUAL, max_groups_contributed=None)))
     rho = rho_from_epsilon(1.0, 5e-7) / 3
-    alone = gaussian(rho, 1, cap).std(cap)
-    shared = correlated_gaussian(rho, 1, k).std(k)
+    alone = gaussian(PrivacyLoss(rho), 1, cap).std(cap)
+    shared = correlated_gaussian(PrivacyLoss(rho), 1, k).std(k)
     assert plan.noise_of(0).std(k) == pytest.approx(min(alone, shared), rel=1e-9)
     assert plan.noise_of(0).std(k) <= free.noise_of(0).std(k)
     assert (plan.groups is None) == (shared <= alone)
@@ -342,7 +341,7 @@ def test_a_chosen_k_bar_is_only_for_whoever_asks() -> None:
         asked = plan_block(b, "gumbel_top_k_chosen_k_bar")
         assert isinstance(asked.selection, GumbelTopKChosenKBar)
         assert asked.selection.top_rows_needed == 5001
-        assert asked.loss(0).rho == 2 * asked.selection.widest.pick_rho
+        assert asked.loss(0).rho == 2 * asked.selection.widest.pick_cost(Composition.ZCDP)
         (verdict,) = {
             c.verdict for c in plan_block(b).candidates if c.mechanism == asked.selection.name
         }
@@ -494,9 +493,8 @@ def capped_std(measure: Measure, size: int, cap: int | None, composition: Compos
     """The least noise that there was without sharing it under a cap."""
     b = block(replace(USUAL, max_groups_contributed=cap), measure, domain=size)
     budget = QueryBudget.of(b.parameters, composition).whole()
-    price = 2 * budget.rho if budget.gaussian else budget.rho
-    build = one_shot_gaussian if budget.gaussian else gaussian
-    return build(price, measure.sensitivity(USUAL.max_rows_contributed), cap or size).std(1)
+    reach = measure.sensitivity(USUAL.max_rows_contributed)
+    return gaussian(budget.price(), reach, cap or size).std(1)
 
 
 @pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.GDP])

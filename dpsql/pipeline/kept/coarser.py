@@ -123,7 +123,7 @@ def _plan(plan: BlockPlan, added: AddedUp) -> BlockPlan:
     measures = zip(plan.block.measures, added.noises, strict=True)
     return replace(
         plan,
-        selection=KNOWN_DOMAIN.at_rho(Sizes(domain=size), 0.0, 0.0),
+        selection=KNOWN_DOMAIN.built(Sizes(domain=size), ZERO),
         measures=tuple(NoisyMeasure(measure, noise.noise) for measure, noise in measures),
         score=None,
         groups=size,

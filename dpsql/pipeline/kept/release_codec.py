@@ -35,7 +35,7 @@ from dpsql.pipeline.kept.damaged_release import corrupt_release, require_sound
 from dpsql.pipeline.kept.finer import FinerRelease, checked_description, described
 from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
 from dpsql.pipeline.tail.key_spelling import KeySpelling
-from dpsql.privacy.accounting.zcdp import ZERO
+from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
 
 _VERSION: Final = 3
@@ -240,8 +240,8 @@ def encode_look(found: ReleasedLook) -> bytes:
     noise, release = found.noise, found.release
     document = {
         "look": _LOOK_VERSION,
-        "rho": noise.rho,
-        "epsilon": noise.epsilon,
+        "rho": noise.loss.rho,
+        "epsilon": noise.loss.epsilon,
         "kept": release.kept,
         "rungs": release.rungs,
     }
@@ -265,18 +265,18 @@ def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
     require_sound(all(_fits(rung, float64) for rung in rungs))
     rho, epsilon = float(document["rho"]), float(document["epsilon"])
     require_sound(0.0 <= min(rho, epsilon) == 0.0 < max(rho, epsilon))
-    if rho < STALE_PRICE * now.rho or epsilon < STALE_PRICE * now.epsilon:
+    if rho < STALE_PRICE * now.loss.rho or epsilon < STALE_PRICE * now.loss.epsilon:
         return None
     release = LeftOutRelease(float(document["kept"]), tuple(map(float, rungs)))
-    return ReleasedLook(_noise_at(now, rho, epsilon), release)
+    return ReleasedLook(_noise_at(now, PrivacyLoss(rho, 0.0, epsilon)), release)
 
 
-def _noise_at(noise: LeftOutNoise, rho: float, epsilon: float) -> LeftOutNoise:
+def _noise_at(noise: LeftOutNoise, price: PrivacyLoss) -> LeftOutNoise:
     """Build the same noise at the price that was paid for it."""
-    if (rho, epsilon) == (noise.rho, noise.epsilon):
+    if price == noise.loss:
         return noise
     try:
-        return left_out_noise(noise.most, noise.ladder, rho=rho, epsilon=epsilon)
+        return left_out_noise(noise.most, price, noise.ladder)
     except ParameterError:
         raise corrupt_release() from None
 

@@ -92,8 +92,8 @@ class PrivacyLoss:
     If ``gaussian``, rho is more than that: it is mu**2/2 of mu-GDP, which implies zCDP of that rho.
     """
 
-    rho: float
-    delta: float
+    rho: float = 0.0
+    delta: float = 0.0
     epsilon: float = 0.0
     gaussian: bool = False
 
@@ -101,6 +101,13 @@ class PrivacyLoss:
         _require_cost("rho", self.rho)
         _require_cost("delta", self.delta)
         _require_cost("epsilon", self.epsilon)
+
+    @property
+    def composition(self) -> Composition:
+        """The composition that a loss of this kind is a price in."""
+        if self.gaussian:
+            return Composition.GDP
+        return Composition.BASIC if self.epsilon else Composition.ZCDP
 
     def __add__(self, other: PrivacyLoss) -> PrivacyLoss:
         """Compose adaptively in sequence (Bun & Steinke 2016, Lemma 8.2; basic for epsilon).

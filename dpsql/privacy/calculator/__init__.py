@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.privacy.accounting.composition import Comparison
-from dpsql.privacy.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
 from dpsql.privacy.calculator.continual import ContinualCalibration, calibrate_continual
 from dpsql.privacy.calculator.conversions import Conversion, compare_compositions, convert
 from dpsql.privacy.calculator.listings import ListingCalibration
@@ -157,7 +157,8 @@ _ONE_SHOT = {
 def _one_shot(request: Request, mechanism: Mechanism, analysis: str, sizes: Sizes) -> Calibration:
     assert request.epsilon is not None
     delta = request.delta or 0.0
-    found = mechanism.one_shot[analysis](sizes, request.epsilon, delta)
+    price = PrivacyLoss(0.0, delta, request.epsilon)
+    found = mechanism.one_shot[analysis](sizes, price)
     how = _ONE_SHOT.get(analysis, "one publication, by the mechanism's (epsilon, delta) analysis")
     return _calibration(request, mechanism, found, (analysis, how), (request.epsilon, delta))
 
@@ -166,7 +167,7 @@ def _through_zcdp(request: Request, mechanism: Mechanism, sizes: Sizes) -> Calib
     """Calibrate by zCDP: the mechanism's own delta first, then what converts its rho."""
     assert mechanism.zcdp is not None
     budget = _zcdp_budget(request, mechanism.thresholded)
-    found = mechanism.zcdp(sizes, budget.rho, budget.delta)
+    found = mechanism.zcdp(sizes, PrivacyLoss(budget.rho, budget.delta))
     assert found.loss is not None
     guarantee: tuple[float | None, float | None] = (None, None)
     if budget.conversion is not None:

@@ -20,7 +20,7 @@ from dpsql.privacy.calculator.values import (
 )
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian
 from dpsql.privacy.mechanisms.correlated_histogram import CorrelatedAnalysis, calibrate_correlated
-from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, one_shot_top_k
+from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k
 from dpsql.privacy.mechanisms.registry import CORRELATED_TOP_K, Sizes
 
 _STABILITY_THEOREMS = {
@@ -31,12 +31,11 @@ _STABILITY_THEOREMS = {
 
 
 def _stability_histogram(analysis: CorrelatedAnalysis) -> Calibrate:
-    def calibrate(sizes: Sizes, epsilon: float, delta: float) -> Found:
+    def calibrate(sizes: Sizes, price: PrivacyLoss) -> Found:
         k = sizes.k
-        found = calibrate_correlated(epsilon, delta, k, analysis)
-        drawn = one_shot_top_k(
-            epsilon, sensitivity=1, k=k, k_bar=k, delta=delta, floor=0, with_counts=False
-        )
+        found = calibrate_correlated(price.epsilon, price.delta, k, analysis)
+        drawn = correlated_top_k(price, sensitivity=1, k=k, k_bar=k, floor=0, with_counts=False)
+        assert drawn is not None
         std = found.sigma * math.hypot(1.0, k**-0.25)
         return Found(
             source=f"{LEBEDA}, Algorithm 2 and {_STABILITY_THEOREMS[analysis]}",

@@ -39,20 +39,19 @@ def _positive_counts(mechanism: PositiveCounts, sizes: Sizes) -> Found:
     return found_of(mechanism, sizes, on_integers(mechanism.noise.noise, mechanism.threshold))
 
 
-def _laplace_positive_counts_once(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    mechanism = LAPLACE_POSITIVE_COUNTS.published_once(sizes, epsilon, delta)
-    found = _positive_counts(mechanism, sizes)
+def _laplace_positive_counts_once(sizes: Sizes, price: PrivacyLoss) -> Found:
+    found = _positive_counts(LAPLACE_POSITIVE_COUNTS.built(sizes, price), sizes)
     return replace(found, source="Gopi et al. 2020, Section 1.1, releasing the counts as well")
 
 
 def _sparse_histogram(analysis: DeltaAnalysis) -> Calibrate:
-    def calibrate(sizes: Sizes, epsilon: float, delta: float) -> Found:
-        found = calibrate_sparse_histogram(epsilon, delta, sizes.groups, analysis)
+    def calibrate(sizes: Sizes, price: PrivacyLoss) -> Found:
+        found = calibrate_sparse_histogram(price.epsilon, price.delta, sizes.groups, analysis)
         continuous = on_reals("gaussian, continuous", found.sigma, found.tau, found.sigma)
         if analysis is not DeltaAnalysis.EXACT:
             note = "for comparison: what is drawn is calibrated by the exact analysis"
             return Found(source=f"{LEBEDA}, Lemma 2.6", continuous=continuous, notes=(note,))
-        drawn = GAUSSIAN_SPARSE_HISTOGRAM.published_once(sizes, epsilon, delta)
+        drawn = GAUSSIAN_SPARSE_HISTOGRAM.built(sizes, price)
         shown = math.log1p(-drawn.score_noise.noise.sf(drawn.threshold - 1))
         own_delta = -math.expm1(sizes.groups * shown) * (1 + 1e-12)
         return Found(

@@ -3,84 +3,72 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.calculator.request import flag, refused
-from dpsql.privacy.calculator.values import BALLE, CANONNE, LEBEDA, VALUE, Figures, Found, Mechanism
+from dpsql.privacy.calculator.values import (
+    BALLE,
+    CANONNE,
+    LEBEDA,
+    VALUE,
+    Calibrate,
+    Figures,
+    Found,
+    Mechanism,
+)
 from dpsql.privacy.mechanisms.additive import (
     Additive,
     CorrelatedGaussian,
     correlated_gaussian,
     gaussian,
     laplace,
-    one_shot_correlated_gaussian,
-    one_shot_distance,
-    one_shot_gaussian,
-    one_shot_laplace,
 )
 from dpsql.privacy.mechanisms.calibration import analytic_gaussian_sigma
-from dpsql.privacy.mechanisms.elliptic import (
-    EllipticGaussian,
-    elliptic_gaussian,
-    one_shot_elliptic_gaussian,
-)
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian, elliptic_gaussian
 from dpsql.privacy.mechanisms.registry import Sizes
 from dpsql.privacy.sampling.numeric import scale_error
 
 
-def _laplace_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
-    noise = laplace(rho, sizes.sensitivity, sizes.groups)
-    return _every_group(noise, sizes, "discrete Laplace noise, composed over the groups")
+def _laplace(sizes: Sizes, price: PrivacyLoss) -> Found:
+    noise = laplace(price, sizes.sensitivity, sizes.groups)
+    composed = "discrete Laplace noise, composed over the groups"
+    pure = "Dwork, McSherry, Nissim & Smith 2006"
+    return _every_group(noise, sizes, pure if price.epsilon else composed)
 
 
-def _laplace_known_domain_pure(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    noise = one_shot_laplace(epsilon, sizes.sensitivity, sizes.groups)
-    return _every_group(noise, sizes, "Dwork, McSherry, Nissim & Smith 2006")
-
-
-def _gaussian_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
-    noise = gaussian(rho, sizes.sensitivity, sizes.groups)
-    return _every_group(noise, sizes, CANONNE)
-
-
-def _analytic_gaussian(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    allowed = one_shot_distance(epsilon, delta)
-    noise = one_shot_gaussian(allowed, sizes.sensitivity, sizes.groups)
-    sigma = sizes.sensitivity * math.sqrt(sizes.groups) * analytic_gaussian_sigma(epsilon, delta)
+def _gaussian(sizes: Sizes, price: PrivacyLoss) -> Found:
+    noise = gaussian(price, sizes.sensitivity, sizes.groups)
+    if not price.epsilon:
+        return _every_group(noise, sizes, CANONNE)
+    distance = sizes.sensitivity * math.sqrt(sizes.groups)
+    sigma = distance * analytic_gaussian_sigma(price.epsilon, price.delta)
     continuous = Figures("gaussian, continuous", "sigma", sigma, sigma)
     return _every_group(noise, sizes, BALLE, continuous)
 
 
-def _correlated_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
-    noise = correlated_gaussian(rho, sizes.sensitivity, sizes.groups)
-    return _every_group(noise, sizes, f"{LEBEDA}, Algorithm 2 and Section 7")
-
-
-def _correlated_known_domain_exact(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    """Calibrate correlated noise on declared groups for one publication, exactly.
+def _correlated(sizes: Sizes, price: PrivacyLoss) -> Found:
+    """Calibrate correlated noise on declared groups, for one publication exactly.
 
     A unit moves value_i by v_i: by v_i - Δ∞/2 in its own noise, by Δ∞/2 in the shared one. With Var
     Z_i = σ² and Var Z = σ²/√d that is at most Δ∞ sqrt(d + √d)/(2σ) standard deviations in l2: one
     Gaussian mechanism.
     """
-    groups, allowed = sizes.groups, one_shot_distance(epsilon, delta)
-    noise = one_shot_correlated_gaussian(allowed, sizes.sensitivity, groups)
+    groups = sizes.groups
+    noise = correlated_gaussian(price, sizes.sensitivity, groups)
+    if not price.epsilon:
+        return _every_group(noise, sizes, f"{LEBEDA}, Algorithm 2 and Section 7")
     distance = sizes.sensitivity * math.sqrt(groups + math.sqrt(groups)) / 2
-    sigma = distance * analytic_gaussian_sigma(epsilon, delta)
+    sigma = distance * analytic_gaussian_sigma(price.epsilon, price.delta)
     std = sigma * math.hypot(1.0, groups**-0.25)
     continuous = Figures("correlated gaussian, continuous", "sigma", sigma, std)
     return _every_group(noise, sizes, f"{LEBEDA}, Algorithm 2; {BALLE}", continuous)
 
 
-def _elliptic_known_domain(sizes: Sizes, rho: float, delta: float) -> Found:
-    noise = elliptic_gaussian(rho, sizes.sensitivity, sizes.groups, sizes.k)
-    return _every_group(_shareable(noise, sizes), sizes, CANONNE)
-
-
-def _elliptic_known_domain_exact(sizes: Sizes, epsilon: float, delta: float) -> Found:
-    allowed = one_shot_distance(epsilon, delta)
-    noise = one_shot_elliptic_gaussian(allowed, sizes.sensitivity, sizes.groups, sizes.k)
-    return _every_group(_shareable(noise, sizes), sizes, f"{CANONNE}; {BALLE}")
+def _elliptic(sizes: Sizes, price: PrivacyLoss) -> Found:
+    noise = elliptic_gaussian(price, sizes.sensitivity, sizes.groups, sizes.k)
+    source = f"{CANONNE}; {BALLE}" if price.epsilon else CANONNE
+    return _every_group(_shareable(noise, sizes), sizes, source)
 
 
 def _shareable(noise: EllipticGaussian | None, sizes: Sizes) -> EllipticGaussian:
@@ -109,69 +97,41 @@ def _every_group(
     return Found(source, drawn, continuous, PrivacyLoss(noise.rho(sizes.groups), 0.0))
 
 
+def _declared(
+    noise: str, calibrate: Calibrate, analysis: str, summary: str, takes: tuple[str, ...]
+) -> Mechanism:
+    return Mechanism(
+        name=f"{noise}-known-domain",
+        summary=summary,
+        takes=takes,
+        may_take=("sensitivity",),
+        zcdp=calibrate,
+        one_shot={analysis: calibrate},
+        family="known-domain",
+        noise=noise,
+        aliases=(noise,),
+        measured=VALUE,
+        thresholded=False,
+    )
+
+
+_EVERY = "every declared group is answered"
+_OF_ALL = f"{_EVERY}, a unit raises any number of them"
+_OF_SOME = "all k declared groups are answered, a unit raises only some of them"
+_GAUSSIAN = _declared("gaussian", _gaussian, "exact", _EVERY, ("groups",))
+
 KNOWN_DOMAIN_MECHANISMS: tuple[Mechanism, ...] = (
-    Mechanism(
-        name="laplace-known-domain",
-        summary="every declared group is answered",
-        takes=("groups",),
-        may_take=("sensitivity",),
-        zcdp=_laplace_known_domain,
-        one_shot={"pure": _laplace_known_domain_pure},
-        family="known-domain",
-        noise="laplace",
-        aliases=("laplace",),
-        measured=VALUE,
-        thresholded=False,
-    ),
-    Mechanism(
-        name="gaussian-known-domain",
-        summary="every declared group is answered",
-        takes=("groups",),
-        may_take=("sensitivity",),
-        zcdp=_gaussian_known_domain,
-        one_shot={"exact": _analytic_gaussian},
-        family="known-domain",
-        noise="gaussian",
-        aliases=("gaussian",),
-        measured=VALUE,
-        thresholded=False,
-    ),
-    Mechanism(
+    _declared("laplace", _laplace, "pure", _EVERY, ("groups",)),
+    _GAUSSIAN,
+    replace(
+        _GAUSSIAN,
         name="analytic-gaussian",
         summary="gaussian-known-domain by its exact analysis only",
-        takes=("groups",),
-        may_take=("sensitivity",),
-        one_shot={"exact": _analytic_gaussian},
-        family="known-domain",
+        zcdp=None,
         noise="analytic-gaussian",
-        measured=VALUE,
-        thresholded=False,
+        aliases=(),
         instead="gaussian-known-domain",
     ),
-    Mechanism(
-        name="correlated-gaussian-known-domain",
-        summary="every declared group is answered, a unit raises any number of them",
-        takes=("groups",),
-        may_take=("sensitivity",),
-        zcdp=_correlated_known_domain,
-        one_shot={"exact": _correlated_known_domain_exact},
-        family="known-domain",
-        noise="correlated-gaussian",
-        aliases=("correlated-gaussian",),
-        measured=VALUE,
-        thresholded=False,
-    ),
-    Mechanism(
-        name="elliptic-gaussian-known-domain",
-        summary="all k declared groups are answered, a unit raises only some of them",
-        takes=("k", "groups"),
-        may_take=("sensitivity",),
-        zcdp=_elliptic_known_domain,
-        one_shot={"exact": _elliptic_known_domain_exact},
-        family="known-domain",
-        noise="elliptic-gaussian",
-        aliases=("elliptic-gaussian",),
-        measured=VALUE,
-        thresholded=False,
-    ),
+    _declared("correlated-gaussian", _correlated, "exact", _OF_ALL, ("groups",)),
+    _declared("elliptic-gaussian", _elliptic, "exact", _OF_SOME, ("k", "groups")),
 )

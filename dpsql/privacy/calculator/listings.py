@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from dpsql.privacy.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
 from dpsql.privacy.calculator.request import (
     BUDGET_QUANTITIES,
     Request,
@@ -133,7 +133,7 @@ class _Ways:
         self.steps, self.k, self.rho, self.delta = request.steps, request.k, rho, delta
         self.k_bar, self.sensitivity = request.k_bar or _K_BAR, request.sensitivity or 1
         # A single top-k spends half on its choice, and half on the counts, which share a noise.
-        self.once = correlated_gaussian(rho / 2, self.sensitivity, self.k).std(self.k)
+        self.once = correlated_gaussian(PrivacyLoss(rho / 2), self.sensitivity, self.k).std(self.k)
 
     def scheduled(self, schedule: tuple[int, ...], *, one_step: bool) -> ScheduledTopK | None:
         """Build the mechanism that chooses on a schedule."""

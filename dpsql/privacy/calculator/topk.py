@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.calculator.values import (
     EXCESS,
     OFTEN,
@@ -19,6 +20,7 @@ from dpsql.privacy.calculator.values import (
 )
 from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.price import cost_of_pick
 from dpsql.privacy.mechanisms.registry import (
     FIXED_THRESHOLD,
     GAUSSIAN_TOP_K,
@@ -55,42 +57,37 @@ def _gumbel_top_k_chosen_k_bar(mechanism: GumbelTopKChosenKBar, sizes: Sizes) ->
     )
 
 
-def _ranking(mechanism: GumbelTopK, whole: GumbelTopK | GumbelTopKChosenKBar) -> Figures:
+def _ranking(
+    mechanism: GumbelTopK | KnownDomainTopK,
+    whole: GumbelTopK | KnownDomainTopK | GumbelTopKChosenKBar,
+) -> Figures:
     scale = mechanism.sensitivity / mechanism.epsilon
     half, often = whole.score_for_inclusion(0.5), whole.score_for_inclusion(OFTEN)
-    assert half is not None
-    assert often is not None
     return Figures(
         distribution="gumbel, exact ranking",
         parameter="b",
         scale=scale,
         std=scale * math.pi / math.sqrt(6),
         threshold=mechanism.threshold,
-        appears_half=math.ceil(half),
-        appears_95=math.ceil(often),
+        appears_half=None if half is None else math.ceil(half),
+        appears_95=None if often is None else math.ceil(often),
     )
+
+
+def _pick(mechanism: GumbelTopK | KnownDomainTopK) -> str:
+    return f"a pick costs ρ {cost_of_pick(Composition.ZCDP, mechanism.epsilon):.4g}"
 
 
 def _picks(mechanism: GumbelTopK) -> str:
     return (
-        f"a pick costs ρ {mechanism.pick_rho:.4g}; {mechanism.k} are reserved, and charged is one "
+        f"{_pick(mechanism)}; {mechanism.k} are reserved, and charged is one "
         "for each released group, plus one where fewer than k came out"
     )
 
 
 def _known_domain_top_k(mechanism: KnownDomainTopK, sizes: Sizes) -> Found:
-    scale = mechanism.sensitivity / mechanism.epsilon
-    half, often = mechanism.score_for_inclusion(0.5), mechanism.score_for_inclusion(OFTEN)
-    ranking = Figures(
-        distribution="gumbel, exact ranking",
-        parameter="b",
-        scale=scale,
-        std=scale * math.pi / math.sqrt(6),
-        appears_half=None if half is None else math.ceil(half),
-        appears_95=None if often is None else math.ceil(often),
-    )
-    picks = f"a pick costs ρ {mechanism.pick_rho:.4g}; {mechanism.picks} come out, always"
-    return found_of(mechanism, sizes, ranking, picks)
+    picks = f"{_pick(mechanism)}; {mechanism.picks} come out, always"
+    return found_of(mechanism, sizes, _ranking(mechanism, mechanism), picks)
 
 
 def _laplace_top_k(mechanism: LaplaceTopK, sizes: Sizes) -> Found:

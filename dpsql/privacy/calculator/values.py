@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from dpsql.errors import ParameterError
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.registry import MechanismEntry, Sizes
 from dpsql.privacy.mechanisms.selection import Selection
@@ -66,7 +66,7 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-Calibrate = Callable[[Sizes, float, float], Found]
+Calibrate = Callable[[Sizes, PrivacyLoss], Found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +123,19 @@ def registered(
     """
     name = entry.name.replace("_", "-")
 
-    def composed(sizes: Sizes, rho: float, delta: float) -> Found:
-        built = entry.within_rho(sizes, rho, delta)
+    def calibrate(sizes: Sizes, price: PrivacyLoss) -> Found:
+        built = entry.within(sizes, price)
         if built is None:
             assert out_of_range is not None
             raise out_of_range(name)
         return found(built, sizes)
 
-    def once(sizes: Sizes, epsilon: float, delta: float) -> Found:
-        return found(entry.published_once(sizes, epsilon, delta), sizes)
-
     return Mechanism(
         name=name,
         summary=entry.answers,
         takes=takes,
-        zcdp=None if entry.composed is None else composed,
-        one_shot={} if entry.once is None else {"exact": once},
+        zcdp=None if entry.one_shot else calibrate,
+        one_shot={"exact": calibrate} if Composition.BASIC in entry.priced_in else {},
         family=family,
         noise=noise,
         may_take=may_take,

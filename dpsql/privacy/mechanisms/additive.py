@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.gdp import gaussian_rho_of_pure, pure_of_gaussian_rho
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
+from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, Priced, smoothed_gaussian_rho
 from dpsql.privacy.sampling.noise import (
     MIN_SCALE,
     DiscreteGaussian,
@@ -24,6 +28,7 @@ from dpsql.privacy.sampling.noise import (
     gaussian_sigma_for_rho,
     laplace_scale_for_rho,
 )
+from dpsql.privacy.sampling.numeric import rounded_up
 
 Steps = NDArray[np.float64]
 
@@ -39,8 +44,15 @@ class Additive(Protocol):
     def scale(self) -> float:
         """The noise parameter in steps (sigma, or the Laplace scale b)."""
 
-    def rho(self, groups: int) -> float:
-        """Compute the zCDP parameter when one unit may change the values of ``groups`` groups."""
+    def cost(self, composition: Composition, reach: int) -> float:
+        """Compute its price when one unit may change the values of ``reach`` groups."""
+
+    def rho(self, reach: int) -> float:
+        """Compute its price under zCDP."""
+
+    @property
+    def divides(self) -> bool:
+        """True if fewer values than were planned are a part of them, and cost what so many do."""
 
     def std(self, groups: int) -> float:
         """Return the standard deviation of one noisy value, in steps."""
@@ -55,8 +67,15 @@ class Additive(Protocol):
         """
 
 
+class UsualNoise(Priced[int]):
+    """Give the usual answers of an :class:`Additive`, for its kinds to build on."""
+
+    __slots__ = ()
+    divides: ClassVar[bool] = False
+
+
 @dataclass(frozen=True, slots=True)
-class IndependentNoise:
+class IndependentNoise(UsualNoise):
     """Each value gets its own draw of a discrete Gaussian or Laplace.
 
     Guarantee: groups * rho(Δ∞) zCDP, for any change of each value by at most ``sensitivity``
@@ -64,6 +83,7 @@ class IndependentNoise:
     Checked by ``tests/privacy/mechanisms/test_mechanisms.py``.
     """
 
+    divides: ClassVar[bool] = True
     noise: DiscreteGaussian | DiscreteLaplace
     sensitivity: int
 
@@ -75,8 +95,21 @@ class IndependentNoise:
     def scale(self) -> float:
         return self.noise.spread
 
-    def rho(self, groups: int) -> float:
-        return _up(groups * self.noise.rho(self.sensitivity))
+    def cost(self, composition: Composition, reach: int) -> float:
+        """Compute its price when one unit may change the values of ``reach`` groups."""
+        if reach == 0:
+            return 0.0
+        match composition, self.noise:
+            case Composition.ZCDP, noise:
+                return _up(reach * noise.rho(self.sensitivity))
+            case Composition.GDP, DiscreteGaussian() as noise:
+                return smoothed_gaussian_rho(noise, reach * self.sensitivity**2)
+            case Composition.GDP, DiscreteLaplace(scale):
+                epsilon = self.sensitivity / scale * EPSILON_UP
+                return reach * gaussian_rho_of_pure(epsilon) * RHO_UP
+            case Composition.BASIC, DiscreteLaplace(scale):
+                return rounded_up(Fraction(reach * self.sensitivity) / Fraction(scale))
+        return math.inf
 
     def std(self, groups: int) -> float:
         return self.noise.std
@@ -90,7 +123,7 @@ class IndependentNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class CorrelatedGaussian:
+class CorrelatedGaussian(UsualNoise):
     """value_i + (Z_i + Z)/2 with Z_i ~ N_Z(0, 4σ²) and one shared Z ~ N_Z(0, 4σ²/√d).
 
     For values that a unit can only raise, by at most Δ∞ each, in any subset of the d groups.
@@ -110,11 +143,24 @@ class CorrelatedGaussian:
     def _parts(self, groups: int) -> tuple[DiscreteGaussian, DiscreteGaussian]:
         return DiscreteGaussian(2 * self.sigma), DiscreteGaussian(2 * self.sigma / groups**0.25)
 
-    def rho(self, groups: int) -> float:
-        if groups == 0:
+    def cost(self, composition: Composition, reach: int) -> float:
+        """Add the price of the ``reach`` groups' own noise and that of what they share."""
+        if reach == 0:
             return 0.0
-        own, shared = self._parts(groups)
-        return _up(groups * own.rho(self.sensitivity) + shared.rho(self.sensitivity))
+        match composition:
+            case Composition.ZCDP:
+                own, shared = self._parts(reach)
+                return _up(reach * own.rho(self.sensitivity) + shared.rho(self.sensitivity))
+            case Composition.GDP:
+                own, shared = (
+                    DiscreteGaussian(2 * self.sigma / spread * (1 - 2.0**-50))
+                    for spread in (1.0, reach**0.25)
+                )
+                squared = self.sensitivity**2
+                own_price = smoothed_gaussian_rho(own, reach * squared)
+                return (own_price + smoothed_gaussian_rho(shared, squared)) * RHO_UP
+            case Composition.BASIC:
+                return math.inf
 
     def std(self, groups: int) -> float:
         own, shared = self._parts(max(1, groups))
@@ -139,32 +185,7 @@ class CorrelatedGaussian:
         return noisy
 
 
-@lru_cache(maxsize=1024)
-def gaussian(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Build independent Gaussian noise that costs at most ``rho`` over ``groups`` groups."""
-    sigma = gaussian_sigma_for_rho(rho, groups * sensitivity**2)
-    noise = IndependentNoise(DiscreteGaussian(sigma), sensitivity)
-    return _within(noise, rho, groups)
-
-
-@lru_cache(maxsize=1024)
-def laplace(rho: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Build independent Laplace noise that costs at most ``rho`` over ``groups`` groups."""
-    scale = laplace_scale_for_rho(rho / groups, sensitivity)
-    return _within(IndependentNoise(DiscreteLaplace(scale), sensitivity), rho, groups)
-
-
-@lru_cache(maxsize=1024)
-def correlated_gaussian(rho: float, sensitivity: int, groups: int) -> CorrelatedGaussian:
-    """Build correlated Gaussian noise of at most ``rho`` if all ``groups`` groups may change."""
-    sigma = sensitivity * math.sqrt((groups + math.sqrt(groups)) / (8 * rho))
-    noise = CorrelatedGaussian(sigma, sensitivity)
-    while noise.rho(groups) > rho:
-        noise = CorrelatedGaussian(noise.sigma * (1 + 1e-12), sensitivity)
-    return noise
-
-
-# -- a single publication ---------------------------------------------------------------------
+# -- noise for a price ------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=1024)
@@ -178,28 +199,66 @@ def one_shot_distance(epsilon: float, delta: float) -> float:
     return analytic_gaussian_sigma(epsilon, delta) ** -2 * (1 - 1e-12)
 
 
-@lru_cache(maxsize=1024)
-def one_shot_gaussian(distance: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Build independent Gaussian noise that takes ``distance`` of ``one_shot_distance``.
+def hidden_distance(price: PrivacyLoss) -> float:
+    """Compute the squared l2 distance that continuous noise may hide at a price.
 
-    A discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
-    ``calibration.lattice_gaussian_delta``). Checked by
+    Of Gaussian DP mu**2, else that of one publication by :func:`one_shot_distance`.
+    """
+    if price.gaussian:
+        return 2 * price.rho
+    return one_shot_distance(price.epsilon, price.delta)
+
+
+@lru_cache(maxsize=1024)
+def gaussian(price: PrivacyLoss, sensitivity: int, groups: int) -> IndependentNoise:
+    """Build independent Gaussian noise that costs at most ``price`` over ``groups`` groups.
+
+    Beyond zCDP a discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less
+    (see ``calibration.lattice_gaussian_delta``). Checked by
     ``tests/privacy/mechanisms/test_one_shot_noise.py``.
     """
-    variance = groups * sensitivity**2 / distance + SMOOTHING_VARIANCE
+    if price.composition is Composition.ZCDP:
+        sigma = gaussian_sigma_for_rho(price.rho, groups * sensitivity**2)
+        noise = IndependentNoise(DiscreteGaussian(sigma), sensitivity)
+        return _within(noise, price, groups)
+    variance = groups * sensitivity**2 / hidden_distance(price) + SMOOTHING_VARIANCE
     return IndependentNoise(DiscreteGaussian(math.sqrt(variance) * (1 + 1e-12)), sensitivity)
 
 
 @lru_cache(maxsize=1024)
-def one_shot_correlated_gaussian(
-    distance: float, sensitivity: int, groups: int
-) -> CorrelatedGaussian:
-    """Build correlated Gaussian noise that takes ``distance`` (squared), if all groups may change.
+def laplace(price: PrivacyLoss, sensitivity: int, groups: int) -> IndependentNoise:
+    """Build independent Laplace noise that costs at most ``price`` over ``groups`` groups.
+
+    By its epsilon each group loses at most sensitivity/scale. Checked by
+    ``tests/privacy/mechanisms/test_one_shot_noise.py``.
+    """
+    match price.composition:
+        case Composition.ZCDP:
+            scale = laplace_scale_for_rho(price.rho / groups, sensitivity)
+        case Composition.GDP:
+            epsilon = pure_of_gaussian_rho(price.rho / groups) * (1 - 1e-11)
+            scale = max(sensitivity / epsilon, MIN_SCALE)
+        case Composition.BASIC:
+            scale = max(groups * sensitivity / price.epsilon * (1 + 1e-12), MIN_SCALE)
+    noise = IndependentNoise(DiscreteLaplace(scale), sensitivity)
+    return _within(noise, price, groups)
+
+
+@lru_cache(maxsize=1024)
+def correlated_gaussian(price: PrivacyLoss, sensitivity: int, groups: int) -> CorrelatedGaussian:
+    """Build correlated Gaussian noise of at most ``price`` if all ``groups`` groups may change.
 
     In half-steps the noises of the groups and the shared one each move by at most Δ∞. Checked by
     ``tests/privacy/mechanisms/test_one_shot_noise.py``.
     """
     root = math.sqrt(groups)
+    if price.composition is Composition.ZCDP:
+        sigma = sensitivity * math.sqrt((groups + root) / (8 * price.rho))
+        noise = CorrelatedGaussian(sigma, sensitivity)
+        while noise.rho(groups) > price.rho:
+            noise = CorrelatedGaussian(noise.sigma * (1 + 1e-12), sensitivity)
+        return noise
+    distance = hidden_distance(price)
 
     def taken(variance: float) -> float:
         own, shared = variance - SMOOTHING_VARIANCE, variance / root - SMOOTHING_VARIANCE
@@ -218,22 +277,12 @@ def one_shot_correlated_gaussian(
     return CorrelatedGaussian(math.sqrt(high) / 2 * (1 + 1e-12), sensitivity)
 
 
-def one_shot_laplace(epsilon: float, sensitivity: int, groups: int) -> IndependentNoise:
-    """Build independent Laplace noise, ``epsilon``-DP over ``groups`` groups.
-
-    Each of them loses at most sensitivity/scale. Checked by
-    ``tests/privacy/mechanisms/test_one_shot_noise.py``.
-    """
-    scale = groups * sensitivity / epsilon * (1 + 1e-12)
-    return IndependentNoise(DiscreteLaplace(max(scale, MIN_SCALE)), sensitivity)
-
-
-def _within(noise: IndependentNoise, rho: float, groups: int) -> IndependentNoise:
-    """Widen the noise by parts in 1e12 until its stated cost is within the budget."""
-    while noise.rho(groups) > rho:
-        wider = noise.scale * (1 + 1e-12)
-        kind = type(noise.noise)
-        noise = IndependentNoise(kind(wider), noise.sensitivity)
+def _within(noise: IndependentNoise, price: PrivacyLoss, groups: int) -> IndependentNoise:
+    """Widen noise by parts in 1e12 until its stated cost is within the price."""
+    allowed = price.epsilon if price.composition is Composition.BASIC else price.rho
+    while noise.cost(price.composition, groups) > allowed:
+        wider = type(noise.noise)(noise.scale * (1 + 1e-12))
+        noise = IndependentNoise(wider, noise.sensitivity)
     return noise
 
 

@@ -58,6 +58,7 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.privacy.mechanisms.naming import (
     GroupWeights,
@@ -259,11 +260,13 @@ class Cascade(Usual):
         """The noise of counting units, in steps, at a cap of 1, with what naming left."""
         shares = self.shares
         left = sum(shares.parts[shares.ends_after :]) / sum(shares.parts)
-        return gaussian(self._part(shares.counting + shares.naming * left), WEIGHT_STEPS, 1)
+        rho = self._part(shares.counting + shares.naming * left)
+        return gaussian(PrivacyLoss(rho), WEIGHT_STEPS, 1)
 
-    def rho(self, released: int | None) -> float:
+    def cost(self, composition: Composition, reach: int | None) -> float:
         """Compute the zCDP cost of looks and rounds: all of the budget but the counting's."""
-        return self.budget * (1 - self.shares.counting)
+        zcdp = composition is Composition.ZCDP
+        return self.budget * (1 - self.shares.counting) if zcdp else math.inf
 
     def _part(self, share: float) -> float:
         return self.budget * share * (1 - _SLACK)
@@ -271,12 +274,12 @@ class Cascade(Usual):
     @property
     def look(self) -> LookNoise:
         """The noise of the first look."""
-        return LookNoise(gaussian(self._part(self.shares.look), 1, 1))
+        return LookNoise(gaussian(PrivacyLoss(self._part(self.shares.look)), 1, 1))
 
     @property
     def second_look(self) -> LookNoise:
         """The noise of the second look."""
-        return LookNoise(gaussian(self._part(self.shares.second_look), 1, 1))
+        return LookNoise(gaussian(PrivacyLoss(self._part(self.shares.second_look)), 1, 1))
 
     def rounds(self, kept: int) -> tuple[NamingRound, ...]:
         """Build the rounds of a naming that keeps so many keys of a unit."""
@@ -305,8 +308,8 @@ class Cascade(Usual):
         """The one round where units have one key each, at all but the first look's share."""
         look = 0.0 if self.single else self.shares.look
         # What the price of counting is taken for is spent here.
-        rho = self._part(1 - look)
-        return weighted_positive_counts(rho, self.delta, Weights(1, 1), self.floor)
+        price = PrivacyLoss(self._part(1 - look), self.delta)
+        return weighted_positive_counts(price, Weights(1, 1), self.floor)
 
     # -- figures for plans --------------------------------------------------------------------
 
@@ -431,7 +434,7 @@ class Cascade(Usual):
 
 def spread_noise(noise: IndependentNoise, groups: int) -> IndependentNoise:
     """Build noise that costs no more over ``groups`` groups than ``noise`` does over one."""
-    return gaussian(noise.rho(1), noise.sensitivity, groups)
+    return gaussian(PrivacyLoss(noise.rho(1)), noise.sensitivity, groups)
 
 
 def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> NDArray[np.float64]:

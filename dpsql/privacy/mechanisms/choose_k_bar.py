@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.price import rho_of_picks
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.mechanisms.utility import BETA, UtilityBound
@@ -30,11 +32,11 @@ class GumbelTopKChosenKBar(Usual):
     floor if that is larger; then ``widest`` runs with that k_bar. A unit may touch any number of
     groups (with few of them K in the threshold does not grow with k_bar, and the widest is best).
 
-    Guarantee: δ-approximate (1 + picks)*pick_rho-zCDP, pick_rho and δ those of ``widest``. The
+    Guarantee: δ-approximate (1 + picks)*ε²/8-zCDP, ε and δ those of ``widest``. The
     choice is a pick of its own, paid whatever comes out: adding a unit raises every base_i by at
     least 0 and at most Δ∞ (there are as many scores of at least h_(i+1) afterwards as before, and
     none grew by more than Δ∞), so all exponents move one way by at most ε. That makes the choice
-    ε-bounded-range, ε²/8-zCDP, which is pick_rho. The run that follows is chosen adaptively, and
+    ε-bounded-range, ε²/8-zCDP. The run that follows is chosen adaptively, and
     its cost does not depend on k_bar. k_bar itself may be told.
 
     After Durfee & Rogers 2019, Algorithm 6, with two corrections. It prints the smallest of scores
@@ -68,8 +70,8 @@ class GumbelTopKChosenKBar(Usual):
         """How many values of k_bar compete."""
         return self.widest.k_bar - self.widest.k + 1
 
-    def rho(self, released: int | None) -> float:
-        return self.widest.pick_rho + self.widest.rho(released)
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.widest.pick_cost(composition) + self.widest.cost(composition, reach)
 
     def score_for_inclusion(self, probability: float) -> float | None:
         """Count from the base of the widest, which a draw of another k_bar seldom worsens."""
@@ -109,10 +111,10 @@ class GumbelTopKChosenKBar(Usual):
 
 
 def gumbel_top_k_chosen_k_bar(
-    rho: float, *, sensitivity: int, k: int, k_bar: int, delta: float, floor: int
+    price: PrivacyLoss, *, sensitivity: int, k: int, k_bar: int, floor: int
 ) -> GumbelTopKChosenKBar | None:
-    """Build the mechanism of at most ``rho``, choice included, or None if rho is too small."""
-    epsilon = math.sqrt(8 * rho / (k + 1)) * (1 - 1e-11)
+    """Build the mechanism of at most ``price``, choice included; None if that is too little."""
+    epsilon = math.sqrt(8 * rho_of_picks(price, k + 1) / (k + 1)) * (1 - 1e-11)
     if epsilon <= 1e-9:
         return None
-    return GumbelTopKChosenKBar(GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor))
+    return GumbelTopKChosenKBar(GumbelTopK(epsilon, sensitivity, k, k_bar, price.delta, floor))

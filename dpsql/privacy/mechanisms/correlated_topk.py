@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, Steps
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, Steps, UsualNoise
 from dpsql.privacy.mechanisms.calibration import (
     SMOOTHING_VARIANCE,
     analytic_gaussian_sigma,
@@ -81,7 +82,7 @@ def fresh_quantile(own: float, shared: float, fresh: int, delta: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class TopKCounts:
+class TopKCounts(UsualNoise):
     """The noise on the counts that :class:`CorrelatedTopK` releases.
 
     (Z_i + Z)/2 with Z_i ~ N_Z(0, 4σ²), Z ~ N_Z(0, 4σ²/√k_bar), whatever number of groups come out.
@@ -100,8 +101,8 @@ class TopKCounts:
     def scale(self) -> float:
         return self.noise.sigma
 
-    def rho(self, groups: int) -> float:
-        return self.price
+    def cost(self, composition: Composition, reach: int) -> float:
+        return self.price if composition is Composition.ZCDP else math.inf
 
     def std(self, groups: int) -> float:
         return self.noise.std(self.k_bar)
@@ -201,7 +202,9 @@ class CorrelatedTopK(AboveBase):
         """T: what a noisy excess over the base must exceed."""
         return self.half_steps / 2
 
-    def rho(self, released: int | None) -> float:
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        if composition is not Composition.ZCDP:
+            return math.inf
         own, shared = _parts(self.sigma, self.k_bar)
         cost = self.k_bar * own.rho(self.sensitivity) + self.copies * shared.rho(self.sensitivity)
         return cost * (1 + 2.0**-50)
@@ -239,16 +242,21 @@ class CorrelatedTopK(AboveBase):
 
 
 def correlated_top_k(
-    rho: float,
+    price: PrivacyLoss,
     *,
     sensitivity: int,
     k: int,
     k_bar: int,
-    delta: float,
     floor: int,
     with_counts: bool = True,
 ) -> CorrelatedTopK | None:
-    """Build the mechanism of at most ``rho``, or None if rho is too large for its analysis."""
+    """Build the mechanism of at most ``price``: of zCDP, or of one publication.
+
+    None if a rho is too large for its analysis.
+    """
+    epsilon, rho, delta = price.epsilon, price.rho, price.delta
+    if price.composition is Composition.BASIC:
+        return _one_shot(epsilon, sensitivity, k, k_bar, delta, floor, with_counts)
     checked_positive(rho, "rho")
     shared = (2 if with_counts else 1) * math.sqrt(k_bar)
     sigma = sensitivity * math.sqrt((k_bar + shared) / (8 * rho))
@@ -305,15 +313,14 @@ def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound | N
 
 
 @lru_cache(maxsize=256)
-def one_shot_top_k(
+def _one_shot(
     epsilon: float,
-    *,
     sensitivity: int,
     k: int,
     k_bar: int,
     delta: float,
     floor: int,
-    with_counts: bool = True,
+    with_counts: bool,
 ) -> CorrelatedTopK:
     """Build the mechanism whose release is (epsilon, delta)-DP, its threshold near the lowest.
 

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.privacy.mechanisms.additive import Steps
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.additive import Steps, UsualNoise, hidden_distance
 from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
 from dpsql.privacy.sampling.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.privacy.sampling.numeric import MAX_SCALE, checked_positive, rounded_up
@@ -29,7 +30,7 @@ _LOST = 2.0**-13  # at most this part of the price is for shifts that are rounde
 
 
 @dataclass(frozen=True, slots=True)
-class EllipticGaussian:
+class EllipticGaussian(UsualNoise):
     """value_i + (Z_i + W)/L with Z_i ~ N_Z(0, L²σ²) and one W ~ N_Z(0, L²τ²) for all values.
 
     L = ``fineness`` is how many steps of the noise make one of the values, τ = ``shared``. For up
@@ -57,6 +58,7 @@ class EllipticGaussian:
     """
 
     name: ClassVar[str] = "elliptic_gaussian"
+    divides: ClassVar[bool] = True  # as a unit raises so many of fewer values at most
     sigma: float
     shared: float
     fineness: int
@@ -98,9 +100,19 @@ class EllipticGaussian:
         nearest = {min(groups, peak), min(groups, peak + 1)}
         return max(j * move**2 / own - (j * move / own) ** 2 / weight for j in nearest) + weight / 4
 
-    def rho(self, groups: int) -> float:
-        """Compute the zCDP parameter when one unit may raise ``groups`` of the values."""
-        return rounded_up(self.squared_distance(groups) / 2)
+    def cost(self, composition: Composition, reach: int) -> float:
+        """Compute half of the squared distance when one unit may raise ``reach`` of the values.
+
+        In Gaussian DP each noise has ``SMOOTHING_VARIANCE`` less.
+        """
+        if reach == 0:
+            return 0.0
+        match composition:
+            case Composition.ZCDP:
+                return rounded_up(self.squared_distance(reach) / 2)
+            case Composition.GDP if all(p.sigma**2 > SMOOTHING_VARIANCE for p in self.parts):
+                return rounded_up(self.squared_distance(reach, SMOOTHING_VARIANCE) / 2)
+        return math.inf
 
     def std(self, groups: int) -> float:
         own, shared = self.parts
@@ -147,33 +159,19 @@ def _built(
 
 @lru_cache(maxsize=1024)
 def elliptic_gaussian(
-    rho: float, sensitivity: int, groups: int, of: int
+    price: PrivacyLoss, sensitivity: int, groups: int, of: int
 ) -> EllipticGaussian | None:
-    """Build noise of at most ``rho`` if a unit may raise ``groups`` of ``of`` values.
+    """Build noise of at most ``price`` if a unit may raise ``groups`` of ``of`` values.
 
-    None where nothing can be shared, of one group or of all, or where no noise is in range.
-    """
-    checked_positive(rho, "rho")
-    return _for_distance(2 * rho, sensitivity, groups, of, 0.0)
-
-
-@lru_cache(maxsize=1024)
-def one_shot_elliptic_gaussian(
-    distance: float, sensitivity: int, groups: int, of: int
-) -> EllipticGaussian | None:
-    """Build noise that takes ``distance`` of ``one_shot_distance``; None as ``elliptic_gaussian``.
-
-    A discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
-    ``calibration.lattice_gaussian_delta``), here in steps of the noise. Continuous noises of which
+    None where nothing can be shared, of one group or of all, or where no noise is in range. Beyond
+    zCDP a discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
+    ``calibration.lattice_gaussian_delta``), here in steps of the noise: continuous noises of which
     a unit moves the means by a distance in all are one Gaussian mechanism.
     """
+    zcdp = price.composition is Composition.ZCDP
+    distance = 2 * price.rho if zcdp else hidden_distance(price)
+    less = 0.0 if zcdp else SMOOTHING_VARIANCE
     checked_positive(distance, "the distance")
-    return _for_distance(distance, sensitivity, groups, of, SMOOTHING_VARIANCE)
-
-
-def _for_distance(
-    distance: float, sensitivity: int, groups: int, of: int, less: float
-) -> EllipticGaussian | None:
     if not 1 < groups < of:
         return None
     ratio = _best_ratio(groups, of)

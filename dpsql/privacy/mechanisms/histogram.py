@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.sampling.noise import EntropySource
@@ -30,7 +32,7 @@ class KnownDomain(Usual):
     def declared(self) -> int:
         return self.size
 
-    def rho(self, released: int | None) -> float:
+    def cost(self, composition: Composition, reach: int | None) -> float:
         return 0.0
 
     def score_for_inclusion(self, probability: float) -> float | None:
@@ -75,8 +77,8 @@ class PositiveCounts(Usual):
         per_group = -math.expm1(math.log1p(-self.delta) / self.groups) * (1 - 1e-12)
         return self.floor + 1 + self.noise.noise.quantile_sf(per_group)
 
-    def rho(self, released: int | None) -> float:
-        return self.noise.rho(self.groups)
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.noise.cost(composition, self.groups)
 
     def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
@@ -88,3 +90,22 @@ class PositiveCounts(Usual):
         # The engine has dropped small groups already; the mechanism does not rely on it.
         kept = np.flatnonzero((noisy > self.threshold) & (scores > self.floor))
         return Selected(kept, noisy[kept])
+
+
+def positive_counts(
+    noise_for: Callable[[PrivacyLoss, int, int], IndependentNoise],
+    price: PrivacyLoss,
+    groups: int,
+    floor: int,
+) -> PositiveCounts:
+    """Build positive counts of at most ``price``, with noise that ``noise_for`` builds.
+
+    For one publication, by Laplace noise, epsilon is for the noise and delta for the threshold,
+    neither divided. Of the ``groups`` groups that a unit raises by one let j exist without it, and
+    let psi >= 1 - delta be the chance that none of the others, which only the unit has, is
+    released. With the unit an event has probability at most 1 - psi plus e^(j/b) times that without
+    it. Without the unit it has A <= e^(j/b) B, where B psi is at most that with the unit: A exceeds
+    e^epsilon times that by at most A (1 - psi). Checked by
+    ``tests/privacy/calculator/test_calibrate.py``.
+    """
+    return PositiveCounts(noise_for(price, 1, groups), groups, price.delta, floor)

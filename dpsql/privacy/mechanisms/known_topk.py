@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.price import cost_of_pick, rho_of_picks
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.mechanisms.utility import BETA, UtilityBound, intruder_weight
 from dpsql.privacy.sampling.noise import EntropySource, gumbel_order
@@ -59,13 +61,8 @@ class KnownDomainTopK(Usual):
         """How many groups come out, always."""
         return min(self.k, self.size)
 
-    @property
-    def pick_rho(self) -> float:
-        """The cost of one pick."""
-        return self.epsilon**2 / 8 * (1 + 1e-12)
-
-    def rho(self, released: int | None) -> float:
-        return self.picks * self.pick_rho
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.picks * cost_of_pick(composition, self.epsilon)
 
     def score_for_inclusion(self, probability: float) -> float | None:
         """Count from the (k+1)-th largest score: the last pick, all others at that score."""
@@ -92,8 +89,11 @@ class KnownDomainTopK(Usual):
         return Selected(order, None)
 
 
-def known_domain_top_k(rho: float, *, sensitivity: int, k: int, size: int) -> KnownDomainTopK:
-    """Build the mechanism that costs at most ``rho``."""
-    checked_positive(rho, "rho")
-    epsilon = math.sqrt(8 * rho / min(k, size)) * (1 - 1e-11)
+def known_domain_top_k(
+    price: PrivacyLoss, *, sensitivity: int, k: int, size: int
+) -> KnownDomainTopK:
+    """Build the mechanism that costs at most ``price``."""
+    checked_positive(price.rho, "rho")
+    picks = min(k, size)
+    epsilon = math.sqrt(8 * rho_of_picks(price, picks) / picks) * (1 - 1e-11)
     return KnownDomainTopK(epsilon, sensitivity, k, size)

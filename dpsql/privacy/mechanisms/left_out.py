@@ -25,14 +25,14 @@ Checked by ``tests/privacy/mechanisms/test_ladder.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
-from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian, one_shot_laplace
+from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian, laplace
 from dpsql.privacy.sampling.noise import EntropySource
 
 LADDER_STEPS: Final = 2**10
@@ -131,20 +131,14 @@ class LeftOutRelease:
 class LeftOutNoise:
     """Noise on what is kept, of which one unit adds at most ``most``, and on a ladder.
 
-    ``rho`` or ``epsilon`` is the price of both together, the other is 0.
+    ``loss`` is the price of both together, whatever comes out.
     """
 
     most: int
     ladder: Ladder
-    rho: float
-    epsilon: float
+    loss: PrivacyLoss
     kept_noise: IndependentNoise
     rung_noise: IndependentNoise
-
-    @property
-    def loss(self) -> PrivacyLoss:
-        """The cost of a release, whatever comes out."""
-        return PrivacyLoss(self.rho, 0.0, self.epsilon)
 
     @property
     def coarsening(self) -> int:
@@ -159,10 +153,8 @@ class LeftOutNoise:
         return LeftOutRelease(found * self.coarsening, tuple(rungs.tolist()))
 
 
-def left_out_noise(
-    most: int, ladder: Ladder | None = None, *, rho: float = 0.0, epsilon: float = 0.0
-) -> LeftOutNoise:
-    """Build the noise of a look that costs at most ``rho`` or, if that is 0, ``epsilon``.
+def left_out_noise(most: int, price: PrivacyLoss, ladder: Ladder | None = None) -> LeftOutNoise:
+    """Build the noise of a look that costs at most ``price``: of zCDP, or an epsilon.
 
     ``most`` is what bounding lets a unit add in all, ``ladder`` the one for that by default. Half
     of the price goes to what is kept. Raises ``ParameterError`` where no noise in range is so
@@ -171,10 +163,7 @@ def left_out_noise(
     ladder = ladder or Ladder.reaching(most)
     coarsening = 1 << max(0, (most - 1).bit_length() - _KEPT_BITS)
     sensitivity = most if coarsening == 1 else most // coarsening + 1
-    if rho > 0:
-        kept = gaussian(rho / 2, sensitivity, 1)
-        rungs = gaussian(rho / 2, LADDER_SENSITIVITY, 1)
-    else:
-        kept = one_shot_laplace(epsilon / 2, sensitivity, 1)
-        rungs = one_shot_laplace(epsilon / 2, LADDER_SENSITIVITY, 1)
-    return LeftOutNoise(most, ladder, rho, epsilon, kept, rungs)
+    build = laplace if price.epsilon else gaussian
+    half = replace(price, rho=price.rho / 2, epsilon=price.epsilon / 2)
+    kept, rungs = build(half, sensitivity, 1), build(half, LADDER_SENSITIVITY, 1)
+    return LeftOutNoise(most, ladder, price, kept, rungs)

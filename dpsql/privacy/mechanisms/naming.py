@@ -70,6 +70,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
 from dpsql.privacy.mechanisms.sparse_histogram import normal_sf, too_little_noise
@@ -173,7 +174,8 @@ def naming_rounds(
 
     Raises ParameterError if that is out of range.
     """
-    draws = [gaussian(rho * part / sum(parts), WEIGHT_STEPS, 1) for part in parts]
+    prices = [PrivacyLoss(rho * part / sum(parts)) for part in parts]
+    draws = [gaussian(price, WEIGHT_STEPS, 1) for price in prices]
     noises = [draw.noise for draw in draws if isinstance(draw.noise, DiscreteGaussian)]
     return tuple(
         NamingRound(

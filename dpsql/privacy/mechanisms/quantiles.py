@@ -16,6 +16,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.price import RHO_UP, Priced, cost_of_pick, rho_of_picks
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.privacy.sampling.lattice import uniform_below
 from dpsql.privacy.sampling.numeric import checked_positive, rounded_up
@@ -56,7 +58,7 @@ class Histograms:
 
 
 @dataclass(frozen=True, slots=True)
-class ExponentialQuantile:
+class ExponentialQuantile(Priced[int]):
     """The ``fraction``-quantile of each group, on the grid 0, 1, ..., ``size`` - 1.
 
     Distribution: point v of a group of n rows has probability proportional to
@@ -94,10 +96,18 @@ class ExponentialQuantile:
         """How many ranks further off makes a point e times less likely."""
         return 1 / self.rate
 
-    def rho(self, groups: int) -> float:
-        """Compute the zCDP parameter when one unit may change ``groups`` groups, rounded up."""
-        reach = Fraction(self.rate) * self.rows * _range(self.fraction)
-        return rounded_up(groups * reach**2 / 8)
+    def cost(self, composition: Composition, reach: int) -> float:
+        """Compute its price when one unit may change ``reach`` groups, rounded up."""
+        span = Fraction(self.rate) * self.rows * _range(self.fraction)
+        match composition:
+            case Composition.ZCDP:
+                return rounded_up(reach * span**2 / 8)
+            case Composition.GDP:
+                # Of the zCDP in one group, the square of its range over 8, rounded up.
+                pick = cost_of_pick(composition, math.sqrt(8.0 * self.rho(1)))
+                return reach * pick * RHO_UP
+            case Composition.BASIC:
+                return rounded_up(reach * span)
 
     def margin(self, confidence: float) -> float:
         """Find a distance in ranks that answers exceed with probability at most 1 - confidence.
@@ -154,35 +164,26 @@ class ExponentialQuantile:
 
 
 def exponential_quantile(
-    rho: float, fraction: Fraction, *, rows: int, groups: int, size: int
+    price: PrivacyLoss, fraction: Fraction, *, rows: int, groups: int, size: int
 ) -> ExponentialQuantile:
-    """Find the most accurate quantile of at most ``rho``, for units that add ``rows`` to each of
-    ``groups`` groups.
+    """Find the most accurate quantile of at most ``price``.
 
-    Raises ParameterError if ``rho`` is not finite and positive.
+    Units add ``rows`` to each of ``groups`` groups; of an epsilon each group takes its part. Raises
+    ParameterError if the price is not positive.
     """
-    checked_positive(rho, "rho")
     assert 0 <= fraction <= 1
     assert fraction.denominator <= MAX_DENOMINATOR
+    if price.composition is Composition.BASIC:
+        rate = price.epsilon / float(groups * rows * _range(fraction)) * (1 - 1e-12)
+        return ExponentialQuantile(fraction, rate, rows, size)
+    rho = rho_of_picks(price, groups) if price.rho else 0.0
+    checked_positive(rho, "rho")
     rate = math.sqrt(8 * rho / groups) / float(rows * _range(fraction)) * (1 + 2.0**-50)
     quantile = ExponentialQuantile(fraction, rate, rows, size)
     while quantile.rho(groups) > rho:
         rate = math.nextafter(rate, 0.0)
         quantile = ExponentialQuantile(fraction, rate, rows, size)
     return quantile
-
-
-def pure_quantile(
-    epsilon: float, fraction: Fraction, *, rows: int, groups: int, size: int
-) -> ExponentialQuantile:
-    """Find the most accurate quantile that is ``epsilon``-DP.
-
-    Units add ``rows`` to each of ``groups`` groups: an e-bounded range implies e-DP, and each group
-    takes its part. Raises ParameterError if ``epsilon`` is not finite and positive.
-    """
-    checked_positive(epsilon, "epsilon")
-    rate = epsilon / float(groups * rows * _range(fraction)) * (1 - 1e-12)
-    return ExponentialQuantile(fraction, rate, rows, size)
 
 
 def _range(fraction: Fraction) -> Fraction:

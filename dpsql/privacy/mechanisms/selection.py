@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.additive import Additive, Steps
+from dpsql.privacy.mechanisms.price import Priced
 from dpsql.privacy.mechanisms.utility import BETA, UtilityBound
 from dpsql.privacy.sampling.noise import EntropySource
 
@@ -89,8 +90,11 @@ class Selection(Protocol):
     def estimated(self) -> bool:
         """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
 
-    def rho(self, released: int | None) -> float:
-        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        """Compute its price when ``reach`` groups came out; None asks for the worst case."""
+
+    def rho(self, reach: int | None) -> float:
+        """Compute its price under zCDP."""
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
         """Bound how good the first k groups are, but for ``beta``; None if not a top-k."""
@@ -105,10 +109,10 @@ class Selection(Protocol):
         """Draw the released groups from true scores in steps: an int64 array of shape (groups,)."""
 
 
-class Usual:
+class Usual(Priced[int | None]):
     """Give the usual answers of a :class:`Selection`, for its kinds to build on.
 
-    Keys are unknown, all groups are needed, only names come out, no zCDP cost is stated.
+    Keys are unknown, all groups are needed, only names come out, no price is stated.
     """
 
     __slots__ = ()
@@ -122,10 +126,6 @@ class Usual:
     def top_rows_needed(self) -> int | None:
         """How many of the largest groups the engine must return, or None for all."""
         return None
-
-    def rho(self, released: int | None) -> float:
-        """Compute the zCDP cost when ``released`` groups came out; None asks for the worst case."""
-        return math.inf
 
     @property
     def declared(self) -> int | None:

@@ -21,11 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.gdp import gaussian_rho_of_pure, pure_of_gaussian_rho
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.calibration import (
+    SMOOTHING_VARIANCE,
     lattice_gaussian_delta,
     lattice_gaussian_sigma,
     smooth_sigma,
 )
+from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, smoothed_gaussian_rho
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.mechanisms.set_union_weights import (
     UNIT_WEIGHT_STEPS,
@@ -44,7 +48,7 @@ from dpsql.privacy.sampling.noise import (
     gaussian_sigma_for_rho,
     laplace_scale_for_rho,
 )
-from dpsql.privacy.sampling.numeric import checked_positive
+from dpsql.privacy.sampling.numeric import checked_positive, rounded_up
 
 MAX_GROUPS = 2**20
 _STILL_RISING = 0.38
@@ -170,16 +174,25 @@ class SetUnion(Usual):
         sizes = range(1, self.groups + 1)
         return tuple(_fresh_weight(self.weighting, self.norm, n) for n in sizes)
 
-    def rho(self, released: int | None) -> float:
-        """Compute the zCDP cost; the same whatever is released.
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        """Compute its price; the same whatever is released. For a Gaussian's epsilon: ``delta_at``.
 
         For Laplace noise the divergence is convex in the shift and zero at zero, so no way of
         spreading an l1 distance over items costs more than one item taking all of it; a count
         spreads it evenly.
         """
-        if self.norm == 1 and self.weighting is Weighting.COUNT:
-            return self.groups * self.noise.rho(UNIT_WEIGHT_STEPS) * (1 + 2.0**-50)
-        return self.noise.rho(self.sensitivity)
+        match composition, self.noise:
+            case Composition.ZCDP, DiscreteLaplace() if self.weighting is Weighting.COUNT:
+                return self.groups * self.noise.rho(UNIT_WEIGHT_STEPS) * (1 + 2.0**-50)
+            case Composition.ZCDP, noise:
+                return noise.rho(self.sensitivity)
+            case Composition.GDP, DiscreteGaussian() as noise:
+                return smoothed_gaussian_rho(noise, Fraction(self.sensitivity) ** 2)
+            case Composition.GDP, DiscreteLaplace(scale):
+                return gaussian_rho_of_pure(self.sensitivity / scale * EPSILON_UP) * RHO_UP
+            case Composition.BASIC, DiscreteLaplace(scale):
+                return rounded_up(Fraction(self.sensitivity) / Fraction(scale))
+        return math.inf
 
     def delta_at(self, epsilon: float) -> float:
         """Find a delta for which one publication is (epsilon, delta)-DP; 1.0 if there is none.
@@ -251,87 +264,85 @@ class SetUnion(Usual):
         return Selected(np.flatnonzero((noisy > self.threshold) & (scores > 0)), None)
 
 
-def set_union_for_rho(
+def set_union_for(
     weighting: Weighting,
     norm: int,
-    rho: float,
+    price: PrivacyLoss,
     *,
     groups: int,
-    delta: float,
-    alpha: float = 5.0,
-) -> SetUnion:
-    """Build the set union that costs at most ``rho`` (zCDP) and ``delta``.
-
-    ``norm`` is 1 for Laplace and 2 for Gaussian noise; ``alpha`` concerns the policies only. Raises
-    ParameterError for parameters out of range, or a budget too small for the noise.
-    """
-    _checked(norm, groups, delta)
-    if norm == 1:
-        share = rho / groups if weighting is Weighting.COUNT else rho
-        scale = laplace_scale_for_rho(share, UNIT_WEIGHT_STEPS)
-        while True:
-            union = SetUnion(weighting, DiscreteLaplace(scale), groups, delta, alpha)
-            if union.rho(None) <= rho:
-                return union
-            scale *= 1 + 1e-12
-    sensitivity = float(UNIT_WEIGHT_STEPS)
-    while True:
-        squared = Fraction(sensitivity) ** 2
-        noise = DiscreteGaussian(gaussian_sigma_for_rho(rho, squared))
-        union = SetUnion(weighting, noise, groups, delta, alpha)
-        if union.rho(None) <= rho:
-            return union
-        sensitivity = max(union.sensitivity, sensitivity) * (1 + 1e-12)
-
-
-def set_union_one_shot(
-    weighting: Weighting,
-    norm: int,
-    epsilon: float,
-    *,
-    groups: int,
-    delta: float,
     alpha: float = 5.0,
     halves: bool = False,
 ) -> SetUnion:
-    """Build the set union that is (epsilon, delta)-DP when published once.
+    """Build the set union that costs at most ``price``.
 
-    Laplace noise (``norm`` 1) spends all of delta on the threshold. Gaussian noise is the one that
-    allows the lowest threshold by ``delta_at``; with ``halves``, as Gopi et al. 2020 print it, the
-    one that takes half of delta by the exact analysis of Balle & Wang 2018 and leaves the other
-    half to the threshold. Raises ParameterError as above.
+    ``norm`` is 1 for Laplace and 2 for Gaussian noise; ``alpha`` concerns the policies only. For
+    one publication Laplace noise spends all of delta on the threshold. Gaussian noise is then the
+    one that allows the lowest threshold by ``delta_at``; with ``halves``, as Gopi et al. 2020 print
+    it, the one that takes half of delta by the exact analysis of Balle & Wang 2018 and leaves the
+    other half to the threshold. Raises ParameterError for parameters out of range, or a price too
+    small for the noise.
     """
-    _checked(norm, groups, delta)
-    checked_positive(epsilon, "epsilon")
+    _check(norm, groups, price.delta)
     if norm == 1:
-        wanted = UNIT_WEIGHT_STEPS * (groups if weighting is Weighting.COUNT else 1)
-        scale = wanted / epsilon
-        if Fraction(scale) * Fraction(epsilon) < wanted:
-            scale = math.nextafter(scale, math.inf)
-        return SetUnion(weighting, DiscreteLaplace(scale), groups, delta, alpha)
-    divided = _in_halves if halves or delta > _LARGE_DELTA else _lowest
-    sensitivity = float(UNIT_WEIGHT_STEPS)
-    if weighting is Weighting.COUNT:
+        return _laplace_union(weighting, price, groups, alpha)
+    divided = _in_halves if halves or price.delta > _LARGE_DELTA else _lowest
+    sensitivity = 1.0 if price.gaussian else float(UNIT_WEIGHT_STEPS)
+    if price.composition is Composition.BASIC and weighting is Weighting.COUNT:
         sensitivity *= math.sqrt(groups)
     while True:
-        noise, fresh = divided(weighting, epsilon, groups, delta, sensitivity)
-        union = SetUnion(weighting, noise, groups, fresh, alpha)
-        if union.delta_at(epsilon) <= delta:
+        delta = price.delta
+        match price.composition:
+            case Composition.ZCDP:
+                sigma = gaussian_sigma_for_rho(price.rho, Fraction(sensitivity) ** 2)
+            case Composition.GDP:
+                variance = sensitivity**2 / (2 * price.rho) + SMOOTHING_VARIANCE
+                sigma = math.sqrt(variance) * (1 + 1e-12)
+            case Composition.BASIC:
+                sigma, delta = divided(weighting, price.epsilon, groups, delta, sensitivity)
+        union = SetUnion(weighting, DiscreteGaussian(sigma), groups, delta, alpha)
+        if _keeps(union, price):
             return union
         sensitivity = max(union.sensitivity, sensitivity) * (1 + 1e-12)
+
+
+def _keeps(union: SetUnion, price: PrivacyLoss) -> bool:
+    """Tell whether a union costs at most ``price``."""
+    if price.composition is Composition.BASIC:
+        return union.delta_at(price.epsilon) <= price.delta
+    return union.cost(price.composition, None) <= price.rho
+
+
+def _laplace_union(weighting: Weighting, price: PrivacyLoss, groups: int, alpha: float) -> SetUnion:
+    counts = weighting is Weighting.COUNT
+    wanted = UNIT_WEIGHT_STEPS * (groups if counts else 1)
+    match price.composition:
+        case Composition.ZCDP:
+            share = price.rho / groups if counts else price.rho
+            scale = laplace_scale_for_rho(share, UNIT_WEIGHT_STEPS)
+        case Composition.GDP:
+            scale = wanted * (1 + 1e-12) / pure_of_gaussian_rho(price.rho) * (1 + 1e-11)
+        case Composition.BASIC:
+            scale = wanted / price.epsilon
+            if Fraction(scale) * Fraction(price.epsilon) < wanted:
+                scale = math.nextafter(scale, math.inf)
+    while True:
+        union = SetUnion(weighting, DiscreteLaplace(scale), groups, price.delta, alpha)
+        if _keeps(union, price):
+            return union
+        scale *= 1 + 1e-12
 
 
 def _in_halves(
     weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
-) -> tuple[DiscreteGaussian, float]:
+) -> tuple[float, float]:
     """Split delta in halves: noise for one, the other for items that only one unit has."""
     half = delta / 2 * (1 - 2.0**-48)
-    return DiscreteGaussian(lattice_gaussian_sigma(epsilon, half, sensitivity)), half
+    return lattice_gaussian_sigma(epsilon, half, sensitivity), half
 
 
 def _lowest(
     weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
-) -> tuple[DiscreteGaussian, float]:
+) -> tuple[float, float]:
     """Find the noise of the lowest threshold, and what it leaves for items of one unit only."""
     allowed = delta * (1 - 1e-11)
 
@@ -353,7 +364,7 @@ def _lowest(
         return float(_threshold(weighting, DiscreteGaussian(sigma), groups, fresh))
 
     found = lowest_tau(threshold, lattice_gaussian_sigma(epsilon, delta, sensitivity))
-    return DiscreteGaussian(found.sigma), left(found.sigma)
+    return found.sigma, left(found.sigma)
 
 
 @lru_cache(maxsize=256)
@@ -390,7 +401,7 @@ def _fresh_weight(weighting: Weighting, norm: int, items: int) -> int:
     return share + 1 if weighting is Weighting.POLICY else share
 
 
-def _checked(norm: int, groups: int, delta: float) -> None:
+def _check(norm: int, groups: int, delta: float) -> None:
     if norm not in (1, 2):
         raise ParameterError("the norm must be 1 (Laplace) or 2 (Gaussian)", code="bad_parameter")
     if groups < 1:

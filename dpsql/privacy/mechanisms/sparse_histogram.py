@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.calibration import (
     SMOOTHING_VARIANCE,
@@ -308,6 +309,9 @@ class SparseHistogram(Usual):
     sigma: float
     floor: int
     others: float = 0.0
+
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.epsilon if composition is Composition.BASIC else math.inf
 
     @property
     def score_noise(self) -> IndependentNoise:

@@ -15,7 +15,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
+from dpsql.privacy.mechanisms.price import cost_of_pick, rho_of_picks
 from dpsql.privacy.mechanisms.selection import AboveBase, Selected
 from dpsql.privacy.mechanisms.utility import BETA, UtilityBound, intruder_weight
 from dpsql.privacy.sampling.noise import EntropySource, difference_quantile_sf, gumbel_order
@@ -80,8 +82,8 @@ class GaussianTopK(AboveBase):
         tail = self.delta / min(self.groups, self.k_bar) * (1 - 1e-12)
         return self.noise.sensitivity + difference_quantile_sf(sigma, sigma, tail)
 
-    def rho(self, released: int | None) -> float:
-        return self.noise.rho(moved_scores(self.groups, self.k_bar))
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.noise.cost(composition, moved_scores(self.groups, self.k_bar))
 
     def score_for_inclusion(self, probability: float) -> float | None:
         if probability <= 0.5:
@@ -166,14 +168,13 @@ class GumbelTopK(AboveBase):
         """How far above the (k_bar+1)-th score ⊥ is centred, in score steps."""
         return self.sensitivity * self.stop_offset / self.epsilon
 
-    @property
-    def pick_rho(self) -> float:
-        """The cost of one pick."""
-        return self.epsilon**2 / 8 * (1 + 1e-12)
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        picks = self.k if reach is None else min(self.k, reach + 1)
+        return picks * self.pick_cost(composition)
 
-    def rho(self, released: int | None) -> float:
-        picks = self.k if released is None else min(self.k, released + 1)
-        return picks * self.pick_rho
+    def pick_cost(self, composition: Composition) -> float:
+        """Compute the cost of one pick."""
+        return cost_of_pick(composition, self.epsilon)
 
     def score_for_inclusion(self, probability: float) -> float | None:
         logit = math.log(probability / (1 - probability))
@@ -203,18 +204,25 @@ class GumbelTopK(AboveBase):
         return Selected(candidates[order], None)
 
 
+def gaussian_top_k(
+    price: PrivacyLoss, *, sensitivity: int, groups: int, k_bar: int, floor: int
+) -> GaussianTopK:
+    """Build the Gaussian mechanism of at most ``price``."""
+    noise = gaussian(price, sensitivity, moved_scores(groups, k_bar))
+    return GaussianTopK(noise, groups, k_bar, price.delta, floor)
+
+
 def gumbel_top_k(
-    rho: float,
+    price: PrivacyLoss,
     *,
     sensitivity: int,
     k: int,
     k_bar: int,
-    delta: float,
     floor: int,
     groups: int | None = None,
 ) -> GumbelTopK | None:
-    """Build the Gumbel mechanism of at most ``rho`` for k picks, or None if rho is too small."""
-    epsilon = math.sqrt(8 * rho / k) * (1 - 1e-11)
+    """Build the Gumbel mechanism of at most ``price`` for k picks; None if that is too little."""
+    epsilon = math.sqrt(8 * rho_of_picks(price, k) / k) * (1 - 1e-11)
     if epsilon <= 1e-9:
         return None
-    return GumbelTopK(epsilon, sensitivity, k, k_bar, delta, floor, groups)
+    return GumbelTopK(epsilon, sensitivity, k, k_bar, price.delta, floor, groups)

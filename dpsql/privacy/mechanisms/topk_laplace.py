@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.selection import AboveBase, Selected, Usual
 from dpsql.privacy.mechanisms.topk import moved_scores, split_base
@@ -108,6 +109,9 @@ class LaplaceTopK(AboveBase):
         moved = moved_scores(self.groups, self.k_bar)
         return moved * self.epsilon_per_group * (1 + 2.0**-50)
 
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.epsilon if composition is Composition.BASIC else math.inf
+
     @property
     def score_noise(self) -> IndependentNoise:
         return IndependentNoise(DiscreteLaplace(1 / self.epsilon_per_group), 1)
@@ -192,6 +196,9 @@ class FixedThreshold(Usual):
         appears = -math.expm1(self.k * math.log1p(-self.delta_per_group))
         return (appears + self.delta_composition) * (1 + 2.0**-48)
 
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.epsilon if composition is Composition.BASIC else math.inf
+
     @property
     def top_rows_needed(self) -> int | None:
         return self.k + 1
@@ -249,6 +256,12 @@ def fixed_threshold(epsilon: float, *, delta: float, k: int, floor: int) -> Fixe
         else:
             high = middle
     return min(basic, built(low, delta / 2), key=lambda mechanism: mechanism.threshold)
+
+
+def laplace_top_k(price: PrivacyLoss, *, groups: int, k_bar: int, floor: int) -> LaplaceTopK:
+    """Build the mechanism of at most the epsilon and delta of ``price``."""
+    each = price.epsilon / moved_scores(groups, k_bar) * (1 - 1e-12)
+    return LaplaceTopK(each, groups, k_bar, price.delta, floor)
 
 
 @lru_cache(maxsize=256)

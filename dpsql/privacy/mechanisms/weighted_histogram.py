@@ -66,6 +66,7 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
 from dpsql.privacy.mechanisms.calibration import (
     SMOOTHING_VARIANCE,
@@ -362,8 +363,8 @@ class WeightedPositiveCounts(_Weighted):
         """T: the noisy weight a group must exceed, in steps."""
         return self.floor * WEIGHT_STEPS + fresh_threshold(self.noise, self.delta, self.weights)
 
-    def rho(self, released: int | None) -> float:
-        return self.score_noise.rho(self.weights.groups)
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.score_noise.cost(composition, self.weights.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,15 +401,18 @@ class WeightedSparseHistogram(_Weighted):
             self.epsilon, self.delta, self.noise, self.weights, self.others
         )
 
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.epsilon if composition is Composition.BASIC else math.inf
+
 
 def weighted_positive_counts(
-    rho: float, delta: float, weights: Weights, floor: int = 0
+    price: PrivacyLoss, weights: Weights, floor: int = 0
 ) -> WeightedPositiveCounts:
-    """Build the mechanism of at most ``rho``. Raises ParameterError if that is out of range."""
-    check_parameters(1.0, weights.groups, delta)
-    noise = gaussian(rho, WEIGHT_STEPS, weights.groups).noise
+    """Build the mechanism of at most ``price``. Raises ParameterError if that is out of range."""
+    check_parameters(1.0, weights.groups, price.delta)
+    noise = gaussian(price, WEIGHT_STEPS, weights.groups).noise
     assert isinstance(noise, DiscreteGaussian)
-    return WeightedPositiveCounts(noise, weights, delta, floor)
+    return WeightedPositiveCounts(noise, weights, price.delta, floor)
 
 
 def weighted_sparse_histogram(

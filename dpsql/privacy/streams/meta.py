@@ -15,7 +15,7 @@ from dpsql.privacy.mechanisms.additive import Additive, correlated_gaussian, gau
 from dpsql.privacy.mechanisms.histogram import KnownDomain
 from dpsql.privacy.mechanisms.known_topk import known_domain_top_k
 from dpsql.privacy.mechanisms.selection import Selection
-from dpsql.privacy.mechanisms.topk import GaussianTopK, gumbel_top_k, moved_scores
+from dpsql.privacy.mechanisms.topk import gaussian_top_k, gumbel_top_k
 from dpsql.privacy.streams.factorisation import BaseTree, best_tree
 from dpsql.privacy.streams.keyed import StepKey
 
@@ -150,7 +150,7 @@ def meta_known(
     parameters out of range, as all of these.
     """
     tree = best_tree(steps)
-    noise = gaussian(rho / tree.levels * _DOWN, sensitivity, groups)
+    noise = gaussian(PrivacyLoss(rho / tree.levels * _DOWN), sensitivity, groups)
     return MetaHistogram(tree, KnownDomain(size), noise, groups)
 
 
@@ -162,7 +162,7 @@ def meta_known_top_k(
     An event is in any number of them. Costs at most ``rho``, half of it for the counts.
     """
     tree = best_tree(steps)
-    each, k = rho / tree.levels / 2 * _DOWN, min(k, size)
+    each, k = PrivacyLoss(rho / tree.levels / 2 * _DOWN), min(k, size)
     selection = known_domain_top_k(each, sensitivity=sensitivity, k=k, size=size)
     return MetaHistogram(tree, selection, correlated_gaussian(each, sensitivity, k), k)
 
@@ -182,9 +182,11 @@ def meta_unknown(
     An event is in at most ``groups`` of them. Costs at most ``rho`` and ``delta``.
     """
     tree = best_tree(steps)
-    noise = gaussian(rho / tree.levels * _DOWN, sensitivity, moved_scores(groups, k_bar))
-    each = delta / tree.levels * _DOWN
-    return MetaHistogram(tree, GaussianTopK(noise, groups, k_bar, each, floor), None, groups)
+    price = PrivacyLoss(rho / tree.levels * _DOWN, delta / tree.levels * _DOWN)
+    selection = gaussian_top_k(
+        price, sensitivity=sensitivity, groups=groups, k_bar=k_bar, floor=floor
+    )
+    return MetaHistogram(tree, selection, None, groups)
 
 
 def meta_unknown_top_k(
@@ -196,15 +198,8 @@ def meta_unknown_top_k(
     ``delta``. None if rho is too small for a selection at so small a delta.
     """
     tree = best_tree(steps)
-    each = rho / tree.levels / 2 * _DOWN
-    selection = gumbel_top_k(
-        each,
-        sensitivity=sensitivity,
-        k=k,
-        k_bar=k_bar,
-        delta=delta / tree.levels * _DOWN,
-        floor=floor,
-    )
+    each = PrivacyLoss(rho / tree.levels / 2 * _DOWN, delta / tree.levels * _DOWN)
+    selection = gumbel_top_k(each, sensitivity=sensitivity, k=k, k_bar=k_bar, floor=floor)
     if selection is None:
         return None
     return MetaHistogram(tree, selection, correlated_gaussian(each, sensitivity, k), k)

@@ -217,9 +217,8 @@ def sparse_top_k(
         raise ParameterError("k, size and switches must be positive", code="not_positive")
     k = min(k, size)
     share = rho / (2 * k + 1) * _DOWN
-    selection = known_domain_top_k(
-        share * k / (switches + 1), sensitivity=sensitivity, k=k, size=size
-    )
+    each = PrivacyLoss(share * k / (switches + 1))
+    selection = known_domain_top_k(each, sensitivity=sensitivity, k=k, size=size)
     named = min((switches + 1) * k, size)
     found = factorisation or SquareRoot(steps)
     counts = named_groups_noise(share * k, found, sensitivity, named, one_step=one_step)

@@ -124,7 +124,7 @@ def scheduled_top_k(
     schedule = doubling_steps(steps) if schedule is None else schedule
     named = min(len(schedule) * k, size)
     counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
-    each = rho / 2 / max(1, len(schedule)) * (1 - 1e-11)
+    each = PrivacyLoss(rho / 2 / max(1, len(schedule)) * (1 - 1e-11))
     selection = known_domain_top_k(each, sensitivity=sensitivity, k=k, size=size)
     return ScheduledTopK(selection, counts, schedule)
 
@@ -151,14 +151,8 @@ def scheduled_top_k_unknown(
     named = len(schedule) * k
     counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
     selections = max(1, len(schedule))
-    selection = gumbel_top_k(
-        rho / 2 / selections * (1 - 1e-11),
-        sensitivity=sensitivity,
-        k=k,
-        k_bar=k_bar,
-        delta=delta / selections * (1 - 1e-11),
-        floor=floor,
-    )
+    each = PrivacyLoss(rho / 2 / selections * (1 - 1e-11), delta / selections * (1 - 1e-11))
+    selection = gumbel_top_k(each, sensitivity=sensitivity, k=k, k_bar=k_bar, floor=floor)
     return None if selection is None else ScheduledTopK(selection, counts, schedule)
 
 

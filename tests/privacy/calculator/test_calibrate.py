@@ -20,7 +20,7 @@ from scipy import special, stats
 from dpsql.interfaces import cli
 from dpsql.privacy.accounting.composition import compare
 from dpsql.privacy.accounting.gdp import gaussian_delta
-from dpsql.privacy.accounting.zcdp import epsilon_from_zcdp, rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
 from dpsql.privacy.calculator import CALCULATIONS
 from dpsql.privacy.calculator.registry import MECHANISMS
 from dpsql.privacy.calculator.request import SIZES, flag
@@ -735,6 +735,8 @@ def test_what_is_not_drawn_is_not_said_to_be() -> None:
 @pytest.mark.parametrize("name", ["known_gumbel", "known-domain-top-k"])
 def test_declared_keys_are_named_as_a_query_would(name: str) -> None:
     found = ask(f"{name} --epsilon 1 --delta 1e-6 --k 10 --domain 300")
-    drawn = known_domain_top_k(rho_from_epsilon(1.0, 1e-6), sensitivity=1, k=10, size=300)
+    drawn = known_domain_top_k(
+        PrivacyLoss(rho_from_epsilon(1.0, 1e-6)), sensitivity=1, k=10, size=300
+    )
     assert (found["rho"], found["rho_delta"]) == (drawn.rho(None), 0.0)
     assert found["drawn"]["scale"] == pytest.approx(1 / drawn.epsilon)

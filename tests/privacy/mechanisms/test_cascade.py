@@ -14,6 +14,7 @@ from laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 import dpsql.privacy.mechanisms.cascade as cascade_module
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
@@ -94,7 +95,7 @@ def test_all_steps_together_cost_what_is_stated_however_they_turn_out(
 
 @pytest.mark.parametrize("cap", CAP_CHOICES)
 def test_counting_costs_the_same_at_every_cap(cap: int) -> None:
-    base = gaussian(cascade().counting_rho, WEIGHT_STEPS, 1)
+    base = gaussian(PrivacyLoss(cascade().counting_rho), WEIGHT_STEPS, 1)
     wider = spread_noise(base, cap)
     assert 0.999999 * base.rho(1) < wider.rho(cap) <= base.rho(1) <= cascade().counting_rho
     assert wider.noise.std == pytest.approx(base.noise.std * math.sqrt(cap), rel=1e-6)

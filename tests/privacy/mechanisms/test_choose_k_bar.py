@@ -27,6 +27,7 @@ from laws import (
 from scipy import special
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar, gumbel_top_k_chosen_k_bar
 from dpsql.privacy.mechanisms.topk import GumbelTopK
 
@@ -192,8 +193,8 @@ def test_what_is_settled_covers_the_choice_and_the_picks(mechanism: GumbelTopKCh
 class FreeChoice(GumbelTopKChosenKBar):
     """The choice is not charged."""
 
-    def rho(self, released: int | None) -> float:
-        return self.widest.rho(released)
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return self.widest.cost(composition, reach)
 
 
 def test_an_unpaid_choice_is_caught() -> None:
@@ -234,12 +235,14 @@ def test_draws_follow_the_joint_law(mechanism: GumbelTopKChosenKBar) -> None:
 
 def test_a_calibrated_mechanism_spends_at_most_its_rho() -> None:
     for rho, k, delta in itertools.product((1e-7, 1e-3, 2.0), (1, 10, 1000), (1e-15, 1e-6, 0.01)):
-        found = gumbel_top_k_chosen_k_bar(rho, sensitivity=3, k=k, k_bar=5000, delta=delta, floor=0)
+        found = gumbel_top_k_chosen_k_bar(
+            PrivacyLoss(rho, delta), sensitivity=3, k=k, k_bar=5000, floor=0
+        )
         if found is None:
             assert math.sqrt(8 * rho / (k + 1)) <= 1e-9
         else:
             assert rho * (1 - 1e-9) <= found.rho(None) <= rho
-            assert found.rho(0) == pytest.approx(2 * found.widest.pick_rho)
+            assert found.rho(0) == pytest.approx(2 * found.widest.pick_cost(Composition.ZCDP))
             assert found.rho(None) == found.rho(k)
 
 

@@ -36,6 +36,7 @@ from scipy import integrate, special
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.calibration import gaussian_deltas
 from dpsql.privacy.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
@@ -49,7 +50,6 @@ from dpsql.privacy.mechanisms.correlated_topk import (
     correlated_top_k,
     fresh_quantile,
     fresh_released,
-    one_shot_top_k,
 )
 from dpsql.privacy.mechanisms.sparse_histogram import calibrate_sparse_histogram
 from dpsql.privacy.sampling.noise import DiscreteGaussian
@@ -381,8 +381,8 @@ def test_broken_twins_exceed_it(sigma_lie: float, steps_lie: int) -> None:
 
     @dataclass(frozen=True, slots=True)
     class Broken(AtHalfSteps):
-        def rho(self, released: int | None) -> float:
-            return honest.rho(released)
+        def cost(self, composition: Composition, reach: int | None) -> float:
+            return honest.cost(composition, reach)
 
     broken = Broken(1.1 * sigma_lie, 1, 1, 1, 0.005, 0, given=honest.half_steps - steps_lie)
     pairs: list[tuple[Counts, Counts]] = [((0, 0), (1, 0)), ((15, 0), (16, 0)), ((15, 0), (15, 1))]
@@ -637,9 +637,13 @@ def test_a_mechanism_made_for_a_rho_costs_it_and_no_more(k_bar: int, with_counts
     for rho in (1e-4, 0.0105, 0.5):
         for sensitivity in (1, 3):
             made = correlated_top_k(
-                rho, sensitivity=sensitivity, k=5, k_bar=k_bar, delta=1e-7, floor=0,
+                PrivacyLoss(rho, 1e-7),
+                sensitivity=sensitivity,
+                k=5,
+                k_bar=k_bar,
+                floor=0,
                 with_counts=with_counts,
-            )  # fmt: skip
+            )
             assert made is not None
             assert rho * (1 - 1e-9) <= made.rho(None) <= rho
             root = (2 if with_counts else 1) * math.sqrt(k_bar)
@@ -649,8 +653,8 @@ def test_a_mechanism_made_for_a_rho_costs_it_and_no_more(k_bar: int, with_counts
 
 
 def test_noise_too_small_for_the_analysis_is_refused() -> None:
-    options = {"sensitivity": 1, "k": 1, "k_bar": 100, "delta": 1e-6, "floor": 0}
-    assert correlated_top_k(1e4, **options) is None  # type: ignore[arg-type]
+    price = PrivacyLoss(1e4, 1e-6)
+    assert correlated_top_k(price, sensitivity=1, k=1, k_bar=100, floor=0) is None
     with pytest.raises(ParameterError, match="too small"):
         CorrelatedTopK(0.5, 1, 1, 100, 1e-6, 0)
 
@@ -658,18 +662,37 @@ def test_noise_too_small_for_the_analysis_is_refused() -> None:
 # -- a single publication ---------------------------------------------------------------------
 
 
+def published_once(
+    price: PrivacyLoss, *, sensitivity: int, k: int, k_bar: int, with_counts: bool = True
+) -> CorrelatedTopK:
+    found = correlated_top_k(
+        price, sensitivity=sensitivity, k=k, k_bar=k_bar, floor=0, with_counts=with_counts
+    )
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("question", [q for q in TABLE if q[2] <= 1000], ids=str)
 def test_one_release_on_the_lattice_needs_hardly_more_than_the_continuous_analysis(
     question: tuple[float, float, int],
 ) -> None:
     epsilon, delta, k_bar = question
-    names = one_shot_top_k(
-        epsilon, sensitivity=1, k=5, k_bar=k_bar, delta=delta, floor=0, with_counts=False
+    names = published_once(
+        PrivacyLoss(0.0, delta, epsilon),
+        sensitivity=1,
+        k=5,
+        k_bar=k_bar,
+        with_counts=False,
     )
     assert one_shot_delta(names, epsilon) <= delta
     continuous = calibrate_correlated(epsilon, delta, k_bar)
     assert names.threshold <= 1 + continuous.tau * 1.03
-    counts = one_shot_top_k(epsilon, sensitivity=1, k=5, k_bar=k_bar, delta=delta, floor=0)
+    counts = published_once(
+        PrivacyLoss(0.0, delta, epsilon),
+        sensitivity=1,
+        k=5,
+        k_bar=k_bar,
+    )
     assert one_shot_delta(counts, epsilon) <= delta
     assert names.threshold < counts.threshold < names.threshold * 1.2
 
@@ -677,7 +700,12 @@ def test_one_release_on_the_lattice_needs_hardly_more_than_the_continuous_analys
 @pytest.mark.parametrize("sensitivity", [1, 2])
 def test_one_release_stays_within_its_epsilon_and_delta(sensitivity: int) -> None:
     epsilon, delta = 1.5, 0.05
-    mechanism = one_shot_top_k(epsilon, sensitivity=sensitivity, k=1, k_bar=1, delta=delta, floor=0)
+    mechanism = published_once(
+        PrivacyLoss(0.0, delta, epsilon),
+        sensitivity=sensitivity,
+        k=1,
+        k_bar=1,
+    )
     s, high = sensitivity, 40
     pairs = [((0, 0), (s, 0)), ((high, 0), (high, s)), ((high, 0), (high + s, 0)), ((s, 0), (s, s))]
     reach = math.ceil(9 * mechanism.sigma)

@@ -33,6 +33,7 @@ from laws import (
 from numpy.typing import NDArray
 from scipy import special
 
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.privacy.mechanisms.topk_laplace import LaplaceTopK
@@ -426,7 +427,9 @@ def worst_unpaid(mechanism: GumbelTopK, found: Iterator[tuple[Counts, Counts, Co
 @pytest.mark.parametrize("mechanism", GUMBEL, ids=repr)
 def test_picks_settle_at_least_what_the_companions_reveal(mechanism: GumbelTopK) -> None:
     """Condition 1, at epsilon**2/8 a pick and nothing more."""
-    assert mechanism.pick_rho == pytest.approx(mechanism.epsilon**2 / 8, rel=1e-11)
+    assert mechanism.pick_cost(Composition.ZCDP) == pytest.approx(
+        mechanism.epsilon**2 / 8, rel=1e-11
+    )
     assert worst_unpaid(mechanism, couplings(mechanism, 3, 2 + mechanism.floor)) <= ROUNDING
 
 
@@ -462,16 +465,15 @@ def test_gumbel_top_k_keeps_its_claim_on_random_neighbours(mechanism: GumbelTopK
 class StopIsFree(GumbelTopK):
     """The stopping symbol is not charged."""
 
-    def rho(self, released: int | None) -> float:
-        return (self.k if released is None else released) * self.pick_rho
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        return (self.k if reach is None else reach) * self.pick_cost(composition)
 
 
 class TenthOff(GumbelTopK):
     """A pick for nine tenths of its price."""
 
-    @property
-    def pick_rho(self) -> float:
-        return super().pick_rho * 0.9
+    def pick_cost(self, composition: Composition) -> float:
+        return super().pick_cost(composition) * 0.9
 
 
 class StopOneLower(GumbelTopK):
@@ -489,7 +491,7 @@ def test_a_pick_for_less_is_caught_where_a_group_is_level_with_the_stop() -> Non
         pairs = [((c,), (c + 1,)) for c in range(level - 3, level + 3)]
         both = [(a, b, coupling_of(a, b, 1, 0)) for a, b in pairs]
         assert worst_unpaid(fair, iter(both)) <= ROUNDING
-        assert worst_unpaid(broken, iter(both)) > 0.02 * fair.pick_rho
+        assert worst_unpaid(broken, iter(both)) > 0.02 * fair.pick_cost(Composition.ZCDP)
 
 
 def test_a_stop_that_costs_nothing_is_caught() -> None:
@@ -528,7 +530,7 @@ def test_a_session_pays_what_it_gets_when_the_second_call_depends_on_the_first()
             for z, q in gumbel_law(second(y), counts).items()
         }
 
-    rho = limit * first.pick_rho
+    rho = limit * first.pick_cost(Composition.ZCDP)
     for a, b, found in couplings(first, 3, 2):
         p, q = (session(found, side) for side in (0, 1))
         logs = [np.log(np.array([law[y] for y in p])) for law in (p, q)]

@@ -31,18 +31,9 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting import rho_from_epsilon
 from dpsql.privacy.accounting.gdp import gaussian_delta
-from dpsql.privacy.mechanisms.additive import (
-    correlated_gaussian,
-    gaussian,
-    one_shot_distance,
-    one_shot_gaussian,
-)
-from dpsql.privacy.mechanisms.elliptic import (
-    EllipticGaussian,
-    elliptic_gaussian,
-    one_shot_elliptic_gaussian,
-)
-from dpsql.privacy.mechanisms.gaussian_cost import gaussian_price_of_noise
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.additive import correlated_gaussian, gaussian, one_shot_distance
+from dpsql.privacy.mechanisms.elliptic import EllipticGaussian, elliptic_gaussian
 from dpsql.privacy.sampling.noise import DiscreteGaussian, OSEntropy
 
 Array = NDArray[np.float64]
@@ -110,7 +101,7 @@ def worst_ratio(noise: EllipticGaussian, groups: int) -> float:
 
 def small(of: int, groups: int, sigma: float, fineness: int, sensitivity: int) -> EllipticGaussian:
     """Noise on a lattice of few points, with the ratio of the variances that is the best."""
-    best = elliptic_gaussian(0.1, 1, max(2, groups), max(3, of))
+    best = elliptic_gaussian(PrivacyLoss(0.1), 1, max(2, groups), max(3, of))
     assert best is not None
     shared = sigma * best.shared / best.sigma
     return EllipticGaussian(sigma, shared, fineness, sensitivity, of)
@@ -239,7 +230,7 @@ def test_the_price_covers_every_rise_and_is_that_of_one_in_full(
 
 @pytest.mark.parametrize(("of", "groups"), [(3, 2), (7, 3), (24, 10), (50, 10), (1000, 300)])
 def test_the_price_is_the_mahalanobis_length_of_the_worst_rise(of: int, groups: int) -> None:
-    noise = elliptic_gaussian(0.05, 5, groups, of)
+    noise = elliptic_gaussian(PrivacyLoss(0.05), 5, groups, of)
     assert noise is not None
     covariance = noise.sigma**2 * np.eye(of) + noise.shared**2 * np.ones((of, of))
     inverse = np.linalg.inv(covariance)
@@ -259,15 +250,15 @@ def test_the_price_is_the_mahalanobis_length_of_the_worst_rise(of: int, groups: 
 def test_noise_of_a_price_costs_no_more_and_nearly_as_much(
     rho: float, of: int, groups: int, sensitivity: int
 ) -> None:
-    noise = elliptic_gaussian(rho, sensitivity, groups, of)
+    noise = elliptic_gaussian(PrivacyLoss(rho), sensitivity, groups, of)
     assert noise is not None
     assert rho * (1 - 2e-3) <= noise.rho(groups) <= rho
-    once = one_shot_elliptic_gaussian(2 * rho, sensitivity, groups, of)
+    once = elliptic_gaussian(PrivacyLoss(rho, gaussian=True), sensitivity, groups, of)
     assert once is not None
-    price = gaussian_price_of_noise(once, groups)
+    price = once.cost(Composition.GDP, groups)
     assert rho * (1 - 2e-3) <= price <= rho
     assert price > once.rho(groups) or sensitivity > 1
-    assert gaussian_price_of_noise(once, 1) <= price
+    assert once.cost(Composition.GDP, 1) <= price
 
 
 @pytest.mark.parametrize(
@@ -278,21 +269,26 @@ def test_it_has_less_variance_than_independent_noise_of_its_price(
     of: int, groups: int, gain: float
 ) -> None:
     rho = rho_from_epsilon(1.0, 1e-6)
-    noise = elliptic_gaussian(rho, 1, groups, of)
+    noise = elliptic_gaussian(PrivacyLoss(rho), 1, groups, of)
     assert noise is not None
     variance = noise.std(groups) ** 2
-    assert variance / gaussian(rho, 1, groups).std(1) ** 2 == pytest.approx(gain, abs=1e-3)
-    assert variance < correlated_gaussian(rho, 1, of).std(of) ** 2
+    assert variance / gaussian(PrivacyLoss(rho), 1, groups).std(1) ** 2 == pytest.approx(
+        gain, abs=1e-3
+    )
+    assert variance < correlated_gaussian(PrivacyLoss(rho), 1, of).std(of) ** 2
     root = math.sqrt((of - 1) * (of - groups)) + math.sqrt(groups)
     assert variance * 2 * rho == pytest.approx(groups / of**2 * root**2, rel=3e-4)
-    once = one_shot_elliptic_gaussian(2 * rho, 1, groups, of)
+    once = elliptic_gaussian(PrivacyLoss(rho, gaussian=True), 1, groups, of)
     assert once is not None
-    assert once.std(groups) < math.sqrt(gain) * one_shot_gaussian(2 * rho, 1, groups).std(1) * 1.001
+    assert (
+        once.std(groups)
+        < math.sqrt(gain) * gaussian(PrivacyLoss(rho, gaussian=True), 1, groups).std(1) * 1.001
+    )
 
 
 @pytest.mark.parametrize(("of", "groups"), [(3, 2), (7, 3), (24, 8), (24, 14), (24, 20), (50, 10)])
 def test_no_other_ratio_of_the_variances_has_less_noise(of: int, groups: int) -> None:
-    built = elliptic_gaussian(0.05, 1, groups, of)
+    built = elliptic_gaussian(PrivacyLoss(0.05), 1, groups, of)
     assert built is not None
 
     def product(ratio: float) -> float:
@@ -311,10 +307,10 @@ def test_nothing_is_shared_where_a_unit_has_one_group_or_all_and_where_no_scale_
     None
 ):
     for groups in (1, 24, 30):
-        assert elliptic_gaussian(0.1, 1, groups, 24) is None
-        assert one_shot_elliptic_gaussian(0.1, 1, groups, 24) is None
-    assert elliptic_gaussian(1e-26, 1, 8, 24) is None
-    wide = elliptic_gaussian(5e-23, 1, 8, 24)
+        assert elliptic_gaussian(PrivacyLoss(0.1), 1, groups, 24) is None
+        assert elliptic_gaussian(PrivacyLoss(0.1 / 2, gaussian=True), 1, groups, 24) is None
+    assert elliptic_gaussian(PrivacyLoss(1e-26), 1, 8, 24) is None
+    wide = elliptic_gaussian(PrivacyLoss(5e-23), 1, 8, 24)
     assert wide is not None
     assert wide.fineness < 128
     assert wide.rho(8) <= 5e-23
@@ -323,9 +319,9 @@ def test_nothing_is_shared_where_a_unit_has_one_group_or_all_and_where_no_scale_
 @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan])
 def test_a_price_that_is_none_is_refused(rho: float) -> None:
     with pytest.raises(ParameterError):
-        elliptic_gaussian(rho, 1, 8, 24)
+        elliptic_gaussian(PrivacyLoss(rho), 1, 8, 24)
     with pytest.raises(ParameterError):
-        one_shot_elliptic_gaussian(rho, 1, 8, 24)
+        elliptic_gaussian(PrivacyLoss(rho / 2, gaussian=True), 1, 8, 24)
 
 
 @pytest.mark.parametrize(
@@ -377,21 +373,21 @@ def test_it_is_no_easier_to_notice_than_the_price_in_gaussian_dp_says(
     of: int, groups: int, sigma: float, fineness: int
 ) -> None:
     noise = replace(small(of, groups, sigma, fineness, 1), shared=sigma)
-    price = gaussian_price_of_noise(noise, groups)
+    price = noise.cost(Composition.GDP, groups)
     assert not exceeds(noise, groups, math.sqrt(2 * price))
     if fineness > 2:  # where little is lost to the lattice
         assert exceeds(noise, groups, math.sqrt(2 * 0.95 * price))
 
 
 def test_too_little_noise_has_no_cost_in_gaussian_dp() -> None:
-    assert gaussian_price_of_noise(EllipticGaussian(5.0, 0.9, 2, 1, 9), 3) == math.inf
-    assert gaussian_price_of_noise(EllipticGaussian(0.9, 5.0, 2, 1, 9), 3) == math.inf
-    assert gaussian_price_of_noise(EllipticGaussian(0.9, 0.9, 2, 1, 9), 0) == 0.0
+    assert EllipticGaussian(5.0, 0.9, 2, 1, 9).cost(Composition.GDP, 3) == math.inf
+    assert EllipticGaussian(0.9, 5.0, 2, 1, 9).cost(Composition.GDP, 3) == math.inf
+    assert EllipticGaussian(0.9, 0.9, 2, 1, 9).cost(Composition.GDP, 0) == 0.0
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (4.0, 0.01)])
 def test_one_publication_keeps_its_epsilon_and_delta(epsilon: float, delta: float) -> None:
-    built = one_shot_elliptic_gaussian(one_shot_distance(epsilon, delta), 1, 2, 3)
+    built = elliptic_gaussian(PrivacyLoss(0.0, delta, epsilon), 1, 2, 3)
     assert built is not None
     # A lattice of few points, and what that takes more of.
     noise = EllipticGaussian(
@@ -453,13 +449,13 @@ def errors_of(noise: EllipticGaussian, runs: int) -> Iterator[Array]:
 
 
 def test_differences_are_sharper_than_independent_ones_and_totals_less_so() -> None:
-    noise = elliptic_gaussian(0.02, 1, 8, 24)
+    noise = elliptic_gaussian(PrivacyLoss(0.02), 1, 8, 24)
     assert noise is not None
     drawn = np.array(list(errors_of(noise, 2000)))
     difference, total = (drawn[:, 0] - drawn[:, 1]).var(), drawn.sum(axis=1).var()
     assert difference == pytest.approx(2 * noise.sigma**2, rel=0.15)
     assert total == pytest.approx(24 * noise.sigma**2 + 24**2 * noise.shared**2, rel=0.15)
-    alone = gaussian(0.02, 1, 8).std(1) ** 2
+    alone = gaussian(PrivacyLoss(0.02), 1, 8).std(1) ** 2
     assert difference < 2 * alone < total / 12
 
 

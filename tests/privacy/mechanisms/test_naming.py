@@ -13,6 +13,7 @@ from laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.privacy.mechanisms.cascade import KEPT_CHOICES
 from dpsql.privacy.mechanisms.naming import (
@@ -48,7 +49,9 @@ def test_rounds_divide_the_price_and_the_last_has_the_noise_of_all_of_it(rho: fl
     found = rounds(rho)
     assert 0.9999 * rho < sum(one.rho(None) for one in found) <= rho
     for one, done in zip(found, np.cumsum(PARTS) / sum(PARTS), strict=True):
-        assert one.noise.std == pytest.approx(gaussian(rho * done, WEIGHT_STEPS, 1).noise.std)
+        assert one.noise.std == pytest.approx(
+            gaussian(PrivacyLoss(rho * done), WEIGHT_STEPS, 1).noise.std
+        )
 
 
 def test_each_round_hides_a_units_keys_up_to_its_delta() -> None:

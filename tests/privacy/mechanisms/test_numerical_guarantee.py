@@ -36,6 +36,7 @@ from laws import (
 )
 from numpy.typing import NDArray
 
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import (
     CorrelatedGaussian,
     IndependentNoise,
@@ -95,7 +96,7 @@ def test_the_laplace_cost_is_below_half_epsilon_squared() -> None:
 @pytest.mark.parametrize("sensitivity", [1, 17])
 def test_calibrated_noise_never_exceeds_its_rho(rho: float, groups: int, sensitivity: int) -> None:
     for make in (gaussian, laplace, correlated_gaussian):
-        noise = make(rho, sensitivity, groups)
+        noise = make(PrivacyLoss(rho), sensitivity, groups)
         assert rho * (1 - 1e-9) <= noise.rho(groups) <= rho
 
 
@@ -370,7 +371,7 @@ def test_a_low_stopping_symbol_breaks_the_claim() -> None:
 
 def test_a_calibrated_gumbel_spends_at_most_its_rho() -> None:
     for rho, k, delta in itertools.product((1e-7, 1e-3, 2.0), (1, 10, 1000), (1e-15, 1e-6, 0.01)):
-        mechanism = gumbel_top_k(rho, sensitivity=3, k=k, k_bar=1000, delta=delta, floor=0)
+        mechanism = gumbel_top_k(PrivacyLoss(rho, delta), sensitivity=3, k=k, k_bar=1000, floor=0)
         if mechanism is None:
             assert math.sqrt(8 * rho / k) <= 1e-9
         else:

@@ -17,13 +17,14 @@ from laws import hockey_stick, log_pmf
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import (
     CorrelatedGaussian,
     IndependentNoise,
-    one_shot_correlated_gaussian,
+    correlated_gaussian,
+    gaussian,
+    laplace,
     one_shot_distance,
-    one_shot_gaussian,
-    one_shot_laplace,
 )
 from dpsql.privacy.sampling.noise import (
     MIN_SCALE,
@@ -84,7 +85,7 @@ def test_groups_that_all_move_are_hidden_by_the_noise_that_is_drawn(
     budget: tuple[float, float], sensitivity: int, groups: int
 ) -> None:
     epsilon, delta = budget
-    noise = one_shot_gaussian(one_shot_distance(epsilon, delta), sensitivity, groups)
+    noise = gaussian(PrivacyLoss(0.0, delta, epsilon), sensitivity, groups)
     worst = divergence(epsilon, moved(gaussian_of(noise), sensitivity, groups))
     assert worst <= delta * (1 + FLOAT)
 
@@ -97,7 +98,7 @@ def test_large_steps_cost_all_of_delta_and_thirty_percent_less_noise_exceeds_it(
     epsilon, delta = budget
     distance = one_shot_distance(epsilon, delta)
     steps = math.ceil(60 * math.sqrt(distance))  # sigma is then about 60 steps a group
-    noise = one_shot_gaussian(distance, steps, groups)
+    noise = gaussian(PrivacyLoss(distance / 2, gaussian=True), steps, groups)
     assert divergence(epsilon, moved(gaussian_of(noise), steps, groups)) >= 0.5 * delta
     less = gaussian_of(noise, 0.7)
     assert divergence(epsilon, moved(less, steps, groups)) > 2 * delta
@@ -107,7 +108,7 @@ def test_large_steps_cost_all_of_delta_and_thirty_percent_less_noise_exceeds_it(
 def test_noise_for_one_group_or_one_step_less_is_caught(forgotten: str) -> None:
     distance = one_shot_distance(1.0, 1e-6)
     groups, steps = (1, 12) if forgotten == "a group" else (2, 11)
-    noise = gaussian_of(one_shot_gaussian(distance, steps, groups))
+    noise = gaussian_of(gaussian(PrivacyLoss(distance / 2, gaussian=True), steps, groups))
     assert divergence(1.0, moved(noise, 12, 2)) > 1e-6
 
 
@@ -118,7 +119,10 @@ def test_two_measures_share_the_distance_whichever_way_a_unit_moves_them(
 ) -> None:
     epsilon, delta = budget
     share = one_shot_distance(epsilon, delta) / 2
-    one, two = (gaussian_of(one_shot_gaussian(share, steps, groups)) for steps in (2, 9))
+    one, two = (
+        gaussian_of(gaussian(PrivacyLoss(share / 2, gaussian=True), steps, groups))
+        for steps in (2, 9)
+    )
     for rise, steps in itertools.product((-2, -1, 2), (-9, 0, 5, 9)):
         pair = moved(one, rise, groups), moved(two, steps, groups)
         assert divergence(epsilon, *pair) <= delta * (1 + FLOAT)
@@ -127,14 +131,18 @@ def test_two_measures_share_the_distance_whichever_way_a_unit_moves_them(
 def test_measures_that_each_take_the_whole_distance_are_caught() -> None:
     for epsilon, delta in ((0.7, 1e-4), (1.0, 1e-6)):
         whole = one_shot_distance(epsilon, delta)
-        noises = [(gaussian_of(one_shot_gaussian(whole, steps, 1)), steps) for steps in (9, 12)]
+        noises = [
+            (gaussian_of(gaussian(PrivacyLoss(whole / 2, gaussian=True), steps, 1)), steps)
+            for steps in (9, 12)
+        ]
         assert divergence(epsilon, *(moved(noise, steps, 1) for noise, steps in noises)) > 2 * delta
 
 
 def test_two_measures_with_thirty_percent_less_noise_are_caught() -> None:
     share = one_shot_distance(1.0, 1e-4) / 2
     pairs = [
-        moved(gaussian_of(one_shot_gaussian(share, steps, 1), 0.7), steps, 1) for steps in (6, 9)
+        moved(gaussian_of(gaussian(PrivacyLoss(share / 2, gaussian=True), steps, 1), 0.7), steps, 1)
+        for steps in (6, 9)
     ]
     assert divergence(1.0, *pairs) > 2e-4
 
@@ -144,8 +152,8 @@ def test_the_distance_may_be_divided_unequally() -> None:
     whole = one_shot_distance(epsilon, delta)
     for part in (0.1, 0.5, 0.8):
         small, large = (
-            one_shot_gaussian(whole * part, 3, 1),
-            one_shot_gaussian(whole * (1 - part), 7, 2),
+            gaussian(PrivacyLoss((whole * part) / 2, gaussian=True), 3, 1),
+            gaussian(PrivacyLoss((whole * (1 - part)) / 2, gaussian=True), 7, 2),
         )
         pairs = moved(gaussian_of(small), 3, 1), moved(gaussian_of(large), 7, 2)
         assert divergence(epsilon, *pairs) <= delta * (1 + FLOAT)
@@ -239,7 +247,7 @@ def test_every_pattern_of_raised_groups_is_hidden_by_correlated_noise(
     budget: tuple[float, float], groups: int, sensitivity: int
 ) -> None:
     epsilon, delta = budget
-    noise = one_shot_correlated_gaussian(one_shot_distance(epsilon, delta), sensitivity, groups)
+    noise = correlated_gaussian(PrivacyLoss(0.0, delta, epsilon), sensitivity, groups)
     reach = math.ceil((7 if delta < 1e-3 else 5.5) * 2 * noise.std(groups)) + 2 * sensitivity
     base = joint_law(noise, (0,) * groups, reach)
     for rises in itertools.product(range(sensitivity + 1), repeat=groups):
@@ -262,7 +270,7 @@ def test_however_many_groups_a_unit_raises_correlated_noise_hides_it(
     budget: tuple[float, float], groups: int, sensitivity: int
 ) -> None:
     epsilon, delta = budget
-    noise = one_shot_correlated_gaussian(one_shot_distance(epsilon, delta), sensitivity, groups)
+    noise = correlated_gaussian(PrivacyLoss(0.0, delta, epsilon), sensitivity, groups)
     assert worst_raise(epsilon, noise, groups) <= delta * (1 + FLOAT)
 
 
@@ -282,27 +290,27 @@ def test_the_laws_of_sums_lose_nothing_of_the_joint_law() -> None:
 @pytest.mark.parametrize("broken", [SharedTooSmall, WholeSteps])
 def test_broken_correlated_noise_exceeds_delta(broken: type[CorrelatedGaussian]) -> None:
     epsilon, delta, groups = 1.0, 0.02, 4
-    fine = one_shot_correlated_gaussian(one_shot_distance(epsilon, delta), 8, groups)
+    fine = correlated_gaussian(PrivacyLoss(0.0, delta, epsilon), 8, groups)
     assert 0.3 * delta <= worst_raise(epsilon, fine, groups) <= delta
     assert worst_raise(epsilon, broken(fine.sigma, 8), groups) > 1.3 * delta
 
 
 def test_correlated_noise_with_thirty_percent_less_scale_exceeds_delta() -> None:
-    fine = one_shot_correlated_gaussian(one_shot_distance(1.0, 1e-3), 5, 2)
+    fine = correlated_gaussian(PrivacyLoss(0.0, 1e-3, 1.0), 5, 2)
     assert worst_raise(1.0, CorrelatedGaussian(0.7 * fine.sigma, 5), 2) > 2e-3
 
 
 def test_correlated_noise_is_not_for_values_that_may_fall() -> None:
     """Why the planner keeps it for monotone measures: one value up and one down."""
     epsilon, delta = 1.0, 1e-3
-    noise = one_shot_correlated_gaussian(one_shot_distance(epsilon, delta), 5, 2)
+    noise = correlated_gaussian(PrivacyLoss(0.0, delta, epsilon), 5, 2)
     reach = math.ceil(7 * 2 * noise.std(2)) + 10
     base, mixed = joint_law(noise, (0, 0), reach), joint_law(noise, (5, -5), reach)
     assert divergence(epsilon, (base, mixed)) > 1.2 * delta
 
 
 def test_correlated_noise_made_for_fewer_groups_is_caught() -> None:
-    two = one_shot_correlated_gaussian(one_shot_distance(1.0, 0.02), 6, 2)
+    two = correlated_gaussian(PrivacyLoss(0.0, 0.02, 1.0), 6, 2)
     assert worst_raise(1.0, two, 2) <= 0.02 < worst_raise(1.0, two, 4)
 
 
@@ -322,7 +330,7 @@ def laplace_pair(noise: IndependentNoise, steps: int) -> Pair:
 def test_laplace_noise_loses_its_epsilon_over_all_groups_and_no_more(
     epsilon: float, sensitivity: int, groups: int
 ) -> None:
-    noise = one_shot_laplace(epsilon, sensitivity, groups)
+    noise = laplace(PrivacyLoss(epsilon=epsilon), sensitivity, groups)
     loss = groups * Fraction(sensitivity) / Fraction(noise.scale)  # the largest log-ratio, exactly
     assert loss <= Fraction(epsilon)
     assert loss >= Fraction(epsilon) * (1 - Fraction(1, 10**9))
@@ -331,7 +339,7 @@ def test_laplace_noise_loses_its_epsilon_over_all_groups_and_no_more(
 @pytest.mark.parametrize("epsilon", [0.4, 1.0, 2.5])
 def test_no_outcome_of_laplace_noise_is_likelier_than_epsilon_allows(epsilon: float) -> None:
     for sensitivity in (1, 2, 5):
-        noise = one_shot_laplace(epsilon, sensitivity, 2)
+        noise = laplace(PrivacyLoss(epsilon=epsilon), sensitivity, 2)
         x = np.arange(-60, 61)
         for shift in range(-sensitivity, sensitivity + 1):
             loss = np.abs(log_pmf(noise.noise, x) - log_pmf(noise.noise, x - shift))
@@ -342,7 +350,7 @@ def test_no_outcome_of_laplace_noise_is_likelier_than_epsilon_allows(epsilon: fl
 
 def test_laplace_measures_that_share_epsilon_leave_no_delta_and_others_do() -> None:
     def delta_of(share: float) -> float:
-        noises = [(one_shot_laplace(share, steps, 1), steps) for steps in (1, 3)]
+        noises = [(laplace(PrivacyLoss(epsilon=share), steps, 1), steps) for steps in (1, 3)]
         return divergence(1.0, *(laplace_pair(noise, steps) for noise, steps in noises))
 
     assert delta_of(0.5) <= 1e-12
@@ -350,10 +358,10 @@ def test_laplace_measures_that_share_epsilon_leave_no_delta_and_others_do() -> N
 
 
 def test_laplace_noise_that_forgets_the_groups_is_caught() -> None:
-    pair = laplace_pair(one_shot_laplace(1.0, 3, 1), 3)
+    pair = laplace_pair(laplace(PrivacyLoss(epsilon=1.0), 3, 1), 3)
     assert divergence(1.0, pair) <= 1e-12
     assert divergence(1.0, pair, pair) > 0.05
 
 
 def test_a_budget_beyond_the_smallest_noise_gets_the_smallest_noise() -> None:
-    assert one_shot_laplace(1000.0, 1, 1).scale == MIN_SCALE
+    assert laplace(PrivacyLoss(epsilon=1000.0), 1, 1).scale == MIN_SCALE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -14,13 +14,9 @@ from laws import IMPOSSIBLE, ORDERS, SeededSource, chi_square_p, renyi
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms import quantiles
-from dpsql.privacy.mechanisms.quantiles import (
-    ExponentialQuantile,
-    Histograms,
-    exponential_quantile,
-    pure_quantile,
-)
+from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile, Histograms, exponential_quantile
 
 FRACTIONS = (Fraction(0), Fraction(1, 10), Fraction(1, 2), Fraction(3, 4), Fraction(1))
 SIZE = 5
@@ -139,13 +135,15 @@ def test_groups_and_their_losses_add_up() -> None:
 @pytest.mark.parametrize("groups", [1, 10])
 def test_all_of_a_budget_is_used_and_never_more(rho: float, groups: int) -> None:
     for fraction in FRACTIONS:
-        found = exponential_quantile(rho, fraction, rows=3, groups=groups, size=100)
+        found = exponential_quantile(PrivacyLoss(rho), fraction, rows=3, groups=groups, size=100)
         assert rho * (1 - 1e-12) <= found.rho(groups) <= rho
 
 
 @pytest.mark.parametrize("fraction", FRACTIONS, ids=str)
 def test_pure_quantiles_lose_at_most_their_epsilon_over_all_groups(fraction: Fraction) -> None:
-    mechanism = pure_quantile(1.5, fraction, rows=2, groups=3, size=SIZE)
+    mechanism = exponential_quantile(
+        PrivacyLoss(epsilon=1.5), fraction, rows=2, groups=3, size=SIZE
+    )
     worst = max(
         float(np.abs(log_law(d, mechanism.rate) - log_law(e, mechanism.rate)).max())
         for without, with_unit in neighbours(2, most=2)
@@ -157,12 +155,14 @@ def test_pure_quantiles_lose_at_most_their_epsilon_over_all_groups(fraction: Fra
 
 
 @pytest.mark.parametrize("budget", [0.0, -1.0, math.inf, math.nan])
-@pytest.mark.parametrize("calibrated", [exponential_quantile, pure_quantile])
-def test_a_budget_that_buys_nothing_is_refused(
-    calibrated: Callable[..., object], budget: float
-) -> None:
+@pytest.mark.parametrize("pure", [False, True])
+def test_a_budget_that_buys_nothing_is_refused(pure: bool, budget: float) -> None:
+    def calibrated() -> object:
+        price = PrivacyLoss(epsilon=budget) if pure else PrivacyLoss(budget)
+        return exponential_quantile(price, Fraction(1, 2), rows=1, groups=1, size=10)
+
     with pytest.raises(ParameterError):
-        calibrated(budget, Fraction(1, 2), rows=1, groups=1, size=10)
+        calibrated()
 
 
 # -- what is drawn ----------------------------------------------------------------------------

@@ -23,18 +23,14 @@ from scipy import special, stats
 
 from dpsql.errors import InternalError, OperationalError, ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms import set_union_weights
 from dpsql.privacy.mechanisms.calibration import (
     analytic_gaussian_sigma,
     lattice_gaussian_delta,
     lattice_gaussian_sigma,
 )
-from dpsql.privacy.mechanisms.set_union import (
-    SetUnion,
-    Weighting,
-    set_union_for_rho,
-    set_union_one_shot,
-)
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_for
 from dpsql.privacy.mechanisms.set_union_weights import (
     UNIT_WEIGHT_STEPS,
     UnitItems,
@@ -67,11 +63,11 @@ def padded(weights: NDArray[np.int64], items: int) -> NDArray[np.int64]:
 
 
 def laplace_union(weighting: Weighting, groups: int, delta: float = DELTA) -> SetUnion:
-    return set_union_one_shot(weighting, 1, EPSILON, groups=groups, delta=delta)
+    return set_union_for(weighting, 1, PrivacyLoss(0.0, delta, EPSILON), groups=groups)
 
 
 def gaussian_union(weighting: Weighting, groups: int, delta: float = DELTA) -> SetUnion:
-    return set_union_one_shot(weighting, 2, EPSILON, groups=groups, delta=delta)
+    return set_union_for(weighting, 2, PrivacyLoss(0.0, delta, EPSILON), groups=groups)
 
 
 # -- calibration ----------------------------------------------------------------------------------
@@ -137,7 +133,7 @@ def test_calibration_refuses_impossible_parameters(bad: tuple[float, float, floa
 
 def fresh_weight(weighting: Weighting, norm: int, items: int) -> Fraction:
     """What one unit with only new items gives each, by running it."""
-    union = set_union_one_shot(weighting, norm, EPSILON, groups=items, delta=DELTA)
+    union = set_union_for(weighting, norm, PrivacyLoss(0.0, DELTA, EPSILON), groups=items)
     return Fraction(int(union.weigh(batches([range(items)])).max()))
 
 
@@ -147,7 +143,7 @@ def fresh_weight(weighting: Weighting, norm: int, items: int) -> Fraction:
 def test_new_items_of_one_unit_are_named_with_probability_delta_at_most_and_nearly(
     weighting: Weighting, norm: int, delta: float, groups: int
 ) -> None:
-    union = set_union_one_shot(weighting, norm, EPSILON, groups=groups, delta=delta)
+    union = set_union_for(weighting, norm, PrivacyLoss(0.0, delta, EPSILON), groups=groups)
 
     def named(threshold: int) -> float:
         worst = 0.0
@@ -198,7 +194,7 @@ def test_the_threshold_is_the_smallest_integer_that_every_number_of_new_items_al
 
 def in_halves(weighting: Weighting, groups: int) -> SetUnion:
     """As Gopi et al. 2020 print it."""
-    return set_union_one_shot(weighting, 2, EPSILON, groups=groups, delta=DELTA, halves=True)
+    return set_union_for(weighting, 2, PrivacyLoss(0.0, DELTA, EPSILON), groups=groups, halves=True)
 
 
 def test_published_thresholds_come_out() -> None:
@@ -235,7 +231,7 @@ def test_the_policy_gaussian_cutoff_comes_from_the_gaussian_threshold() -> None:
 @pytest.mark.parametrize(("weighting", "norm"), ALL)
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 1.0])
 def test_a_budget_in_rho_is_kept_and_used(weighting: Weighting, norm: int, rho: float) -> None:
-    union = set_union_for_rho(weighting, norm, rho, groups=20, delta=1e-6)
+    union = set_union_for(weighting, norm, PrivacyLoss(rho, 1e-6), groups=20)
     assert rho * (1 - 1e-9) < union.rho(None) <= rho
     assert union.delta == 1e-6
     assert union.rho(0) == union.rho(1000)
@@ -243,7 +239,7 @@ def test_a_budget_in_rho_is_kept_and_used(weighting: Weighting, norm: int, rho: 
 
 @pytest.mark.parametrize(("weighting", "norm"), ALL)
 def test_a_one_shot_budget_is_kept_and_used(weighting: Weighting, norm: int) -> None:
-    union = set_union_one_shot(weighting, norm, EPSILON, groups=20, delta=DELTA)
+    union = set_union_for(weighting, norm, PrivacyLoss(0.0, DELTA, EPSILON), groups=20)
     assert DELTA * (1 - 1e-6) < union.delta_at(EPSILON) <= DELTA
     assert union.delta_at(EPSILON * 0.99) > DELTA
 
@@ -274,7 +270,7 @@ def test_fixed_weights_with_gaussian_noise_keep_delta_however_old_and_new_items_
 ) -> None:
     """Both families of Lebeda & Retschmeier 2024, Lemma 2.7, for every unit, and nearly reached."""
     for delta in (1e-3, DELTA):
-        union = set_union_one_shot(weighting, 2, EPSILON, groups=groups, delta=delta)
+        union = set_union_for(weighting, 2, PrivacyLoss(0.0, delta, EPSILON), groups=groups)
         split = [(n - t, t) for n in range(1, groups + 1) for t in range(n + 1)]
         worst = max(two_families(union, old, fresh) for old, fresh in split)
         assert delta * 0.99 < worst <= delta * (1 + 1e-6)
@@ -302,7 +298,7 @@ def test_a_set_union_threshold_one_percent_lower_is_caught() -> None:
 def test_fixed_weights_gain_from_the_joint_analysis_and_halves_stay_reachable() -> None:
     for weighting in Weighting:
         lowest, printed = (
-            set_union_one_shot(weighting, 2, EPSILON, groups=10, delta=DELTA, halves=halves)
+            set_union_for(weighting, 2, PrivacyLoss(0.0, DELTA, EPSILON), groups=10, halves=halves)
             for halves in (False, True)
         )
         assert printed.delta == pytest.approx(DELTA / 2)
@@ -503,7 +499,7 @@ def worst_delta(union: SetUnion, users: Users, items: int, threshold: int) -> fl
 def test_the_released_names_are_as_private_as_stated(weighting: Weighting, norm: int) -> None:
     """Exactly, over all sets of names, removing each user of small databases in turn."""
     delta = 1e-3
-    union = set_union_one_shot(weighting, norm, EPSILON, groups=6, delta=delta)
+    union = set_union_for(weighting, norm, PrivacyLoss(0.0, delta, EPSILON), groups=6)
     worst = careless = 0.0
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -525,7 +521,7 @@ def test_weights_equal_the_papers_algorithms_up_to_the_lattice(
     for seed in range(25):
         rng = np.random.default_rng(seed)
         users = random_users(rng, int(rng.integers(1, 120)), 30, 12)
-        union = set_union_one_shot(weighting, norm, EPSILON, groups=12, delta=DELTA)
+        union = set_union_for(weighting, norm, PrivacyLoss(0.0, DELTA, EPSILON), groups=12)
         cutoff = Decimal(union.cutoff) / UNIT_WEIGHT_STEPS
         update = {
             (Weighting.COUNT, 1): reference.count,
@@ -629,7 +625,7 @@ def test_more_units_or_keys_than_the_charge_covers_are_refused(
 
 @pytest.mark.parametrize(("weighting", "norm"), ALL)
 def test_an_empty_table_gives_an_empty_union(weighting: Weighting, norm: int) -> None:
-    union = set_union_one_shot(weighting, norm, EPSILON, groups=2, delta=DELTA)
+    union = set_union_for(weighting, norm, PrivacyLoss(0.0, DELTA, EPSILON), groups=2)
     weights = union.weigh([])
     assert len(weights) == 0
     assert len(union.select(weights, SeededSource(1)).indices) == 0
@@ -652,12 +648,11 @@ def test_an_empty_table_gives_an_empty_union(weighting: Weighting, norm: int) ->
 def test_parameters_out_of_range_are_refused(parameters: dict[str, float]) -> None:
     values = {"norm": 2, "epsilon": 1.0, "groups": 5, "delta": 1e-6, "alpha": 5.0} | parameters
     with pytest.raises(ParameterError):
-        set_union_one_shot(
+        set_union_for(
             Weighting.POLICY,
             int(values["norm"]),
-            values["epsilon"],
+            PrivacyLoss(0.0, values["delta"], values["epsilon"]),
             groups=int(values["groups"]),
-            delta=values["delta"],
             alpha=values["alpha"],
         )
 
@@ -665,12 +660,12 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, float]) -> No
 def test_a_pass_too_long_for_its_rounding_is_refused_not_mispriced() -> None:
     """Drift grows with the cutoff, hence with the noise: here no noise can cover its own."""
     with pytest.raises(ParameterError):
-        set_union_for_rho(Weighting.POLICY, 2, 1e-6, groups=2**20, delta=1e-9)
+        set_union_for(Weighting.POLICY, 2, PrivacyLoss(1e-6, 1e-9), groups=2**20)
 
 
 @pytest.mark.parametrize(("weighting", "norm"), ALL)
 def test_even_an_absurd_delta_names_only_items_that_exist(weighting: Weighting, norm: int) -> None:
-    union = set_union_one_shot(weighting, norm, EPSILON, groups=3, delta=0.99)
+    union = set_union_for(weighting, norm, PrivacyLoss(0.0, 0.99, EPSILON), groups=3)
     weights = union.weigh(batches([[0, 2], [2]]))
     assert (weights > 0).tolist() == [True, False, True]
 

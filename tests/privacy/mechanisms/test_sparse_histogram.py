@@ -32,7 +32,8 @@ from scipy import special
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
-from dpsql.privacy.mechanisms.additive import IndependentNoise, one_shot_gaussian
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
 from dpsql.privacy.mechanisms.calibration import analytic_gaussian_sigma
 from dpsql.privacy.mechanisms.histogram import PositiveCounts
 from dpsql.privacy.mechanisms.sparse_histogram import (
@@ -399,7 +400,7 @@ def joint(
     """The mechanism of a block that counts units and sums values, as the planner builds it."""
     selection = joint_sparse_histogram(epsilon, delta, groups, floor, measures)
     share = groups * selection.others / (measures - 1)
-    return Joint(selection, one_shot_gaussian(share, steps, groups))
+    return Joint(selection, gaussian(PrivacyLoss(share / 2, gaussian=True), steps, groups))
 
 
 JOINT = [(1.0, 0.05), (2.0, 1e-3), (0.7, 1e-4)]
@@ -436,7 +437,7 @@ def test_three_values_of_a_group_spend_no_more_than_delta_together(
     selection = joint_sparse_histogram(epsilon, delta, 2, 0, 3)
     noises = [(selection.sigma, 1)]
     for steps in (1, 2):
-        value = one_shot_gaussian(2 * selection.others / 2, steps, 2)
+        value = gaussian(PrivacyLoss((2 * selection.others / 2) / 2, gaussian=True), steps, 2)
         noises.append((value.scale, steps))
     assert all_old(epsilon, 1, noises) <= delta
     assert all_old(epsilon, 1, [(sigma / 2, steps) for sigma, steps in noises]) > delta
@@ -473,7 +474,7 @@ def test_a_threshold_without_the_floor_exceeds_delta() -> None:
 def test_the_stated_joint_delta_covers_the_exact_one_nearly_tightly() -> None:
     epsilon, groups, others = 0.2, 2, 0.002
     for sigma in (20.0, 40.0):
-        value = one_shot_gaussian(groups * others, 5, groups)
+        value = gaussian(PrivacyLoss((groups * others) / 2, gaussian=True), 5, groups)
         exact = all_old(epsilon, groups, [(sigma, 1), (value.scale, 5)])
         stated = lattice_noise_delta(epsilon, sigma, groups, others)
         assert exact <= stated <= 1.3 * exact

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms import weighted_histogram as module
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.histogram import PositiveCounts
@@ -367,7 +368,7 @@ def test_neighbours_tell_whole_weights_and_low_thresholds_apart() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("coarse")
 def test_the_zcdp_statement_holds_for_every_small_pair_and_epsilon() -> None:
-    mechanism = weighted_positive_counts(0.4, 0.02, Weights(1, 3))
+    mechanism = weighted_positive_counts(PrivacyLoss(0.4, 0.02), Weights(1, 3))
     sigma, threshold = mechanism.noise.sigma, mechanism.threshold
     assert mechanism.rho(None) == pytest.approx(0.4, rel=1e-6)
     high = threshold + math.ceil(4 * sigma)
@@ -421,17 +422,18 @@ def test_the_floor_moves_both_thresholds_by_whole_units() -> None:
     weights = Weights(2, 14)
     for floor in (0, 7):
         one_shot = weighted_sparse_histogram(1.0, 1e-3, weights, floor)
-        zcdp = weighted_positive_counts(0.05, 1e-3, weights, floor)
+        zcdp = weighted_positive_counts(PrivacyLoss(0.05, 1e-3), weights, floor)
         base = weighted_sparse_histogram(1.0, 1e-3, weights)
         assert one_shot.threshold == base.threshold + floor * WEIGHT_STEPS
         assert zcdp.threshold == (
-            weighted_positive_counts(0.05, 1e-3, weights).threshold + floor * WEIGHT_STEPS
+            weighted_positive_counts(PrivacyLoss(0.05, 1e-3), weights).threshold
+            + floor * WEIGHT_STEPS
         )
 
 
 def test_both_are_selections_and_say_what_they_cost() -> None:
     one_shot: Selection = weighted_sparse_histogram(1.0, 1e-6, Weights(10, 70))
-    zcdp: Selection = weighted_positive_counts(0.02, 1e-6, Weights(10, 70))
+    zcdp: Selection = weighted_positive_counts(PrivacyLoss(0.02, 1e-6), Weights(10, 70))
     assert (one_shot.name, zcdp.name) == (
         "weighted_gaussian_sparse_histogram",
         "weighted_gaussian_positive_counts",
@@ -457,7 +459,7 @@ def test_senseless_parameters_are_refused(epsilon: float, delta: float) -> None:
     with pytest.raises(ParameterError):
         weighted_sparse_histogram(epsilon, delta, Weights(1, 7))
     with pytest.raises(ParameterError):
-        weighted_positive_counts(epsilon, delta, Weights(1, 7))
+        weighted_positive_counts(PrivacyLoss(epsilon, delta), Weights(1, 7))
 
 
 def test_noise_narrower_than_the_smoothing_is_refused() -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from step_keys import step_keys
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.known_topk import known_domain_top_k
 from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.streams.encoding import encode_group
@@ -103,7 +104,7 @@ def test_a_stream_reserves_all_selections_and_settles_what_came_out() -> None:
     assert isinstance(mechanism.selection, GumbelTopK)
     few = mechanism.settled([0] * 9 + [5], 5)
     assert few.delta == mechanism.loss.delta
-    selections = 9 * mechanism.selection.pick_rho + 5 * mechanism.selection.pick_rho
+    selections = 14 * mechanism.selection.pick_cost(Composition.ZCDP)
     assert few.rho == pytest.approx(selections + mechanism.counts.rho(5))
     assert mechanism.settled([5] * 10, 50) == mechanism.loss
 
@@ -141,7 +142,7 @@ def test_what_is_out_of_range_is_refused() -> None:
     for chosen, distinct in (([2, 2, 2], 4), ([3, 2, 2, 2], 4), ([2, 2, 2, 2], 9)):
         with pytest.raises(ParameterError):
             mechanism.settled(chosen, distinct)
-    selection = known_domain_top_k(0.1, sensitivity=1, k=2, size=5)
+    selection = known_domain_top_k(PrivacyLoss(0.1), sensitivity=1, k=2, size=5)
     for schedule in ((), (2, 1), (1, 1), (0, 1), (5, 11)):
         with pytest.raises(ParameterError):
             ScheduledTopK(selection, mechanism.counts, schedule)
