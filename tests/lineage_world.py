@@ -86,6 +86,6 @@ def planned_here(
     query = validate(parse(sql), sql, rules, SCHEMA, resolved, BIND, dialect, with_groups_decided)
     plan = plan_query(query)
     statements = tuple(
-        release_kind(b).statement(b, SALT, dialect).render(dialect.renderer) for b in plan.blocks
+        release_kind(b).statement(SALT, dialect).render(dialect.renderer) for b in plan.blocks
     )
     return Planned(query, plan.blocks, statements)

@@ -217,7 +217,7 @@ def planned(
     query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect, decide)
     plan = plan_query(query, mechanism)
     statements = (
-        release_kind(b).statement(b, salt, dialect).render(dialect.renderer) for b in plan.blocks
+        release_kind(b).statement(salt, dialect).render(dialect.renderer) for b in plan.blocks
     )
     return Planned(query, plan.blocks, tuple(statements))
 

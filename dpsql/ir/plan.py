@@ -181,10 +181,9 @@ class BlockPlan:
     turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
     then (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
     Gaussian DP costs, and the block is charged so. ``looks`` are asked and paid for apart, where
-    the account has no release of them yet. ``combined`` are the releases that values were put
-    together from, in the order of the bits by which each row says from which; none where they are
-    those of one release. ``added`` is the release of more groups that values were added up from,
-    None where they are of their own.
+    the account has no release of them yet. ``kept`` are the earlier releases that values follow
+    from: several that are put together, in the order of the bits by which each row says from which,
+    or one of more groups, which are added up; None where values are of their own.
     """
 
     block: Block
@@ -198,9 +197,8 @@ class BlockPlan:
     one_shot: PrivacyLoss | None = None
     gaussian: bool = False
     candidates: tuple[Candidate, ...] = ()
-    combined: tuple[ReleaseNoise, ...] = ()
+    kept: tuple[ReleaseNoise, ...] | AddedUp | None = None
     looks: tuple[LeftOutLook, ...] = ()
-    added: AddedUp | None = None
 
     @property
     def groups_added(self) -> int | None:

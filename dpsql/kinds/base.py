@@ -6,10 +6,10 @@ None of what was read is released: it goes from reading to releasing and nowhere
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +58,9 @@ from dpsql.sql.rewrite.quantile_histograms import chosen_groups
 KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
 """The keys of groups given by their row ids: in this order, or a stream with the row ids."""
 
+Rows: TypeAlias = NDArray[np.bool_] | slice
+"""Some of the rows of an answer."""
+
 FEW: Final = np.arange(1, 2, dtype=np.int64)
 MANY: Final = np.arange(1, 101, dtype=np.int64)
 """Row ids for rehearsals: few are looked for in one way, many in another."""
@@ -101,24 +104,26 @@ class ExactBlock(Protocol):
         """Ask for all that a release could ask back for."""
 
 
+@dataclass(frozen=True)
 class ReleaseKind(ABC):
-    """A kind of release.
+    """A plan as one of its kind of release.
 
     What is not abstract is answered as for groups whose noise is drawn at once.
     """
 
+    plan: BlockPlan
+    drawn: ClassVar[bool] = True
+    """False if values follow from earlier releases."""
     countings: ClassVar[tuple[int, ...]] = (NAMED_ALONE,)
     """All that the last column of an aggregate's supports may say of how a row was counted."""
 
-    drawn: ClassVar[bool] = True
-    """False if values follow from earlier releases."""
-
+    @classmethod
     @abstractmethod
-    def fits(self, plan: BlockPlan) -> bool:
+    def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a plan is of this kind."""
 
     @abstractmethod
-    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+    def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write what it reads as one statement: to be shown, and bound for the keys' types.
 
         Its columns begin with the row id and the keys.
@@ -132,7 +137,6 @@ class ReleaseKind(ABC):
 
     def interval(
         self,
-        plan: BlockPlan,
         released: int,
         index: int,
         columns: Sequence[FloatArray],
@@ -141,88 +145,110 @@ class ReleaseKind(ABC):
     ) -> Interval:
         """Compute the intervals of one aggregate of a block, of which ``released`` groups came out.
 
-        ``columns`` are those of ``Block.interval_columns``: the noisy measures of an aggregate that
-        is computed from several, or else the aggregate itself. Each interval covers, with at least
-        this probability, the value without noise. ``left_out`` is the largest value that LIMIT left
-        out, as :func:`largest_left_out` finds it.
+        ``columns`` are those of ``Block.interval_columns``. Each interval covers, with at least
+        this probability, the value without noise, and takes in the value that is shown.
+        ``left_out`` is the largest value that LIMIT left out, as :func:`largest_left_out` finds it.
         """
-        aggregate, each = plan.block.aggregates[index], confidence
+        aggregate, each = self.plan.block.aggregates[index], confidence
         if aggregate.kind.composed:  # all values that fit the measures, which share the risk
             each = shared_confidence(confidence, len(aggregate.measures))
-        else:
-            chosen = self.chosen(plan, released, index, confidence)
-            if chosen is not None and left_out is not None:
-                (values,), (measure,) = columns, aggregate.measures
-                return interval_given_choice(plan, chosen, measure, values, left_out)
-        margins = [self.margin(plan, released, aggregate, m, each) for m in aggregate.measures]
-        return interval_around(plan, aggregate, columns, margins)
+        chosen = self.chosen(released, index, confidence)
+        if chosen is not None and left_out is not None:
+            (values,), (measure,) = columns, aggregate.measures
+            return interval_given_choice(self.plan, chosen, measure, values, left_out)
+        low, high = np.full_like(columns[0], np.nan), np.full_like(columns[0], np.nan)
+        for way, rows in self.ways(columns):
+            margins = [self.margin(released, aggregate, m, each, way) for m in aggregate.measures]
+            noisy = [column[rows] for column in self.noisy(aggregate, columns)]
+            found = interval_around(self.plan, aggregate, noisy, margins)
+            low[rows], high[rows] = found.low, found.high
+        return Interval(low, high)
 
-    def chosen(
-        self, plan: BlockPlan, released: int, index: int, confidence: float
-    ) -> ChosenNoise | None:
-        """Describe the noise of an aggregate given LIMIT's choice by it, where that is narrower."""
-        return None
+    def noisy(self, aggregate: Aggregate, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
+        """Choose the noisy measures among the columns of an aggregate's interval."""
+        return columns[: len(aggregate.measures)]
+
+    def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
+        """List the ways in which rows came out, each with the rows that did."""
+        return [(NAMED_ALONE, slice(None))]
 
     def margin(
-        self, plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
+        self,
+        released: int,
+        aggregate: Aggregate,
+        index: int,
+        confidence: float,
+        way: int | None = None,
     ) -> float:
-        """Compute half the interval's width of a measure: that of its noise, and of rounding."""
-        confidence = risked_confidence(plan, released, index, confidence)
-        margin = plan.noise_of(index).margin(confidence, plan.spread_groups(released))
-        return with_rounding(plan, aggregate, index, margin)
+        """Compute half the interval's width of a measure: that of its noise, and of rounding.
 
-    def widest_margin(self, plan: BlockPlan, index: int, confidence: float) -> float | None:
+        Of rows that came out in a way; None for the usual one.
+        """
+        confidence = risked_confidence(self.plan, released, index, confidence)
+        margin = self.plan.noise_of(index).margin(confidence, self.plan.spread_groups(released))
+        return with_rounding(self.plan, aggregate, index, margin)
+
+    def widest_margin(self, index: int, confidence: float) -> float | None:
         """Compute half the width of an aggregate's intervals, for the groups where it is largest.
 
         In the units of the answer; None where it depends on what is released. Where the noise
         depends on how many groups come out, these are 1 or the most there can be: noise that groups
         share is larger the fewer they are, and what LIMIT's choice may do to it the more they are.
         """
-        aggregate = plan.block.aggregates[index]
+        plan = self.plan
+        aggregate, most = plan.block.aggregates[index], plan.max_released
         if aggregate.kind.composed or aggregate.quantile is not None:
             return None
-        (measure,) = aggregate.measures
-        most, fetched = plan.max_released, plan.selection.top_rows_needed
+        fetched = plan.selection.top_rows_needed
         if plan.selection.score_noise is not None and fetched is not None:
             most = fetched - 1
+        (measure,) = aggregate.measures
         released = (1,) if most is None else (1, most)
-        return max(self.margin(plan, n, aggregate, measure, confidence) for n in released)
+        return max(self.margin(n, aggregate, measure, confidence) for n in released)
 
-    def scales(self, plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> FloatArray:
+    def scales(self, index: int, columns: Sequence[FloatArray]) -> FloatArray:
         """Compute the scale of the noise on an aggregate of one measure, in the answer's units.
 
         ``columns`` are those of ``Block.interval_columns``; the answer has one value for each row.
         Of what follows from other releases it is the standard deviation.
         """
-        (measure,) = plan.block.aggregates[index].measures
-        scale = plan.noise_of(measure).scale * plan.measures[measure].measure.step
-        return np.full_like(columns[0], scale)
+        (measure,) = self.plan.block.aggregates[index].measures
+        scales = np.full_like(columns[0], np.nan)
+        for way, rows in self.ways(columns):
+            scales[rows] = self.scale(measure, way) * self.plan.measures[measure].measure.step
+        return scales
 
-    def varies(self, plan: BlockPlan, released: int, index: int, confidence: float) -> bool:
+    def scale(self, measure: int, way: int) -> float:
+        """Compute the scale of the noise on a measure, in its steps."""
+        return self.plan.noise_of(measure).scale
+
+    def chosen(self, released: int, index: int, confidence: float) -> ChosenNoise | None:
+        """Describe the noise of an aggregate given LIMIT's choice by it, where that is narrower."""
+        return None
+
+    def varies(self, released: int, index: int, confidence: float) -> bool:
         """Tell whether each row has an interval of an aggregate of a width of its own."""
-        return self.chosen(plan, released, index, confidence) is not None
+        return self.chosen(released, index, confidence) is not None
 
-    def uniform(self, plan: BlockPlan, values: Mapping[str, NumericArray]) -> bool:
+    def uniform(self, values: Mapping[str, NumericArray]) -> bool:
         """Tell whether all rows came out of the same releases."""
         return True
 
-    def with_noise_columns(
-        self, plan: BlockPlan, answers: dict[str, NumericArray]
-    ) -> dict[str, NumericArray]:
+    def with_noise_columns(self, answers: dict[str, NumericArray]) -> dict[str, NumericArray]:
         """Join to the released values what the tail asks of their noise: arrays of shape (groups,).
 
         That is a function of the plan and of what is released anyway.
         """
-        block = plan.block
+        block = self.plan.block
         columns: dict[str, NumericArray] = {}
         for position, asked in enumerate(block.noise_columns):
             index = asked.aggregate
             values = [answers[name].astype(np.float64) for name in block.interval_columns(index)]
             if asked.figure is NoiseFigure.SCALE:
-                found = self.scales(plan, index, values)
+                found = self.scales(index, values)
             else:
-                left, groups = largest_left_out(plan, values[0]), len(values[0])
-                interval = self.interval(plan, groups, index, values, asked.confidence, left)
+                left, groups = largest_left_out(self.plan, values[0]), len(values[0])
+                interval = self.interval(groups, index, values, asked.confidence, left)
                 found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
             columns[block.noise_column(position)] = found
         return answers | columns
@@ -233,61 +259,67 @@ class ReleaseKind(ABC):
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield where values come from, which groups appear, and how a unit was bounded."""
 
-    def appearance(self, plan: BlockPlan) -> Appearance | None:
+    def appearance(self) -> Appearance | None:
         """Tell which groups appear how often, or None if the data do not decide."""
-        return appearance(plan)
+        return appearance(self.plan)
 
-    def threshold(self, plan: BlockPlan, aggregate: int) -> Threshold | None:
+    def threshold(self, aggregate: int) -> Threshold | None:
         """Find the threshold on an aggregate, or None where another value decides, or nothing."""
-        return threshold(plan, aggregate)
+        return threshold(self.plan, aggregate)
 
-    def selected(self, plan: BlockPlan, aggregate: int) -> bool:
+    def selected(self, aggregate: int) -> bool:
         """Tell whether the noise on an aggregate also decided which groups appear."""
-        return plan.block.aggregates[aggregate].measures == (plan.score,)
+        return self.plan.block.aggregates[aggregate].measures == (self.plan.score,)
 
-    def condition(self, plan: BlockPlan, shown: Sequence[ShownAggregate]) -> str:
+    def condition(self, shown: Sequence[ShownAggregate]) -> str:
         """State the condition under which selected values have their interval."""
-        selected = [printable_name(one.name) for one in shown if self.selected(plan, one.aggregate)]
-        half = self.appears_half(plan)
+        selected = [printable_name(one.name) for one in shown if self.selected(one.aggregate)]
+        half = self.appears_half()
         if not selected or half is None:
             return ""
         whose = "" if len(selected) == len(shown) else f" that of {enumerated(selected)}"
-        if large_enough(plan) is not None:
-            return f",{whose} in groups of {figure_above(half)} {unit_words(plan)} or more"
-        if plan.base_rank is None:
-            return f",{whose} in groups of {figure_above(half)} {score_unit(plan)} or more"
+        if large_enough(self.plan) is not None:
+            return f",{whose} in groups of {figure_above(half)} {unit_words(self.plan)} or more"
+        if self.plan.base_rank is None:
+            return f",{whose} in groups of {figure_above(half)} {score_unit(self.plan)} or more"
         return f",{whose} in groups that clear the threshold at least half the time"
 
-    def appears_half(self, plan: BlockPlan) -> float | None:
+    def appears_half(self) -> float | None:
         """Find the size from which a group appears at least half the time in each release."""
-        found = self.appearance(plan)
+        found = self.appearance()
         return None if found is None else found.half
 
-    def releases(self, plan: BlockPlan) -> int:
-        """Count the releases that values are put together from."""
+    @property
+    def pooled(self) -> int:
+        """The number of releases that values are put together from."""
         return 1
 
-    def added(self, plan: BlockPlan) -> AddedUp | None:
-        """Return the release that values were added up from; None for values of their own."""
+    @property
+    def added(self) -> AddedUp | None:
+        """The release that values were added up from; None for values of their own."""
         return None
 
     # -- figures ------------------------------------------------------------------------------
 
+    @property
     @abstractmethod
-    def bounding(self, plan: BlockPlan) -> str:
-        """Say what one unit may contribute."""
+    def bounding(self) -> str:
+        """What one unit may contribute, in words."""
 
-    def counted_by(self, plan: BlockPlan) -> str | None:
-        """Name what the figures on who appears count."""
+    @property
+    def counted_by(self) -> str | None:
+        """What the figures on who appears count; None if nothing decides."""
+        plan = self.plan
         return None if plan.score is None else plan.measures[plan.score].measure.name
 
-    def steps(self, plan: BlockPlan) -> tuple[StepFigure, ...]:
-        """List the steps in which it is released, where there are several."""
+    @property
+    def steps(self) -> tuple[StepFigure, ...]:
+        """The steps in which it is released, where there are several."""
         return ()
 
     # -- bytes --------------------------------------------------------------------------------
 
-    def published(self, plan: BlockPlan, released: int, *, alone: bool) -> ReleaseNoise | None:
+    def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
         """Describe the noise in a release of a plan, of which ``released`` groups came out.
 
         It is kept with the release. None for what is not put together with others.

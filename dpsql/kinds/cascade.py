@@ -6,7 +6,7 @@ and of what it has released: row ids of named groups, how many keys a unit keeps
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,7 +18,6 @@ from dpsql.accuracy.appearance import Appearance, appearance
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.accuracy.intervals import (
     Interval,
-    interval_around,
     risked_confidence,
     shared_confidence,
     with_rounding,
@@ -31,7 +30,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
-from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, keys_in
+from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
 from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.values import CascadeValues, aggregate_answers
@@ -88,9 +87,8 @@ class ExactCascade:
         """
         drawn = draw_cascade(plan, self, source)
         ids = drawn.named.ids
-        values = CascadeKind().with_noise_columns(
-            plan, aggregate_answers(plan, drawn.released, {}, drawn)
-        )
+        answers = aggregate_answers(plan, drawn.released, {}, drawn)
+        values = CascadeKind(plan).with_noise_columns(answers)
         return ReleasedRows(ids, self.keys_of(ids), values, plan.loss(len(ids)))
 
     def rehearse(self, plan: BlockPlan) -> None:
@@ -109,13 +107,14 @@ class CascadeKind(ReleaseKind):
 
     countings = COUNTINGS
 
-    def fits(self, plan: BlockPlan) -> bool:
+    @classmethod
+    def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a plan has several steps."""
         return isinstance(plan.selection, Cascade)
 
-    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+    def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write all up to the first round as one statement."""
-        return rewrite_cascade(plan, plan.block.source.table, salt, dialect).sql
+        return rewrite_cascade(self.plan, self.plan.block.source.table, salt, dialect).sql
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactCascade]:
@@ -127,57 +126,61 @@ class CascadeKind(ReleaseKind):
 
     def interval(
         self,
-        plan: BlockPlan,
         released: int,
         index: int,
         columns: Sequence[FloatArray],
         confidence: float,
         left_out: float | None = None,
     ) -> Interval:
-        """Compute intervals of values as they were counted, by how each row was.
+        """Compute intervals of values as they were counted, which take in what they were scaled to.
 
-        Whatever a value was scaled to, its interval takes in.
+        All parts of the risk are rounded down.
         """
-        *values, countings = columns
-        aggregate = plan.block.aggregates[index]
-        all_counted = values[-len(aggregate.measures) :]
-        low, high = np.full_like(countings, np.nan), np.full_like(countings, np.nan)
-        each = shared_confidence(confidence, len(aggregate.measures))
-        for counting in _countings_in(countings):
-            mine = countings == counting
-            margins = [
-                _counted_margin(plan, released, aggregate, m, counting, each)
-                for m in aggregate.measures
-            ]
-            counted = [column[mine] for column in all_counted]
-            found = interval_around(plan, aggregate, counted, margins)
-            low[mine], high[mine] = found.low, found.high
-            if not aggregate.kind.composed:
-                low[mine] = np.minimum(found.low, values[0][mine])
-                high[mine] = np.maximum(found.high, values[0][mine])
-        return Interval(low, high)
+        aggregate = self.plan.block.aggregates[index]
+        if aggregate.kind.composed:
+            return super().interval(released, index, columns, confidence)
+        found = super().interval(released, index, columns, shared_confidence(confidence, 1))
+        return Interval(np.minimum(found.low, columns[0]), np.maximum(found.high, columns[0]))
 
-    def widest_margin(self, plan: BlockPlan, index: int, confidence: float) -> float | None:
+    def noisy(self, aggregate: Aggregate, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
+        """Choose the measures as they were counted."""
+        return columns[-1 - len(aggregate.measures) : -1]
+
+    def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
+        """List the ways in which rows were counted, of those that there are."""
+        found = ((counting, columns[-1] == counting) for counting in COUNTINGS)
+        return [(counting, rows) for counting, rows in found if rows.any()]
+
+    def margin(
+        self,
+        released: int,
+        aggregate: Aggregate,
+        index: int,
+        confidence: float,
+        way: int | None = None,
+    ) -> float:
+        """Compute half the width of a measure's interval, as it was counted."""
+        assert way is not None, "the noise is chosen on the way"
+        confidence = risked_confidence(self.plan, released, index, confidence)
+        margin = noise_at(self.plan, index, way).margin(confidence, abs(way))
+        return with_rounding(self.plan, aggregate, index, margin)
+
+    def widest_margin(self, index: int, confidence: float) -> float | None:
         """Return None: the noise is chosen on the way."""
         return None
 
-    def scales(self, plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> FloatArray:
-        """Compute the scale of the noise by how each row was counted."""
-        (measure,) = plan.block.aggregates[index].measures
-        step = plan.measures[measure].measure.step
-        scales = np.full_like(columns[0], np.nan)
-        for counting in _countings_in(columns[-1]):
-            scales[columns[-1] == counting] = noise_at(plan, measure, counting).scale * step
-        return scales
+    def scale(self, measure: int, way: int) -> float:
+        """Compute the scale of the noise as it was counted."""
+        return noise_at(self.plan, measure, way).scale
 
-    def varies(self, plan: BlockPlan, released: int, index: int, confidence: float) -> bool:
+    def varies(self, released: int, index: int, confidence: float) -> bool:
         """Tell that intervals are as wide as rows were counted."""
         return True
 
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield which groups appear, and that nobody knows how many rows bounding left out."""
-        plan, parameters = part.plan, part.plan.block.parameters
-        found = self.appearance(plan)
+        plan, parameters = self.plan, self.plan.block.parameters
+        found = self.appearance()
         if found is not None:
             yield _named_in_rounds(plan, found)
         yield from groups_chosen(plan)
@@ -186,15 +189,17 @@ class CascadeKind(ReleaseKind):
             rows = f"max_rows_contributed ({parameters.max_rows_contributed:,})"
             yield f"With auto, what {rows} leaves out is not told."
 
-    def counted_by(self, plan: BlockPlan) -> str | None:
-        """Name units whose other keys have names."""
-        ever = _cascade(plan).score_if_brief(0.5) is not None
+    @property
+    def counted_by(self) -> str | None:
+        """Units whose other keys have names."""
+        ever = _cascade(self.plan).score_if_brief(0.5) is not None
         more = " (more if the second round is the last)" if ever else ""
         return f"units with one unnamed key{more}"
 
-    def bounding(self, plan: BlockPlan) -> str:
-        """Tell what a unit may contribute to each step."""
-        cascade, rows = _cascade(plan), rows_per_group(plan)
+    @property
+    def bounding(self) -> str:
+        """What a unit may contribute to each step."""
+        cascade, rows = _cascade(self.plan), rows_per_group(self.plan)
         naming = "its keys weigh at most 1 together in l2 in each round"
         if cascade.shares.ends_after is not None:
             naming += ", of which the second is the last where it names few more than the first"
@@ -209,9 +214,10 @@ class CascadeKind(ReleaseKind):
             f"to {caps[-1]:,} together in l2, as the second look says; {rows}"
         )
 
-    def steps(self, plan: BlockPlan) -> tuple[StepFigure, ...]:
-        """List its looks, rounds and countings."""
-        cascade, found = _cascade(plan), list[StepFigure]()
+    @property
+    def steps(self) -> tuple[StepFigure, ...]:
+        """Its looks, rounds and countings."""
+        cascade, found = _cascade(self.plan), list[StepFigure]()
         if not cascade.single:
             found.append(_look_figure("look at keys per unit", cascade.look))
         narrow, wide = (cascade.naming_rounds(kept) for kept in (KEPT_CHOICES[0], KEPT_CHOICES[-1]))
@@ -221,7 +227,7 @@ class CascadeKind(ReleaseKind):
             found.append(
                 StepFigure(f"naming, round {number}", one.rho(None), one.delta, std, thresholds)
             )
-        counted = [noisy for noisy in plan.measures if noisy.noise is not None]
+        counted = [noisy for noisy in self.plan.measures if noisy.noise is not None]
         if counted and not cascade.single:
             found.append(_look_figure("look at named groups per unit", cascade.second_look))
         for noisy in counted:
@@ -256,25 +262,6 @@ def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
             f"{figure_above(brief.half)} and {figure_above(brief.surely)}"
         )
     return f"{text}."
-
-
-def _countings_in(countings: FloatArray) -> list[int]:
-    """List the ways in which rows were counted, of those that there are."""
-    return [counting for counting in COUNTINGS if (countings == counting).any()]
-
-
-def _counted_margin(
-    plan: BlockPlan,
-    released: int,
-    aggregate: Aggregate,
-    index: int,
-    counting: int,
-    confidence: float,
-) -> float:
-    """Compute half the width of a measure's interval, as it was counted."""
-    confidence = risked_confidence(plan, released, index, confidence)
-    margin = noise_at(plan, index, counting).margin(confidence, abs(counting))
-    return with_rounding(plan, aggregate, index, margin)
 
 
 def noise_at(plan: BlockPlan, measure: int, counting: int) -> IndependentNoise:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.appearance import Appearance, appearance, large_enough
+from dpsql.accuracy.appearance import Appearance, large_enough
 from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.intervals import chosen_noise
 from dpsql.accuracy.wording import (
@@ -79,13 +79,14 @@ class ExactGroups:
 class GroupsKind(ReleaseKind):
     """Groups with measures and quantiles."""
 
-    def fits(self, plan: BlockPlan) -> bool:
+    @classmethod
+    def fits(cls, plan: BlockPlan) -> bool:
         """Take every plan that is of no other kind."""
         return True
 
-    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+    def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write the exact rows of groups and, below them, the histograms of their values."""
-        table = plan.block.source.table
+        plan, table = self.plan, self.plan.block.source.table
         if plan.quantiles:
             return rewrite_quantiles(plan, table, salt, dialect).sql
         return rewrite(plan, table, salt, dialect)
@@ -103,20 +104,20 @@ class GroupsKind(ReleaseKind):
             with rows.scratch() as scratch:
                 yield _stored(reading, scratch)
 
-    def chosen(
-        self, plan: BlockPlan, released: int, index: int, confidence: float
-    ) -> ChosenNoise | None:
+    def chosen(self, released: int, index: int, confidence: float) -> ChosenNoise | None:
         """Describe the noise of an aggregate of one measure given LIMIT's choice by it."""
-        measures = plan.block.aggregates[index].measures
-        return chosen_noise(plan, released, measures[0], confidence) if len(measures) == 1 else None
+        measures = self.plan.block.aggregates[index].measures
+        if not self.drawn or len(measures) != 1:
+            return None
+        return chosen_noise(self.plan, released, measures[0], confidence)
 
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield where values come from, their ranks, which groups appear, and a unit's bounds."""
         yield from self.origin(part)
-        yield from _ranks(part.plan, confidence)
+        yield from _ranks(self.plan, confidence)
         yield from self.appearing(part)
-        if part.plan.bounding is not None:
-            yield from groups_chosen(part.plan)
+        if self.plan.bounding is not None:
+            yield from groups_chosen(self.plan)
 
     def origin(self, part: Part) -> Iterator[str]:
         """Yield where values come from that were not drawn for this answer."""
@@ -124,7 +125,7 @@ class GroupsKind(ReleaseKind):
 
     def appearing(self, part: Part) -> Iterator[str]:
         """Yield which groups appear."""
-        plan, selection = part.plan, part.plan.selection
+        plan, selection = self.plan, self.plan.selection
         large = large_enough(plan)
         if plan.answers_all:
             if large is not None:
@@ -134,7 +135,7 @@ class GroupsKind(ReleaseKind):
                 groups = f"{selection.declared:,} declared groups"
                 yield f"All {groups} {verb}, whether they hold rows or not."
             return
-        found = self.appearance(plan)
+        found = self.appearance()
         if found is None:
             return
         if plan.base_rank is None:
@@ -154,7 +155,7 @@ class GroupsKind(ReleaseKind):
 
     def _histogram(self, part: Part, found: Appearance) -> str:
         """State a threshold on the number of units."""
-        plan = part.plan
+        plan = self.plan
         text = (
             f"A group that keeps {figure_above(found.half)} {score_unit(plan)} appears at least "
             f"half the time, one with {figure_above(found.surely)} at least 95%"
@@ -165,7 +166,7 @@ class GroupsKind(ReleaseKind):
 
     def _left_out(self, part: Part, large: Appearance) -> str:
         """State a minimum of units that declared groups must reach, noise included."""
-        plan, least = part.plan, part.plan.block.parameters.min_units_per_group
+        plan, least = self.plan, self.plan.block.parameters.min_units_per_group
         text = (
             f"Declared groups are left out where the noisy number of {unit_words(plan)} is below "
             f"{least:,}: one that keeps {figure_above(large.half)} appears at least half the time, "
@@ -177,18 +178,21 @@ class GroupsKind(ReleaseKind):
 
     def counted_too_high(self, part: Part, half: float) -> str:
         """Say below which size groups that appear are counted too high, if any are."""
-        selected = any(self.selected(part.plan, shown.aggregate) for shown in part.shown)
+        selected = any(self.selected(shown.aggregate) for shown in part.shown)
         return f"; below {figure_above(half)} what appears is counted too high" * selected
 
-    def selected(self, plan: BlockPlan, aggregate: int) -> bool:
+    def selected(self, aggregate: int) -> bool:
         """Tell whether the noise on an aggregate also decided which groups appear."""
+        plan = self.plan
         measures = plan.block.aggregates[aggregate].measures
         if plan.units_measure is not None and measures == (plan.units_measure,):
             return True
         return plan.selection.score_noise is not None and measures == (plan.score,)
 
-    def bounding(self, plan: BlockPlan) -> str:
-        """Say in how many groups a unit counts, and how much in each."""
+    @property
+    def bounding(self) -> str:
+        """In how many groups a unit counts, and how much in each."""
+        plan = self.plan
         parameters, bounding = plan.block.parameters, plan.bounding
         rows = rows_per_group(plan)
         if bounding is not None and bounding.weighted:
@@ -208,13 +212,13 @@ class GroupsKind(ReleaseKind):
             return f"a unit may touch any number of groups, {rows}"
         return f"a unit may touch all {plan.groups} declared groups, {rows}"
 
-    def published(self, plan: BlockPlan, released: int, *, alone: bool) -> ReleaseNoise | None:
+    def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
         """Describe the noise in a release.
 
         None for groups that are named by their rank, keys alone, and quantiles, whose error has no
         variance that is known.
         """
-        block = plan.block
+        plan, block = self.plan, self.plan.block
         ranked = plan.base_rank is not None or plan.selection.leaves_out
         if ranked or block.quantiles or not block.aggregates:
             return None
@@ -224,7 +228,7 @@ class GroupsKind(ReleaseKind):
             if not isinstance(noise, IndependentNoise | CorrelatedGaussian | EllipticGaussian):
                 return None
             noises.append(PublishedNoise(noise, plan.spread_groups(released)))
-        found = appearance(plan)
+        found = self.appearance()
         half, surely = (None, None) if found is None else (found.half, found.surely)
         return ReleaseNoise(tuple(noises), deciding_measure(plan), half, surely, alone)
 
@@ -407,7 +411,7 @@ def release(
     found = ReleasedRows(
         row_ids=selected.indices if plan.declared else named,
         keys=keys,
-        values=GroupsKind().with_noise_columns(plan, answers),
+        values=GroupsKind(plan).with_noise_columns(answers),
         loss=plan.loss(released),
     )
     units = plan.units_measure

@@ -14,25 +14,22 @@ unimodal. So the risk of an interval is divided by 2^(s-1). Checked by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Threshold
-from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.accuracy.intervals import (
-    Interval,
-    interval_around,
     risked_confidence,
-    shared_confidence,
     with_rounding,
 )
 from dpsql.accuracy.wording import Part, score_unit
 from dpsql.core.formatting import figure_above
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
+from dpsql.kinds.base import Rows
 from dpsql.kinds.groups import GroupsKind, deciding_measure, whole_units
 from dpsql.kinds.released import NumericArray
 from dpsql.privacy.mechanisms.combination import (
@@ -51,117 +48,97 @@ class PooledKind(GroupsKind):
 
     drawn = False
 
-    def fits(self, plan: BlockPlan) -> bool:
+    @classmethod
+    def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether values are those of several releases."""
-        return bool(plan.combined)
+        return isinstance(plan.kept, tuple)
 
-    def interval(
-        self,
-        plan: BlockPlan,
-        released: int,
-        index: int,
-        columns: Sequence[FloatArray],
-        confidence: float,
-        left_out: float | None = None,
-    ) -> Interval:
-        """Compute intervals of the mean of what each release would be without noise.
+    @property
+    def releases(self) -> tuple[ReleaseNoise, ...]:
+        """The releases, in the order of the bits by which each row says from which it is."""
+        assert isinstance(self.plan.kept, tuple)
+        return self.plan.kept
 
-        By the releases that each row has.
-        """
-        *values, masks = columns
-        aggregate, each = plan.block.aggregates[index], confidence
-        low, high = np.full_like(masks, np.nan), np.full_like(masks, np.nan)
-        if len(aggregate.measures) > 1:
-            each = shared_confidence(confidence, len(aggregate.measures))
-        for mask, mine in masks_in(masks):
-            margins = [
-                _margin(plan, aggregate, m, mask, risked_confidence(plan, len(masks), m, each))
-                for m in aggregate.measures
-            ]
-            found = interval_around(plan, aggregate, [column[mine] for column in values], margins)
-            low[mine], high[mine] = found.low, found.high
-        return Interval(low, high)
+    @property
+    def pooled(self) -> int:
+        """The number of releases."""
+        return len(self.releases)
+
+    @property
+    def every(self) -> int:
+        """The bits of all releases."""
+        return (1 << len(self.releases)) - 1
+
+    def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
+        """List each set of releases that rows come from, as bits."""
+        masks = columns[-1]
+        return [(int(mask), masks == mask) for mask in np.unique(masks[np.isfinite(masks)])]
 
     def margin(
-        self, plan: BlockPlan, released: int, aggregate: Aggregate, index: int, confidence: float
+        self,
+        released: int,
+        aggregate: Aggregate,
+        index: int,
+        confidence: float,
+        way: int | None = None,
     ) -> float:
-        """Compute half the interval's width of a measure that all releases have."""
-        return _margin(plan, aggregate, index, every_release(plan), confidence)
+        """Compute half the interval's width of a measure, of rows that some releases have.
 
-    def scales(self, plan: BlockPlan, index: int, columns: Sequence[FloatArray]) -> FloatArray:
-        """Compute standard deviations by the releases that each row has."""
-        (measure,) = plan.block.aggregates[index].measures
-        scales = np.full_like(columns[-1], np.nan)
-        for mask, mine in masks_in(columns[-1]):
-            found = combined_scale(plan, measure, mask)
-            if found is None:
-                (only,) = releases_in(mask, plan.combined)
-                found = only.measures[measure].noise.scale * plan.measures[measure].measure.step
-            scales[mine] = found
-        return scales
+        It holds for groups that appear at least half the time in each of them.
+        """
+        confidence = risked_confidence(self.plan, released, index, confidence)
+        releases = releases_in(self.every if way is None else way, self.releases)
+        noises = [release.measures[index] for release in releases]
+        if len(noises) == 1:
+            margin = noises[0].noise.margin(confidence, noises[0].groups)
+            return with_rounding(self.plan, aggregate, index, margin)
+        deciding = sum(release.decided == index for release in releases)
+        risk = (1 - confidence) / 2 ** max(0, deciding - 1)
+        margin = combined_margin(noises, risk)
+        return _with_combined_rounding(self.plan, aggregate, index, noises, margin)
 
-    def chosen(
-        self, plan: BlockPlan, released: int, index: int, confidence: float
-    ) -> ChosenNoise | None:
-        """Return None: what LIMIT does to noise of several releases is allowed for."""
-        return None
+    def scale(self, measure: int, way: int) -> float:
+        """Compute the scale of one release's noise, of several the standard deviation."""
+        noises = [release.measures[measure] for release in releases_in(way, self.releases)]
+        return combined_std(noises) if len(noises) > 1 else noises[0].noise.scale
 
-    def uniform(self, plan: BlockPlan, values: Mapping[str, NumericArray]) -> bool:
+    def uniform(self, values: Mapping[str, NumericArray]) -> bool:
         """Tell whether all rows came out of all releases."""
-        masks = values[plan.block.support_columns(0)[-1]]
-        return bool(np.all(masks == every_release(plan)))
+        masks = values[self.plan.block.support_columns(0)[-1]]
+        return bool(np.all(masks == self.every))
 
     def origin(self, part: Part) -> Iterator[str]:
         """Yield from how many releases values are put together, and of what that is true."""
-        plan = part.plan
-        whole = "those that name it" if not plan.declared else "those that show it"
+        whole = "those that name it" if not self.plan.declared else "those that show it"
         each = "" if part.uniform else f", each group from {whole}"
         yield (
-            f"Values are combined from {len(plan.combined)} releases of this question{each}: the "
+            f"Values are combined from {len(self.releases)} releases of this question{each}: the "
             "true ones are those of the rows as they were then, on weighted average."
         )
 
     def appearing(self, part: Part) -> Iterator[str]:
         """Yield which groups appear where one release that names them is enough."""
-        plan = part.plan
-        if deciding_measure(plan) is None:
+        if deciding_measure(self.plan) is None:
             yield from super().appearing(part)
             return
-        halves = [each.appears_half for each in plan.combined if each.appears_half is not None]
-        surely = [each.appears_95 for each in plan.combined if each.appears_95 is not None]
+        halves = [each.appears_half for each in self.releases if each.appears_half is not None]
+        surely = [each.appears_95 for each in self.releases if each.appears_95 is not None]
         text = (
             "A group appears if one of the releases names it: one that keeps "
-            f"{figure_above(min(halves))} {score_unit(plan)} does at least half the time, one with "
-            f"{figure_above(min(surely))} at least 95%"
+            f"{figure_above(min(halves))} {score_unit(self.plan)} does at least half the time, one "
+            f"with {figure_above(min(surely))} at least 95%"
         )
-        yield f"{text}{self.counted_too_high(part, max(halves))}{whole_units(plan)}."
+        yield f"{text}{self.counted_too_high(part, max(halves))}{whole_units(self.plan)}."
 
-    def appears_half(self, plan: BlockPlan) -> float | None:
+    def appears_half(self) -> float | None:
         """Find the size from which a group appears at least half the time in each release."""
-        found = super().appears_half(plan)
-        sizes = [r.appears_half for r in plan.combined if r.appears_half is not None]
+        found = super().appears_half()
+        sizes = [r.appears_half for r in self.releases if r.appears_half is not None]
         return None if found is None else max(sizes, default=found)
 
-    def threshold(self, plan: BlockPlan, aggregate: int) -> Threshold | None:
+    def threshold(self, aggregate: int) -> Threshold | None:
         """Return None: each release had a threshold of its own."""
         return None
-
-    def releases(self, plan: BlockPlan) -> int:
-        """Count the releases that values are put together from."""
-        return len(plan.combined)
-
-
-def _margin(
-    plan: BlockPlan, aggregate: Aggregate, index: int, mask: int, confidence: float
-) -> float:
-    """Compute half the interval's width of a measure that these releases have."""
-    found = combined_error(plan, aggregate, index, mask, confidence)
-    if found is not None:
-        return found
-    (only,) = releases_in(mask, plan.combined)
-    noise = only.measures[index]
-    margin = noise.noise.margin(confidence, noise.groups)
-    return with_rounding(plan, aggregate, index, margin)
 
 
 def releases_in(mask: int, releases: Sequence[ReleaseNoise]) -> list[ReleaseNoise]:
@@ -185,30 +162,7 @@ def combined_values(
     return mean
 
 
-def masks_in(column: FloatArray) -> Iterator[tuple[int, NDArray[np.bool_]]]:
-    """Yield each set of releases that rows come from, as bits, and the rows that do."""
-    for value in np.unique(column[np.isfinite(column)]):
-        yield int(value), column == value
-
-
-def combined_error(
-    plan: BlockPlan, aggregate: Aggregate, index: int, mask: int, confidence: float
-) -> float | None:
-    """Bound the error of a measure put together from several releases, in the answer's units.
-
-    It holds with this confidence for groups that appear at least half the time in each of them.
-    None if the bits name one release alone, or none.
-    """
-    releases = releases_in(mask, plan.combined)
-    if len(releases) < 2:
-        return None
-    deciding = sum(release.decided == index for release in releases)
-    risk = (1 - confidence) / 2 ** max(0, deciding - 1)
-    noises = [release.measures[index] for release in releases]
-    return with_combined_rounding(plan, aggregate, index, noises, combined_margin(noises, risk))
-
-
-def with_combined_rounding(
+def _with_combined_rounding(
     plan: BlockPlan,
     aggregate: Aggregate,
     index: int,
@@ -232,20 +186,3 @@ def with_combined_rounding(
     # releases estimate need not be a whole number.
     exact = plan.bounding is None and measure.weights is None and not coarse
     return float(np.floor(within + 0.5)) if exact else float(within + 0.5)
-
-
-def combined_scale(plan: BlockPlan, index: int, mask: int) -> float | None:
-    """Compute the standard deviation of a measure put together from several releases.
-
-    In the units of the answer; None if the bits name one release alone, or none.
-    """
-    releases = releases_in(mask, plan.combined)
-    if len(releases) < 2:
-        return None
-    noises = [release.measures[index] for release in releases]
-    return combined_std(noises) * plan.measures[index].measure.step
-
-
-def every_release(plan: BlockPlan) -> int:
-    """Return the bits of all releases that are put together."""
-    return (1 << len(plan.combined)) - 1

@@ -12,16 +12,16 @@ from dpsql.kinds.pooled import PooledKind
 from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.kinds.union import UnionKind
 
-KINDS: Final[tuple[ReleaseKind, ...]] = (
-    PooledKind(),
-    RolledUpKind(),
-    CascadeKind(),
-    UnionKind(),
-    GroupsKind(),
+KINDS: Final[tuple[type[ReleaseKind], ...]] = (
+    PooledKind,
+    RolledUpKind,
+    CascadeKind,
+    UnionKind,
+    GroupsKind,
 )
 """All kinds of release; a plan is of the first that it fits."""
 
 
 def release_kind(plan: BlockPlan) -> ReleaseKind:
-    """Return the kind of release that a plan is of."""
-    return next(kind for kind in KINDS if kind.fits(plan))
+    """Return a plan as one of its kind of release."""
+    return next(kind(plan) for kind in KINDS if kind.fits(plan))

@@ -28,7 +28,7 @@ def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = Fals
     ]
     if len(parts) > MAX_SUMMARISED_PARTS:
         lines.append(f"… and {len(parts) - MAX_SUMMARISED_PARTS} more parts.")
-    if any(release_kind(part.plan).added(part.plan) is not None for part in parts):
+    if any(release_kind(part.plan).added for part in parts):
         lines.insert(0, "This answer follows from what was released before; it cost nothing.")
     elif stored:
         lines.insert(0, "This answer was given before; it cost nothing again.")
@@ -57,7 +57,7 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
     shown = tuple(s for s in shown if _says_something(part, s))
     if not shown:
         return
-    condition = f"{release_kind(plan).condition(plan, shown)} ({_before(part)})"
+    condition = f"{release_kind(plan).condition(shown)} ({_before(part)})"
     often = f"At least {level(confidence)} of such"
     if len(shown) > 1:
         sizes = [
@@ -105,7 +105,7 @@ def _chosen(part: Part) -> bool:
 
 def _varies(part: Part, aggregate: int, confidence: float) -> bool:
     """Tell whether each row has an interval of an aggregate of a width of its own."""
-    varies = release_kind(part.plan).varies(part.plan, part.released, aggregate, confidence)
+    varies = release_kind(part.plan).varies(part.released, aggregate, confidence)
     return varies or not part.uniform
 
 
@@ -113,5 +113,4 @@ def _margin(part: Part, index: int, confidence: float) -> float:
     """Compute half the width of the intervals of an aggregate that is one noisy measure."""
     aggregate = part.plan.block.aggregates[index]
     (measure,) = aggregate.measures
-    kind = release_kind(part.plan)
-    return kind.margin(part.plan, part.released, aggregate, measure, confidence)
+    return release_kind(part.plan).margin(part.released, aggregate, measure, confidence)

@@ -61,13 +61,14 @@ class ExactUnion:
 class UnionKind(ReleaseKind):
     """Keys alone, named by the units that have them."""
 
-    def fits(self, plan: BlockPlan) -> bool:
+    @classmethod
+    def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a set union names the keys."""
         return isinstance(plan.selection, SetUnion)
 
-    def statement(self, plan: BlockPlan, salt: int, dialect: Dialect) -> Sql:
+    def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write the keys with their weights, or with the units that have them."""
-        return set_union_sql(plan, plan.block.source.table, salt, dialect).sql
+        return set_union_sql(self.plan, self.plan.block.source.table, salt, dialect).sql
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactUnion]:
@@ -79,24 +80,25 @@ class UnionKind(ReleaseKind):
 
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield which keys are listed, and how many of them a unit has."""
-        plan = part.plan
-        found = self.appearance(plan)
+        found = self.appearance()
         if found is not None:
-            yield _listed(plan, found)
-        yield from groups_chosen(plan)
+            yield _listed(self.plan, found)
+        yield from groups_chosen(self.plan)
 
-    def appearance(self, plan: BlockPlan) -> Appearance | None:
+    def appearance(self) -> Appearance | None:
         """Tell how often keys are listed; for policies by an estimate (see ``SetUnion.share``)."""
-        return appearance(plan, above=True)
+        return appearance(self.plan, above=True)
 
-    def counted_by(self, plan: BlockPlan) -> str | None:
-        """Name units with as many keys as they may have."""
-        return f"units of {plan.groups} groups each"
+    @property
+    def counted_by(self) -> str | None:
+        """Units with as many keys as they may have."""
+        return f"units of {self.plan.groups} groups each"
 
-    def bounding(self, plan: BlockPlan) -> str:
-        """Say how many keys a unit has, and what they weigh."""
-        weight = f"together of weight 1 in l{_union(plan).norm}"
-        return f"at most {plan.groups} groups per unit (sampled by a salted hash), {weight}"
+    @property
+    def bounding(self) -> str:
+        """How many keys a unit has, and what they weigh."""
+        weight = f"together of weight 1 in l{_union(self.plan).norm}"
+        return f"at most {self.plan.groups} groups per unit (sampled by a salted hash), {weight}"
 
 
 def _union(plan: BlockPlan) -> SetUnion:

@@ -414,7 +414,7 @@ class Preparer:
         looks = self._looks(plan, plan.looks)
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
-        write = partial(release_kind(plan).statement, plan, salt, self.dialect)
+        write = partial(release_kind(plan).statement, salt, self.dialect)
         return PreparedBlock(plan, keys, looks, write=write, renderer=self.dialect.renderer)
 
     def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
@@ -453,7 +453,7 @@ class Preparer:
             types[place] if column is None else column.type for place, column in enumerate(known)
         ]
         if elsewhere or None in found:
-            statement = release_kind(plan).statement(plan, 0, self._twins)
+            statement = release_kind(plan).statement(0, self._twins)
             bound = self._engine.bind(statement)[1:]
             found = [column.type for column in bound] if None in found else found
         names = [block.key_column(i) for i in range(len(block.keys))]

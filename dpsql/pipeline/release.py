@@ -40,7 +40,7 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
                     answers: dict[str, NumericArray] = dict.fromkeys(
                         drawn_columns(plan.block), np.full(groups, float(counting))
                     )
-                    release_kind(plan).with_noise_columns(plan, answers)
+                    release_kind(plan).with_noise_columns(answers)
         except (ArithmeticError, ParameterError, ValueError):
             raise QueryRefused(
                 "what is asked of the noise cannot be computed",

@@ -88,12 +88,12 @@ def _drowned(plan: BlockPlan, index: int, replan: Replan, most: float) -> Iterat
 
 
 def _half(plan: BlockPlan) -> float | None:
-    found = release_kind(plan).appearance(plan)
+    found = release_kind(plan).appearance()
     return None if found is None else found.half
 
 
 def _margin(plan: BlockPlan, index: int) -> float | None:
-    return release_kind(plan).widest_margin(plan, index, DEFAULT_CONFIDENCE)
+    return release_kind(plan).widest_margin(index, DEFAULT_CONFIDENCE)
 
 
 def _lower(values: Iterable[tuple[str, float]], here: float) -> list[tuple[str, float]]:

@@ -45,7 +45,7 @@ class ErrorTarget:
 
     def margin(self, plan: BlockPlan) -> float:
         """Compute half the width of the widest interval there can be."""
-        margin = release_kind(plan).widest_margin(plan, self.aggregate, self.confidence)
+        margin = release_kind(plan).widest_margin(self.aggregate, self.confidence)
         assert margin is not None, "of counts and sums, in so many groups"
         return margin
 
@@ -238,7 +238,7 @@ def _plan_for(block: Block, target: ErrorTarget, replan: Replan, most: float) ->
 
 def _rate(plan: BlockPlan) -> ExchangeRate:
     margins = tuple(
-        release_kind(plan).widest_margin(plan, index, DEFAULT_CONFIDENCE)
+        release_kind(plan).widest_margin(index, DEFAULT_CONFIDENCE)
         for index in range(len(plan.block.aggregates))
     )
     return ExchangeRate(plan.block.parameters.epsilon, margins)

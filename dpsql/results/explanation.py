@@ -22,7 +22,7 @@ from dpsql.ir.plan import (
 )
 from dpsql.ir.query import Block, Query
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.rolled_up import sum_words
+from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.planner.max_error import ExchangeRate
 from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import parameter_text
@@ -198,12 +198,12 @@ def explain_block(
         privacy_unit=f"{block.unit_name} ({block.unit_column})",
         mechanism=selection.name,
         source=selection.source,
-        bounding=kind.bounding(plan),
+        bounding=kind.bounding,
         sql=sql,
         candidates=plan.candidates,
         counted=block.counted,
         columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
-        score=kind.counted_by(plan),
+        score=kind.counted_by,
         base_rank=plan.base_rank,
         appears_half=None if half is None else half * step,
         appears_95=None if high is None else high * step,
@@ -215,7 +215,7 @@ def explain_block(
         least=plan.loss(0),
         epsilon=block.parameters.epsilon,
         rates=rates,
-        steps=kind.steps(plan),
+        steps=kind.steps,
         left_out=_left_out_figures(plan, looks),
         groups_chosen=block.groups_chosen,
         declared=tuple(_declared(block)),
@@ -326,22 +326,22 @@ def with_following(
 def _block_that_follows(block: BlockExplanation, plan: BlockPlan) -> BlockExplanation:
     figures = []
     for index, figure in enumerate(block.columns):
-        within = release_kind(plan).widest_margin(plan, index, 0.95)
+        within = release_kind(plan).widest_margin(index, 0.95)
         figures.append(replace(figure, follows95=within))
-    return replace(block, columns=tuple(figures), follows=sum_words(plan))
+    return replace(block, columns=tuple(figures), follows=RolledUpKind(plan).sums)
 
 
 def _block_with_earlier(
     block: BlockExplanation, plan: BlockPlan, earlier: Sequence[ReleaseNoise]
 ) -> BlockExplanation:
-    own = release_kind(plan).published(plan, 1, alone=False)
+    own = release_kind(plan).published(1, alone=False)
     assert own is not None
-    joined = replace(plan, combined=(*earlier, own))
+    joined = replace(plan, kept=(*earlier, own))
     figures = []
     for figure, aggregate in zip(block.columns, plan.block.aggregates, strict=True):
         if figure.margin95 is not None:
             (index,) = aggregate.measures
-            error = release_kind(joined).margin(joined, 1, aggregate, index, 0.95)
+            error = release_kind(joined).margin(1, aggregate, index, 0.95)
             figure = replace(figure, together95=error)
         figures.append(figure)
     return replace(block, columns=tuple(figures))

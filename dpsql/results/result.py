@@ -172,7 +172,7 @@ class Result(ReadableAnswer):
 
         0 if nothing was released.
         """
-        return max((release_kind(plan).releases(plan) for plan in self._noise.plans), default=0)
+        return max((release_kind(plan).pooled for plan in self._noise.plans), default=0)
 
     @property
     def added_up(self) -> tuple[AddedUp, ...]:
@@ -180,7 +180,7 @@ class Result(ReadableAnswer):
 
         ``cost.answered`` says when the latest of them was paid for.
         """
-        found = (release_kind(plan).added(plan) for plan in self._noise.plans)
+        found = (release_kind(plan).added for plan in self._noise.plans)
         return tuple(added for added in found if added is not None)
 
     @property
@@ -219,7 +219,7 @@ class Result(ReadableAnswer):
         columns = [self._numbers(position) for position in positions]
         left_out = self._noise.left_out[output.block]
         kind = release_kind(plan)
-        return kind.interval(plan, released, output.aggregate, columns, confidence, left_out)
+        return kind.interval(released, output.aggregate, columns, confidence, left_out)
 
     def plot(
         self,
@@ -255,7 +255,7 @@ class Result(ReadableAnswer):
 
     def _threshold(self, output: OutputColumn) -> Threshold | None:
         plan = self._noise.plans[output.block]
-        return release_kind(plan).threshold(plan, output.aggregate)
+        return release_kind(plan).threshold(output.aggregate)
 
     def summary(self, confidence: float = 0.95) -> str:
         """Put into plain words how close the values of the answer are, and which groups appear.

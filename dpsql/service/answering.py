@@ -418,8 +418,7 @@ class Answerer:
         counts = tuple(each.rows.count for each in released)
         plans = tuple(each.block.plan for each in released)
         uniform = tuple(
-            release_kind(each.block.plan).uniform(each.block.plan, each.rows.values)
-            for each in released
+            release_kind(each.block.plan).uniform(each.rows.values) for each in released
         )
         left_out = tuple(each.left_out for each in released)
         return Result(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.released import ReleasedBlock
+from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.pipeline.kept.coarser import added_up, may_follow
 from dpsql.pipeline.kept.fingerprint import rows_fingerprint
 from dpsql.pipeline.kept.release_codec import decode_finer
@@ -49,7 +50,7 @@ class FinerReleases:
             if found is None:
                 return None
             blocks.append(found)
-        times = [each.block.plan.added.settled for each in blocks if each.block.plan.added]
+        times = [RolledUpKind(each.block.plan).added.settled for each in blocks]
         return Following(max(times), tuple(blocks)) if blocks else None
 
     def _nearest(
@@ -99,8 +100,7 @@ _YOUNG = ", and that max_age allows"
 
 def _noise_of(answer: ReleasedBlock) -> float:
     """Compute the product of the standard deviations of all measures, as its logarithm."""
-    added = answer.block.plan.added
-    assert added is not None
+    added = RolledUpKind(answer.block.plan).added
     return _log_product([summed_std(noise, added.groups) for noise in added.noises])
 
 

@@ -118,4 +118,4 @@ class StoredReleases:
 def _combinable(prepared: Prepared) -> bool:
     """Tell whether the plan of a question is of a kind whose releases can be put together."""
     plans = [block.plan for block in prepared.blocks]
-    return bool(plans) and all(release_kind(p).published(p, 1, alone=False) for p in plans)
+    return bool(plans) and all(release_kind(plan).published(1, alone=False) for plan in plans)

@@ -398,7 +398,7 @@ class _Trial:
 def _tried(
     plan: BlockPlan, aggregate: int, setting: CandidateSetting, found: ShareEstimate | None
 ) -> TriedSetting:
-    margin = release_kind(plan).widest_margin(plan, aggregate, DEFAULT_CONFIDENCE)
+    margin = release_kind(plan).widest_margin(aggregate, DEFAULT_CONFIDENCE)
     assert margin is not None
     score = plan.selection.score_for_inclusion(DEFAULT_CONFIDENCE)
     appears = None

@@ -17,9 +17,8 @@ from dpsql.core.schema import Column, Schema, Table
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.groups import deciding_measure
 from dpsql.kinds.pooled import (
-    combined_error,
+    PooledKind,
     combined_values,
-    every_release,
     releases_in,
 )
 from dpsql.kinds.registry import release_kind
@@ -48,26 +47,29 @@ def planned(sql: str, **options: Any) -> BlockPlan:
 
 def noise_of(sql: str, epsilon: float) -> ReleaseNoise:
     plan = planned(sql, epsilon=epsilon)
-    found = release_kind(plan).published(plan, 5, alone=False)
+    found = release_kind(plan).published(5, alone=False)
     assert found is not None
     return found
 
 
 def joined(sql: str, *epsilons: float) -> BlockPlan:
     releases = tuple(noise_of(sql, epsilon) for epsilon in epsilons)
-    return replace(planned(sql, epsilon=epsilons[-1]), combined=releases)
+    return replace(planned(sql, epsilon=epsilons[-1]), kept=releases)
 
 
 def missed(plan: BlockPlan, size: int, error: float) -> tuple[float, int]:
     """How often the mean of what came out of every release is further off, and how many did."""
     source, drawn, out = SeededSource(20261123), [], np.ones(DRAWS, dtype=bool)
-    for release in plan.combined:
+    releases = PooledKind(plan).releases
+    for release in releases:
         noise = release.measures[0].noise.add(np.zeros(DRAWS, dtype=np.int64), source)
         assert release.appears_half is not None
         out &= size + noise >= release.appears_half
         drawn.append(noise)
     mean = combined_values(
-        np.array(drawn), np.ones((len(drawn), DRAWS), bool), [r.measures[0] for r in plan.combined]
+        np.array(drawn),
+        np.ones((len(drawn), DRAWS), bool),
+        [release.measures[0] for release in releases],
     )
     return float((np.abs(np.rint(mean[out])) > error).mean()), int(out.sum())
 
@@ -77,11 +79,10 @@ def test_selected_counts_at_the_threshold_are_within_their_intervals(
     epsilons: tuple[float, ...],
 ) -> None:
     plan = joined(COUNTS, *epsilons)
-    assert [release.decided for release in plan.combined] == [0] * len(epsilons)
+    assert [release.decided for release in PooledKind(plan).releases] == [0] * len(epsilons)
     aggregate = plan.block.aggregates[0]
-    error = combined_error(plan, aggregate, 0, every_release(plan), 0.95)
-    assert error is not None
-    size = max(release.appears_half or 0 for release in plan.combined)
+    error = PooledKind(plan).margin(1, aggregate, 0, 0.95)
+    size = max(release.appears_half or 0 for release in PooledKind(plan).releases)
     risk, appeared = missed(plan, int(size), error)
     assert appeared > DRAWS / 2 ** len(epsilons)
     assert risk < 0.05 + 2 * math.sqrt(0.05 * 0.95 / appeared)
@@ -90,35 +91,41 @@ def test_selected_counts_at_the_threshold_are_within_their_intervals(
 def test_a_twin_that_takes_selected_counts_for_others_is_caught() -> None:
     """The interval of counts whose noise decided nothing does not cover at the threshold."""
     plan = joined(COUNTS, 1.0, 1.0, 1.0)
-    careless = tuple(replace(release, decided=None) for release in plan.combined)
-    twin = replace(plan, combined=careless)
-    error = combined_error(twin, plan.block.aggregates[0], 0, every_release(plan), 0.95)
-    assert error is not None
-    size = max(release.appears_half or 0 for release in plan.combined)
+    careless = tuple(replace(release, decided=None) for release in PooledKind(plan).releases)
+    twin = replace(plan, kept=careless)
+    error = PooledKind(twin).margin(1, plan.block.aggregates[0], 0, 0.95)
+    size = max(release.appears_half or 0 for release in PooledKind(plan).releases)
     assert missed(plan, int(size), error)[0] > 0.06
 
 
 def test_other_values_need_no_more_confidence() -> None:
     plan = joined(COUNTS, 1.0, 1.0, 1.0)
     careless = replace(
-        plan, combined=tuple(replace(release, decided=None) for release in plan.combined)
+        plan, kept=tuple(replace(release, decided=None) for release in PooledKind(plan).releases)
     )
     aggregate = plan.block.aggregates[1]
-    both = [combined_error(p, aggregate, 1, every_release(p), 0.95) for p in (plan, careless)]
+    both = [PooledKind(p).margin(1, aggregate, 1, 0.95) for p in (plan, careless)]
     assert both[0] == both[1]
     selected = [
-        combined_error(p, plan.block.aggregates[0], 0, every_release(p), 0.95)
-        for p in (plan, careless)
+        PooledKind(p).margin(1, plan.block.aggregates[0], 0, 0.95) for p in (plan, careless)
     ]
-    assert selected[0] is not None
-    assert selected[1] is not None
     assert selected[0] > selected[1]
 
 
 def test_bits_name_releases() -> None:
     plan = joined(COUNTS, 0.3, 0.5, 1.0)
-    assert releases_in(0b101, plan.combined) == [plan.combined[0], plan.combined[2]]
-    assert combined_error(plan, plan.block.aggregates[0], 0, 0b10, 0.95) is None
+    kind, count = PooledKind(plan), plan.block.aggregates[0]
+    assert releases_in(0b101, kind.releases) == [kind.releases[0], kind.releases[2]]
+    alone = PooledKind(replace(plan, kept=(kind.releases[1],)))
+    assert kind.margin(1, count, 0, 0.95, 0b10) == alone.margin(1, count, 0, 0.95)
+
+
+def test_the_choice_of_a_limit_is_allowed_for_however_few_rows_are_shown() -> None:
+    largest = "SELECT c, count(DISTINCT uid) AS n FROM visits GROUP BY c ORDER BY n DESC LIMIT 1"
+    kind = PooledKind(joined(largest, 0.5, 1.0))
+    shown = [np.array([40.0]), np.array([float(kind.every)])]
+    (chosen, alone) = (kind.interval(released, 0, shown, 0.5) for released in (3, 1))
+    assert chosen.high[0] - chosen.low[0] > alone.high[0] - alone.low[0]
 
 
 def test_a_mean_leaves_out_what_a_release_does_not_have() -> None:
@@ -143,7 +150,7 @@ def test_what_has_no_known_variance_is_not_put_together(
     sql: str, options: dict[str, object]
 ) -> None:
     plan = planned(sql, **options)
-    assert release_kind(plan).published(plan, 3, alone=False) is None
+    assert release_kind(plan).published(3, alone=False) is None
 
 
 def test_what_decides_is_known() -> None:

@@ -48,7 +48,7 @@ def prepare(
 
 def statement_of(plan: BlockPlan) -> str:
     """The generated SQL of a block with a fixed salt, and without the LIMIT of a top-k."""
-    statement = text(release_kind(plan).statement(plan, SALT, DUCKDB))
+    statement = text(release_kind(plan).statement(SALT, DUCKDB))
     fetch = plan.selection.top_rows_needed
     if fetch is not None and not plan.quantiles:
         assert f" LIMIT {fetch}" in statement

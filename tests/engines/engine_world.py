@@ -124,7 +124,7 @@ def normal(value: object) -> object:
 
 def prepared(plan: BlockPlan, schema: Schema) -> PreparedBlock:
     """A block with its statement for DuckDB, and its keys with the types they have there."""
-    statement = release_kind(plan).statement(plan, SALT, DUCKDB)
+    statement = release_kind(plan).statement(SALT, DUCKDB)
     found = binding(schema)(statement)[1:]
     names = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
     keys = tuple(Column(n, c.type) for n, c in zip(names, found, strict=False))
@@ -167,7 +167,7 @@ def statement_groups(run: Run, block: PreparedBlock, dialect: Dialect, salt: int
     """The groups of a block, read by the statement that a dialect writes."""
     plan = block.plan
     rows = run.over(Reads(scanned(plan.block.source.rows)))
-    sql = release_kind(plan).statement(plan, salt, dialect)
+    sql = release_kind(plan).statement(salt, dialect)
     measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
     if plan.declared:
         return groups_of(rows.exact(sql, (), [*(k.name for k in block.keys), *measures]), block)

@@ -69,7 +69,7 @@ def widest(plan: BlockPlan, index: int, confidence: float) -> float:
     if plan.block.top_k is not None:  # LIMIT's choice is the worse the more it chooses from
         most, fetched = plan.max_released, plan.selection.top_rows_needed
         counts.append((fetched or 2) - 1 if most is None else most)
-    found = [release_kind(plan).interval(plan, n, index, [np.zeros(1)], confidence) for n in counts]
+    found = [release_kind(plan).interval(n, index, [np.zeros(1)], confidence) for n in counts]
     return max(float(interval.high[0]) for interval in found)
 
 
@@ -141,9 +141,7 @@ def at_usual_confidence(plan: BlockPlan, index: int, confidence: float) -> float
 
 def for_most_groups(plan: BlockPlan, index: int, confidence: float) -> float:
     """A solver that forgets that noise is larger where fewer groups share it."""
-    interval = release_kind(plan).interval(
-        plan, plan.max_released or 1, index, [np.zeros(1)], confidence
-    )
+    interval = release_kind(plan).interval(plan.max_released or 1, index, [np.zeros(1)], confidence)
     return float(interval.high[0])
 
 
@@ -165,7 +163,7 @@ def test_a_solver_that_forgets_something_is_caught(
 ) -> None:
     assert list(faults(BLOCKS[name], Composition.ZCDP)) == []
     kind = type(release_kind(plan_block(BLOCKS[name])))
-    monkeypatch.setattr(kind, "widest_margin", lambda _, *asked: margin(*asked))
+    monkeypatch.setattr(kind, "widest_margin", lambda self, *asked: margin(self.plan, *asked))
     assert list(faults(BLOCKS[name], Composition.ZCDP)) != []
 
 

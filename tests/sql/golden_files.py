@@ -86,7 +86,7 @@ def written(case: Case) -> str:
 def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:
     """What is generated for a case: for every block one statement, and steps that differ."""
     for plan in _WORLDS[case.world](case.statement, dialect, case.parameters).plans:
-        whole = release_kind(plan).statement(plan, SALT, dialect).render(dialect.renderer)
+        whole = release_kind(plan).statement(SALT, dialect).render(dialect.renderer)
         written = ((name, sql.render(dialect.renderer)) for name, sql in _steps(plan, dialect))
         steps = ((name, text) for name, text in written if text not in whole)
         for name, sql in (("as one", whole), *steps):

@@ -586,7 +586,7 @@ def test_intervals_hold_as_often_as_they_say_after_scaling() -> None:
             answers = aggregate_answers(plan, drawn.released, {}, drawn)
             names = plan.block.interval_columns(0)
             columns = [answers[name].astype(np.float64) for name in names]
-            interval = release_kind(plan).interval(plan, len(true), 0, columns, 0.9)
+            interval = release_kind(plan).interval(len(true), 0, columns, 0.9)
             held = (interval.low <= true / WEIGHT_STEPS) & (true / WEIGHT_STEPS <= interval.high)
             inside, trials = inside + int(held.sum()), trials + len(true)
             scaled += drawn.released[0] is not drawn.counted[0]

@@ -311,7 +311,7 @@ def test_a_statement_is_planned_without_writing_anything_twice() -> None:
     )
     plan = planned_here(sql, dialect=dialect).plans[0]
     nodes, first = list(bottom_up(plan.block.source.rows)), Counter(asked)
-    release_kind(plan).statement(plan, SALT, dialect)  # as each further run of the statement
+    release_kind(plan).statement(SALT, dialect)  # as each further run of the statement
     again = asked - first
     derived = (Rename, Filter, Extend, PerUnit, Combined)
     assert first["derived"] - again["derived"] == sum(isinstance(n, derived) for n in nodes) == 5

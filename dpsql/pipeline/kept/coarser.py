@@ -130,7 +130,7 @@ def _plan(plan: BlockPlan, added: AddedUp) -> BlockPlan:
         bounding=None if added.kept is None else Bounding.sample(added.kept),
         candidates=(),
         looks=(),
-        added=added,
+        kept=added,
     )
 
 
@@ -147,7 +147,7 @@ def _answers(plan: BlockPlan, totals: Sequence[NumericArray]) -> dict[str, Numer
         else:
             found[name] = _whole(parts[0]) if plan.is_whole(aggregate) else parts[0]
     assert list(found) == drawn_columns(block)
-    return release_kind(plan).with_noise_columns(plan, found)
+    return release_kind(plan).with_noise_columns(found)
 
 
 def _whole(values: NumericArray) -> NDArray[np.int64]:

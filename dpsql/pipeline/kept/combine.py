@@ -74,10 +74,10 @@ def _combined_block(
     merged = _merged_positions(releases) if declared else _merged_keys(spelling, block, releases)
     if merged is None:
         return None
-    plan = replace(block.plan, combined=tuple(noises))
+    plan = replace(block.plan, kept=tuple(noises))
     with np.errstate(all="ignore"):
         values = release_kind(plan).with_noise_columns(
-            plan, _combined_columns(plan, releases, merged.places)
+            _combined_columns(plan, releases, merged.places)
         )
     rows = ReleasedRows(merged.row_ids, merged.keys, values, ZERO)
     return ReleasedBlock(replace(block, plan=plan), rows)

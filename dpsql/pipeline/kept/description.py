@@ -216,7 +216,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             quantiles="quantiles",
             one_shot="one shot",
             gaussian="gaussian",
-            left_out="candidates combined looks added",
+            left_out="candidates looks kept",
         ),
         Bounding: same("bounding", "groups kept"),
         NoisyMeasure: same("noisy measure", "measure noise"),

@@ -170,7 +170,7 @@ def _drawn_of(each: ReleasedBlock) -> list[str]:
 
 def _noise_of(each: ReleasedBlock, alone: bool) -> dict[str, Any] | None:
     plan = each.block.plan
-    noise = release_kind(plan).published(plan, each.rows.count, alone=alone)
+    noise = release_kind(plan).published(each.rows.count, alone=alone)
     return None if noise is None else packed_noise(noise)
 
 
@@ -446,7 +446,7 @@ def _unpacked_rows(
     return ReleasedRows(
         row_ids=np.array(positions, dtype=np.int64),
         keys=keys,
-        values=release_kind(plan).with_noise_columns(plan, values),
+        values=release_kind(plan).with_noise_columns(values),
         loss=ZERO,
     )
 
