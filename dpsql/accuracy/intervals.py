@@ -13,7 +13,6 @@ from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
 from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan
-from dpsql.privacy.mechanisms.additive import IndependentNoise
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,8 @@ def chosen_noise(
         return None
     if selection.leaves_out:
         return None
-    noise, weights = plan.noise_of(index), plan.measures[index].measure.weights
-    if not isinstance(noise, IndependentNoise) or weights is not None:
+    noise, weights = plan.noise_of(index).independent, plan.measures[index].measure.weights
+    if noise is None or weights is not None:
         return None
     allowed = noise.margin(risked_confidence(plan, released, index, confidence), 1)
     if allowed <= _WORTH_IT * noise.margin(confidence, 1):

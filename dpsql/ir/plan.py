@@ -17,13 +17,14 @@ from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
-from dpsql.privacy.mechanisms.additive import Additive, IndependentNoise
-from dpsql.privacy.mechanisms.cascade import NAMED_ALONE, Cascade, spread_noise
+from dpsql.privacy.mechanisms.additive import Additive
+from dpsql.privacy.mechanisms.cascade import Cascade, cascade_in
 from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise
 from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
 from dpsql.privacy.mechanisms.selection import Selection
+from dpsql.privacy.mechanisms.set_union import SetUnion, set_union_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +210,7 @@ class BlockPlan:
         if (
             self.gaussian
             or self.cascade is not None
-            or self.selection.needs_pairs
+            or self.set_union is not None
             or self.block.quantiles
         ):
             return None
@@ -239,7 +240,8 @@ class BlockPlan:
         if any(look.subject == subject for look in self.looks):
             return LeftOutStatus.LOOKED
         units = self.looked_measure(subject).counts_units
-        every = self.bounding is None and self.cascade is None and not self.selection.needs_pairs
+        in_steps = self.cascade is not None or self.set_union is not None
+        every = self.bounding is None and not in_steps
         return LeftOutStatus.NOTHING if units and every else LeftOutStatus.NOT_TOLD
 
     def subject_of(self, aggregate: Aggregate) -> LookSubject | None:
@@ -261,7 +263,12 @@ class BlockPlan:
     def cascade(self) -> Cascade | None:
         """The rounds that name groups, where there are several steps; ``measures`` are counted at
         a cap that is chosen on the way, and their noise is that at a cap of 1."""
-        return self.selection if isinstance(self.selection, Cascade) else None
+        return cascade_in(self.selection)
+
+    @property
+    def set_union(self) -> SetUnion | None:
+        """The set union that names keys by pairs of units and keys, if one does."""
+        return set_union_in(self.selection)
 
     @property
     def declared(self) -> bool:
@@ -367,21 +374,6 @@ class BlockPlan:
         noise = self.measures[measure].noise or self.selection.score_noise
         assert noise is not None
         return noise
-
-    def noise_at(self, measure: int, counting: int) -> IndependentNoise:
-        """Build the noise on a measure that a cascade counted as one of ``COUNTINGS`` says.
-
-        ``NAMED_ALONE`` stands for the values of its only round, a negative cap for units that were
-        counted with what naming had left.
-        """
-        assert self.cascade is not None
-        if counting == NAMED_ALONE:
-            return self.cascade.only_round.score_noise
-        noise = self.noise_of(measure)
-        if counting < 0 and measure == self.score:
-            noise = self.cascade.spared_counting
-        assert isinstance(noise, IndependentNoise)
-        return spread_noise(noise, abs(counting))
 
     def spread_groups(self, released: int) -> int:
         """Tell how many groups share noise: those released, where they are the bound."""

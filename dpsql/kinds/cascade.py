@@ -110,7 +110,7 @@ class CascadeKind(ReleaseKind):
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a plan has several steps."""
-        return isinstance(plan.selection, Cascade)
+        return plan.cascade is not None
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write all up to the first round as one statement."""
@@ -273,16 +273,16 @@ def noise_at(plan: BlockPlan, measure: int, counting: int) -> IndependentNoise:
     cascade = _cascade(plan)
     if counting == NAMED_ALONE:
         return cascade.only_round.score_noise
-    noise = plan.noise_of(measure)
+    noise = plan.noise_of(measure).independent
     if counting < 0 and measure == plan.score:
         noise = cascade.spared_counting
-    assert isinstance(noise, IndependentNoise)
+    assert noise is not None
     return spread_noise(noise, abs(counting))
 
 
 def _cascade(plan: BlockPlan) -> Cascade:
-    assert isinstance(plan.selection, Cascade)
-    return plan.selection
+    assert plan.cascade is not None
+    return plan.cascade
 
 
 def read_cascade(

@@ -35,9 +35,8 @@ from dpsql.kinds.left_out import ExactLook, read_look_of
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.values import aggregate_answers
 from dpsql.policy.parameters import ContributionBounding
-from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise, Steps
-from dpsql.privacy.mechanisms.combination import PublishedNoise
-from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.additive import Steps
+from dpsql.privacy.mechanisms.combination import published
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import shared_sql
@@ -222,15 +221,14 @@ class GroupsKind(ReleaseKind):
         ranked = plan.base_rank is not None or plan.selection.leaves_out
         if ranked or block.quantiles or not block.aggregates:
             return None
-        noises = []
-        for index in range(len(block.measures)):
-            noise = plan.noise_of(index)
-            if not isinstance(noise, IndependentNoise | CorrelatedGaussian | EllipticGaussian):
-                return None
-            noises.append(PublishedNoise(noise, plan.spread_groups(released)))
+        groups = plan.spread_groups(released)
+        noises = [published(plan.noise_of(index), groups) for index in range(len(block.measures))]
+        known = tuple(noise for noise in noises if noise is not None)
+        if len(known) < len(noises):
+            return None
         found = self.appearance()
         half, surely = (None, None) if found is None else (found.half, found.surely)
-        return ReleaseNoise(tuple(noises), deciding_measure(plan), half, surely, alone)
+        return ReleaseNoise(known, deciding_measure(plan), half, surely, alone)
 
 
 def deciding_measure(plan: BlockPlan) -> int | None:

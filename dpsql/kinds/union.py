@@ -64,7 +64,7 @@ class UnionKind(ReleaseKind):
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a set union names the keys."""
-        return isinstance(plan.selection, SetUnion)
+        return plan.set_union is not None
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write the keys with their weights, or with the units that have them."""
@@ -102,8 +102,8 @@ class UnionKind(ReleaseKind):
 
 
 def _union(plan: BlockPlan) -> SetUnion:
-    assert isinstance(plan.selection, SetUnion)
-    return plan.selection
+    assert plan.set_union is not None
+    return plan.set_union
 
 
 def _listed(plan: BlockPlan, found: Appearance) -> str:

@@ -146,7 +146,7 @@ class EngineSuite:
                     raise
                 return
             assert answer.groups == each.groups
-            if not block.plan.selection.needs_pairs:
+            if block.plan.set_union is None:
                 assert answer.others == each.others
         assert world.lenient(case.title, "") is None, "what is answered is listed as refused"
 

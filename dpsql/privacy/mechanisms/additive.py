@@ -54,6 +54,10 @@ class Additive(Protocol):
     def divides(self) -> bool:
         """True if fewer values than were planned are a part of them, and cost what so many do."""
 
+    @property
+    def independent(self) -> IndependentNoise | None:
+        """Itself if each value has a draw of its own and nothing else, else None."""
+
     def std(self, groups: int) -> float:
         """Return the standard deviation of one noisy value, in steps."""
 
@@ -73,6 +77,11 @@ class UsualNoise(Priced[int]):
     __slots__ = ()
     divides: ClassVar[bool] = False
 
+    @property
+    def independent(self) -> IndependentNoise | None:
+        """Itself if each value has a draw of its own and nothing else, else None."""
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class IndependentNoise(UsualNoise):
@@ -86,6 +95,10 @@ class IndependentNoise(UsualNoise):
     divides: ClassVar[bool] = True
     noise: DiscreteGaussian | DiscreteLaplace
     sensitivity: int
+
+    @property
+    def independent(self) -> IndependentNoise:
+        return self
 
     @property
     def name(self) -> str:

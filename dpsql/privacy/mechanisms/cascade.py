@@ -67,7 +67,7 @@ from dpsql.privacy.mechanisms.naming import (
     RoundMemory,
     naming_rounds,
 )
-from dpsql.privacy.mechanisms.selection import Selected, Usual
+from dpsql.privacy.mechanisms.selection import Selected, Selection, Usual
 from dpsql.privacy.mechanisms.weighted_histogram import (
     WEIGHT_STEPS,
     WeightedPositiveCounts,
@@ -430,6 +430,11 @@ class Cascade(Usual):
             return noise * math.sqrt(cap) + float(units @ lost) / groups
 
         return min(choices, key=error)
+
+
+def cascade_in(selection: Selection) -> Cascade | None:
+    """Return a selection if it names groups in rounds, which read rows anew, else None."""
+    return selection if isinstance(selection, Cascade) else None
 
 
 def spread_noise(noise: IndependentNoise, groups: int) -> IndependentNoise:

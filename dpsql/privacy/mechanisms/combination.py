@@ -22,14 +22,15 @@ sum of two in finer steps.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
-from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise, Steps
+from dpsql.errors import ParameterError
+from dpsql.privacy.mechanisms.additive import Additive, CorrelatedGaussian, IndependentNoise, Steps
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.sampling.numeric import normal_quantile_sf
@@ -43,12 +44,37 @@ _Part: TypeAlias = tuple[float, DiscreteGaussian | DiscreteLaplace]
 """A weight and the lattice noise that it is the weight of."""
 
 
+Noise: TypeAlias = IndependentNoise | CorrelatedGaussian | EllipticGaussian
+"""The kinds whose releases can be put together."""
+
+
+def published(noise: Additive, groups: int) -> PublishedNoise | None:
+    """Tell the noise on one of ``groups`` values; None if its releases are not put together."""
+    if isinstance(noise, IndependentNoise | CorrelatedGaussian | EllipticGaussian):
+        return PublishedNoise(noise, groups)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class PublishedNoise:
     """The noise that is on one value of a release: its law, and how many groups share it."""
 
-    noise: IndependentNoise | CorrelatedGaussian | EllipticGaussian
+    noise: Noise
     groups: int
+
+    @property
+    def law(self) -> dict[str, str | float | int]:
+        """What tells it from all other noise; :func:`noise_of_law` builds it again."""
+        found: dict[str, str | float | int] = {
+            "law": self.noise.name,
+            "scale": self.noise.scale,
+            "sensitivity": self.noise.sensitivity,
+            "groups": self.groups,
+        }
+        if isinstance(self.noise, EllipticGaussian):
+            more = self.noise
+            found |= {"shared": more.shared, "fineness": more.fineness, "of": more.of}
+        return found
 
     @property
     def variance(self) -> float:
@@ -91,6 +117,28 @@ class PublishedNoise:
     def laplace_scale(self) -> float:
         """The scale of the continuous Laplace that the noise follows; 0 for a Gaussian."""
         return 0.0 if self.normal_variance else self.noise.scale
+
+
+_ONE = frozenset({"scale", "sensitivity"})
+_LAWS: Mapping[str, tuple[frozenset[str], Callable[..., Noise]]] = {
+    "gaussian": (_ONE, lambda scale, **more: IndependentNoise(DiscreteGaussian(scale), **more)),
+    "laplace": (_ONE, lambda scale, **more: IndependentNoise(DiscreteLaplace(scale), **more)),
+    CorrelatedGaussian.name: (_ONE, lambda scale, **more: CorrelatedGaussian(scale, **more)),
+    EllipticGaussian.name: (
+        _ONE | {"shared", "fineness", "of"},
+        lambda scale, **more: EllipticGaussian(scale, **more),
+    ),
+}
+
+
+def noise_of_law(law: str, groups: int, parameters: Mapping[str, float | int]) -> PublishedNoise:
+    """Build the noise of a :attr:`PublishedNoise.law`. Raises ParameterError for no such law."""
+    names, build = _LAWS.get(law, (frozenset(), None))
+    if build is None or parameters.keys() != names:
+        raise ParameterError("there is no such noise", code="bad_parameter")
+    found = PublishedNoise(build(**parameters), groups)
+    _ = found.parts  # which refuses scales that are out of range
+    return found
 
 
 def combining_weights(noises: Sequence[PublishedNoise]) -> tuple[float, ...]:

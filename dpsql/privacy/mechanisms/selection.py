@@ -69,13 +69,6 @@ class Selection(Protocol):
         """
 
     @property
-    def needs_pairs(self) -> bool:
-        """True if it needs no measures, but which unit has which keys: the distinct pairs of both.
-
-        They are read in steps, before any key is.
-        """
-
-    @property
     def leaves_out(self) -> bool:
         """True if of the groups that clear the threshold only the largest by noisy score appear."""
 
@@ -141,11 +134,6 @@ class Usual(Priced[int | None]):
     def threshold(self) -> float | None:
         """What a noisy score must exceed, or None without a fixed threshold."""
         return None
-
-    @property
-    def needs_pairs(self) -> bool:
-        """True if it needs the distinct pairs of units and keys, and no measures."""
-        return False
 
     @property
     def leaves_out(self) -> bool:

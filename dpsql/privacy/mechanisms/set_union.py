@@ -30,7 +30,7 @@ from dpsql.privacy.mechanisms.calibration import (
     smooth_sigma,
 )
 from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, smoothed_gaussian_rho
-from dpsql.privacy.mechanisms.selection import Selected, Usual
+from dpsql.privacy.mechanisms.selection import Selected, Selection, Usual
 from dpsql.privacy.mechanisms.set_union_weights import (
     UNIT_WEIGHT_STEPS,
     Progress,
@@ -117,11 +117,6 @@ class SetUnion(Usual):
             Weighting.POLICY: "Theorem 4.1" if self.norm == 1 else "Theorem 5.1",
         }
         return f"Gopi et al. 2020, {places[self.weighting]}"
-
-    @property
-    def needs_pairs(self) -> bool:
-        """True: a unit's items say how much each of them weighs."""
-        return True
 
     @property
     def divided_norm(self) -> int:
@@ -262,6 +257,15 @@ class SetUnion(Usual):
         """
         noisy = scores + self.noise.sample(len(scores), source)
         return Selected(np.flatnonzero((noisy > self.threshold) & (scores > 0)), None)
+
+
+def set_union_in(selection: Selection) -> SetUnion | None:
+    """Return a selection if it is a set union, else None.
+
+    It needs no measures, but which unit has which keys: the distinct pairs of both, which are read
+    in steps, before any key is.
+    """
+    return selection if isinstance(selection, SetUnion) else None
 
 
 def set_union_for(

@@ -23,7 +23,7 @@ from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.plan import BlockPlan
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.set_union import Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.sql.expressions.proven_integers import Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -61,8 +61,8 @@ def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) ->
     at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by
     ``tests/sql/test_set_union_sql.py``.
     """
-    union, rows = plan.selection, PrivateRows(plan, table, salt, dialect)
-    assert isinstance(union, SetUnion)
+    union, rows = plan.set_union, PrivateRows(plan, table, salt, dialect)
+    assert union is not None
     return _policy(rows) if union.weighting is Weighting.POLICY else _fixed(rows, union.norm)
 
 

@@ -48,7 +48,7 @@ def main(master: str) -> int:
         block = prepared(found.plans[0], schema_for(tables))
         one, other = (read_all(world.engine(tables), block) for world in worlds)
         assert one.groups == other.groups, question
-        if not block.plan.selection.needs_pairs:
+        if block.plan.set_union is None:
             assert one.others == other.others, question
         print(f"equal: {len(one.groups)} groups of {question}")
     executors = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
