@@ -17,7 +17,7 @@ from typing import Final
 
 from dpsql.core.formatting import level, printable, significant
 from dpsql.ir.measures import Measure, MeasureKind
-from dpsql.ir.plan import BlockPlan, LeftOutStatus, LookSubject
+from dpsql.ir.plan import BlockPlan, LookSubject
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOutRelease
 
@@ -256,7 +256,7 @@ def left_out_of(
     plan: BlockPlan, subject: LookSubject, columns: tuple[str, ...], found: ShareEstimate
 ) -> LeftOutPart:
     """Return an estimate with the words for what it is of and what caused it."""
-    counted = plan.looked_measure(subject)
+    counted = subject.looked_at(plan)
     return LeftOutPart(
         columns,
         _name_of(counted),
@@ -297,12 +297,11 @@ def _name_of(measure: Measure) -> str:
     return f"rows with {measure.text}" if measure.text else "rows"
 
 
-def no_estimate(plan: BlockPlan, aggregate: int, columns: tuple[str, ...]) -> LeftOutPart:
+def no_estimate(text: str, columns: tuple[str, ...], *, nothing: bool) -> LeftOutPart:
     """Return what is said of an aggregate without an estimate: nothing, or not told."""
-    asked = plan.block.aggregates[aggregate]
-    if plan.left_out_status(asked) is LeftOutStatus.NOTHING:
+    if nothing:
         return LeftOutPart(columns, "groups of units", 0.0, 0.0, 0.0, False, ())
-    return LeftOutPart(columns, asked.text, None, None, None, False, ())
+    return LeftOutPart(columns, text, None, None, None, False, ())
 
 
 def left_out_words(found: LeftOutPart) -> str:

@@ -7,7 +7,7 @@ it and nothing in it can leak.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -18,13 +18,11 @@ from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Qu
 from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Additive
-from dpsql.privacy.mechanisms.cascade import Cascade, cascade_in
 from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise
 from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
 from dpsql.privacy.mechanisms.selection import Selection
-from dpsql.privacy.mechanisms.set_union import SetUnion, set_union_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +143,22 @@ class LookSubject:
     rows: bool = False
     clamped: bool = False
 
+    @classmethod
+    def of(cls, plan: BlockPlan, aggregate: Aggregate) -> LookSubject | None:
+        """Tell what to look at to know what is left out of an aggregate; None if there is none."""
+        if aggregate.quantile is not None or aggregate.kind.composed:
+            return None
+        (index,) = aggregate.measures
+        units = plan.measures[index].measure.kind is MeasureKind.UNITS
+        return cls(index, rows=units and aggregate.kind is AggregateKind.COUNT)
+
+    def looked_at(self, plan: BlockPlan) -> Measure:
+        """Return the measure of which bounding leaves something out: rows where these are meant."""
+        if not self.rows:
+            return plan.measures[self.measure].measure
+        one_row = plan.block.parameters.max_rows_contributed == 1
+        return Measure(MeasureKind.ROWS, per_group=None if one_row else (0, 1))
+
 
 @dataclass(frozen=True, slots=True)
 class LeftOutLook:
@@ -202,73 +216,9 @@ class BlockPlan:
     looks: tuple[LeftOutLook, ...] = ()
 
     @property
-    def groups_added(self) -> int | None:
-        """The most groups that a unit adds to with undivided weight; None without such a number.
-
-        None as well where looks have no price: in Gaussian DP.
-        """
-        if (
-            self.gaussian
-            or self.cascade is not None
-            or self.set_union is not None
-            or self.block.quantiles
-        ):
-            return None
-        if self.bounding is not None:
-            return None if self.bounding.weighted else self.bounding.kept
-        return self.block.domain_size if self.block.known_domain else None
-
-    @property
     def tells_left_out(self) -> bool:
         """True if it is told what bounding leaves out, or was asked for even if it cannot be."""
         return bool(self.looks) or self.block.parameters.looks_anywhere
-
-    @property
-    def shares_rows(self) -> bool:
-        """True if looks can be taken at the rows of units and groups that the block is made of.
-
-        Not where it counts distinct values, which needs the rows below these.
-        """
-        kinds = [noisy.measure.kind for noisy in self.measures]
-        return self.groups_added is not None and MeasureKind.DISTINCT not in kinds
-
-    def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
-        """Tell what can be said of what bounding leaves out of an aggregate."""
-        subject = self.subject_of(aggregate)
-        if subject is None:
-            return LeftOutStatus.NOT_TOLD
-        if any(look.subject == subject for look in self.looks):
-            return LeftOutStatus.LOOKED
-        units = self.looked_measure(subject).counts_units
-        in_steps = self.cascade is not None or self.set_union is not None
-        every = self.bounding is None and not in_steps
-        return LeftOutStatus.NOTHING if units and every else LeftOutStatus.NOT_TOLD
-
-    def subject_of(self, aggregate: Aggregate) -> LookSubject | None:
-        """Tell what to look at to know what is left out of an aggregate; None if there is none."""
-        if aggregate.quantile is not None or aggregate.kind.composed:
-            return None
-        (index,) = aggregate.measures
-        units = self.measures[index].measure.kind is MeasureKind.UNITS
-        return LookSubject(index, rows=units and aggregate.kind is AggregateKind.COUNT)
-
-    def looked_measure(self, subject: LookSubject) -> Measure:
-        """Return the measure of which bounding leaves something out: rows where these are meant."""
-        if not subject.rows:
-            return self.measures[subject.measure].measure
-        one_row = self.block.parameters.max_rows_contributed == 1
-        return Measure(MeasureKind.ROWS, per_group=None if one_row else (0, 1))
-
-    @property
-    def cascade(self) -> Cascade | None:
-        """The rounds that name groups, where there are several steps; ``measures`` are counted at
-        a cap that is chosen on the way, and their noise is that at a cap of 1."""
-        return cascade_in(self.selection)
-
-    @property
-    def set_union(self) -> SetUnion | None:
-        """The set union that names keys by pairs of units and keys, if one does."""
-        return set_union_in(self.selection)
 
     @property
     def declared(self) -> bool:
@@ -349,16 +299,15 @@ class BlockPlan:
     def _groups_paid(self, released: int | None, noise: Additive | None = None) -> int:
         """Tell in how many groups a unit's values are paid for when so many came out.
 
-        Of declared keys as many come out as were planned, a cascade's price is one for all its
-        steps, and noise that all groups share has the law of all of them. In Gaussian DP all that
-        were planned are paid for.
+        Noise that all groups share has the law of all of them. In Gaussian DP, and where the
+        selection has one price, all that were planned are paid for.
         """
         groups = self.groups
         if groups is None:
             groups = self.max_released if released is None else released
             assert groups is not None
             return groups
-        whole = self.declared or self.cascade is not None or self.gaussian
+        whole = self.gaussian or not self.selection.refunds
         if released is None or whole or not (noise is None or noise.divides):
             return groups
         return min(groups, released)
@@ -433,13 +382,6 @@ class PreparedBlock:
     def name(self) -> str:
         """The name of the block's released table in the tail."""
         return self.plan.block.name
-
-    def beside(self, wanted: Set[str]) -> tuple[PreparedLook, ...]:
-        """List the looks, of these fingerprints, that can be taken at the same rows."""
-        if not self.plan.shares_rows:
-            return ()
-        beside = {one.fingerprint: one for one in self.looks if one.fingerprint in wanted}
-        return tuple(beside.values())
 
     @property
     def released_columns(self) -> tuple[Column, ...]:

@@ -6,7 +6,7 @@ None of what was read is released: it goes from reading to releasing and nowhere
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, TypeAlias
@@ -39,10 +39,12 @@ from dpsql.core.progress import Percent
 from dpsql.core.sql import Sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
-from dpsql.ir.measures import Aggregate
+from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import (
     AddedUp,
     BlockPlan,
+    LeftOutStatus,
+    LookSubject,
     PreparedBlock,
     PreparedLook,
     ReleaseNoise,
@@ -317,6 +319,48 @@ class ReleaseKind(ABC):
         """The steps in which it is released, where there are several."""
         return ()
 
+    # -- what bounding leaves out -------------------------------------------------------------
+
+    @property
+    def groups_added(self) -> int | None:
+        """The most groups that a unit adds to with undivided weight; None without such a number.
+
+        None as well where looks have no price.
+        """
+        return None
+
+    @property
+    def leaves_out_groups(self) -> bool:
+        """True if bounding may leave groups of a unit out."""
+        return True
+
+    @property
+    def shares_rows(self) -> bool:
+        """True if looks can be taken at the rows of units and groups that the block is made of.
+
+        Not where it counts distinct values, which needs the rows below these.
+        """
+        kinds = [noisy.measure.kind for noisy in self.plan.measures]
+        return self.groups_added is not None and MeasureKind.DISTINCT not in kinds
+
+    def beside(self, block: PreparedBlock, wanted: Set[str]) -> tuple[PreparedLook, ...]:
+        """List a block's looks, of these fingerprints, that can be taken at the same rows."""
+        if not self.shares_rows:
+            return ()
+        beside = {one.fingerprint: one for one in block.looks if one.fingerprint in wanted}
+        return tuple(beside.values())
+
+    def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
+        """Tell what can be said of what bounding leaves out of an aggregate."""
+        subject = LookSubject.of(self.plan, aggregate)
+        if subject is None:
+            return LeftOutStatus.NOT_TOLD
+        if any(look.subject == subject for look in self.plan.looks):
+            return LeftOutStatus.LOOKED
+        units = subject.looked_at(self.plan).counts_units
+        nothing = units and not self.leaves_out_groups
+        return LeftOutStatus.NOTHING if nothing else LeftOutStatus.NOT_TOLD
+
     # -- bytes --------------------------------------------------------------------------------
 
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
@@ -325,6 +369,11 @@ class ReleaseKind(ABC):
         It is kept with the release. None for what is not put together with others.
         """
         return None
+
+    @property
+    def adds_up(self) -> bool:
+        """True if its groups can be added up to those of fewer keys, as they come out."""
+        return False
 
 
 def keys_at(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStream:

@@ -45,6 +45,7 @@ from dpsql.privacy.mechanisms.cascade import (
     CascadeRows,
     LookNoise,
     UnitSizes,
+    cascade_in,
     scaled_counts,
     spread_noise,
 )
@@ -110,17 +111,29 @@ class CascadeKind(ReleaseKind):
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a plan has several steps."""
-        return plan.cascade is not None
+        return cascade_in(plan.selection) is not None
+
+    @property
+    def cascade(self) -> Cascade:
+        """The rounds that name groups; measures are counted at a cap that is chosen on the way, and
+        their noise is that at a cap of 1.
+        """
+        found = cascade_in(self.plan.selection)
+        assert found is not None
+        return found
+
+    def sql(self, salt: int, dialect: Dialect) -> CascadeSQL:
+        """Write its statements."""
+        return rewrite_cascade(self.plan, self.plan.block.source.table, salt, dialect)
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write all up to the first round as one statement."""
-        return rewrite_cascade(self.plan, self.plan.block.source.table, salt, dialect).sql
+        return self.sql(salt, dialect).sql
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactCascade]:
         """Put the pairs of units and keys on a stage."""
-        plan = reading.plan
-        steps = rewrite_cascade(plan, plan.block.source.table, reading.salt, reading.dialect)
+        steps = self.sql(reading.salt, reading.dialect)
         with reading.rows.scratch() as scratch:
             yield read_cascade(steps, scratch, keys_in(scratch, reading), reading.progress)
 
@@ -192,14 +205,14 @@ class CascadeKind(ReleaseKind):
     @property
     def counted_by(self) -> str | None:
         """Units whose other keys have names."""
-        ever = _cascade(self.plan).score_if_brief(0.5) is not None
+        ever = self.cascade.score_if_brief(0.5) is not None
         more = " (more if the second round is the last)" if ever else ""
         return f"units with one unnamed key{more}"
 
     @property
     def bounding(self) -> str:
         """What a unit may contribute to each step."""
-        cascade, rows = _cascade(self.plan), rows_per_group(self.plan)
+        cascade, rows = self.cascade, rows_per_group(self.plan)
         naming = "its keys weigh at most 1 together in l2 in each round"
         if cascade.shares.ends_after is not None:
             naming += ", of which the second is the last where it names few more than the first"
@@ -217,7 +230,7 @@ class CascadeKind(ReleaseKind):
     @property
     def steps(self) -> tuple[StepFigure, ...]:
         """Its looks, rounds and countings."""
-        cascade, found = _cascade(self.plan), list[StepFigure]()
+        cascade, found = self.cascade, list[StepFigure]()
         if not cascade.single:
             found.append(_look_figure("look at keys per unit", cascade.look))
         narrow, wide = (cascade.naming_rounds(kept) for kept in (KEPT_CHOICES[0], KEPT_CHOICES[-1]))
@@ -255,7 +268,7 @@ def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:
         f"One that {half} units ({unit}) have, and nothing else, appears at least half the time, "
         f"one of {surely} at least 95%"
     )
-    brief = appearance(plan, _cascade(plan).score_if_brief)
+    brief = appearance(plan, CascadeKind(plan).cascade.score_if_brief)
     if brief is not None:
         text += (
             f"; where the second round names few more than the first, it is the last, and it takes "
@@ -270,7 +283,7 @@ def noise_at(plan: BlockPlan, measure: int, counting: int) -> IndependentNoise:
     ``NAMED_ALONE`` stands for the values of the only round, a negative cap for units that were
     counted with what naming had left.
     """
-    cascade = _cascade(plan)
+    cascade = CascadeKind(plan).cascade
     if counting == NAMED_ALONE:
         return cascade.only_round.score_noise
     noise = plan.noise_of(measure).independent
@@ -278,11 +291,6 @@ def noise_at(plan: BlockPlan, measure: int, counting: int) -> IndependentNoise:
         noise = cascade.spared_counting
     assert noise is not None
     return spread_noise(noise, abs(counting))
-
-
-def _cascade(plan: BlockPlan) -> Cascade:
-    assert plan.cascade is not None
-    return plan.cascade
 
 
 def read_cascade(
@@ -368,7 +376,7 @@ def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) ->
 
     Guarantee: ``plan.loss(None)``, for steps within the sensitivities of ``CascadeSQL``.
     """
-    cascade = _cascade(plan)
+    cascade = CascadeKind(plan).cascade
     assert plan.score is not None
     named = cascade.name_groups(exact.rows, source)
     groups = len(named.ids)

@@ -230,6 +230,29 @@ class GroupsKind(ReleaseKind):
         half, surely = (None, None) if found is None else (found.half, found.surely)
         return ReleaseNoise(known, deciding_measure(plan), half, surely, alone)
 
+    @property
+    def adds_up(self) -> bool:
+        """True for declared keys if all are released, each unit in full or not at all."""
+        plan = self.plan
+        whole = all(noisy.measure.weights is None for noisy in plan.measures)
+        every = plan.answers_all and plan.units_measure is None
+        return every and whole and bool(plan.block.keys) and not plan.block.quantiles
+
+    @property
+    def groups_added(self) -> int | None:
+        """The most groups that a unit adds to in full; None beside quantiles and in Gaussian DP."""
+        plan, block = self.plan, self.plan.block
+        if plan.gaussian or block.quantiles:
+            return None
+        if plan.bounding is not None:
+            return None if plan.bounding.weighted else plan.bounding.kept
+        return block.domain_size if block.known_domain else None
+
+    @property
+    def leaves_out_groups(self) -> bool:
+        """True if a unit has a number of groups."""
+        return self.plan.bounding is not None
+
 
 def deciding_measure(plan: BlockPlan) -> int | None:
     """Find the measure whose released noise also decided which groups appear; None if none did."""

@@ -24,9 +24,10 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import FEW, BlockReading, ReleaseKind
 from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import ReleasedRows
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_in
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.sampling.noise import EntropySource
+from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL, set_union_sql
 
 _PAIRS_AT_ONCE = 2**19
@@ -49,7 +50,7 @@ class ExactUnion:
 
         Guarantee: ``plan.loss(released)``, for tables within the sensitivity of ``set_union_sql``.
         """
-        chosen = _union(plan).select(self.weights, source).indices
+        chosen = UnionKind(plan).union.select(self.weights, source).indices
         named = self.named(chosen + 1)
         return ReleasedRows(named.row_ids, named.keys, {}, plan.loss(len(chosen)))
 
@@ -64,17 +65,28 @@ class UnionKind(ReleaseKind):
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a set union names the keys."""
-        return plan.set_union is not None
+        return set_union_in(plan.selection) is not None
+
+    @property
+    def union(self) -> SetUnion:
+        """The set union that names the keys."""
+        found = set_union_in(self.plan.selection)
+        assert found is not None
+        return found
+
+    def sql(self, salt: int, dialect: Dialect) -> SetUnionSQL:
+        """Write its statements."""
+        rows = PrivateRows(self.plan, self.plan.block.source.table, salt, dialect)
+        return set_union_sql(rows, self.union)
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write the keys with their weights, or with the units that have them."""
-        return set_union_sql(self.plan, self.plan.block.source.table, salt, dialect).sql
+        return self.sql(salt, dialect).sql
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactUnion]:
         """Store units and their keys, and weigh these."""
-        plan = reading.plan
-        union = set_union_sql(plan, plan.block.source.table, reading.salt, reading.dialect)
+        plan, union = self.plan, self.sql(reading.salt, reading.dialect)
         with reading.rows.scratch() as scratch:
             yield read_set_union(plan, union, scratch, reading.block.keys, reading.progress)
 
@@ -97,13 +109,8 @@ class UnionKind(ReleaseKind):
     @property
     def bounding(self) -> str:
         """How many keys a unit has, and what they weigh."""
-        weight = f"together of weight 1 in l{_union(self.plan).norm}"
+        weight = f"together of weight 1 in l{self.union.norm}"
         return f"at most {self.plan.groups} groups per unit (sampled by a salted hash), {weight}"
-
-
-def _union(plan: BlockPlan) -> SetUnion:
-    assert plan.set_union is not None
-    return plan.set_union
 
 
 def _listed(plan: BlockPlan, found: Appearance) -> str:
@@ -113,7 +120,7 @@ def _listed(plan: BlockPlan, found: Appearance) -> str:
         figure_above(found.half),
         figure_above(found.surely),
     )
-    if _union(plan).weighting is Weighting.POLICY:
+    if UnionKind(plan).union.weighting is Weighting.POLICY:
         return (
             f"All that is listed exists. By an estimate a key needs about {half} units ({unit}) to "
             f"be listed half the time, and {surely} for 95% (after bounding)."
@@ -144,7 +151,12 @@ def read_set_union(
     else:
         assert sql.pairs is not None
         weights = _weighed(
-            _union(plan), scratch, sql.pairs, rows[UNITS_TABLE], rows[PAIRS_TABLE], progress
+            UnionKind(plan).union,
+            scratch,
+            sql.pairs,
+            rows[UNITS_TABLE],
+            rows[PAIRS_TABLE],
+            progress,
         )
 
     def named(ids: NDArray[np.int64]) -> ExactRows:

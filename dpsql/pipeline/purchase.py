@@ -19,6 +19,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook, PrivacyPlan
 from dpsql.kinds.left_out import read_look, release_look
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.kept.release_codec import encode_look, encode_release
 from dpsql.pipeline.read import read_exact
@@ -63,7 +64,7 @@ class PurchaseReader:
 
     def block(self, block: PreparedBlock) -> ReleasedBlock:
         """Release a block, and with it the looks that are bought and share its rows."""
-        beside = block.beside(self.looks.keys() - self._drawn.keys())
+        beside = release_kind(block.plan).beside(block, self.looks.keys() - self._drawn.keys())
         with read_exact(self.source, block, self.dialect, self.progress, beside) as exact:
             released = release_block(block, exact, self.entropy)
             self._drawn |= {

@@ -14,6 +14,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.kinds.left_out import read_look
+from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.read import read_exact
 
 
@@ -39,7 +40,7 @@ class RehearsedWays:
         """
         left = set(wanted)
         for place, block in enumerate(self._blocks):
-            beside = block.beside(left)
+            beside = release_kind(block.plan).beside(block, left)
             taken = frozenset(look.fingerprint for look in beside)
             left -= taken
             if (place, taken) not in self._planned:

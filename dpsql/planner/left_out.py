@@ -12,6 +12,7 @@ from dpsql.errors import ParameterError
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
 from dpsql.ir.query import Block
+from dpsql.kinds.registry import release_kind
 from dpsql.planner.budget import QueryBudget
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.left_out import (
@@ -33,15 +34,15 @@ def told_subjects(plan: BlockPlan) -> dict[LookSubject, int]:
     In steps of the measure's quantum. Counts of units that may be in every group have
     none: nothing is left out of them.
     """
-    groups = plan.groups_added
+    groups = release_kind(plan).groups_added
     if groups is None:
         return {}
     found: dict[LookSubject, int] = {}
     for aggregate in plan.block.aggregates:
-        subject = plan.subject_of(aggregate)
+        subject = LookSubject.of(plan, aggregate)
         if subject is None:
             continue
-        measure = plan.looked_measure(subject)
+        measure = subject.looked_at(plan)
         most = groups * measure.reach(plan.block.parameters.max_rows_contributed)
         whole = measure.counts_units and plan.bounding is None
         if measure.adds_up and not whole and 1 <= most <= MOST_ADDED:
@@ -56,7 +57,8 @@ def clamped_subjects(plan: BlockPlan) -> list[LookSubject]:
     unit has in any case.
     """
     capped = plan.bounding is not None and bool(plan.block.keys)
-    if plan.groups_added is None or not (capped or plan.block.parameters.looks_anywhere):
+    groups = release_kind(plan).groups_added
+    if groups is None or not (capped or plan.block.parameters.looks_anywhere):
         return []
     asked = [a.measures[0] for a in plan.block.aggregates if a.kind is AggregateKind.SUM]
     kinds = {index: plan.measures[index].measure.kind for index in asked}
@@ -82,7 +84,7 @@ def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[Le
     long, or where their noise hides what ``MOST_HIDDEN`` units may add in full.
     """
     anywhere = plan.block.parameters.looks_anywhere
-    if not (plan.shares_rows or anywhere):
+    if not (release_kind(plan).shares_rows or anywhere):
         return ()
     told, clamped = told_subjects(plan), clamped_subjects(plan)
     if not told and not clamped:

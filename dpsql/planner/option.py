@@ -63,7 +63,7 @@ def attempted(mechanism: str, build: Callable[[], Option]) -> Option:
 
 
 def _noise_std(plan: BlockPlan) -> float | None:
-    if not plan.measures or (plan.cascade is not None and plan.measures[0].noise is None):
+    if not plan.measures or not (plan.measures[0].noise or plan.selection.score_noise):
         return None  # names only, or the number of units that decides on these
     groups = plan.groups if plan.groups is not None else plan.max_released
     assert groups is not None

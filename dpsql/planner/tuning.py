@@ -147,7 +147,7 @@ def cap_looks(
 
 def _told(plan: BlockPlan, aggregate: int) -> tuple[LookSubject, int | None]:
     """Return what to look at of an aggregate, and what a unit may add to it if that is told."""
-    subject = plan.subject_of(plan.block.aggregates[aggregate])
+    subject = LookSubject.of(plan, plan.block.aggregates[aggregate])
     assert subject is not None
     return subject, told_subjects(plan).get(subject)
 

@@ -14,6 +14,7 @@ from dpsql.ir.plan import (
     BlockPlan,
     Candidate,
     LeftOutStatus,
+    LookSubject,
     PreparedBlock,
     PreparedLook,
     PrivacyPlan,
@@ -246,15 +247,15 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
     by_subject = {one.look.subject: one for one in looks}
     found = []
     for aggregate in plan.block.aggregates:
-        status = plan.left_out_status(aggregate)
+        status = release_kind(plan).left_out_status(aggregate)
         figure = LeftOutFigure(aggregate.text, status.value)
-        subject = plan.subject_of(aggregate)
+        subject = LookSubject.of(plan, aggregate)
         if status is LeftOutStatus.LOOKED and subject is not None:
             prepared = by_subject[subject]
             noise = prepared.look.noise
             figure = replace(
                 figure,
-                limits=left_out_limits(plan, plan.looked_measure(subject)),
+                limits=left_out_limits(plan, subject.looked_at(plan)),
                 loss=noise.loss,
                 noise_std=noise.rung_noise.std(1) / LADDER_STEPS,
                 reach=noise.ladder.top,

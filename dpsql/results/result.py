@@ -28,7 +28,7 @@ from dpsql.accuracy.left_out import (
 )
 from dpsql.accuracy.wording import Part, ShownAggregate
 from dpsql.core import display
-from dpsql.ir.plan import AddedUp, BlockPlan, LookSubject
+from dpsql.ir.plan import AddedUp, BlockPlan, LeftOutStatus, LookSubject
 from dpsql.ir.query import OutputColumn
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.summary import summary
@@ -348,10 +348,13 @@ class Result(ReadableAnswer):
     ) -> Iterator[LeftOutPart]:
         """Yield what is told of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
-        subject = plan.subject_of(plan.block.aggregates[index])
+        subject = LookSubject.of(plan, plan.block.aggregates[index])
         evidence = None if subject is None else self._evidence.get((block, subject))
         if subject is None or evidence is None:
-            yield no_estimate(plan, index, columns)
+            aggregate = plan.block.aggregates[index]
+            status = release_kind(plan).left_out_status(aggregate)
+            nothing = status is LeftOutStatus.NOTHING
+            yield no_estimate(aggregate.text, columns, nothing=nothing)
         else:
             yield left_out_of(plan, subject, columns, evidence.share())
         clamped = None if subject is None else replace(subject, clamped=True)
@@ -386,7 +389,7 @@ class Result(ReadableAnswer):
         self, position: int, output: OutputColumn, confidence: float, interval: Interval
     ) -> CorrectedTotal | None:
         plan = self._noise.plans[output.block]
-        subject = plan.subject_of(plan.block.aggregates[output.aggregate])
+        subject = LookSubject.of(plan, plan.block.aggregates[output.aggregate])
         evidence = None if subject is None else self._evidence.get((output.block, subject))
         if subject is None or evidence is None or plan.block.keys:
             return None
@@ -396,7 +399,7 @@ class Result(ReadableAnswer):
             return None
         part = left_out_of(plan, subject, (name,), found)
         low, high = corrected_ends(float(interval.low[0]), float(interval.high[0]), found)
-        lattice = plan.looked_measure(subject).lattice
+        lattice = subject.looked_at(plan).lattice
         reach = evidence.reach * (1.0 if lattice is None else lattice.quantum)
         best = max(low, max(0.0, value) / (1 - found.share))
         best = best if high is None else min(best, high)

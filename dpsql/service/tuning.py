@@ -354,8 +354,8 @@ class _Trial:
         found: Sequence[tuple[TuningLook, ReleasedLook]],
     ) -> ShareEstimate | None:
         """Estimate what a setting leaves out; None where it is not known."""
-        asked = plan.block.aggregates[aggregate]
-        if setting.bounds is None and plan.left_out_status(asked) is LeftOutStatus.NOTHING:
+        status = release_kind(plan).left_out_status(plan.block.aggregates[aggregate])
+        if setting.bounds is None and status is LeftOutStatus.NOTHING:
             return _NOTHING_LEFT_OUT
         for look, known in found:
             if look.aggregate != aggregate or look.subject.clamped != (setting.bounds is not None):

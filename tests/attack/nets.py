@@ -28,6 +28,8 @@ from audit import Difference
 
 import dpsql
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.cascade import CascadeKind
+from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
@@ -276,9 +278,9 @@ def _failure(pair: Pair, failed: str, statement: str) -> Iterator[Finding]:
 
 
 def _moves(plan: BlockPlan, without: list[Any], with_unit: list[Any]) -> Iterator[Finding]:
-    if isinstance(plan.selection, SetUnion):
-        problems = list(_union_moves(plan, plan.selection, without, with_unit))
-    elif plan.cascade is not None:
+    if UnionKind.fits(plan):
+        problems = list(_union_moves(plan, UnionKind(plan).union, without, with_unit))
+    elif CascadeKind.fits(plan):
         problems = list(_weights_move(plan, without, with_unit))
     elif plan.quantiles:
         problems = list(_points_move(plan, without, with_unit))

@@ -21,14 +21,13 @@ from dpsql.core.schema import Column
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.embedded.spelling import one_spelling
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.cascade import read_cascade
+from dpsql.kinds.cascade import CascadeKind, read_cascade
 from dpsql.kinds.registry import release_kind
+from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
-from dpsql.privacy.mechanisms.set_union import SetUnion
 from dpsql.service.statements import Arguments
-from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 SALT = 7
 LARGE = 2**31 - 1
@@ -59,9 +58,9 @@ def statement_of(plan: BlockPlan) -> str:
 def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: Any) -> None:
     """Run a block's statement as the product does, its rows as the product wants them."""
     measures = [plan.block.measure_column(i) for i in range(len(plan.measures))]
-    if isinstance(plan.selection, SetUnion) or plan.quantiles or plan.cascade is not None:
+    if UnionKind.fits(plan) or plan.quantiles or CascadeKind.fits(plan):
         measures = []
-    if plan.cascade is not None:
+    if CascadeKind.fits(plan):
         _all_steps(connection, plan)
     named = () if plan.declared else keys
     if plan.declared:
@@ -71,7 +70,7 @@ def exact(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: A
 
 def _all_steps(connection: dpsql.Connection, plan: BlockPlan) -> None:
     """Take every step of a cascade, as if each other group had been named."""
-    sql = rewrite_cascade(plan, plan.block.source.table, SALT, DUCKDB)
+    sql = CascadeKind(plan).sql(SALT, DUCKDB)
     with connection._answerer.engine.run() as run, unread(run).scratch() as scratch:
         stage = read_cascade(sql, scratch, lambda ids: {}, lambda _: None)
         stage.rows.unit_sizes(None)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.groups import release
 from dpsql.planner import plan_block
 from dpsql.policy.parameters import AutomaticGroups, Parameters
@@ -158,7 +159,7 @@ def test_what_came_out_for_one_price_gives_nothing_back() -> None:
     assert declared.loss(9) == declared.loss(0) == declared.loss(None)
     automatic = Parameters(2.0, 1e-6, AutomaticGroups(), left_out_share=0.0)
     cascade = plan_block(block(automatic, ROWS))
-    assert cascade.cascade is not None
+    assert CascadeKind.fits(cascade)
     assert cascade.loss(0) == cascade.loss(None)
 
 

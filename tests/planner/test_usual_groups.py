@@ -20,6 +20,7 @@ from dpsql.interfaces.shell.candidates import Nameable
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block
+from dpsql.kinds.cascade import CascadeKind
 from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner import plan_block
 from dpsql.planner.groups import FOUND, with_groups_decided, with_usual_groups
@@ -45,7 +46,7 @@ AUTO = replace(DEFAULTS, max_groups_contributed=AutomaticGroups())
 
 def both(plan: BlockPlan) -> tuple[bool, str]:
     """Whether a plan has rounds, and what it says of its number of groups."""
-    return plan.cascade is not None, plan.block.groups_chosen
+    return CascadeKind.fits(plan), plan.block.groups_chosen
 
 
 # -- which of both --------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def test_what_is_too_little_for_rounds_is_spent_with_the_usual_number(
     with pytest.raises(QueryRefused):
         plan_block(block(automatic, *measures), Cascade.name)
     plan = plan_block(block(least, *measures))
-    assert plan.cascade is None
+    assert not CascadeKind.fits(plan)
     assert plan.block.parameters.max_groups_contributed == USUAL_GROUPS
     assert plan.block.groups_chosen.startswith(f"{USUAL_GROUPS}, the usual number, as ")
 
@@ -177,7 +178,7 @@ def limited(most: int | None) -> Parameters:
 def test_a_maximum_limits_both(most: int | None, number: int) -> None:
     parameters = limited(most)
     plan = plan_block(block(parameters, UNITS))
-    assert plan.cascade is not None
+    assert CascadeKind.fits(plan)
     assert plan.block.parameters.max_groups_contributed == AutomaticGroups(most)
     assert plan_block(block(parameters, UNITS, limit=9)).block.parameters.groups_limit == number
 
@@ -196,7 +197,7 @@ def test_a_policy_with_a_maximum_below_the_usual_number_need_not_give_a_default(
 
 def test_a_maximum_of_one_leaves_nothing_to_find_out() -> None:
     plan = plan_block(block(limited(1), UNITS))
-    assert plan.cascade is None
+    assert not CascadeKind.fits(plan)
     assert plan.groups == 1
     assert plan.block.groups_chosen.startswith("1, the usual number, as the policy allows no more")
 

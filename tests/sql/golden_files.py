@@ -27,12 +27,12 @@ from dpsql.core.sql import Sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.registry import release_kind
-from dpsql.privacy.mechanisms.set_union import SetUnion
+from dpsql.kinds.union import UnionKind
 from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
-from dpsql.sql.rewrite.rewrite import rewrite_cascade, rewrite_quantiles
-from dpsql.sql.rewrite.set_union import set_union_sql
+from dpsql.sql.rewrite.rewrite import rewrite_quantiles
 from dpsql.syntax.text import pretty
 
 PLACE = Path(__file__).parent / "golden"
@@ -96,14 +96,14 @@ def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:
 def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
     """The statements of the steps that a block is read in, if it is not read at once."""
     table = plan.block.source.table
-    if isinstance(plan.selection, SetUnion):
-        union = set_union_sql(plan, table, SALT, dialect)
+    if UnionKind.fits(plan):
+        union = UnionKind(plan).sql(SALT, dialect)
         yield from ((f"table {name}", sql) for name, sql in union.tables)
         yield from (("some pairs", sql) for sql in [union.pairs] if sql is not None)
         yield from (("weights", sql) for sql in [union.weights] if sql is not None)
         yield "named keys", union.named
-    if plan.cascade is not None:
-        cascade = rewrite_cascade(plan, table, SALT, dialect)
+    if CascadeKind.fits(plan):
+        cascade = CascadeKind(plan).sql(SALT, dialect)
         yield from ((f"table {name}", sql) for name, sql in cascade.tables)
         yield "named groups", cascade.named
         yield "what is left", cascade.left

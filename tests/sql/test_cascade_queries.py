@@ -34,7 +34,7 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.cascade import ExactCascade, draw_cascade, read_cascade
+from dpsql.kinds.cascade import CascadeKind, ExactCascade, draw_cascade, read_cascade
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.values import aggregate_answers
 from dpsql.planner import plan_block
@@ -43,12 +43,17 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import AutomaticGroups, Maxima, Overrides, Parameters, check_value
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import Composition, rho_from_epsilon
-from dpsql.privacy.mechanisms.cascade import CAP_CHOICES, NAMED_ALONE, CascadeGoal, UnitSizes
+from dpsql.privacy.mechanisms.cascade import (
+    CAP_CHOICES,
+    NAMED_ALONE,
+    Cascade,
+    CascadeGoal,
+    UnitSizes,
+)
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.results.explanation import explain_block
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
-from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("f", "DOUBLE"), ("s", "VARCHAR"), ("i", "INTEGER"))
 SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
@@ -113,7 +118,7 @@ def staged(plan: BlockPlan, rows: Sequence[Row], change: Change = same) -> Itera
         connection.execute(f"CREATE TABLE r ({', '.join(' '.join(c) for c in COLUMNS)})")
         if rows:
             connection.executemany("INSERT INTO r VALUES (?, ?, ?, ?, ?)", rows)
-        sql = rewrite_cascade(plan, plan.block.source.table, SALT, DUCKDB)
+        sql = CascadeKind(plan).sql(SALT, DUCKDB)
         with _Changed(connection, change) as scratch:
             exact = read_cascade(sql, scratch, lambda ids: {}, lambda _: None)
             listed = connection.execute(f'SELECT * FROM "{GROUPS}"').fetchall()
@@ -407,7 +412,7 @@ def test_a_plan_costs_what_the_question_may_and_no_refund(
     if composition is Composition.BASIC and not block.aggregates:
         assert plan.selection.name == "policy_gaussian_set_union"  # its exact analysis names more
         return
-    assert plan.cascade is not None
+    assert isinstance(plan.selection, Cascade)
     assert plan.loss(0) == plan.loss(None) == plan.loss(12)
     if composition is Composition.BASIC:
         assert plan.loss(None).epsilon <= 1.0
@@ -452,10 +457,10 @@ def test_what_auto_cannot_answer_yet_is_refused_and_named() -> None:
 def test_a_top_k_needs_no_number_of_groups_and_takes_no_rounds() -> None:
     question = "SELECT a, count(*) AS n FROM r GROUP BY a ORDER BY n DESC LIMIT 3"
     plan = asked(question).plans[0]
-    assert plan.cascade is None
+    assert not CascadeKind.fits(plan)
     unlimited = planned(question, SCHEMA, RULES, max_groups_contributed="unlimited")
     assert plan.selection == unlimited.plans[0].selection
-    assert asked(question.replace("3", "5000")).plans[0].cascade is not None
+    assert CascadeKind.fits(asked(question.replace("3", "5000")).plans[0])
 
 
 def test_auto_is_another_question_than_a_number() -> None:
@@ -470,13 +475,13 @@ def test_auto_is_another_question_than_a_number() -> None:
 def test_the_owners_maximum_limits_what_auto_may_choose() -> None:
     limited = replace(RULES, maxima=Maxima(max_groups_contributed=20))
     plan = planned(QUESTIONS[0], SCHEMA, limited, max_groups_contributed="auto").plans[0]
-    assert plan.cascade is not None
-    assert plan.cascade.most == 20
+    assert isinstance(plan.selection, Cascade)
+    assert plan.selection.most == 20
     assert plan.block.parameters.max_groups_contributed == AutomaticGroups(20)
     single = replace(RULES, maxima=Maxima(max_groups_contributed=1))
     alone = planned(QUESTIONS[0], SCHEMA, single, max_groups_contributed="auto").plans[0]
-    assert alone.cascade is not None
-    assert alone.cascade.single
+    assert isinstance(alone.selection, Cascade)
+    assert alone.selection.single
     with pytest.raises(ParameterError):
         planned(QUESTIONS[0], SCHEMA, RULES, max_groups_contributed="automatic")
 
@@ -491,8 +496,8 @@ def test_the_owners_maximum_limits_what_auto_may_choose() -> None:
 )
 def test_the_budget_is_divided_for_what_is_asked(question: str, goal: CascadeGoal) -> None:
     plan = asked(question).plans[0]
-    assert plan.cascade is not None
-    assert plan.cascade.goal is goal
+    assert isinstance(plan.selection, Cascade)
+    assert plan.selection.goal is goal
 
 
 # -- answers --------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ import dpsql
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import ParameterError, QueryRefused
+from dpsql.kinds.cascade import CascadeKind
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.mechanisms.cascade import CAP_CHOICES
-from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 HUGE, LONG = 2**127 - 1, "9" * 38
 VALUES: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -243,10 +243,10 @@ def test_bounds_that_the_usual_number_bears_are_borne_without_one(
         return
     found = planned(sql, SCHEMA, UNDECLARED, usual=False, **parameters)
     (plan,) = found.plans
-    if plan.cascade is None:
+    if not CascadeKind.fits(plan):
         assert found.fingerprint == number.fingerprint
         return
-    steps = rewrite_cascade(plan, plan.block.source.table, 7, DUCKDB)
+    steps = CascadeKind(plan).sql(7, DUCKDB)
     for cap in (CAP_CHOICES[0], CAP_CHOICES[-1]):
         assert steps.totals(cap)
 

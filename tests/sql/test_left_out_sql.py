@@ -20,6 +20,7 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
+from dpsql.kinds.registry import release_kind
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.tuning import CandidateSetting, cap_looks
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -406,7 +407,7 @@ STATUSES = {
 def test_what_can_be_told_is_decided_by_the_plan(sql: str) -> None:
     (plan,) = asked(sql, {"left_out_share": 0.1}).plans
     (aggregate,) = plan.block.aggregates
-    assert plan.left_out_status(aggregate) is LeftOutStatus(STATUSES[sql])
+    assert release_kind(plan).left_out_status(aggregate) is LeftOutStatus(STATUSES[sql])
     missing = [look for look in plan.looks if not look.clamped]
     assert bool(missing) == (STATUSES[sql] == "looked")
     assert any(look.clamped for look in plan.looks) == ("sum(" in sql)

@@ -33,13 +33,12 @@ from dpsql.errors import QueryRefused
 from dpsql.interfaces.cli import cli
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds import union as reading_step
-from dpsql.kinds.union import read_set_union
+from dpsql.kinds.union import UnionKind, read_set_union
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.set_union import MAX_GROUPS, SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
-from dpsql.sql.rewrite.set_union import set_union_sql
 
 MECHANISMS = [
     f"{weighting}_{kind}_set_union"
@@ -270,7 +269,7 @@ def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     plan = found.plans[0]
     columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
     with unread(listed_engine(engine).run()).scratch() as scratch:
-        statements = set_union_sql(plan, SCHEMA["r"], SALT, DUCKDB)
+        statements = UnionKind(plan).sql(SALT, DUCKDB)
         return read_set_union(plan, statements, scratch, columns).weights
 
 

@@ -26,10 +26,10 @@ from audit import Difference
 import dpsql.privacy.mechanisms
 from dpsql.core.quoting import ROW_ID
 from dpsql.ir.plan import PreparedBlock
-from dpsql.kinds.cascade import ExactCascade
+from dpsql.kinds.cascade import CascadeKind, ExactCascade
 from dpsql.kinds.groups import ExactGroups
-from dpsql.kinds.union import ExactUnion
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.kinds.union import ExactUnion, UnionKind
+from dpsql.privacy.mechanisms.set_union import Weighting
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.views.listing_plan import ListingPlan
@@ -237,11 +237,12 @@ def compare(name: str, planned: Any, one: Any, other: Any) -> Iterator[str]:
 
 def _moves(block: PreparedBlock, without: Groups, with_unit: Groups) -> list[str]:
     plan = block.plan
-    if isinstance(plan.selection, SetUnion):
-        if plan.selection.weighting is Weighting.POLICY:
+    if UnionKind.fits(plan):
+        union = UnionKind(plan).union
+        if union.weighting is Weighting.POLICY:
             return []  # in an order of units: tests of the attacker compare what is read
-        return _within(plan.selection.norm, plan.selection.sensitivity, without, with_unit)
-    if plan.cascade is not None:
+        return _within(union.norm, union.sensitivity, without, with_unit)
+    if CascadeKind.fits(plan):
         return _within(2, WEIGHT_STEPS, without, with_unit)
     return Difference(without, with_unit).violations(plan)
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
+from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray
 from dpsql.pipeline.kept.damaged_release import require_sound
 from dpsql.pipeline.kept.fingerprint import (
     STATISTIC_DIGITS,
-    adds_up,
     part_fingerprint,
     rows_fingerprint,
 )
@@ -42,7 +42,7 @@ class FinerRelease:
 
 def described(plans: Sequence[BlockPlan]) -> dict[str, Any] | None:
     """Describe what can be added up in a release of these blocks; None if nothing can."""
-    if len(plans) != 1 or not adds_up(plans[0]):
+    if len(plans) != 1 or not release_kind(plans[0]).adds_up:
         return None
     (plan,) = plans
     return {

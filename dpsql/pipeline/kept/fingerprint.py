@@ -14,6 +14,7 @@ from typing import Final
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, LeftOutLook
 from dpsql.ir.query import Block, Key
+from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, Vocabulary, digest
 
 STATISTIC_DIGITS: Final = 32
@@ -30,18 +31,8 @@ def fingerprint(plans: Sequence[BlockPlan], vocabulary: Vocabulary = VOCABULARY)
     """
     statistic = _digest(tuple(map(_statistic, plans)), vocabulary)[:STATISTIC_DIGITS]
     whole = _digest(tuple(plans), vocabulary)[:STATISTIC_DIGITS]
-    adds = len(plans) == 1 and adds_up(plans[0])
+    adds = len(plans) == 1 and release_kind(plans[0]).adds_up
     return statistic + whole + (rows_fingerprint(plans[0].block) if adds else "")
-
-
-def adds_up(plan: BlockPlan) -> bool:
-    """Tell whether groups of this plan can be added up to those of fewer keys, as they come out.
-
-    Those of declared keys can, if all of them are released, each unit in full or not at all.
-    """
-    whole = all(noisy.measure.weights is None for noisy in plan.measures)
-    every = plan.answers_all and plan.units_measure is None
-    return every and whole and bool(plan.block.keys) and not plan.block.quantiles
 
 
 def rows_fingerprint(block: Block) -> str:
@@ -80,7 +71,7 @@ def look_fingerprints(plan: BlockPlan, looks: Iterable[LeftOutLook]) -> Iterator
     for look in looks:
         noise = look.noise
         asked = (
-            *(plan.looked_measure(look.subject), plan.bounding, plan.declared),
+            *(look.subject.looked_at(plan), plan.bounding, plan.declared),
             *(block.parameters.max_rows_contributed, noise.most, noise.ladder, look.clamped),
         )
         yield _digest_of(f"({begins},{described.together(asked)})")

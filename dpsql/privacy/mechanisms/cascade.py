@@ -263,6 +263,11 @@ class Cascade(Usual):
         rho = self._part(shares.counting + shares.naming * left)
         return gaussian(PrivacyLoss(rho), WEIGHT_STEPS, 1)
 
+    @property
+    def refunds(self) -> bool:
+        """False: the price is one for all steps, whatever comes of them."""
+        return False
+
     def cost(self, composition: Composition, reach: int | None) -> float:
         """Compute the zCDP cost of looks and rounds: all of the budget but the counting's."""
         zcdp = composition is Composition.ZCDP

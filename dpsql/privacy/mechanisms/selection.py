@@ -73,15 +73,8 @@ class Selection(Protocol):
         """True if of the groups that clear the threshold only the largest by noisy score appear."""
 
     @property
-    def divided_norm(self) -> int | None:
-        """In which norm the shares of a unit, divided among its groups, are one whole unit.
-
-        None where a unit counts the same in each.
-        """
-
-    @property
-    def estimated(self) -> bool:
-        """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
+    def refunds(self) -> bool:
+        """True if the values of few groups cost less than was planned for."""
 
     def cost(self, composition: Composition, reach: int | None) -> float:
         """Compute its price when ``reach`` groups came out; None asks for the worst case."""
@@ -141,14 +134,9 @@ class Usual(Priced[int | None]):
         return False
 
     @property
-    def divided_norm(self) -> int | None:
-        """In which norm the shares of a unit are one whole unit; None if they are not divided."""
-        return None
-
-    @property
-    def estimated(self) -> bool:
-        """True if ``score_for_inclusion`` depends on the data, and is an estimate."""
-        return False
+    def refunds(self) -> bool:
+        """True if the values of few groups cost less: of declared ones all come out."""
+        return self.declared is None
 
     def utility_bound(self, k: int, beta: float = BETA) -> UtilityBound | None:
         """Bound how good the first k groups are; None if not a top-k."""

@@ -119,15 +119,6 @@ class SetUnion(Usual):
         return f"Gopi et al. 2020, {places[self.weighting]}"
 
     @property
-    def divided_norm(self) -> int:
-        return self.norm
-
-    @property
-    def estimated(self) -> bool:
-        """A policy's weights depend on what other units have (see ``share``)."""
-        return self.weighting is Weighting.POLICY
-
-    @property
     def norm(self) -> int:
         """The norm that bounds one unit's weights: 1 for Laplace, 2 for Gaussian noise."""
         return 1 if isinstance(self.noise, DiscreteLaplace) else 2

@@ -57,7 +57,7 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
     is climbed in each of the ladder's spans by at most the span, and in none before those below are
     climbed. Checked by ``tests/sql/test_left_out_sql.py``.
     """
-    measure = plan.looked_measure(look.subject)
+    measure = look.subject.looked_at(plan)
     only = replace(plan, measures=(replace(plan.measures[look.subject.measure], measure=measure),))
     alone = replace(look, subject=replace(look.subject, measure=0, rows=False))
     shared = _Shared(PrivateRows(only, table, 0, dialect), (alone,))
@@ -140,7 +140,7 @@ class _Shared:
     def _looked(self, place: int, look: LeftOutLook) -> _Looked:
         subject = look.subject
         name = self._all_rows if subject.rows else self.rows.measures[subject.measure]
-        return _Looked(look, self.rows.plan.looked_measure(subject), name, place)
+        return _Looked(look, subject.looked_at(self.rows.plan), name, place)
 
     @property
     def _all_rows(self) -> Sql:

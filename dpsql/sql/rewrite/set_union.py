@@ -18,12 +18,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
-from dpsql.ir.plan import BlockPlan
-from dpsql.privacy.mechanisms.set_union import Weighting
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.sql.expressions.proven_integers import Ranged, column
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -54,15 +52,13 @@ class SetUnionSQL:
     sql: Sql
 
 
-def set_union_sql(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> SetUnionSQL:
-    """Write a set union's statements; ``salt`` is a fresh random number for each query.
+def set_union_sql(rows: PrivateRows, union: SetUnion) -> SetUnionSQL:
+    """Write a set union's statements, under a salt that is a fresh random number for each query.
 
     Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to. One unit is in
     at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by
     ``tests/sql/test_set_union_sql.py``.
     """
-    union, rows = plan.set_union, PrivateRows(plan, table, salt, dialect)
-    assert union is not None
     return _policy(rows) if union.weighting is Weighting.POLICY else _fixed(rows, union.norm)
 
 

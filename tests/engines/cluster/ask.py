@@ -21,6 +21,8 @@ from support import planned  # noqa: E402
 from test_sensitivity import RULES, SCHEMA  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
+from dpsql.kinds.union import UnionKind  # noqa: E402
+
 QUESTIONS = (
     "SELECT a, count(DISTINCT u) FROM r GROUP BY a",
     "SELECT s, count(*), sum(x), avg(i) FROM r GROUP BY s",
@@ -48,7 +50,7 @@ def main(master: str) -> int:
         block = prepared(found.plans[0], schema_for(tables))
         one, other = (read_all(world.engine(tables), block) for world in worlds)
         assert one.groups == other.groups, question
-        if block.plan.set_union is None:
+        if not UnionKind.fits(block.plan):
             assert one.others == other.others, question
         print(f"equal: {len(one.groups)} groups of {question}")
     executors = session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() - 1
