@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.privacy.mechanisms.registry import ENTRIES, Sizes, names
+from dpsql.privacy.mechanisms.registry import ENTRIES, names
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK, split_base
 from dpsql.privacy.sampling.noise import (
     DiscreteGaussian,
@@ -308,8 +308,6 @@ def test_a_group_as_large_as_stated_appears_with_the_stated_probability(
 
 
 # -- the registry -----------------------------------------------------------------------------
-
-SIZES = Sizes(k=3, groups=4, k_bar=20, domain=9)
 
 
 def test_an_entry_is_known_by_one_name_and_builds_something() -> None:

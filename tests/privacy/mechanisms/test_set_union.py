@@ -229,15 +229,6 @@ def test_the_policy_gaussian_cutoff_comes_from_the_gaussian_threshold() -> None:
 
 
 @pytest.mark.parametrize(("weighting", "norm"), ALL)
-@pytest.mark.parametrize("rho", [1e-4, 0.02, 1.0])
-def test_a_budget_in_rho_is_kept_and_used(weighting: Weighting, norm: int, rho: float) -> None:
-    union = set_union_for(weighting, norm, PrivacyLoss(rho, 1e-6), groups=20)
-    assert rho * (1 - 1e-9) < union.rho(None) <= rho
-    assert union.delta == 1e-6
-    assert union.rho(0) == union.rho(1000)
-
-
-@pytest.mark.parametrize(("weighting", "norm"), ALL)
 def test_a_one_shot_budget_is_kept_and_used(weighting: Weighting, norm: int) -> None:
     union = set_union_for(weighting, norm, PrivacyLoss(0.0, DELTA, EPSILON), groups=20)
     assert DELTA * (1 - 1e-6) < union.delta_at(EPSILON) <= DELTA
