@@ -52,6 +52,12 @@ def _part(
     return RowFunction(name, nodes, takes, "BIGINT", (), also, names, between)
 
 
+DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+"""The names of days, from that which ``dayofweek`` numbers 0."""
+MONTHS: Final = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
 _ROW_FUNCTIONS: Final = (
     _part("year", exp.Year),
     _part("quarter", exp.Quarter, between=(1, 4)),
@@ -64,6 +70,8 @@ _ROW_FUNCTIONS: Final = (
     _part("hour", exp.Hour, takes=("TIMESTAMP",), between=(0, 23)),
     _part("minute", exp.Minute, takes=("TIMESTAMP",), between=(0, 59)),
     _part("second", exp.Second, takes=("TIMESTAMP",), between=(0, 59)),
+    RowFunction("dayname", (exp.Dayname,), MOMENTS, "VARCHAR"),
+    RowFunction("monthname", (exp.Monthname,), MOMENTS, "VARCHAR"),
     RowFunction("length", (exp.Length,), TEXTS, "BIGINT"),
     RowFunction("lower", (exp.Lower,), TEXTS, "VARCHAR"),
     RowFunction("upper", (exp.Upper,), TEXTS, "VARCHAR"),

@@ -479,9 +479,10 @@ CALLED_ON_ROWS: Final = frozenset(
     | {"not_ilike_escape", "||", "concat", "contains", "length", "lower", "upper", "left", "right"}
     | {"substring", "starts_with", "prefix", "suffix", "trim", "ltrim", "rtrim"}
     | {"**", "^", "power", "abs", "ceil", "trunc", "sign", "exp", "ln", "log"}
-    | {"date_diff", "date_trunc", "century", "day", "dayofmonth", "dayofweek", "dayofyear"}
-    | {"decade", "epoch", "epoch_ms", "era", "hour", "isodow", "isoyear", "julian"}
-    | {"microsecond", "millennium", "millisecond", "minute", "month", "nanosecond", "quarter"}
+    | {"date_diff", "date_trunc", "century", "day", "dayname", "dayofmonth", "dayofweek"}
+    | {"dayofyear", "decade", "epoch", "epoch_ms", "era", "hour", "isodow", "isoyear", "julian"}
+    | {"microsecond", "millennium", "millisecond", "minute", "month", "monthname"}
+    | {"nanosecond", "quarter"}
     | {"second", "week", "weekday", "weekofyear", "year", "yearweek", "timezone"}
     | {"timezone_hour", "timezone_minute", "to_centuries", "to_days", "to_decades", "to_hours"}
     | {"to_microseconds", "to_millennia", "to_milliseconds", "to_minutes", "to_months"}

@@ -23,6 +23,7 @@ from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.reading import within_years
 from dpsql.engines.postgresql.types import once
 from dpsql.syntax.arguments import extracted_part
+from dpsql.syntax.row_functions import DAYS, MONTHS
 
 _REFUSED: Final = Refusing("of a PostgreSQL database", "postgresql.md")
 _YEARS: Final = 4000  # that may be added to a date, so that the server can hold the result
@@ -311,6 +312,13 @@ def _part(part: Sql) -> Write:
     return lambda moment: sql("CAST(trunc(EXTRACT({} FROM {})) AS BIGINT)", part, moment)
 
 
+def _named(part: Sql, names: Sequence[str], first: int) -> Write:
+    """Write the name of a part of a date, of which the first has this number."""
+    listed = enumerate(map(pg.text_literal, names), first)
+    whens = join(" ", (sql("WHEN {} THEN {}", number, name) for number, name in listed))
+    return lambda moment: sql("(CASE {} {} END)", _part(part)(moment), whens)
+
+
 def _interval(sign: Sql) -> Write:
     def write(moment: TypedValue, type_: str, count: str, unit: str) -> Sql:
         whole = int(count)
@@ -425,6 +433,8 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "hour": _part(sql("hour")),
         "minute": _part(sql("minute")),
         "second": _part(sql("second")),
+        "dayname": _named(sql("dow"), DAYS, 0),
+        "monthname": _named(sql("month"), MONTHS, 1),
         "date_trunc": lambda v, unit: sql(
             "date_trunc({}, CAST({} AS TIMESTAMP))", literal(unit), v
         ),

@@ -29,7 +29,7 @@ from dpsql.engines.spark import casts as spark
 from dpsql.engines.spark.casts import NUMBERS, SPARK_REFUSED, in_calendar, spark_cast
 from dpsql.engines.spark.patterns import searched_pattern
 from dpsql.syntax.arguments import word_of
-from dpsql.syntax.row_functions import MOMENTS
+from dpsql.syntax.row_functions import DAYS, MOMENTS, MONTHS
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _MOST_DECIMALS: Final = 15
@@ -240,6 +240,13 @@ def _bigint(write: Callable[..., Sql]) -> Write:
     return lambda *moments: sql("CAST({} AS BIGINT)", write(*moments))
 
 
+def _named(part: Sql, names: Sequence[str]) -> Write:
+    """Write the name of a part of a date, of which the first is number 1."""
+    listed = enumerate(map(literal, names), 1)
+    whens = join(" ", (sql("WHEN {} THEN {}", number, name) for number, name in listed))
+    return lambda moment: sql("CASE {}({}) {} END", part, moment, whens)
+
+
 def _interval(sign: Sql) -> Write:
     def write(moment: TypedValue, type_: str, count: str, unit: str) -> Sql:
         if not count.isdigit() or len(count) > 5 or unit == "quarter":
@@ -339,6 +346,8 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "hour": _bigint(lambda v: sql("hour({})", v)),
         "minute": _bigint(lambda v: sql("minute({})", v)),
         "second": _bigint(lambda v: sql("second({})", v)),
+        "dayname": _named(sql("dayofweek"), DAYS),
+        "monthname": _named(sql("month"), MONTHS),
         "date_trunc": lambda v, unit: sql(
             "CAST(date_trunc({}, CAST({} AS TIMESTAMP)) AS TIMESTAMP_NTZ)", literal(unit.upper()), v
         ),
