@@ -72,6 +72,7 @@ _ROW_FUNCTIONS: Final = (
     _part("second", exp.Second, takes=("TIMESTAMP",), between=(0, 59)),
     RowFunction("dayname", (exp.Dayname,), MOMENTS, "VARCHAR"),
     RowFunction("monthname", (exp.Monthname,), MOMENTS, "VARCHAR"),
+    RowFunction("last_day", (exp.LastDay,), MOMENTS, "DATE"),
     RowFunction("length", (exp.Length,), TEXTS, "BIGINT"),
     RowFunction("lower", (exp.Lower,), TEXTS, "VARCHAR"),
     RowFunction("upper", (exp.Upper,), TEXTS, "VARCHAR"),

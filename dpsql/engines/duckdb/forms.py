@@ -481,7 +481,7 @@ CALLED_ON_ROWS: Final = frozenset(
     | {"**", "^", "power", "abs", "ceil", "trunc", "sign", "exp", "ln", "log"}
     | {"date_diff", "date_trunc", "century", "day", "dayname", "dayofmonth", "dayofweek"}
     | {"dayofyear", "decade", "epoch", "epoch_ms", "era", "hour", "isodow", "isoyear", "julian"}
-    | {"microsecond", "millennium", "millisecond", "minute", "month", "monthname"}
+    | {"last_day", "microsecond", "millennium", "millisecond", "minute", "month", "monthname"}
     | {"nanosecond", "quarter"}
     | {"second", "week", "weekday", "weekofyear", "year", "yearweek", "timezone"}
     | {"timezone_hour", "timezone_minute", "to_centuries", "to_days", "to_decades", "to_hours"}

@@ -435,6 +435,10 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "second": _part(sql("second")),
         "dayname": _named(sql("dow"), DAYS, 0),
         "monthname": _named(sql("month"), MONTHS, 1),
+        "last_day": lambda v: sql(
+            "CAST(date_trunc('month', CAST({} AS TIMESTAMP)) + INTERVAL '1 month -1 day' AS DATE)",
+            v,
+        ),
         "date_trunc": lambda v, unit: sql(
             "date_trunc({}, CAST({} AS TIMESTAMP))", literal(unit), v
         ),

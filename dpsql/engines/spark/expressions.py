@@ -348,6 +348,7 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "second": _bigint(lambda v: sql("second({})", v)),
         "dayname": _named(sql("dayofweek"), DAYS),
         "monthname": _named(sql("month"), MONTHS),
+        "last_day": lambda v: sql("last_day(CAST({} AS DATE))", v),
         "date_trunc": lambda v, unit: sql(
             "CAST(date_trunc({}, CAST({} AS TIMESTAMP)) AS TIMESTAMP_NTZ)", literal(unit.upper()), v
         ),

@@ -57,6 +57,7 @@ SPARK_ON_ROWS: Final = frozenset(
     {"abs", "CEIL", "EXP", "ln", "LOG10", "LOG2", "pow", "between", "RLIKE"}
     | {"lower", "upper", "char_length", "trim", "ltrim", "rtrim", "left", "right", "substring"}
     | {"concat", "concat_ws", "Contains", "StartsWith", "date_trunc", "date_add", "datediff"}
+    | {"last_day"}
     | {"year", "quarter", "month", "day", "dayofweek", "dayofyear", "weekday", "weekofyear"}
     | {"hour", "minute", "second"}
 )
