@@ -142,10 +142,9 @@ def interval_given_choice(
     return Interval(values - (down + rounded) * step, values + (up + rounded) * step)
 
 
-def with_rounding(plan: BlockPlan, aggregate: Aggregate, index: int, margin: float) -> float:
+def with_rounding(plan: BlockPlan, index: int, whole: bool, margin: float) -> float:
     """Return a margin in the units of the answer, with what rounding can add to one in steps."""
     measure = plan.measures[index].measure
-    whole = plan.is_whole(aggregate)
     if measure.weights is not None:
         return float(margin * measure.step + (0.5 if whole else 0.0))
     if measure.lattice is not None and measure.lattice.coarsening > 1:

@@ -53,7 +53,6 @@ from dpsql.ir.plan import (
 from dpsql.ir.query import NoiseFigure
 from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import NumericArray, ReleasedRows
-from dpsql.privacy.mechanisms.cascade import NAMED_ALONE
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups
 
@@ -63,6 +62,8 @@ KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
 Rows: TypeAlias = NDArray[np.bool_] | slice
 """Some of the rows of an answer."""
 
+USUAL: Final = 0
+"""The way in which rows came out of which nothing else is known."""
 FEW: Final = np.arange(1, 2, dtype=np.int64)
 MANY: Final = np.arange(1, 101, dtype=np.int64)
 """Row ids for rehearsals: few are looked for in one way, many in another."""
@@ -116,7 +117,7 @@ class ReleaseKind(ABC):
     plan: BlockPlan
     drawn: ClassVar[bool] = True
     """False if values follow from earlier releases."""
-    countings: ClassVar[tuple[int, ...]] = (NAMED_ALONE,)
+    countings: ClassVar[tuple[int, ...]] = (USUAL,)
     """All that the last column of an aggregate's supports may say of how a row was counted."""
 
     @classmethod
@@ -159,36 +160,31 @@ class ReleaseKind(ABC):
             (values,), (measure,) = columns, aggregate.measures
             return interval_given_choice(self.plan, chosen, measure, values, left_out)
         low, high = np.full_like(columns[0], np.nan), np.full_like(columns[0], np.nan)
+        number, whole = len(aggregate.measures), self.plan.is_whole(aggregate)
+        measured = columns if len(columns) == number else columns[-1 - number : -1]
         for way, rows in self.ways(columns):
-            margins = [self.margin(released, aggregate, m, each, way) for m in aggregate.measures]
-            noisy = [column[rows] for column in self.noisy(aggregate, columns)]
+            margins = [self.margin(released, m, whole, each, way) for m in aggregate.measures]
+            noisy = [column[rows] for column in measured]
             found = interval_around(self.plan, aggregate, noisy, margins)
             low[rows], high[rows] = found.low, found.high
+        if not aggregate.kind.composed:
+            low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])
         return Interval(low, high)
-
-    def noisy(self, aggregate: Aggregate, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
-        """Choose the noisy measures among the columns of an aggregate's interval."""
-        return columns[: len(aggregate.measures)]
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List the ways in which rows came out, each with the rows that did."""
-        return [(NAMED_ALONE, slice(None))]
+        return [(USUAL, slice(None))]
 
     def margin(
-        self,
-        released: int,
-        aggregate: Aggregate,
-        index: int,
-        confidence: float,
-        way: int | None = None,
+        self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
     ) -> float:
         """Compute half the interval's width of a measure: that of its noise, and of rounding.
 
-        Of rows that came out in a way; None for the usual one.
+        Of rows that came out in a way. ``whole``: the answer is an integer.
         """
         confidence = risked_confidence(self.plan, released, index, confidence)
         margin = self.plan.noise_of(index).margin(confidence, self.plan.spread_groups(released))
-        return with_rounding(self.plan, aggregate, index, margin)
+        return with_rounding(self.plan, index, whole, margin)
 
     def widest_margin(self, index: int, confidence: float) -> float | None:
         """Compute half the width of an aggregate's intervals, for the groups where it is largest.
@@ -204,9 +200,9 @@ class ReleaseKind(ABC):
         fetched = plan.selection.top_rows_needed
         if plan.selection.score_noise is not None and fetched is not None:
             most = fetched - 1
-        (measure,) = aggregate.measures
+        (measure,), whole = aggregate.measures, plan.is_whole(aggregate)
         released = (1,) if most is None else (1, most)
-        return max(self.margin(n, aggregate, measure, confidence) for n in released)
+        return max(self.margin(n, measure, whole, confidence) for n in released)
 
     def scales(self, index: int, columns: Sequence[FloatArray]) -> FloatArray:
         """Compute the scale of the noise on an aggregate of one measure, in the answer's units.

@@ -17,9 +17,7 @@ from numpy.typing import NDArray
 from dpsql.accuracy.appearance import Appearance, appearance
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.accuracy.intervals import (
-    Interval,
     risked_confidence,
-    shared_confidence,
     with_rounding,
 )
 from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_name, rows_per_group
@@ -28,9 +26,9 @@ from dpsql.core.progress import Percent, ReadingProgress
 from dpsql.core.sql import Sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
-from dpsql.ir.measures import Aggregate, MeasureKind
+from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
-from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
+from dpsql.kinds.base import FEW, MANY, USUAL, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
 from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.values import CascadeValues, aggregate_answers
@@ -137,46 +135,18 @@ class CascadeKind(ReleaseKind):
         with reading.rows.scratch() as scratch:
             yield read_cascade(steps, scratch, keys_in(scratch, reading), reading.progress)
 
-    def interval(
-        self,
-        released: int,
-        index: int,
-        columns: Sequence[FloatArray],
-        confidence: float,
-        left_out: float | None = None,
-    ) -> Interval:
-        """Compute intervals of values as they were counted, which take in what they were scaled to.
-
-        All parts of the risk are rounded down.
-        """
-        aggregate = self.plan.block.aggregates[index]
-        if aggregate.kind.composed:
-            return super().interval(released, index, columns, confidence)
-        found = super().interval(released, index, columns, shared_confidence(confidence, 1))
-        return Interval(np.minimum(found.low, columns[0]), np.maximum(found.high, columns[0]))
-
-    def noisy(self, aggregate: Aggregate, columns: Sequence[FloatArray]) -> Sequence[FloatArray]:
-        """Choose the measures as they were counted."""
-        return columns[-1 - len(aggregate.measures) : -1]
-
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List the ways in which rows were counted, of those that there are."""
         found = ((counting, columns[-1] == counting) for counting in COUNTINGS)
         return [(counting, rows) for counting, rows in found if rows.any()]
 
     def margin(
-        self,
-        released: int,
-        aggregate: Aggregate,
-        index: int,
-        confidence: float,
-        way: int | None = None,
+        self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
     ) -> float:
         """Compute half the width of a measure's interval, as it was counted."""
-        assert way is not None, "the noise is chosen on the way"
         confidence = risked_confidence(self.plan, released, index, confidence)
         margin = noise_at(self.plan, index, way).margin(confidence, abs(way))
-        return with_rounding(self.plan, aggregate, index, margin)
+        return with_rounding(self.plan, index, whole, margin)
 
     def widest_margin(self, index: int, confidence: float) -> float | None:
         """Return None: the noise is chosen on the way."""

@@ -27,9 +27,8 @@ from dpsql.accuracy.intervals import (
 )
 from dpsql.accuracy.wording import Part, score_unit
 from dpsql.core.formatting import figure_above
-from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
-from dpsql.kinds.base import Rows
+from dpsql.kinds.base import USUAL, Rows
 from dpsql.kinds.groups import GroupsKind, deciding_measure, whole_units
 from dpsql.kinds.released import NumericArray
 from dpsql.privacy.mechanisms.combination import (
@@ -75,27 +74,22 @@ class PooledKind(GroupsKind):
         return [(int(mask), masks == mask) for mask in np.unique(masks[np.isfinite(masks)])]
 
     def margin(
-        self,
-        released: int,
-        aggregate: Aggregate,
-        index: int,
-        confidence: float,
-        way: int | None = None,
+        self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
     ) -> float:
         """Compute half the interval's width of a measure, of rows that some releases have.
 
         It holds for groups that appear at least half the time in each of them.
         """
         confidence = risked_confidence(self.plan, released, index, confidence)
-        releases = releases_in(self.every if way is None else way, self.releases)
+        releases = releases_in(way or self.every, self.releases)
         noises = [release.measures[index] for release in releases]
         if len(noises) == 1:
             margin = noises[0].noise.margin(confidence, noises[0].groups)
-            return with_rounding(self.plan, aggregate, index, margin)
+            return with_rounding(self.plan, index, whole, margin)
         deciding = sum(release.decided == index for release in releases)
         risk = (1 - confidence) / 2 ** max(0, deciding - 1)
         margin = combined_margin(noises, risk)
-        return _with_combined_rounding(self.plan, aggregate, index, noises, margin)
+        return _with_combined_rounding(self.plan, index, whole, noises, margin)
 
     def scale(self, measure: int, way: int) -> float:
         """Compute the scale of one release's noise, of several the standard deviation."""
@@ -163,15 +157,10 @@ def combined_values(
 
 
 def _with_combined_rounding(
-    plan: BlockPlan,
-    aggregate: Aggregate,
-    index: int,
-    noises: Sequence[PublishedNoise],
-    margin: float,
+    plan: BlockPlan, index: int, whole: bool, noises: Sequence[PublishedNoise], margin: float
 ) -> float:
     """Add to a margin in steps what rounding can: of exact sums, of each release, of the mean."""
     measure = plan.measures[index].measure
-    whole = plan.is_whole(aggregate)
     coarse = measure.lattice is not None and measure.lattice.coarsening > 1
     if coarse and measure.weights is None:
         margin += 1

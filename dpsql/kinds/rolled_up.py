@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from dpsql.accuracy.intervals import risked_confidence
 from dpsql.accuracy.wording import Part, printable_name
-from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import AddedUp, BlockPlan
+from dpsql.kinds.base import USUAL
 from dpsql.kinds.groups import GroupsKind
 from dpsql.privacy.mechanisms.summation import summed_margin, summed_std
 
@@ -29,12 +29,7 @@ class RolledUpKind(GroupsKind):
         return self.plan.kept
 
     def margin(
-        self,
-        released: int,
-        aggregate: Aggregate,
-        index: int,
-        confidence: float,
-        way: int | None = None,
+        self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
     ) -> float:
         """Compute half the interval's width of a sum of groups.
 
@@ -47,7 +42,7 @@ class RolledUpKind(GroupsKind):
         margin = summed_margin(noise, groups, float(1 - confidence))
         if measure.lattice is not None and measure.lattice.coarsening > 1:
             margin += groups
-        if self.plan.is_whole(aggregate) and noise.fractional:
+        if whole and noise.fractional:
             margin += 0.5 * groups
         return float(margin * measure.step)
 

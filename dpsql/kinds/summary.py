@@ -112,5 +112,5 @@ def _varies(part: Part, aggregate: int, confidence: float) -> bool:
 def _margin(part: Part, index: int, confidence: float) -> float:
     """Compute half the width of the intervals of an aggregate that is one noisy measure."""
     aggregate = part.plan.block.aggregates[index]
-    (measure,) = aggregate.measures
-    return release_kind(part.plan).margin(part.released, aggregate, measure, confidence)
+    (measure,), whole = aggregate.measures, part.plan.is_whole(aggregate)
+    return release_kind(part.plan).margin(part.released, measure, whole, confidence)

@@ -58,6 +58,25 @@ def aggregate_answers(
     return found
 
 
+def answer_of_parts(
+    plan: BlockPlan, index: int, parts: Sequence[NumericArray]
+) -> dict[str, NumericArray]:
+    """Compute an aggregate from its measures, which are in the units of the answer.
+
+    With what its interval needs of them: post-processing of values that were released.
+    """
+    block, aggregate = plan.block, plan.block.aggregates[index]
+    name, (first, *_) = block.aggregate_column(index), parts
+    if aggregate.kind.composed:
+        floats = [part.astype(np.float64) for part in parts]
+        measures = [noisy.measure for noisy in plan.measures]
+        found: dict[str, NumericArray] = {name: estimate(aggregate, measures, floats)}
+        return found | dict(zip(block.support_columns(index), floats, strict=False))
+    if plan.is_whole(aggregate) and first.dtype.kind != "i":
+        return {name: np.rint(np.clip(first, -_LARGEST, _LARGEST)).astype(np.int64)}
+    return {name: first}
+
+
 def _supports(
     plan: BlockPlan, index: int, noisy: Sequence[Steps], cascade: CascadeValues | None
 ) -> dict[str, NumericArray]:

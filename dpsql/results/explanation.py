@@ -342,7 +342,7 @@ def _block_with_earlier(
     for figure, aggregate in zip(block.columns, plan.block.aggregates, strict=True):
         if figure.margin95 is not None:
             (index,) = aggregate.measures
-            error = release_kind(joined).margin(1, aggregate, index, 0.95)
+            error = release_kind(joined).margin(1, index, plan.is_whole(aggregate), 0.95)
             figure = replace(figure, together95=error)
         figures.append(figure)
     return replace(block, columns=tuple(figures))

@@ -80,8 +80,7 @@ def test_selected_counts_at_the_threshold_are_within_their_intervals(
 ) -> None:
     plan = joined(COUNTS, *epsilons)
     assert [release.decided for release in PooledKind(plan).releases] == [0] * len(epsilons)
-    aggregate = plan.block.aggregates[0]
-    error = PooledKind(plan).margin(1, aggregate, 0, 0.95)
+    error = PooledKind(plan).margin(1, 0, True, 0.95)
     size = max(release.appears_half or 0 for release in PooledKind(plan).releases)
     risk, appeared = missed(plan, int(size), error)
     assert appeared > DRAWS / 2 ** len(epsilons)
@@ -93,7 +92,7 @@ def test_a_twin_that_takes_selected_counts_for_others_is_caught() -> None:
     plan = joined(COUNTS, 1.0, 1.0, 1.0)
     careless = tuple(replace(release, decided=None) for release in PooledKind(plan).releases)
     twin = replace(plan, kept=careless)
-    error = PooledKind(twin).margin(1, plan.block.aggregates[0], 0, 0.95)
+    error = PooledKind(twin).margin(1, 0, True, 0.95)
     size = max(release.appears_half or 0 for release in PooledKind(plan).releases)
     assert missed(plan, int(size), error)[0] > 0.06
 
@@ -103,21 +102,18 @@ def test_other_values_need_no_more_confidence() -> None:
     careless = replace(
         plan, kept=tuple(replace(release, decided=None) for release in PooledKind(plan).releases)
     )
-    aggregate = plan.block.aggregates[1]
-    both = [PooledKind(p).margin(1, aggregate, 1, 0.95) for p in (plan, careless)]
+    both = [PooledKind(p).margin(1, 1, True, 0.95) for p in (plan, careless)]
     assert both[0] == both[1]
-    selected = [
-        PooledKind(p).margin(1, plan.block.aggregates[0], 0, 0.95) for p in (plan, careless)
-    ]
+    selected = [PooledKind(p).margin(1, 0, True, 0.95) for p in (plan, careless)]
     assert selected[0] > selected[1]
 
 
 def test_bits_name_releases() -> None:
     plan = joined(COUNTS, 0.3, 0.5, 1.0)
-    kind, count = PooledKind(plan), plan.block.aggregates[0]
+    kind = PooledKind(plan)
     assert releases_in(0b101, kind.releases) == [kind.releases[0], kind.releases[2]]
     alone = PooledKind(replace(plan, kept=(kind.releases[1],)))
-    assert kind.margin(1, count, 0, 0.95, 0b10) == alone.margin(1, count, 0, 0.95)
+    assert kind.margin(1, 0, True, 0.95, 0b10) == alone.margin(1, 0, True, 0.95)
 
 
 def test_the_choice_of_a_limit_is_allowed_for_however_few_rows_are_shown() -> None:

@@ -15,13 +15,13 @@ LIBRARY = "dpsql.privacy"
 KINDS = (f"{LIBRARY}.mechanisms", f"{LIBRARY}.sampling")
 
 
-def told_apart(source: str) -> Iterator[str]:
-    """The classes of mechanisms and noises that a module tells apart by their class."""
+def told_apart(source: str, homes: tuple[str, ...] = KINDS) -> Iterator[str]:
+    """The classes of these packages that a module tells apart: by default mechanisms and noises."""
     tree = ast.parse(source)
     kinds = {
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(KINDS)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(homes)
         for alias in node.names
     }
     for node in ast.walk(tree):

@@ -18,7 +18,6 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.estimates import estimate
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
 from dpsql.ir.query import Block, Key
@@ -29,6 +28,7 @@ from dpsql.kinds.released import (
     ReleasedRows,
     drawn_columns,
 )
+from dpsql.kinds.values import answer_of_parts
 from dpsql.pipeline.kept.finer import FinerRelease
 from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint
 from dpsql.privacy.accounting.zcdp import ZERO
@@ -136,22 +136,8 @@ def _plan(plan: BlockPlan, added: AddedUp) -> BlockPlan:
 
 def _answers(plan: BlockPlan, totals: Sequence[NumericArray]) -> dict[str, NumericArray]:
     """Compute the released columns from the totals of measures, in the units of the answer."""
-    block, found = plan.block, dict[str, NumericArray]()
-    measures = [noisy.measure for noisy in plan.measures]
-    for index, aggregate in enumerate(block.aggregates):
-        name, parts = block.aggregate_column(index), [totals[m] for m in aggregate.measures]
-        if aggregate.kind.composed:
-            floats = [part.astype(np.float64) for part in parts]
-            found[name] = estimate(aggregate, measures, floats)
-            found |= zip(block.support_columns(index), floats, strict=True)
-        else:
-            found[name] = _whole(parts[0]) if plan.is_whole(aggregate) else parts[0]
-    assert list(found) == drawn_columns(block)
+    found: dict[str, NumericArray] = {}
+    for index, aggregate in enumerate(plan.block.aggregates):
+        found |= answer_of_parts(plan, index, [totals[m] for m in aggregate.measures])
+    assert list(found) == drawn_columns(plan.block)
     return release_kind(plan).with_noise_columns(found)
-
-
-def _whole(values: NumericArray) -> NDArray[np.int64]:
-    if values.dtype.kind == "i":
-        return values.astype(np.int64)
-    most = 2.0**63 - 2.0**10
-    return np.rint(np.clip(values, -most, most)).astype(np.int64)

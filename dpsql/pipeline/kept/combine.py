@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpsql.accuracy.estimates import estimate
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.pooled import combined_values
@@ -25,6 +24,7 @@ from dpsql.kinds.released import (
     ReleasedBlock,
     ReleasedRows,
 )
+from dpsql.kinds.values import answer_of_parts
 from dpsql.pipeline.kept.release_codec import key_lists, unpacked_keys
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO
@@ -125,7 +125,6 @@ def _combined_columns(
     block, found = plan.block, dict[str, NumericArray]()
     held = places >= 0
     masks = (held * (1 << np.arange(len(releases)))[:, np.newaxis]).sum(axis=0).astype(np.float64)
-    measures = [noisy.measure for noisy in plan.measures]
     for index, aggregate in enumerate(block.aggregates):
         # Drawn columns have the names that they have where nothing is combined.
         name, supports = block.aggregate_column(index), block.support_columns(index)
@@ -138,12 +137,7 @@ def _combined_columns(
             )
             for column, measure in zip(drawn, aggregate.measures, strict=True)
         ]
-        if aggregate.kind.composed:
-            found[name] = estimate(aggregate, measures, parts)
-            found |= zip(drawn, parts, strict=True)
-        else:
-            found[name] = _whole(parts[0]) if plan.is_whole(aggregate) else parts[0]
-        found[supports[-1]] = masks
+        found |= answer_of_parts(plan, index, parts) | {supports[-1]: masks}
     return found
 
 
@@ -158,8 +152,3 @@ def _aligned(columns: Sequence[NumericArray], places: NDArray[np.int64]) -> NDAr
 
 def _noises(releases: Sequence[ReleasedBlock], measure: int) -> list[PublishedNoise]:
     return [release.noise.measures[measure] for release in releases if release.noise is not None]
-
-
-def _whole(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    most = 2.0**63 - 2.0**10
-    return np.rint(np.clip(values, -most, most)).astype(np.int64)
