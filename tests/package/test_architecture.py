@@ -94,6 +94,39 @@ def test_no_modules_import_each_other() -> None:
     assert [names for names in circles() if set(names) != {"dpsql"}] == []
 
 
+# What of the package is a library of its own, and what it needs beside itself.
+ALONE = {
+    "dpsql.privacy": {"dpsql.errors"},
+    "dpsql.ledger": {
+        "dpsql.core.extras",
+        "dpsql.core.names",
+        "dpsql.errors",
+        "dpsql.privacy.accounting",
+    },
+}
+
+
+def needed(library: str) -> set[str]:
+    """The modules outside of a library that it needs, however many stand between them."""
+    found: set[str] = set()
+    todo = [module for module in modules() if f"{module}.".startswith(f"{library}.")]
+    while todo:
+        fresh = {name for name in imported(todo.pop()) if name in modules()} - found
+        found |= fresh
+        todo += fresh
+    return {name for name in found if not f"{name}.".startswith(f"{library}.")}
+
+
+@pytest.mark.parametrize("library", ALONE)
+def test_a_library_of_its_own_needs_little_else(library: str) -> None:
+    allowed = tuple(f"{name}." for name in ALONE[library])
+    assert {name for name in needed(library) if not f"{name}.".startswith(allowed)} == set()
+
+
+def test_what_needs_the_whole_package_is_noticed() -> None:
+    assert {"dpsql.policy.model", "dpsql.privacy.accounting.zcdp"} <= needed("dpsql.budget")
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_library_is_used_only_where_it_belongs(library: str) -> None:
     users = {
