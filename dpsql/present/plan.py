@@ -11,7 +11,7 @@ from dpsql.kinds.summary import COUNTED
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.present.tables import indented, pairs, titled
 from dpsql.privacy.mechanisms.utility import UtilityBound
-from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation
+from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation, StreamFigures
 from dpsql.syntax.text import pretty
 
 MAX_SQL = 20_000
@@ -116,6 +116,10 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     _row(grid, "Table", f"{block.table}, protecting every {block.privacy_unit}")
     _row(grid, "Mechanism", f"{block.mechanism}  ({block.source})")
     _row(grid, "Bounding", block.bounding)
+    if block.stream is not None:
+        _row(grid, "Steps", f"{block.stream.lasting}; {block.stream.covered}")
+        if block.stream.choices:
+            _row(grid, "Choices", block.stream.choices)
     if block.groups_chosen:
         _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
     for told in block.declared:
@@ -126,7 +130,9 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     if block.utility_bound is not None and block.limit is not None:
         _row(grid, "Utility", _utility(block, block.utility_bound, block.limit))
     parts: list[RenderableType] = [_heading(title), indented(grid)]
-    if block.columns:
+    if block.stream is not None:
+        parts.append(indented(_stream_table(block, block.stream), above=1))
+    elif block.columns:
         parts.append(indented(_noise_table(block), above=1))
     if block.steps:
         parts.append(indented(_step_table(block), above=1))
@@ -134,8 +140,11 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         parts.append(indented(_left_out_table(block), above=1))
     if len(block.rates) > 1:
         parts.append(indented(_rate_table(block), above=1))
-    parts.append(indented(_candidate_table(block), above=1))
+    if block.candidates:
+        parts.append(indented(_candidate_table(block), above=1))
     which = "the only statement that reads protected rows"
+    if block.stream is not None:
+        which = "what the first step reads; each reads up to its own end"
     if block.steps:
         which = "the stage with a round, the first of the statements that read protected rows"
     looks = list(dict.fromkeys(figure.sql for figure in block.left_out if figure.sql))
@@ -209,6 +218,22 @@ def _noise_table(block: BlockExplanation) -> Table:
             *((joined,) * together),
             *((added,) * follows),
         )
+    return table
+
+
+def _stream_table(block: BlockExplanation, stream: StreamFigures) -> Table:
+    """Draw the standard deviations of noise by step, beside those of other ways to ask."""
+    steps = [f"step {step:,}" for step in stream.steps]
+    last = len(steps) + 4
+    table = titled(
+        "Noise std of", "distribution", *steps, "asked once", "each step", right=range(2, last)
+    )
+    for figure in stream.noises:
+        others = ("" if std is None else significant(std) for std in (figure.once, figure.repeated))
+        _row(table, figure.measure, figure.noise, *map(significant, figure.stds), *others)
+    if stream.thresholds is not None:
+        shown = [f"> {threshold:,.0f}" for threshold in stream.thresholds]
+        _row(table, f"groups by {_score(block)}", "threshold", *shown, "", "")
     return table
 
 

@@ -76,6 +76,38 @@ class LeftOutFigure:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamNoiseFigure:
+    """The noise on a measure of a materialized view, as standard deviations in its own units.
+
+    ``stds`` are those of some steps. One answer at the price of the whole view would have a noise
+    of ``once``, and answers asked again at every step of ``repeated``; None where none compares.
+    """
+
+    measure: str
+    noise: str
+    stds: tuple[float, ...]
+    once: float | None
+    repeated: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFigures:
+    """What the block of a materialized view has at some of its ``steps``: the first to the last.
+
+    ``lasting`` says how many there are and how long one is, ``covered`` which of them a value
+    covers, ``choices`` how groups are chosen, empty where none are. ``thresholds`` are the noisy
+    scores that a group must exceed at these steps, None without a fixed one.
+    """
+
+    lasting: str
+    covered: str
+    choices: str
+    steps: tuple[int, ...]
+    noises: tuple[StreamNoiseFigure, ...]
+    thresholds: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
 class BlockExplanation:
     """One private block: the generated SQL, the mechanism and its alternatives, and its figures.
 
@@ -98,7 +130,8 @@ class BlockExplanation:
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     ``follows`` says of which release it is the sum, if it could be answered from one for nothing.
     ``declared`` says which parameters follow from defaults of tables, or from what is declared of
-    units and their rows.
+    units and their rows. ``stream`` is that of a materialized view, whose price is for all steps;
+    figures on who appears are of its last one.
     """
 
     table: str
@@ -127,6 +160,7 @@ class BlockExplanation:
     counted: bool = False
     follows: str = ""
     declared: tuple[str, ...] = ()
+    stream: StreamFigures | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,12 @@ class Statements:
             case Explain():
                 explanation = self._explanation(statement, asked)
                 return self._listed(listings.plan_listing(str(explanation)), explanation)
-            case CreateView(explained=False):
+            case CreateView():
                 asked.refuse()
-                return self._created(statement, text)
+                if not statement.explained:
+                    return self._created(statement, text)
+                explanation = self._answerer.views.explain(self._defined(statement))
+                return self._listed(listings.plan_listing(str(explanation)), explanation)
             case _:
                 asked.refuse()
                 return self._listed(self._listing(statement), Explanation(text))
@@ -221,10 +224,6 @@ class Statements:
                 return listings.parameter_listing(self._policy, self._layers())
             case Show(ShowSubject.VIEWS):
                 return listings.view_listing(self._answerer.views.all())
-            case CreateView():
-                from dpsql.views.explain import explain_view
-
-                return listings.plan_listing(explain_view(self._defined(statement)))
             case RefreshView(name, until, place):
                 with _at(place):
                     return listings.refresh_listing(

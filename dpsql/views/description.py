@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, same
+from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, same, worded
 from dpsql.privacy.streams.factorisation import (
     BaseTree,
     BufferedToeplitz,
@@ -19,16 +19,27 @@ from dpsql.privacy.streams.shared import SharedContinualNoise
 from dpsql.privacy.streams.sparse import SparseTopK, SparseVector
 from dpsql.privacy.streams.streams import ContinualHistogram, ContinualNoise
 from dpsql.privacy.streams.topk import ScheduledTopK
-from dpsql.views.listing_plan import ListingNoise, ListingSelection
-from dpsql.views.plan import ContinualSelection, StepNoise
+from dpsql.views.plan import ListingNoise, ListingSelection, StepNoise, StepSelection
 
 STEP_VOCABULARY: Final[Vocabulary] = MappingProxyType(
     {
         **VOCABULARY,
-        StepNoise: same("noise of a step", "noise step"),
-        ContinualSelection: same("groups of a step", "histogram step domain"),
-        ListingNoise: same("noise of a listing", "mechanism step"),
-        ListingSelection: same("groups of a listing", "mechanism one_step domain"),
+        StepNoise: worded("noise of a step", stream="noise", step="step"),
+        StepSelection: worded(
+            "groups of a step",
+            mechanism="histogram",
+            step="step",
+            domain="domain",
+            left_out="one_step",
+        ),
+        ListingNoise: worded("noise of a listing", stream="mechanism", step="step"),
+        ListingSelection: worded(
+            "groups of a listing",
+            mechanism="mechanism",
+            one_step="one_step",
+            domain="domain",
+            left_out="step",
+        ),
         SquareRoot: same("square root", "steps bits"),
         SlidingWindow: same("sliding window", "steps width bits"),
         BufferedToeplitz: same("buffered toeplitz", "steps decays weights bits"),

@@ -1,70 +1,100 @@
-"""The plan of a view in words: its price, its noise and thresholds by step, beside repetition."""
+"""The plan of a view in words and numbers: its price, and its noise and thresholds by step."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
-from dpsql.core.formatting import significant
-from dpsql.views.explain_listings import few_steps, listing_lines
-from dpsql.views.listing_plan import ListingPlan
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import correlated_gaussian
+from dpsql.results.explanation import (
+    Explanation,
+    StreamFigures,
+    StreamNoiseFigure,
+    explain_block,
+)
 from dpsql.views.plan import ViewPlan
-from dpsql.views.prepare import PreparedView
+
+_SHOWN: Final = 5  # steps, of those that are spread over all
 
 
-def explain_view(view: PreparedView) -> str:
-    """Tell what a view would cost, and what noise each of its steps would have."""
-    return "\n".join(_lines(view))
+def explain_view(plan: ViewPlan, sql: str) -> Explanation:
+    """Return the explanation of a view, of which ``sql`` reads the first step."""
+    definition = plan.definition
+    last = plan.at(definition.steps.count)
+    block = replace(
+        explain_block(last, sql),
+        bounding=_bounding(plan),
+        base_rank=plan.mechanism.base_rank,
+        reserved=plan.loss,
+        least=plan.loss,
+        stream=_figures(plan),
+    )
+    return Explanation(
+        query=definition.text,
+        blocks=(block,),
+        reserved=plan.loss,
+        reserved_epsilon=definition.parameters.epsilon,
+        conversion_delta=plan.conversion_delta,
+    )
 
 
-def _lines(view: PreparedView) -> Iterator[str]:
-    yield from _promised(view)
-    plan = view.plan
-    yield from listing_lines(plan) if isinstance(plan, ListingPlan) else _running(plan)
+def _bounding(plan: ViewPlan) -> str:
+    """Say what one unit may contribute over all steps."""
+    rows = f"{plan.block.parameters.max_rows_contributed:,} rows"
+    if not plan.block.keys:
+        return f"at most {rows} per unit over all steps"
+    groups = "any number of groups"
+    if plan.groups is not None:
+        groups = f"at most {plan.groups:,} groups, the first ones"
+    at = "at one step only, the first that reads rows of it" if plan.one_step else "at any of them"
+    each = (
+        f"{plan.reaches[0]:,} to the count of each" if plan.mechanism.chooses else f"{rows} in each"
+    )
+    return f"over all steps a unit adds to {groups}, {at}: at most {each}"
 
 
-def _promised(view: PreparedView) -> Iterator[str]:
-    plan, definition = view.plan, view.plan.definition
-    steps, block, loss = definition.steps, plan.block, plan.loss
-    epsilon, delta = definition.parameters.epsilon, definition.parameters.delta
-    yield f"materialized view {definition.name} over {block.table}"
+def _figures(plan: ViewPlan) -> StreamFigures:
+    steps, window = plan.definition.steps, plan.definition.window
+    few, thresholds = few_steps(steps.count), plan.mechanism.thresholds()
     start = f"{steps.start:%Y-%m-%d %H:%M} {steps.zone}"
-    yield f"  {steps.count:,} steps of {steps.period}, from {start}"
-    yield f"  price: epsilon {significant(epsilon)}, delta {significant(delta)}, once for all steps"
-    yield f"  (rho {significant(loss.rho)}, delta {significant(loss.delta)}); nothing is refunded"
-    yield f"  protects: {block.unit_name} ({block.unit_column}), over all steps together"
-    if block.groups_chosen:
-        yield f"  max_groups_contributed is {block.groups_chosen}"
+    covered = "all since the start" if window is None else f"the last {window:,} steps"
+    return StreamFigures(
+        lasting=f"{steps.count:,} of {steps.period}, from {start}, paid for once",
+        covered=f"a value covers {covered}",
+        choices=plan.mechanism.choices,
+        steps=tuple(few),
+        noises=tuple(_noises(plan, few)),
+        thresholds=None if thresholds is None else tuple(float(thresholds[t - 1]) for t in few),
+    )
 
 
-def _running(plan: ViewPlan) -> Iterator[str]:
-    definition, block = plan.definition, plan.block
-    steps = definition.steps
-    yield f"  contributions: at most {plan.groups:,} groups per unit over all steps, the first ones"
-    yield f"  at most {block.parameters.max_rows_contributed:,} rows of a unit in each"
-    yield f"  mechanism: {plan.histogram.name}"
-    if definition.window is not None:
-        yield f"  each value covers the last {definition.window:,} steps"
-    for index, noise in enumerate(plan.noises):
-        measure = plan.measures[index]
-        yield f"  noise of {measure.name}: standard deviation by step"
-        for step in few_steps(steps.count):
-            std = noise.std(step) * measure.step
-            yield f"    step {step:,}: {significant(std)}"
-        yield f"    one answer at this price: {significant(_once(plan, index) * measure.step)}; "
-        repeated = _once(plan, index) * math.sqrt(steps.count) * measure.step
-        yield f"    asked again at every step: {significant(repeated)}"
-    thresholds = plan.histogram.thresholds()
-    if thresholds is None:
-        yield "  groups: all declared ones, at every step"
-        return
-    score = plan.measures[plan.score]
-    yield f"  groups: those whose noisy {score.name} exceeds"
-    for step in few_steps(steps.count):
-        yield f"    step {step:,}: {int(thresholds[step - 1]):,}"
+def few_steps(count: int) -> list[int]:
+    """List the first of ``count`` steps, the last one, and some between them at equal ratios."""
+    spread = {round(count ** (i / (_SHOWN - 1))) for i in range(_SHOWN)}
+    return sorted(spread | {1, count})
 
 
-def _once(plan: ViewPlan, index: int) -> float:
-    """Return the standard deviation of a single answer that costs as much as the whole view."""
-    noise = plan.noises[index]
-    return noise.sigma / math.sqrt(float(noise.factorisation.norm_squared))
+def _noises(plan: ViewPlan, steps: Sequence[int]) -> Iterator[StreamNoiseFigure]:
+    alone: list[float | None] = [noise.once for noise in plan.noises]
+    if plan.mechanism.chooses:
+        alone = [_once_chosen(plan)]
+    for measure, noise, once in zip(plan.measures, plan.streams, alone, strict=True):
+        single = None if once is None else once * measure.step
+        yield StreamNoiseFigure(
+            measure=measure.name,
+            noise=noise.name,
+            stds=tuple(noise.std(step) * measure.step for step in steps),
+            once=single,
+            repeated=None if single is None else single * math.sqrt(plan.definition.steps.count),
+        )
+
+
+def _once_chosen(plan: ViewPlan) -> float | None:
+    """Return the noise of a top-k that is asked once, half of its price for its counts."""
+    if plan.block.top_k is None:
+        return None
+    k, half = plan.block.top_k.limit, plan.mechanism.loss.rho / 2
+    return correlated_gaussian(PrivacyLoss(half), plan.reaches[0], k).std(k)

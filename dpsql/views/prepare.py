@@ -34,8 +34,8 @@ from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_co
 from dpsql.syntax.parse import understood
 from dpsql.views.definition import ViewDefinition
 from dpsql.views.description import STEP_VOCABULARY
-from dpsql.views.listing_plan import ListingPlan, plan_continual
 from dpsql.views.plan import ViewPlan
+from dpsql.views.planning import plan_view
 from dpsql.views.state import StateShape
 from dpsql.views.steps import ViewSteps
 
@@ -71,7 +71,7 @@ class PreparedView:
     after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step.
     """
 
-    plan: ViewPlan | ListingPlan
+    plan: ViewPlan
     unit_type: str
     keys: tuple[Column, ...]
     columns: tuple[ViewColumn, ...]
@@ -142,13 +142,17 @@ class ViewPreparer:
         settled = replace(block.parameters, given=frozenset(PARAMETER_NAMES))
         definition = replace(definition, parameters=settled)
         short_lived = self._short_lived(definition)
-        plan = plan_continual(definition, block, account, short_lived=short_lived)
+        plan = plan_view(definition, block, account, short_lived=short_lived)
         self._examine(block, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
         shown = tuple(_columns(plan, keys, tail, len(query.supports)))
         return PreparedView(plan, unit.type, keys, shown, fingerprint([first], STEP_VOCABULARY))
+
+    def text(self, view: PreparedView) -> str:
+        """Return the SQL that reads the first step."""
+        return self.contributions(view, 1).render(self._dialect.renderer)
 
     def contributions(self, view: PreparedView, step: int) -> Sql:
         """Write the SQL for what each unit has contributed to each group by the end of a step."""
@@ -259,7 +263,7 @@ def _refuse_age(block: Block, definition: ViewDefinition) -> None:
         )
 
 
-def _over(view: PreparedView, block: Block) -> ViewPlan | ListingPlan:
+def _over(view: PreparedView, block: Block) -> ViewPlan:
     """Return the view's plan over other rows, with the bounds that it has been priced with."""
     return view.plan.of_block(replace(block, parameters=view.plan.block.parameters))
 
@@ -281,7 +285,7 @@ def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
 
 
 def _columns(
-    plan: ViewPlan | ListingPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
+    plan: ViewPlan, keys: tuple[Column, ...], tail: PlainTail, hidden: int
 ) -> Iterator[ViewColumn]:
     """Yield the columns of the view; the last ``hidden`` ones of its tail are for intervals."""
     block, first = plan.block, plan.at(1)

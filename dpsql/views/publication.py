@@ -1,8 +1,4 @@
-"""What a step of a view publishes: exact totals and keyed noise in, released rows out, as bytes.
-
-The noise of a step is a function of the keys of the steps so far, which are stored with what each
-of them has added: whoever calls :func:`draw_step` has its totals from a state that has absorbed it.
-"""
+"""What a step of a view has released: rows, and the bytes that the ledger keeps of them."""
 
 from __future__ import annotations
 
@@ -15,15 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.errors import LedgerError
-from dpsql.ir.measures import MeasureKind
-from dpsql.ir.query import Block
 from dpsql.kinds.released import drawn_columns
-from dpsql.kinds.values import aggregate_answers
 from dpsql.pipeline.kept.release_codec import lines_of
-from dpsql.views.listing_plan import ListingPlan
-from dpsql.views.noise import ViewNoise
 from dpsql.views.plan import ViewPlan
-from dpsql.views.state import Totals
 
 GroupTexts: TypeAlias = tuple[str | None, ...]
 """The keys of a group as texts; of a declared domain, their positions."""
@@ -44,99 +34,6 @@ class StepRelease:
     step: int
     groups: tuple[GroupTexts, ...]
     values: dict[str, NDArray[Any]]
-
-
-def draw_step(
-    plan: ViewPlan,
-    step: int,
-    totals: Totals,
-    noise: ViewNoise,
-    listed: Iterable[GroupTexts],
-) -> StepRelease:
-    """Draw what comes out at a step.
-
-    ``listed`` are the groups of the step before: what came out once stays, with its noisy values,
-    which is post-processing; of a top-k, and of a window, only what stands out now.
-    Guarantee: over all steps ``plan.loss``, for totals within the bounds of a ``ViewState``.
-    """
-    if plan.block.known_domain:
-        totals = _dense(plan.block, totals)
-    noises = noise.at(step, totals.keys, totals.count)
-    noisy = [exact + drawn for exact, drawn in zip(totals.values, noises, strict=True)]
-    shown = plan.histogram.shown(step, totals.since_start[plan.score], noisy[plan.score])
-    chosen = _chosen(plan, totals.keys, noisy, shown, frozenset(listed))
-    kept = [values[chosen].astype(np.float64) for values in noisy]
-    with np.errstate(all="ignore"):
-        answers = aggregate_answers(plan.at(step), kept, {})
-    columns = drawn_columns(plan.block)
-    groups = tuple(_texts(totals.keys, int(i)) for i in chosen)
-    return StepRelease(step, groups, {name: answers[name] for name in columns})
-
-
-def exact_groups(block: Block, totals: Totals) -> tuple[list[GroupTexts], NDArray[np.int64]]:
-    """Return the groups of a step and the exact values of its one measure, of shape (groups,).
-
-    Of a declared domain all groups, by the positions of their keys, in its order; else in an order
-    that is private.
-    """
-    found = _dense(block, totals) if block.known_domain else totals
-    (values,) = found.values
-    return [_texts(found.keys, i) for i in range(found.count)], values
-
-
-def _dense(block: Block, totals: Totals) -> Totals:
-    """Return the totals of all declared groups, by their keys' positions, in the domain's order."""
-    sizes = [len(key.domain or ()) for key in block.keys]
-    size = block.domain_size
-    places = np.zeros(totals.count, dtype=np.int64)
-    for column, number in zip(totals.keys, sizes, strict=True):
-        places = places * number + np.array([int(text or 0) - 1 for text in column], dtype=np.int64)
-    dense = [np.zeros(size, dtype=np.int64) for _ in totals.values]
-    for whole, values in zip(dense, totals.values, strict=True):
-        whole[places] = values
-    positions = np.unravel_index(np.arange(size), sizes) if sizes else ()
-    keys: list[list[str | None]] = [list(map(str, (row + 1).tolist())) for row in positions]
-    return Totals(size, keys, dense, dense)  # all of them exist
-
-
-def _texts(keys: Sequence[Sequence[str | None]], place: int) -> GroupTexts:
-    return tuple([column[place] for column in keys])
-
-
-def _chosen(
-    plan: ViewPlan,
-    keys: Sequence[Sequence[str | None]],
-    noisy: Sequence[NDArray[np.int64]],
-    shown: NDArray[np.bool_],
-    listed: frozenset[GroupTexts],
-) -> NDArray[np.intp]:
-    """Return the places of the groups that come out, in the order of their keys."""
-    block, top = plan.block, plan.block.top_k
-    if block.hides_small_groups:
-        kinds = [measure.kind for measure in plan.measures]
-        units = noisy[kinds.index(MeasureKind.UNITS)]
-        shown = shown & (units >= block.parameters.min_units_per_group)
-    if listed and top is None and plan.definition.window is None and not block.hides_small_groups:
-        groups = zip(*keys, strict=True) if keys else [()]
-        shown = shown | np.array([group in listed for group in groups], dtype=np.bool_)
-    # Before anything depends on the order: that of the totals is private.
-    found = np.flatnonzero(shown)
-    if not block.known_domain:
-        found = found[_by_keys(keys, found)]
-    if top is None:
-        return found
-    order = np.argsort(-noisy[top.measure][found], kind="stable")
-    return found[np.sort(order[: top.limit])]
-
-
-def _by_keys(keys: Sequence[Sequence[str | None]], places: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the order of some groups by their keys as texts, NULL last."""
-    ranks = [[(text is None, text or "") for text in (k[i] for i in places)] for k in keys]
-    rows = list(zip(*ranks, strict=True)) if ranks else [()] * len(places)
-    return np.array(sorted(range(len(rows)), key=rows.__getitem__), dtype=np.intp)
-
-
-# -- bytes ----------------------------------------------------------------------------------------
 
 
 def packed(release: StepRelease) -> Iterator[bytes]:
@@ -174,7 +71,7 @@ def _line(release: StepRelease, part: slice) -> bytes:
     return text.encode("utf-8", "surrogatepass") + b"\n"
 
 
-def unpacked(plan: ViewPlan | ListingPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
+def unpacked(plan: ViewPlan, step: int, parts: Iterable[bytes]) -> StepRelease:
     """Unpack the release that was packed. Raises ``LedgerError`` (``ledger_corrupt``) for all else.
 
     Whoever can write to the ledger can put anything there, and none of it is quoted.

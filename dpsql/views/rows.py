@@ -17,7 +17,6 @@ from dpsql.engines.embedded.running import execute
 from dpsql.ir.sources import PublishedView
 from dpsql.pipeline.tail.rooms import Stay
 from dpsql.sql.blocks.view_intervals import STEP
-from dpsql.views.listing_plan import ListingPlan
 from dpsql.views.plan import ViewPlan
 from dpsql.views.prepare import AS_OF, PreparedView
 from dpsql.views.publication import GroupTexts, StepRelease
@@ -77,7 +76,7 @@ def view_rows(view: PreparedView, releases: Iterable[StepRelease]) -> ViewRows:
     return ViewRows(view, columns)
 
 
-def _texts_of(plan: ViewPlan | ListingPlan, index: int) -> Callable[[GroupTexts], str | None]:
+def _texts_of(plan: ViewPlan, index: int) -> Callable[[GroupTexts], str | None]:
     """Return what gives a key of a group as text: itself, or the declared value at its place."""
     if not plan.block.known_domain:
         return lambda group: group[index]

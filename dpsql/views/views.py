@@ -12,14 +12,14 @@ import re
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from dpsql.budget.payer import Payer
+from dpsql.budget.payer import Payer, delta_buys
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Table, fold
 from dpsql.core.table_name import TableName
@@ -49,6 +49,7 @@ from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import ZERO, Amount
+from dpsql.results.explanation import Explanation
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 from dpsql.views.definition import (
     Factoring,
@@ -56,12 +57,12 @@ from dpsql.views.definition import (
     read_definition,
     read_options,
 )
-from dpsql.views.listing_plan import ListingPlan
-from dpsql.views.listing_release import draw_listing
+from dpsql.views.drawing import draw_step
+from dpsql.views.explain import explain_view
 from dpsql.views.noise import ViewNoise
-from dpsql.views.plan import ViewPlan, optimised
+from dpsql.views.planning import optimised
 from dpsql.views.prepare import PreparedView, ViewPreparer
-from dpsql.views.publication import GroupTexts, StepRelease, draw_step, packed, unpacked
+from dpsql.views.publication import GroupTexts, StepRelease, packed, unpacked
 from dpsql.views.rows import ViewRows, view_rows
 from dpsql.views.state import ViewState
 from dpsql.views.steps import ViewSteps
@@ -217,6 +218,12 @@ class Views:
         )
         return self._preparer.prepare(definition, self._account(self._payer.analyst))
 
+    def explain(self, view: PreparedView) -> Explanation:
+        """Explain what a view would cost, and what noise each of its steps would have."""
+        explanation = explain_view(view.plan, self._preparer.text(view))
+        bought = delta_buys(self._payer, Amount.charge(view.plan.loss))
+        return replace(explanation, limits=self._policy.limits, delta_buys=bought)
+
     def create(self, view: PreparedView) -> View:
         """Pay for a view, and make its private state. Nothing of the rows is read yet.
 
@@ -275,7 +282,7 @@ class Views:
             if last < first:
                 raise _nothing_to_do(view, first)
             numbers, noise = range(first, last + 1), None
-            if isinstance(prepared.plan, ViewPlan):
+            if not prepared.plan.mechanism.chooses:
                 noise = ViewNoise(prepared.plan, state.keys, state.kept_noise())
             work = _Work(view, prepared, state, noise, self._listed(view))
             with closing(self._published(work, numbers)) as releases:
@@ -460,11 +467,7 @@ class Views:
         with state.within(self._policy.limits.seconds):
             state.absorb(step, rows.read(reader.source, reader.held, step))
             totals = state.totals(step)
-            if isinstance(plan, ListingPlan):
-                release = draw_listing(plan, step, totals, state)
-            else:
-                assert work.noise is not None
-                release = draw_step(plan, step, totals, work.noise, work.listed)
+            release = draw_step(plan, step, totals, state, work.noise, work.listed)
             pieces = packed(release)
         work.listed = release.groups
         return BoughtStep(ZERO, pieces=pieces, release=release)

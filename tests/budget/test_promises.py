@@ -112,7 +112,7 @@ def priced_view(plan: ViewPlan) -> PrivacyLoss:
     (noise,) = plan.noises
     if plan.conversion_delta == 0.0:
         return PrivacyLoss(0.0, plan.loss.delta, plan.loss.epsilon)
-    return PrivacyLoss(noise.rho, plan.histogram.delta)
+    return PrivacyLoss(noise.rho, plan.mechanism.loss.delta)
 
 
 class World:

@@ -40,7 +40,8 @@ from dpsql.policy.views_place import place_beside
 from dpsql.privacy.streams.keyed import StepKey
 from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
-from dpsql.views.publication import GroupTexts, draw_step
+from dpsql.views.drawing import draw_step
+from dpsql.views.publication import GroupTexts
 from dpsql.views.state import Totals, ViewState
 
 ROWS = """

@@ -31,9 +31,8 @@ from dpsql.privacy.streams.meta import MetaHistogram
 from dpsql.privacy.streams.sparse import SparseVector
 from dpsql.views import state, views
 from dpsql.views.choices import KeptChoices
-from dpsql.views.listing_release import draw_listing
+from dpsql.views.drawing import draw_step
 from dpsql.views.noise import ViewNoise
-from dpsql.views.publication import draw_step
 from dpsql.views.state import Totals, ViewState
 
 COUNTS = "SELECT artist, COUNT(DISTINCT user_id) AS users, COUNT(*) AS n FROM plays GROUP BY artist"
@@ -69,23 +68,26 @@ def meetings(monkeypatch: pytest.MonkeyPatch) -> Iterator[Meetings]:
     The noise of a step adds up draws of all keys so far, of which the last is its own.
     """
     found = Meetings()
-    step, listing = draw_step, draw_listing
+    step = draw_step
 
     def note(key: StepKey, number: int, totals: Totals) -> None:
         values = (values.tolist() for values in totals.values)
         named = sorted(zip(*totals.keys, *values, strict=True), key=str)
         found.note(key.secret, repr((number, named)).encode())
 
-    def drawn(plan: Any, number: int, totals: Totals, noise: ViewNoise, *given: Any) -> Any:
-        note(noise._noises[0].keys[number - 1], number, totals)
-        return step(plan, number, totals, noise, *given)
-
-    def listed(plan: Any, number: int, totals: Totals, state: ViewState) -> Any:
-        note(state.keys[number - 1], number, totals)
-        return listing(plan, number, totals, state)
+    def drawn(
+        plan: Any,
+        number: int,
+        totals: Totals,
+        state: ViewState,
+        noise: ViewNoise | None,
+        *given: Any,
+    ) -> Any:
+        keys = state.keys if noise is None else noise._noises[0].keys
+        note(keys[number - 1], number, totals)
+        return step(plan, number, totals, state, noise, *given)
 
     monkeypatch.setattr(views, "draw_step", drawn)
-    monkeypatch.setattr(views, "draw_listing", listed)
 
     def words_of(source: Any) -> bytes:
         assert isinstance(source, KeyedWords)

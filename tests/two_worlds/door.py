@@ -29,7 +29,6 @@ DOORS = (
     (purchase, "release_block"),
     (purchase, "release_look"),
     (views, "draw_step"),
-    (views, "draw_listing"),
 )
 """All functions through which exact values become released ones."""
 

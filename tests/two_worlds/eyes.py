@@ -32,7 +32,6 @@ from dpsql.kinds.union import ExactUnion, UnionKind
 from dpsql.privacy.mechanisms.set_union import Weighting
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource
-from dpsql.views.listing_plan import ListingPlan
 from dpsql.views.plan import ViewPlan
 
 from . import tape as tapes
@@ -152,7 +151,7 @@ def look(name: str, arguments: tuple[Any, ...]) -> Any:
             return _cascade(block, exact)
     if name == "release_look":
         return arguments[1]
-    if name in ("draw_step", "draw_listing"):
+    if name == "draw_step":
         totals = arguments[2]
         keys = list(zip(*totals.keys, strict=True)) or [()] * totals.count
         values = list(zip(*(v.tolist() for v in totals.values), strict=True))
@@ -227,7 +226,7 @@ def compare(name: str, planned: Any, one: Any, other: Any) -> Iterator[str]:
     """
     if name == "release_block":
         problems = min((_moves(planned, *pair) for pair in ((one, other), (other, one))), key=len)
-    elif name in ("draw_step", "draw_listing"):
+    elif name == "draw_step":
         problems = _stream_moves(planned, one, other)
     else:
         return
@@ -253,7 +252,7 @@ def _within(norm: int, bound: float, one: Groups, other: Groups) -> list[str]:
     return [f"weights move by {size}, more than {bound}"] if size > bound else []
 
 
-def _stream_moves(plan: ViewPlan | ListingPlan, one: Groups, other: Groups) -> list[str]:
+def _stream_moves(plan: ViewPlan, one: Groups, other: Groups) -> list[str]:
     reaches = [each.reach for each in plan.contributions]
     nothing = (0,) * len(reaches)
     found, touched = [], 0

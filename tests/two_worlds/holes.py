@@ -33,7 +33,7 @@ from dpsql.pipeline import purchase
 from dpsql.pipeline.tail import public_tables
 from dpsql.privacy.accounting.zcdp import Amount
 from dpsql.sql.rewrite import rows
-from dpsql.views import listing_plan, prepare, state, views
+from dpsql.views import planning, prepare, state, views
 
 from .programs import Step
 
@@ -240,7 +240,7 @@ def _negation_ignored() -> tuple[tuple[Any, str, Any], ...]:
 
 def _newcomers_counted() -> tuple[tuple[Any, str, Any], ...]:
     """A window over units that come back counts those that are new."""
-    return ((listing_plan, "_refuse_window", lambda definition: None),)
+    return ((planning, "_refuse_window", lambda definition: None),)
 
 
 # -- what was paid for ---------------------------------------------------------------------------

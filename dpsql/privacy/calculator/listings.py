@@ -119,7 +119,7 @@ def calibrate_listing(request: Request) -> ListingCalibration:
 def _figures_of_steps(found: ScheduledTopK) -> Iterator[ListedStepFigures]:
     """Yield those of the first step, the last, and a few between at equal ratios."""
     last, counts = found.steps, found.counts
-    margins = counts.margins(_CONFIDENCE)
+    margins = counts.half_widths(_CONFIDENCE)
     for step in sorted({round(last ** (i / (_SHOWN - 1))) for i in range(_SHOWN)}):
         yield ListedStepFigures(step, counts.std(step), float(margins[step - 1]))
 

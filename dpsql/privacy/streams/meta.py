@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from dpsql.privacy.mechanisms.selection import Selection
 from dpsql.privacy.mechanisms.topk import gaussian_top_k, gumbel_top_k
 from dpsql.privacy.streams.factorisation import BaseTree, best_tree
 from dpsql.privacy.streams.keyed import StepKey
+from dpsql.privacy.streams.mechanism import ChoosesGroups, Listed, StreamCounts, largest_first
 
 _UP = 1 + 1e-12
 _DOWN = 1 - 1e-11
@@ -35,7 +37,7 @@ class CellRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class MetaHistogram:
+class MetaHistogram(ChoosesGroups):
     """A running histogram as the sum of histograms of a tree's cells, each released once.
 
     The histogram of a cell counts the events of its steps alone; ``selection`` decides which of its
@@ -49,10 +51,17 @@ class MetaHistogram:
     counts makes complete). Checked by ``tests/privacy/streams/test_continual_meta.py``.
     """
 
+    source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Algorithm 7"
+    keeps_steps: ClassVar[bool] = True
     tree: BaseTree
     selection: Selection
     counts: Additive | None
     changed: int
+
+    @property
+    def name(self) -> str:
+        """The mechanism's standard name."""
+        return f"meta_algo_{self.selection.name}"
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -70,6 +79,18 @@ class MetaHistogram:
         assert found is not None
         return found
 
+    @property
+    def choices(self) -> str:
+        """How groups are chosen, in words."""
+        tree = self.tree
+        most = max(len(tree.nodes(step)) for step in range(1, tree.steps + 1))
+        missing = "" if isinstance(self.selection, KnownDomain) else ", and nothing elsewhere"
+        return (
+            f"by each cell of a tree of base {tree.base} with {tree.levels} levels, from the rows "
+            f"of its own steps; a step adds up at most {most:,} cells: a group counts in those "
+            f"that have released it{missing}"
+        )
+
     def std(self, step: int) -> float:
         """Compute the standard deviation of a count that all cells of a step have released."""
         return math.sqrt(len(self.tree.nodes(step))) * self.cell_noise.std(self.changed)
@@ -84,6 +105,25 @@ class MetaHistogram:
         cells = len(self.tree.nodes(step))
         each = 1 - (1 - confidence) / cells
         return cells * self.cell_noise.margin(each, self.changed)
+
+    def half_widths(self, confidence: float) -> NDArray[np.float64] | None:
+        """Find the half-widths of all steps, of shape (steps,); None as for :meth:`margin`."""
+        found = [self.margin(step, confidence) for step in range(1, self.tree.steps + 1)]
+        return None if None in found else np.array(found, dtype=np.float64)
+
+    def answer(self, counts: StreamCounts) -> Listed:
+        """Add up what the cells of a step release, each the same whenever it is asked."""
+        released: dict[Cell, CellRelease] = {}
+        places: dict[bytes, int] = {}
+        for cell in self.tree.nodes(counts.step):
+            exact = counts.added(*self.steps_of(cell))
+            order = largest_first(counts, exact, self.selection.top_rows_needed)
+            names = counts.names(order.tolist())
+            released[cell] = self.release_cell(cell, exact[order], names, counts.keys)
+            places |= zip(names, order.tolist(), strict=True)
+        totals = self.running(counts.step, released)
+        found = np.array([places[name] for name in totals], dtype=np.intp)
+        return Listed(found, [np.array(list(totals.values()), dtype=np.float64)])
 
     def completed(self, step: int) -> list[Cell]:
         """List the cells to be released at a step: those that end there and are of use later.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.privacy.mechanisms.additive import Steps
-from dpsql.privacy.sampling.numeric import log_probability, rounded_up
+from dpsql.privacy.sampling.numeric import rounded_up
 from dpsql.privacy.streams.factorisation import Factorisation
 from dpsql.privacy.streams.keyed import StepKey
 from dpsql.privacy.streams.shared import SharedContinualNoise, shared_continual_noise
@@ -50,17 +51,16 @@ class SeparateContinualNoise:
 
     def std(self, step: int) -> float:
         """Compute the standard deviation of a step's noise."""
-        return self.noise.std(step)
+        spread = self.noise.sigma * float(self.factorisation.row_norms()[step - 1])
+        return math.hypot(spread, math.sqrt(1 / 12))
 
     def margin(self, step: int, confidence: float) -> float:
         """Find the half-width of an interval around a noisy count, for 0 < confidence < 1."""
         return float(self.noise.margin(step, confidence))
 
-    def margins(self, confidence: float) -> NDArray[np.float64]:
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """Find the half-widths of all steps, of shape (steps,)."""
-        log_probability(confidence)
-        quantiles = self.noise.quantiles_sf((1.0 - confidence) / 2)
-        return np.maximum(quantiles, 0).astype(np.float64)
+        return self.noise.half_widths(confidence)
 
     def add(
         self,

@@ -72,9 +72,9 @@ class SharedContinualNoise:
 
     def margin(self, step: int, confidence: float) -> float:
         """Return the half-width of an interval around a noisy count, for 0 < confidence < 1."""
-        return float(self.margins(confidence)[step - 1])
+        return float(self.half_widths(confidence)[step - 1])
 
-    def margins(self, confidence: float) -> NDArray[np.float64]:
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """Find the half-widths of all steps, of shape (steps,)."""
         log_probability(confidence)
         tail = (1.0 - confidence) / 2

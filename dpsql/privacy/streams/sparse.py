@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from dpsql.privacy.sampling.noise import MIN_SCALE, DiscreteLaplace, EntropySour
 from dpsql.privacy.sampling.numeric import checked_positive
 from dpsql.privacy.streams.factorisation import Factorisation, SquareRoot
 from dpsql.privacy.streams.keyed import StepKey
+from dpsql.privacy.streams.mechanism import ChoosesGroups, Listed, StreamCounts
 from dpsql.privacy.streams.separate import NamedGroupsNoise, named_groups_noise
 
 _UP = 1 + 1e-12
@@ -87,7 +89,7 @@ class SparseChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class SparseTopK:
+class SparseTopK(ChoosesGroups):
     """The k largest of declared groups, chosen anew at most ``switches`` times.
 
     A choice stands until a group outside of it seems to exceed its smallest noisy count by more
@@ -105,6 +107,7 @@ class SparseTopK:
     ``tests/privacy/streams/test_continual_sparse.py``.
     """
 
+    source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Algorithm 8"
     selection: KnownDomainTopK
     counts: NamedGroupsNoise
     vector: SparseVector
@@ -122,6 +125,29 @@ class SparseTopK:
             raise ParameterError("more groups can come out than are counted", code="bad_parameter")
 
     @property
+    def name(self) -> str:
+        """The mechanism's standard name."""
+        return f"sparse_gumb_{self.selection.name}"
+
+    @property
+    def choices(self) -> str:
+        """How groups are chosen, in words."""
+        return (
+            f"the {self.selection.picks:,} largest declared groups at the first step, and at most "
+            f"{self.switches:,} times anew: once another seems to exceed the smallest noisy count "
+            f"listed by more than {self.margins[0]:,}, with Laplace noise of scale "
+            f"{self.vector.noise.scale:.4g} on both sides"
+        )
+
+    def std(self, step: int) -> float:
+        """Compute the standard deviation of a listed count at a step."""
+        return self.counts.std(step)
+
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
+        """Find the half-widths of intervals around listed counts, of shape (steps,)."""
+        return self.counts.half_widths(confidence)
+
+    @property
     def loss(self) -> PrivacyLoss:
         """What the stream costs at most."""
         return self._loss(self.switches + 1, self.counts.most)
@@ -134,6 +160,25 @@ class SparseTopK:
         selections = choices * self.selection.rho(None)
         asked = min(choices, self.switches) * self.vector.rho
         return PrivacyLoss((selections + asked + self.counts.rho(distinct)) * _UP, 0.0)
+
+    def answer(self, counts: StreamCounts) -> Listed:
+        """List the groups chosen last; choose anew once the sparse vector says yes."""
+        step, exact, keys = counts.step, counts.exact, counts.keys
+        names, kept = counts.names(range(len(exact))), counts.choices()
+        before = None
+        if kept:
+            ever = frozenset(place for each in kept.values() for place in each.places)
+            last = kept[max(kept)]
+            before = SparseChoice(last.places, max(kept), ever, last.step)
+        choice = (
+            self.first(step, exact, keys)
+            if before is None
+            else self.advance(before, step, exact, names, keys)
+        )
+        if choice is not before:
+            counts.keep(choice.choices, choice.listed)
+        noisy = self.noisy(choice, step, exact, names, keys)
+        return Listed(np.array(choice.listed, dtype=np.intp), [noisy])
 
     def first(self, step: int, exact: NDArray[np.int64], keys: Sequence[StepKey]) -> SparseChoice:
         """Choose for the first time, from the counts of all declared groups, of shape (groups,)."""

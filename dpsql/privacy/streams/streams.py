@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from dpsql.privacy.streams.keyed import (
     StepKey,
     checked_lattice_sigma,
 )
+from dpsql.privacy.streams.mechanism import Listed, StreamCounts
 
 UNIT_COUNTS = "units"
 """The measure that says which groups are shown: how many privacy units a group has."""
@@ -87,6 +89,11 @@ class ContinualNoise:
         return rounded_up(self.distance_squared / 2)
 
     @property
+    def once(self) -> float:
+        """The standard deviation of a single answer that costs as much as the whole stream."""
+        return self.sigma / math.sqrt(float(self.factorisation.norm_squared))
+
+    @property
     def distance_squared(self) -> Fraction:
         """The squared l2 distance that the draws hide, in units of their sigma."""
         moved = self.groups * self.sensitivity**2 * self.factorisation.norm_squared
@@ -97,22 +104,21 @@ class ContinualNoise:
 
         (For a standard deviation of at least 1/2, below which rounding takes away more.)
         """
-        return math.hypot(self._spread(step), math.sqrt(1 / 12))
-
-    def stds(self) -> NDArray[np.float64]:
-        """Return the standard deviations of all steps, of shape (steps,)."""
-        stds: NDArray[np.float64] = np.hypot(
-            self.sigma * self.factorisation.row_norms(), math.sqrt(1 / 12)
-        )
-        return stds
+        spread = self.sigma * self.factorisation.row_norms()[_checked(step, self) - 1]
+        return float(np.hypot(spread, math.sqrt(1 / 12)))
 
     def margin(self, step: int, confidence: float) -> int:
         """Find the smallest m for which P[abs(noise) <= m] >= ``confidence`` is proved, at a step.
 
         For 0 < confidence < 1, else ParameterError.
         """
+        return int(self.half_widths(confidence)[_checked(step, self) - 1])
+
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
+        """Find the half-widths of all steps, of shape (steps,)."""
         log_probability(confidence)
-        return max(0, int(self.quantiles_sf((1.0 - confidence) / 2)[_checked(step, self) - 1]))
+        found = np.maximum(self.quantiles_sf((1.0 - confidence) / 2), 0)
+        return found.astype(np.float64)
 
     def quantiles_sf(self, p: float) -> NDArray[np.int64]:
         """Find for each step an integer q with P[noise > q] <= p, for 0 < p < 1/2; shape (steps,).
@@ -139,9 +145,6 @@ class ContinualNoise:
         assert len(exact) == len(groups)
         _checked(step, self)
         return exact + KeyedNoise(keys, measure, self.sigma, self.factorisation).noise(step, groups)
-
-    def _spread(self, step: int) -> float:
-        return self.sigma * float(self.factorisation.row_norms()[_checked(step, self) - 1])
 
 
 def rounded_quantiles_sf(
@@ -203,6 +206,11 @@ class ContinualHistogram:
     that react to answers, ``test_continual_windows.py``.
     """
 
+    source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Theorem 6"
+    choices: ClassVar[str] = ""
+    base_rank: ClassVar[None] = None
+    chooses: ClassVar[bool] = False
+    keeps_steps: ClassVar[bool] = False
     noise: ContinualNoise
     delta: float = 0.0
     floor: int | None = None
@@ -233,6 +241,24 @@ class ContinualHistogram:
         None for declared keys.
         """
         return None if self.floor is None else _thresholds(self)
+
+    def score_for_inclusion(self, probability: float, step: int) -> float | None:
+        """Return how large a count must be to be shown at a step with this probability."""
+        thresholds = self.thresholds()
+        if thresholds is None:
+            return None
+        margin = 0 if probability <= 0.5 else self.margin(step, 2 * probability - 1)
+        return float(thresholds[step - 1]) + 1 + margin
+
+    def answer(self, counts: StreamCounts) -> Listed:
+        """Show the groups that stand out at a step, and those that stay from the one before.
+
+        What came out once may stay, with its noisy values: that is post-processing.
+        """
+        noisy = counts.noisy()
+        shown = self.shown(counts.step, counts.since_start, noisy[counts.score]) | counts.before
+        places = np.flatnonzero(shown)
+        return Listed(places, [values[places] for values in noisy])
 
     def release(
         self,
@@ -268,6 +294,10 @@ class ContinualHistogram:
     def std(self, step: int) -> float:
         """Return the standard deviation of a step's noise."""
         return self.noise.std(step)
+
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
+        """Return the half-widths of all steps, of shape (steps,)."""
+        return self.noise.half_widths(confidence)
 
     def margin(self, step: int, confidence: float) -> int:
         """Return the half-width of an interval around a noisy count, at a confidence."""

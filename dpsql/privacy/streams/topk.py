@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +16,11 @@ from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_to
 from dpsql.privacy.mechanisms.topk import GumbelTopK, gumbel_top_k
 from dpsql.privacy.streams.factorisation import Factorisation, SquareRoot
 from dpsql.privacy.streams.keyed import StepKey
+from dpsql.privacy.streams.mechanism import ChoosesGroups, Listed, StreamCounts, largest_first
 from dpsql.privacy.streams.separate import NamedGroupsNoise, named_groups_noise
 
 _UP = 1 + 1e-12
+_LISTED = 12  # steps of a schedule, in words
 
 
 def doubling_steps(steps: int) -> tuple[int, ...]:
@@ -26,7 +29,7 @@ def doubling_steps(steps: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledTopK:
+class ScheduledTopK(ChoosesGroups):
     """The k largest groups, chosen anew at public steps, with running counts in between.
 
     At each step of ``schedule`` the selection ranks the cumulative counts; between them the groups
@@ -42,6 +45,7 @@ class ScheduledTopK:
     leaves the stream. Checked by ``tests/privacy/streams/test_continual_topk.py``.
     """
 
+    source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Theorem 3"
     selection: KnownDomainTopK | GumbelTopK
     counts: NamedGroupsNoise
     schedule: tuple[int, ...]
@@ -56,9 +60,33 @@ class ScheduledTopK:
             )
 
     @property
+    def name(self) -> str:
+        """The mechanism's standard name."""
+        return f"scheduled_top_k_{self.selection.name}"
+
+    @property
     def steps(self) -> int:
         """How many steps the stream has."""
         return self.counts.factorisation.steps
+
+    @property
+    def choices(self) -> str:
+        """How groups are chosen, in words."""
+        steps = [f"{step:,}" for step in self.schedule]
+        if len(steps) > _LISTED:
+            steps = [*steps[: _LISTED - 1], "…", steps[-1]]
+        return (
+            f"the {self.selection.k:,} largest groups at {len(self.schedule):,} steps "
+            f"({', '.join(steps)}); between them the same are listed"
+        )
+
+    def std(self, step: int) -> float:
+        """Compute the standard deviation of a listed count at a step."""
+        return self.counts.std(step)
+
+    def half_widths(self, confidence: float) -> NDArray[np.float64]:
+        """Find the half-widths of intervals around listed counts, of shape (steps,)."""
+        return self.counts.half_widths(confidence)
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -96,6 +124,26 @@ class ScheduledTopK:
         if step not in self.schedule:
             raise ParameterError("no groups are chosen at this step", code="bad_parameter")
         return self.selection.select(scores, key.source("top k", step)).indices
+
+    def answer(self, counts: StreamCounts) -> Listed:
+        """List the groups chosen last; choose where the schedule says so and nothing is chosen yet.
+
+        A choice whose own step was used up by a failure is made at the next one, in its place:
+        there are never more than the schedule has.
+        """
+        step, exact = counts.step, counts.exact
+        due = self.latest(step)
+        if due is None:
+            return Listed(np.empty(0, dtype=np.intp), [np.empty(0, dtype=np.float64)])
+        kept = counts.choices().get(due)
+        if kept is not None:
+            places = np.array(kept.places, dtype=np.intp)
+        else:
+            ranked = largest_first(counts, exact, self.selection.top_rows_needed)
+            places = ranked[self.choose(due, exact[ranked], counts.keys[step - 1])]
+            counts.keep(due, places.tolist())
+        names = counts.names(places.tolist())
+        return Listed(places, [self.noisy(step, exact[places], names, counts.keys)])
 
     def noisy(
         self, step: int, exact: NDArray[np.int64], groups: Sequence[bytes], keys: Sequence[StepKey]
