@@ -9,10 +9,11 @@ from postgres import Server
 from postgresql_world import PostgreSQLWorld
 from pretended import pretend, refused_unseen
 from support import ANALYST, policy
+from surveyed_sql import digests, kept
 from worlds import small_tables
 
 import dpsql
-from dpsql.core.sql import Sql
+from dpsql.core.sql import Sql, sql
 from dpsql.engines.evidence.edges import COMPARED, DECIMAL_SIZES
 from dpsql.engines.evidence.verdicts import (
     DIFFERS,
@@ -25,10 +26,11 @@ from dpsql.engines.evidence.verdicts import (
 )
 from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.engine import PostgreSQLEngine
+from dpsql.engines.postgresql.expressions import POSTGRESQL_ROWS
 from dpsql.errors import EngineError
 from dpsql.survey import keep
-from dpsql.survey.forms import ComparedForm, forms
-from dpsql.survey.sameness import case_of, survey_sameness, unjudged
+from dpsql.survey.forms import ComparedForm
+from dpsql.survey.sameness import survey_sameness
 
 POSTGRESQL_15 = EngineVersion("postgresql", "15")
 SPARK_43 = EngineVersion("spark", "4.3")
@@ -47,10 +49,20 @@ def test_the_table_is_large_and_what_it_lacks_is_refused(version: EngineVersion)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [POSTGRESQL_15, SPARK_43], ids=str)
-def test_the_table_is_of_the_calls_that_are_compared(version: EngineVersion) -> None:
-    cases = [case for form in forms() if (case := case_of(form, unjudged(version))) is not None]
-    assert {case.call for case in cases} - {""} == verdicts_on(version).calls.keys()
-    assert len(cases) > 10_000
+def test_a_verdict_is_on_the_sql_that_is_written_today(version: EngineVersion) -> None:
+    """After a change that is meant the engine is surveyed again: ``write_surveys.py``."""
+    written = digests(version)
+    assert written == kept()[str(version)]
+    assert written.keys() == verdicts_on(version).calls.keys()
+
+
+def test_sql_that_nobody_has_surveyed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = [ComparedForm(text, ("DOUBLE",)) for text in ("sqrt(a)", "exp(a)")]
+    before = digests(POSTGRESQL_15, asked)
+    changed = {**POSTGRESQL_ROWS.operations, "sqrt": lambda value: sql("sqrt({})", value)}
+    monkeypatch.setattr(POSTGRESQL_ROWS, "operations", changed, raising=False)
+    after = digests(POSTGRESQL_15, asked)
+    assert [call for call in before if before[call] != after[call]] == ["sqrt(DOUBLE)"]
 
 
 def test_tables_are_kept_as_they_are_written() -> None:

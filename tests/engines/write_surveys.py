@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
 
+import surveyed_sql  # noqa: E402
 from postgres import running  # noqa: E402
 from spark_sessions import started  # noqa: E402
 
@@ -50,4 +51,6 @@ if __name__ == "__main__":
         found = surveyed(name)
         place = ROOT / "dpsql" / "engines" / "evidence" / "surveys" / found.made_with.file_name
         place.write_text(found.text(), encoding="utf-8")
+        if found.made_with.engine != "duckdb":
+            surveyed_sql.keep(found.made_with)
         print(found.made_with, len(found.calls), "calls")

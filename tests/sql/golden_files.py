@@ -3,7 +3,7 @@
 A file holds cases one after the other. Each has a title, the world it is asked in, parameters if
 any, the statement; then, for every private block, the statement that reads its rows, and the steps
 that do not stand in it word for word, laid out over several lines. As layout hides how a statement
-is spelled, a digest of its exact text stands above.
+is spelled, a digest of its exact text stands above. What other engines are asked is a digest alone.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ import duckdb
 from lineage_world import planned_here
 from sqlglot.errors import ParseError
 from support import SALT, TABLES, Planned, planned, policy
+from surveyed import POSTGRESQL, SPARK
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.registry import release_kind
@@ -80,7 +82,19 @@ def written(case: Case) -> str:
     for name, sql in statements(case, DUCKDB):
         digest = hashlib.sha256(sql.encode()).hexdigest()[:16]
         parts.append(f"-- {name}: {digest}\n{_laid_out(sql)};\n\n")
-    return "".join(parts)
+    parts += (f"-- {dialect.name}: {_digest(case, dialect)}\n" for dialect in (POSTGRESQL, SPARK))
+    return "".join((*parts, "\n"))
+
+
+def _digest(case: Case, dialect: Dialect) -> str:
+    """A digest of all that another engine is asked, or why there is none."""
+    try:
+        texts = [f"{name}: {sql}" for name, sql in statements(case, dialect)]
+    except QueryRefused:
+        return "refused"
+    except duckdb.CatalogException:
+        return "not bound"  # tables are bound there by the names that they have on DuckDB
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
 def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:

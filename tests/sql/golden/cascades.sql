@@ -212,6 +212,9 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
+-- postgresql: e98ef6e237d97ed1
+-- spark: 3cd79b7bc12673d4
+
 -- title: Rows and sums of named groups, with a minimum of units
 -- world: small
 -- with: 'max_groups_contributed': 'auto', 'min_units_per_group': 5
@@ -524,6 +527,9 @@ FROM (
 GROUP BY
   "__dpsql_rid";
 
+-- postgresql: 88aa88716d32c5b5
+-- spark: c4607d348cb556ef
+
 -- title: Keys alone, named in rounds
 -- world: small
 -- with: 'max_groups_contributed': 'auto'
@@ -711,4 +717,7 @@ FROM (
 )
 GROUP BY
   "__dpsql_rid";
+
+-- postgresql: 0dc7fbcfe5feb7d7
+-- spark: ffc280483ac7fc50
 

@@ -47,6 +47,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 848b9636f783a0ad
+-- spark: 3ad5adc822a8b5a2
+
 -- title: A condition of parts that can fail
 -- world: small
 SELECT k, COUNT(*) FROM visits WHERE NOT (n > 3 AND CAST(s AS INTEGER) > 3) GROUP BY k;
@@ -98,6 +101,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 43aff5aa5c5d3456
+-- spark: 02c8d31d956d6ec5
 
 -- title: A condition that is no truth value by its form
 -- world: small
@@ -159,6 +165,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 078eca271d2f35f3
+-- spark: ac3a9af68aff5084
 
 -- title: CASE, BETWEEN and IN of what can fail
 -- world: small
@@ -224,6 +233,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 572046c17f415536
+-- spark: a878993b636c9d8b
+
 -- title: Keys that are decimals, doubles and dates
 -- world: small
 SELECT amount, x, d, date_trunc('month', ts) AS month, COUNT(DISTINCT uid) FROM visits GROUP BY ALL;
@@ -280,6 +292,9 @@ FROM (
     "__dpsql_k2",
     "__dpsql_k3"
 );
+
+-- postgresql: 557ea1e9c8d64be4
+-- spark: c65cc71985964640
 
 -- title: A key that is an interval, made distinct first
 -- world: small
@@ -344,6 +359,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: refused
+-- spark: refused
+
 -- title: Names that need quotes
 -- world: small
 SELECT "order", COUNT(DISTINCT "Uid") FROM visits WHERE "order" < 5 GROUP BY "order";
@@ -390,6 +408,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 473cc94e12450dda
+-- spark: 7cd94bae3fcd6759
 
 -- title: A unit that is text
 -- world: small
@@ -470,4 +491,7 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 8170c45d5a574f91
+-- spark: 4960f8e9d42598b7
 

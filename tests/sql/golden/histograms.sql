@@ -44,6 +44,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 26dbee5e5764ce86
+-- spark: 780e658c28aeed06
+
 -- title: Units by a key with a known domain, in as many groups as they like
 -- world: small
 -- with: 'max_groups_contributed': 'unlimited'
@@ -78,6 +81,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 3ef0641328a5af11
+-- spark: dd6505d9b300cb43
 
 -- title: Units by two keys, one of them computed
 -- world: small
@@ -129,6 +135,9 @@ FROM (
     "__dpsql_k1"
 );
 
+-- postgresql: 9c9b5e0c6358c1dd
+-- spark: 7c2116b0f71e2d30
+
 -- title: Rows by key
 -- world: small
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
@@ -177,6 +186,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 32f6a346b63e8a0c
+-- spark: abd477ed8c3f8139
+
 -- title: Units in all, without a key
 -- world: small
 SELECT COUNT(DISTINCT uid) FROM visits;
@@ -196,6 +208,9 @@ FROM (
       NOT "Uid" IS NULL
   )
 );
+
+-- postgresql: 9533d1698599b696
+-- spark: f4496ffd0c39d968
 
 -- title: Units that satisfy a condition
 -- world: small
@@ -240,6 +255,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 34a30729ec9e81b1
+-- spark: a763321fa0f799b1
 
 -- title: Rows that satisfy a condition
 -- world: small
@@ -323,6 +341,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 63b8daa026b20495
+-- spark: 337d8b4b88fde7b3
+
 -- title: Distinct values
 -- world: small
 -- with: 'max_groups_contributed': 3, 'max_rows_contributed': 4
@@ -373,6 +394,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: ab3ef423bc10c110
+-- spark: c799a686d192c443
 
 -- title: Distinct values beside a sum and a count of units
 -- world: small
@@ -470,6 +494,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: d6a0cfda2e3ac076
+-- spark: 1dc434b07e1e9454
+
 -- title: Groups of too few units are left out
 -- world: small
 -- with: 'min_units_per_group': 10
@@ -520,6 +547,9 @@ FROM (
     COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) >= 10
 );
 
+-- postgresql: a7adeae8f875b62c
+-- spark: 6af1abdde6e9b5b3
+
 -- title: Groups of too few units are left out of a count of units
 -- world: small
 -- with: 'min_units_per_group': 10
@@ -568,6 +598,9 @@ FROM (
     COUNT(*) >= 10
 );
 
+-- postgresql: a3bb49ad4725756d
+-- spark: fc9333e2dd3d1824
+
 -- title: Keys with a known domain
 -- world: small
 SELECT c, COUNT(*) FROM visits GROUP BY c;
@@ -610,6 +643,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 3c22896161c31cbd
+-- spark: 588a747820da8979
 
 -- title: A key whose domain is that of a public column
 -- world: lineage
@@ -695,4 +731,7 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 7f8aa9ecf9a51fe9
+-- spark: 16a82c37f17a69c9
 

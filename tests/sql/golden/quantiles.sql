@@ -162,6 +162,9 @@ SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN 
 -- __dpsql_released_0, values 0: d22184511080b8e6
 SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", "__dpsql_k0", (CASE WHEN "__dpsql_value" <= -5 THEN -5 WHEN "__dpsql_value" >= 20 THEN 20 ELSE TRY_CAST("__dpsql_value" AS BIGINT) END - (-5)) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", "__dpsql_k0", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT *, dense_rank() OVER (PARTITION BY "__dpsql_unit" ORDER BY hash(hash(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0") AS "__dpsql_rank" FROM (SELECT "Uid" AS "__dpsql_unit", "k" AS "__dpsql_k0", "n" AS "__dpsql_value" FROM "visits" WHERE "Uid" IS NOT NULL)) WHERE "__dpsql_rank" <= 3) p JOIN "__dpsql_groups" g ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0" WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 4 OR ((("__dpsql_number" * 4) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 4) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
 
+-- postgresql: 221666401126cf01
+-- spark: 5d68579a57910779
+
 -- title: Quantiles of two columns, without a key
 -- world: small
 SELECT MEDIAN(x), QUANTILE_CONT(x, 0.9), QUANTILE_DISC(big, 0.5) FROM visits;
@@ -362,6 +365,9 @@ SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "
 -- __dpsql_released_0, values 1: 0e8f5b2f8f24fece
 SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", (CASE WHEN "__dpsql_value" <= 0 THEN 0 WHEN "__dpsql_value" >= 1000 THEN 1000 ELSE TRY_CAST("__dpsql_value" AS BIGINT) END - 0) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT "Uid" AS "__dpsql_unit", "big" AS "__dpsql_value" FROM "visits" WHERE "Uid" IS NOT NULL)) p JOIN "__dpsql_groups" g ON TRUE WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 10 OR ((("__dpsql_number" * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
 
+-- postgresql: e1ae8a71c929babc
+-- spark: a8d72842345dceb4
+
 -- title: Quantiles over a known domain, and nothing else measured
 -- world: small
 SELECT c, MEDIAN(amount) FROM visits GROUP BY c;
@@ -486,6 +492,9 @@ SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN 
 
 -- __dpsql_released_0, values 0: d5d1b885dc962750
 SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", "__dpsql_k0", (CASE WHEN TRY_CAST("__dpsql_value" AS DOUBLE) <= 0.0e0 THEN 0 WHEN TRY_CAST("__dpsql_value" AS DOUBLE) >= 100.0e0 THEN 51200 ELSE TRY_CAST(round(TRY_CAST("__dpsql_value" AS DOUBLE) / 0.001953125e0) AS BIGINT) END - 0) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", "__dpsql_k0", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT * FROM (SELECT "Uid" AS "__dpsql_unit", list_position([TRY_CAST('red' AS VARCHAR), TRY_CAST('green' AS VARCHAR), TRY_CAST('blue' AS VARCHAR)], "c") AS "__dpsql_k0", "amount" AS "__dpsql_value" FROM "visits" WHERE "Uid" IS NOT NULL) WHERE "__dpsql_k0" IS NOT NULL)) p JOIN "__dpsql_groups" g ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0" WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 10 OR ((("__dpsql_number" * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
+
+-- postgresql: 8ee18a5c5ffc1c61
+-- spark: 38969801dd66a6be
 
 -- title: Quantiles of weighted units
 -- world: small
@@ -707,4 +716,7 @@ SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN 
 
 -- __dpsql_released_0, values 0: 2ca16fca1cbf3027
 SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", "__dpsql_k0", (CASE WHEN "__dpsql_value" <= -5 THEN -5 WHEN "__dpsql_value" >= 20 THEN 20 ELSE TRY_CAST("__dpsql_value" AS BIGINT) END - (-5)) AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", "__dpsql_k0", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT *, dense_rank() OVER (PARTITION BY "__dpsql_unit" ORDER BY hash(hash(7, "__dpsql_unit", "__dpsql_k0")), "__dpsql_k0") AS "__dpsql_rank" FROM (SELECT "Uid" AS "__dpsql_unit", "k" AS "__dpsql_k0", "n" AS "__dpsql_value" FROM "visits" WHERE "Uid" IS NOT NULL)) WHERE "__dpsql_rank" <= 4) p JOIN "__dpsql_groups" g ON p."__dpsql_k0" IS NOT DISTINCT FROM g."__dpsql_k0" WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 10 OR ((("__dpsql_number" * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
+
+-- postgresql: f4cbe8248ae08593
+-- spark: 1ac0bd0fa41b6f89
 

@@ -62,6 +62,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 066ee70a661114e3
+-- spark: 484a08c2fb706c20
+
 -- title: A join along a link
 -- world: lineage
 SELECT i.k, SUM(i.qty) FROM items i JOIN orders o ON i.okey = o.okey GROUP BY i.k;
@@ -159,6 +162,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: cfd41a80c38e21bc
+-- spark: b7f59acd94b28133
+
 -- title: A table that reaches its unit through two links
 -- world: lineage
 SELECT why, COUNT(*) FROM returns GROUP BY why;
@@ -226,6 +232,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: ebad0d0109a1e564
+-- spark: b5407496d3a9be84
+
 -- title: A join with a public table
 -- world: lineage
 SELECT s.name, COUNT(DISTINCT v.uid) FROM visits v JOIN shops s ON v.k = s.k GROUP BY s.name;
@@ -289,6 +298,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 42bba4bc32ce799f
+-- spark: c1b546517bb6b7f4
+
 -- title: A LEFT JOIN that keeps the private side
 -- world: lineage
 SELECT t.region, COUNT(*) FROM people p LEFT JOIN towns t USING (city) GROUP BY t.region;
@@ -351,6 +363,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 867898dc92226ba8
+-- spark: 7829920ab13a91ff
 
 -- title: A semi-join by IN
 -- world: lineage
@@ -416,6 +431,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 0e15401d27a318ed
+-- spark: f79529cc12c86965
+
 -- title: An anti-join by NOT EXISTS
 -- world: lineage
 SELECT v.k, COUNT(*) FROM visits v WHERE NOT EXISTS (SELECT 1 FROM shops s WHERE s.k = v.k)
@@ -473,6 +491,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 55710d28cf9830d3
+-- spark: f0a99eb0367ce89e
 
 -- title: An anti-join by NOT IN
 -- world: lineage
@@ -538,6 +559,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: c551b4ffbdac3560
+-- spark: 6847369e5deb80c0
 
 -- title: Spelled out, SEMI JOIN and ANTI JOIN
 -- world: lineage
@@ -613,6 +637,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 53b2d1e5a8c3d746
+-- spark: 41b12409e18cfabf
+
 -- title: Pre-aggregation for each unit
 -- world: lineage
 SELECT total, COUNT(*) FROM (
@@ -686,6 +713,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: not bound
+-- spark: not bound
 
 -- title: Two CTEs, one over the other
 -- world: lineage
@@ -784,6 +814,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: not bound
+-- spark: not bound
+
 -- title: UNION ALL of two private tables
 -- world: lineage
 SELECT k, COUNT(DISTINCT uid) FROM (
@@ -842,6 +875,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 52efe38b2e331809
+-- spark: 91d810d5b1c3af62
 
 -- title: UNION of distinct rows, doubles in one spelling
 -- world: lineage
@@ -909,6 +945,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: not bound
+-- spark: not bound
 
 -- title: Two blocks of one statement
 -- world: lineage
@@ -1000,6 +1039,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 969fdc82474163e5
+-- spark: df8fa0b62006c7a4
 
 -- title: ROLLUP of two keys
 -- world: small
@@ -1117,4 +1159,7 @@ FROM (
       "__dpsql_unit"
   )
 );
+
+-- postgresql: 931648bf991d3c8a
+-- spark: 99d463fa07e8b5f6
 

@@ -87,6 +87,9 @@ ORDER BY
 -- __dpsql_released_0, named keys: aaf173b6234fe3f4
 SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_keys" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
 
+-- postgresql: 69f5eb999bb967df
+-- spark: 6885d175535f8823
+
 -- title: Which keys there are, counted
 -- world: small
 SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (mechanism = 'weighted_gaussian_set_union') DISTINCT k FROM visits;
@@ -159,6 +162,9 @@ ORDER BY
 
 -- __dpsql_released_0, named keys: aaf173b6234fe3f4
 SELECT "__dpsql_rid", "__dpsql_k0" FROM "__dpsql_keys" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
+
+-- postgresql: 2010fa3e9302c795
+-- spark: b494f46bf2b560b3
 
 -- title: Which keys there are, by a policy
 -- world: small
@@ -255,4 +261,7 @@ ORDER BY
 
 -- __dpsql_released_0, named keys: 3e66ddf840eb6a16
 SELECT "__dpsql_rid", "__dpsql_k0", "__dpsql_k1" FROM "__dpsql_keys" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
+
+-- postgresql: 894f6639aa0981e2
+-- spark: 25bad78fd1e62a35
 

@@ -77,6 +77,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 6fc7ac9c9a370856
+-- spark: 342d7abd64edde8f
+
 -- title: The sum of doubles
 -- world: small
 SELECT k, SUM(x) FROM visits GROUP BY k;
@@ -162,6 +165,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: b84d9219b000d0e8
+-- spark: be09d93489980486
+
 -- title: The sum of decimals
 -- world: small
 SELECT k, SUM(amount) FROM visits GROUP BY k;
@@ -244,6 +250,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 532bb67a88025b1a
+-- spark: 26b7f174cf2cbeb7
 
 -- title: The sum over a large range, whose unit sums need a wide integer
 -- world: small
@@ -330,6 +339,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 254665580aed7633
+-- spark: 9d27cb64ac747c72
 
 -- title: The average and its number of values
 -- world: small
@@ -469,6 +481,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: c373ea3b65e4b4ee
+-- spark: 9a5d37f7b1f90cdb
 
 -- title: Variance and standard deviation
 -- world: small
@@ -742,6 +757,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: b18dd733e382b727
+-- spark: ca28a54403004da1
+
 -- title: A sum with a FILTER
 -- world: small
 SELECT k, SUM(n) FILTER (WHERE s = 'x') FROM visits GROUP BY k;
@@ -820,6 +838,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 30a8f6bfdc8aa28b
+-- spark: ae94a20b8f1be327
+
 -- title: A sum with bounds of its own, for each row
 -- world: small
 SELECT k, SUM(n, contribution_bounds_per_row => (0, 3)) FROM visits GROUP BY k;
@@ -897,6 +918,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: d110d89e6b4ef2cf
+-- spark: 84fe89147d1e1a01
 
 -- title: A sum bounded for each unit and group
 -- world: small
@@ -982,6 +1006,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 0761e00d69dce2bc
+-- spark: 892d03ab2e59508a
 
 -- title: A sum bounded for each unit and group by bounds that leave out zero
 -- world: small
@@ -1071,6 +1098,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: db0d58e56e4f3865
+-- spark: 66bf19d565e9ff1f
+
 -- title: The sum of an expression that can fail on a row
 -- world: small
 SELECT k, SUM(n * n + CAST(s AS INTEGER), contribution_bounds_per_row => (0, 9)) FROM visits
@@ -1149,6 +1179,9 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 582a4607fe78af9f
+-- spark: 658672005e04e918
 
 -- title: Several sums of the same values share their columns
 -- world: small
@@ -1265,4 +1298,7 @@ FROM (
       "__dpsql_unit"
   )
 );
+
+-- postgresql: 7fc6667e27757e5f
+-- spark: 0ee82ba4a8119b77
 

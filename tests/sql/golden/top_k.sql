@@ -48,6 +48,9 @@ FROM (
   LIMIT 1001
 );
 
+-- postgresql: 0bc1f2eccaa1a295
+-- spark: a118e9756e1d3947
+
 -- title: The largest groups, a unit in as many as it likes
 -- world: small
 -- with: 'max_groups_contributed': 'unlimited'
@@ -77,6 +80,9 @@ FROM (
     "__dpsql_k0"
   LIMIT 1001
 );
+
+-- postgresql: a0b1c5526f33463a
+-- spark: 4836181fd5314a93
 
 -- title: The largest groups by rows
 -- world: small
@@ -124,6 +130,9 @@ FROM (
   LIMIT 1001
 );
 
+-- postgresql: 63926a209442a5ac
+-- spark: 07179327539df0f4
+
 -- title: The largest groups of a known domain
 -- world: small
 SELECT c, COUNT(DISTINCT uid) AS people FROM visits GROUP BY c ORDER BY people DESC LIMIT 2;
@@ -157,4 +166,7 @@ FROM (
   GROUP BY
     "__dpsql_k0"
 );
+
+-- postgresql: 3ef0641328a5af11
+-- spark: dd6505d9b300cb43
 

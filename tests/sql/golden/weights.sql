@@ -86,6 +86,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 1115ab43aab54079
+-- spark: bfc48e9ad00ac4ee
+
 -- title: Weighted units, rows and sums
 -- world: small
 -- with: 'contribution_bounding': 'weight', 'max_groups_contributed': 4, 'max_rows_contributed': 5
@@ -283,6 +286,9 @@ FROM (
     "__dpsql_k0"
 );
 
+-- postgresql: 84b463f032ca1a37
+-- spark: 3fabeb148bc0cca5
+
 -- title: Weighted units and a fewest number of units in a group
 -- world: small
 -- with: 'contribution_bounding': 'weight', 'min_units_per_group': 5
@@ -405,4 +411,7 @@ FROM (
   HAVING
     COUNT(*) >= 5
 );
+
+-- postgresql: 57842eeb80684bb1
+-- spark: b41436ba53062d60
 

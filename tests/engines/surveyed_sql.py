@@ -1,0 +1,42 @@
+"""Digests of the SQL that surveys computed, by call: a verdict is on that SQL and on no other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from dpsql.engines.evidence.verdicts import EngineVersion
+from dpsql.survey.forms import ComparedForm, forms
+from dpsql.survey.sameness import case_of, unjudged
+
+PLACE: Final = Path(__file__).with_suffix(".json")
+
+
+def digests(version: EngineVersion, asked: Iterable[ComparedForm] | None = None) -> dict[str, str]:
+    """Digest what is written today of all forms that are about a call, with their types."""
+    dialect = unjudged(version)
+    written: dict[str, list[str]] = {}
+    for form in forms() if asked is None else asked:
+        case = case_of(form, dialect)
+        if case is not None and case.call:
+            made = f"{case.type} {case.server.render(dialect.renderer)}"
+            written.setdefault(case.call, []).append(made)
+    return {
+        call: hashlib.sha256("\n".join(sorted(texts)).encode()).hexdigest()[:12]
+        for call, texts in sorted(written.items())
+    }
+
+
+def kept() -> dict[str, dict[str, str]]:
+    """The digests of the last surveys, by engine and version."""
+    found: dict[str, dict[str, str]] = json.loads(PLACE.read_text(encoding="utf-8"))
+    return found
+
+
+def keep(version: EngineVersion) -> None:
+    """Keep the digests of what has just been surveyed."""
+    found = {**kept(), str(version): digests(version)}
+    PLACE.write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n", encoding="utf-8")
