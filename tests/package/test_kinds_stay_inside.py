@@ -100,7 +100,7 @@ def test_every_kind_of_the_folder_is_registered() -> None:
     "source",
     [
         "from dpsql.kinds.union import UnionKind\nisinstance(kind, UnionKind)",
-        "from dpsql.kinds.groups import ExactGroups\nmatch x:\n    case ExactGroups():\n        pass",
+        "from dpsql.kinds.groups import ExactUnion\nmatch x:\n    case ExactUnion():\n        pass",
         "from dpsql.kinds.union import UnionKind\nUnionKind.fits(plan)",
         "if plan.cascade is not None: pass",
         "self.block.plan.kept",
