@@ -178,11 +178,15 @@ class ReleaseKind(ABC):
     def margin(
         self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
     ) -> float:
-        """Compute half the interval's width of a measure: that of its noise, and of rounding.
+        """Compute half the interval's width of a measure, with LIMIT's choice by it allowed for.
 
         Of rows that came out in a way. ``whole``: the answer is an integer.
         """
         confidence = risked_confidence(self.plan, released, index, confidence)
+        return self.reach(released, index, whole, confidence, way)
+
+    def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
+        """Bound how far noise and rounding move a measure of one row."""
         margin = self.plan.noise_of(index).margin(confidence, self.plan.spread_groups(released))
         return with_rounding(self.plan, index, whole, margin)
 

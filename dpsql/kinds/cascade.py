@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dpsql.accuracy.appearance import Appearance, appearance
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.accuracy.intervals import (
-    risked_confidence,
     with_rounding,
 )
 from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_name, rows_per_group
@@ -28,7 +27,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
-from dpsql.kinds.base import FEW, MANY, USUAL, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
+from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
 from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.values import CascadeValues, aggregate_answers
@@ -140,11 +139,8 @@ class CascadeKind(ReleaseKind):
         found = ((counting, columns[-1] == counting) for counting in COUNTINGS)
         return [(counting, rows) for counting, rows in found if rows.any()]
 
-    def margin(
-        self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
-    ) -> float:
-        """Compute half the width of a measure's interval, as it was counted."""
-        confidence = risked_confidence(self.plan, released, index, confidence)
+    def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
+        """Bound how far noise and rounding move a measure, as it was counted."""
         margin = noise_at(self.plan, index, way).margin(confidence, abs(way))
         return with_rounding(self.plan, index, whole, margin)
 

@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 from dpsql.accuracy.appearance import Threshold
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.accuracy.intervals import (
-    risked_confidence,
     with_rounding,
 )
 from dpsql.accuracy.wording import Part, score_unit
 from dpsql.core.formatting import figure_above
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
-from dpsql.kinds.base import USUAL, Rows
+from dpsql.kinds.base import Rows
 from dpsql.kinds.groups import GroupsKind, deciding_measure, whole_units
 from dpsql.kinds.released import NumericArray
 from dpsql.privacy.mechanisms.combination import (
@@ -73,14 +72,11 @@ class PooledKind(GroupsKind):
         masks = columns[-1]
         return [(int(mask), masks == mask) for mask in np.unique(masks[np.isfinite(masks)])]
 
-    def margin(
-        self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
-    ) -> float:
-        """Compute half the interval's width of a measure, of rows that some releases have.
+    def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
+        """Bound how far noise and rounding move a measure of rows that some releases have.
 
         It holds for groups that appear at least half the time in each of them.
         """
-        confidence = risked_confidence(self.plan, released, index, confidence)
         releases = releases_in(way or self.every, self.releases)
         noises = [release.measures[index] for release in releases]
         if len(noises) == 1:

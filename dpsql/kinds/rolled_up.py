@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dpsql.accuracy.intervals import risked_confidence
 from dpsql.accuracy.wording import Part, printable_name
 from dpsql.ir.plan import AddedUp, BlockPlan
-from dpsql.kinds.base import USUAL
 from dpsql.kinds.groups import GroupsKind
 from dpsql.privacy.mechanisms.summation import summed_margin, summed_std
 
@@ -28,15 +26,12 @@ class RolledUpKind(GroupsKind):
         assert isinstance(self.plan.kept, AddedUp)
         return self.plan.kept
 
-    def margin(
-        self, released: int, index: int, whole: bool, confidence: float, way: int = USUAL
-    ) -> float:
-        """Compute half the interval's width of a sum of groups.
+    def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
+        """Bound how far noise and rounding move a sum of groups.
 
         Rounding goes on top, at its worst in each group: of exact sums to the steps of a coarse
         lattice, and of noise in parts of a step to whole numbers.
         """
-        confidence = risked_confidence(self.plan, released, index, confidence)
         noise, groups = self.added.noises[index], self.added.groups
         measure = self.plan.measures[index].measure
         margin = summed_margin(noise, groups, float(1 - confidence))
