@@ -167,7 +167,7 @@ def ask_dpsql(place: Path, memory: str, question: str) -> None:
 def run_child(who: str, place: Path, memory: str, question: str) -> None:
     """Ask one question, and print what it took. Imports count for the start alone."""
     if who != START:
-        __import__("duckdb" if who == PLAIN else "dpsql.service.connection")
+        __import__("duckdb" if who == PLAIN else "dpsql.dbapi.connection")
     cpu, wall, failed = time.process_time(), time.perf_counter(), None
     try:
         if who == PLAIN:

@@ -38,6 +38,7 @@ from dpsql.errors import (
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
     from dpsql.budget import BudgetReport
+    from dpsql.dbapi.connection import Connection
     from dpsql.engines.duckdb.engine import DuckDBEngine
     from dpsql.engines.postgresql.engine import PostgreSQLEngine
     from dpsql.engines.spark.engine import SparkEngine
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from dpsql.results.description import Description
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
-    from dpsql.service.connection import Connection
     from dpsql.service.opening import connect
 
 __version__ = "0.1.0"
@@ -95,7 +95,7 @@ __all__ = [
 # DuckDB, sqlglot and NumPy take half a second to load: they are loaded when first needed.
 _LATER = {
     "BudgetReport": "dpsql.budget",
-    "Connection": "dpsql.service.connection",
+    "Connection": "dpsql.dbapi.connection",
     "Cost": "dpsql.results.result",
     "Description": "dpsql.results.description",
     "DuckDBEngine": "dpsql.engines.duckdb.engine",

@@ -28,7 +28,7 @@ from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
 from dpsql.policy.parameters import PARAMETER_NAMES, check_parameter_name, suggestion
 
 if TYPE_CHECKING:
-    from dpsql.service.cursor import Cursor
+    from dpsql.dbapi.cursor import Cursor
 
 _OPTION: Final = "dpsql"
 _OPTIONS: Final = ("mechanism", "fresh", *PARAMETER_NAMES)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Unpack
 from dpsql.budget import payer
 from dpsql.core.plain import plain_text, type_name
 from dpsql.core.progress import Percent
+from dpsql.dbapi.connection import Closing, Connection
 from dpsql.engines.base.engine import Database
 from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import NewLedgerWarning, ParameterError, PolicyError
@@ -26,7 +27,6 @@ from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
 from dpsql.policy.views_place import place_beside
-from dpsql.service.connection import Closing, Connection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

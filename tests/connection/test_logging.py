@@ -142,7 +142,7 @@ def test_a_handler_that_fails_does_not_keep_a_failure_from_the_ledger(
 def test_programs_that_do_not_ask_see_nothing(tmp_path: Path) -> None:
     program = f"""
 import logging
-import dpsql.service.connection
+import dpsql.dbapi.connection
 logging.getLogger("dpsql.service.answering").error({SECRET!r})
 """
     found = subprocess.run(

@@ -19,6 +19,7 @@ from unread import unread
 
 import dpsql
 from dpsql.core.sql import Sql
+from dpsql.dbapi.connection import Connection
 from dpsql.engines.base.scratch import Reader
 from dpsql.engines.base.twin import Twin
 from dpsql.engines.duckdb import engine as engine_module
@@ -27,7 +28,6 @@ from dpsql.engines.evidence.evidence import evidence_for
 from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
-from dpsql.service.connection import Connection
 
 QUESTION = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 TOP = f"{QUESTION} ORDER BY n DESC LIMIT 3"

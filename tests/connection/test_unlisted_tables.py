@@ -15,9 +15,9 @@ from spelled import generated
 from unread import unread
 
 import dpsql
+from dpsql.dbapi.connection import Connection
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy, TimeColumn
 from dpsql.policy.parameters import Parameters
-from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
 
 CANARY = 987_654_321

@@ -17,6 +17,7 @@ from step_keys import repeated_keys as repeated_keys
 
 import dpsql
 from dpsql.core.periods import Period
+from dpsql.dbapi.connection import Connection
 from dpsql.engines.base.scratch import Reader
 from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.policy.model import (
@@ -29,7 +30,6 @@ from dpsql.policy.model import (
     UnitPeriod,
 )
 from dpsql.policy.parameters import Parameters
-from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
 from dpsql.views.publication import GroupTexts
 from dpsql.views.state import Totals, ViewState

@@ -22,6 +22,7 @@ from test_materialized_views import REFRESH, ROWS, change, rows, spent
 import dpsql
 from dpsql.core.periods import Period
 from dpsql.core.sql import Sql
+from dpsql.dbapi.connection import Connection
 from dpsql.ledger import Ledger
 from dpsql.policy.model import (
     AccountPolicy,
@@ -40,7 +41,6 @@ from dpsql.privacy.streams.keyed import StepKey
 from dpsql.privacy.streams.mechanism import Listed
 from dpsql.privacy.streams.separate import SeparateContinualNoise
 from dpsql.privacy.streams.shared import SharedContinualNoise
-from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
 from dpsql.views.choices import KeptChoices
 from dpsql.views.drawing import presented

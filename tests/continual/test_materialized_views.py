@@ -23,6 +23,7 @@ from step_keys import repeated_keys as repeated_keys
 import dpsql
 from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
+from dpsql.dbapi.connection import Connection
 from dpsql.ledger import Ledger
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import (
@@ -38,7 +39,6 @@ from dpsql.policy.model import (
 from dpsql.policy.parameters import Parameters
 from dpsql.policy.views_place import place_beside
 from dpsql.privacy.streams.keyed import StepKey
-from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
 from dpsql.views.drawing import draw_step
 from dpsql.views.publication import GroupTexts

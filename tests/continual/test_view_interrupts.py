@@ -15,10 +15,10 @@ import pytest
 from interrupts import interrupted_in
 
 import dpsql
+from dpsql.dbapi.connection import Connection
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy, TimeColumn
 from dpsql.policy.parameters import Parameters
-from dpsql.service.connection import Connection
 from dpsql.views import views as views_module
 from dpsql.views.state import ViewState
 

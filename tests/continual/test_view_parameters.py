@@ -14,9 +14,9 @@ from test_materialized_views import clock as clock
 from test_materialized_views import place as place
 
 import dpsql
+from dpsql.dbapi.connection import Connection
 from dpsql.policy.model import Policy, ViewsPolicy
 from dpsql.policy.parameters import Maxima
-from dpsql.service.connection import Connection
 from dpsql.views.plan import ViewPlan
 
 STEPS = "step = '1 day', start = '2026-01-01', steps = 12"

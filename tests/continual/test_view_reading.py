@@ -14,9 +14,9 @@ from test_materialized_views import place as place
 from test_view_parameters import create
 
 import dpsql
+from dpsql.dbapi.connection import Connection
 from dpsql.engines.duckdb.plan import FORMS
 from dpsql.engines.duckdb.reading import KnownStatements
-from dpsql.service.connection import Connection
 
 
 def forget(connection: Connection, monkeypatch: pytest.MonkeyPatch, function: str) -> None:

@@ -29,6 +29,8 @@ from dpsql.core.schema import (
     schema_of,
 )
 from dpsql.core.table_name import TableName
+from dpsql.dbapi.connection import Connection
+from dpsql.dbapi.cursor import Cursor
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.interfaces.cli import options
 from dpsql.policy import document
@@ -59,8 +61,6 @@ from dpsql.policy.parameters import (
 )
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import Composition
-from dpsql.service.connection import Connection
-from dpsql.service.cursor import Cursor
 from dpsql.service.opening import connect
 
 GOOD = """\

@@ -16,7 +16,7 @@ from dpsql.interfaces.cli.budget.ledgers import announce, located
 from dpsql.interfaces.cli.printing import progress_bar
 
 if TYPE_CHECKING:
-    from dpsql.service.connection import Connection
+    from dpsql.dbapi.connection import Connection
 
 _NOTHING: Final = frozenset({"no_step_closed", "view_full"})
 """Codes of a view that has nothing to publish."""

@@ -17,6 +17,7 @@ from typing import Any, Protocol, Unpack
 from dpsql.budget import BudgetReport
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
+from dpsql.dbapi.cursor import CursorConnection
 from dpsql.engines.base.engine import Engine
 from dpsql.errors import EngineError, Error, InterfaceError
 from dpsql.ledger import Ledger
@@ -28,7 +29,6 @@ from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.service.answering import Answerer
-from dpsql.service.cursor import CursorConnection
 from dpsql.service.statements import Arguments, Statements, statement_text
 from dpsql.service.tuning import USUAL_SHARE, TuningRequest
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values
