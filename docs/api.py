@@ -26,6 +26,20 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "dpsql",
         ("connect", "Connection", "DuckDBEngine", "PostgreSQLEngine", "SparkEngine"),
     ),
+    (
+        "Sessions of many analysts",
+        "dpsql",
+        ("open_dataset", "Dataset", "Session", "PreparedStatement", "Right"),
+    ),
+    (
+        "Events of sessions",
+        "dpsql.pipeline.events",
+        (
+            *("SessionEvent", "SessionOpened", "StatementAsked", "StatementRefused"),
+            *("ChargeReserved", "ChargeSettled", "QuestionAnswered", "ReadingFailed"),
+            "AccountSuspended",
+        ),
+    ),
     ("Answers", "dpsql", ("Result", "Cost", "Interval")),
     ("Plans and budgets", "dpsql", ("Explanation", "BudgetReport")),
     ("Tuning", "dpsql.results.tuning", ("Tuning", "TunedAggregate", "TriedSetting")),
@@ -54,7 +68,9 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("DB-API 2.0", "dpsql.dbapi", ("Cursor",)),
 )
 
-MADE_BY_DPSQL = ("Connection", "Result", "Cursor", "Ledger", "Owner")
+MADE_BY_DPSQL = (
+    *("Connection", "Session", "PreparedStatement", "Result", "Cursor", "Ledger", "Owner"),
+)
 """Classes whose constructor is not for callers."""
 ENGINES = ("DuckDBEngine", "PostgreSQLEngine", "SparkEngine")
 """Classes of which only what is not of the protocol is for callers."""
@@ -102,14 +118,14 @@ def page() -> str:
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """Public methods and properties of a class, inherited ones too.
+    """Public methods and properties of a class, inherited ones too but those of a session.
 
     Of an engine, those that its owner calls: what :class:`Database` asks for is for dpsql itself.
     """
     protocol = set(dir(Database)) - {"catalog", "close"} if cls.__name__ in ENGINES else set()
     seen: dict[str, Any] = {}
     for base in cls.__mro__:
-        if base.__module__.startswith("dpsql"):
+        if base.__module__.startswith("dpsql") and (base is cls or base is not dpsql.Session):
             for name, value in vars(base).items():
                 plain = inspect.isfunction(value) or isinstance(value, property | classmethod)
                 if plain and not name.startswith("_") and name not in protocol | INTERNAL:
@@ -158,7 +174,8 @@ def _declared(name: str, value: Any) -> str:
     if issubclass(value, Enum):
         return "\n".join([f"class {name}:", *(f"    {e.name} = {str(e)!r}" for e in value)])
     if dataclasses.is_dataclass(value):
-        fields = [f"    {f.name}: {_type(f.type)}{_default(f)}" for f in dataclasses.fields(value)]
+        given = [f for f in dataclasses.fields(value) if not f.name.startswith("_")]
+        fields = [f"    {f.name}: {_type(f.type)}{_default(f)}" for f in given]
         return "\n".join([f"class {name}:", *fields])
     if name in MADE_BY_DPSQL:
         return f"class {name}"

@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from dpsql.dbapi.connection import connect
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
@@ -47,7 +48,6 @@ from dpsql.privacy.streams.factorisation import (
     TreeFromBelow,
     best_tree,
 )
-from dpsql.service.opening import connect
 
 HERE = Path(__file__).parent
 OUTPUT = HERE / "pictures"

@@ -38,7 +38,7 @@ from dpsql.errors import (
 if TYPE_CHECKING:
     from dpsql.accuracy.intervals import Interval
     from dpsql.budget import BudgetReport
-    from dpsql.dbapi.connection import Connection
+    from dpsql.dbapi.connection import Connection, connect
     from dpsql.engines.duckdb.engine import DuckDBEngine
     from dpsql.engines.postgresql.engine import PostgreSQLEngine
     from dpsql.engines.spark.engine import SparkEngine
@@ -49,7 +49,9 @@ if TYPE_CHECKING:
     from dpsql.results.description import Description
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
-    from dpsql.service.opening import connect
+    from dpsql.service.opening import open_dataset
+    from dpsql.service.rights import Right
+    from dpsql.service.session import Dataset, PreparedStatement, Session
 
 __version__ = "0.1.0"
 
@@ -60,6 +62,7 @@ __all__ = [
     "Cost",
     "DataError",
     "DatabaseError",
+    "Dataset",
     "Description",
     "DuckDBEngine",
     "EngineError",
@@ -78,10 +81,13 @@ __all__ = [
     "Policy",
     "PolicyError",
     "PostgreSQLEngine",
+    "PreparedStatement",
     "ProgrammingError",
     "QueryRefused",
     "Result",
+    "Right",
     "SQLSyntaxError",
+    "Session",
     "SparkEngine",
     "StaleAnswerWarning",
     "UnknownName",
@@ -89,6 +95,7 @@ __all__ = [
     "check_policy",
     "connect",
     "load_policy",
+    "open_dataset",
     "parse_policy",
 ]
 
@@ -96,6 +103,10 @@ __all__ = [
 _LATER = {
     "BudgetReport": "dpsql.budget",
     "Connection": "dpsql.dbapi.connection",
+    "Dataset": "dpsql.service.session",
+    "PreparedStatement": "dpsql.service.session",
+    "Right": "dpsql.service.rights",
+    "Session": "dpsql.service.session",
     "Cost": "dpsql.results.result",
     "Description": "dpsql.results.description",
     "DuckDBEngine": "dpsql.engines.duckdb.engine",
@@ -107,7 +118,8 @@ _LATER = {
     "Result": "dpsql.results.result",
     "SparkEngine": "dpsql.engines.spark.engine",
     "check_policy": "dpsql.owner.conformance",
-    "connect": "dpsql.service.opening",
+    "connect": "dpsql.dbapi.connection",
+    "open_dataset": "dpsql.service.opening",
     "load_policy": "dpsql.policy.load",
     "parse_policy": "dpsql.policy.load",
 }

@@ -27,7 +27,7 @@ from IPython.display import Image, display
 from dpsql import present as render
 from dpsql.core.formatting import printable
 from dpsql.core.schema import fold
-from dpsql.dbapi.connection import Connection
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
@@ -35,7 +35,6 @@ from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS
 from dpsql.present.budget import headline
 from dpsql.results.frames import require_package
 from dpsql.results.result import Result
-from dpsql.service.opening import connect
 from dpsql.syntax.placeholders import parameter_names
 from dpsql.syntax.statements import Explain, Select, read_statement
 

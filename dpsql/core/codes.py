@@ -310,7 +310,10 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "needs to be safe.",
         "ledger_version": "The ledger is of another version, which this dpsql does not read.",
     },
-    NotSupportedError: {"executemany": "It would pay for every answer and show only the last."},
+    NotSupportedError: {
+        "executemany": "It would pay for every answer and show only the last.",
+        "not_allowed": "The program that opened the session does not let it do this.",
+    },
     OperationalError: {"set_union_too_large": "More privacy units or keys than a set union takes."},
     ParameterError: {
         "epsilon_and_max_error": "An epsilon and a maximum error in one place: each decides the "

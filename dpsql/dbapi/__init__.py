@@ -19,7 +19,7 @@ from datetime import time as Time  # noqa: N812
 from typing import ClassVar, Final
 
 from dpsql.core.schema import base_type, is_numeric, is_temporal, is_text
-from dpsql.dbapi.connection import Connection
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.dbapi.cursor import Cursor
 from dpsql.errors import (
     DatabaseError,
@@ -33,7 +33,6 @@ from dpsql.errors import (
     ProgrammingError,
     Warning,
 )
-from dpsql.service.opening import connect
 
 __all__ = [
     "BINARY",

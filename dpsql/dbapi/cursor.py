@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
@@ -26,72 +25,11 @@ if TYPE_CHECKING:
     from dpsql.results.explanation import Explanation
     from dpsql.results.result import Cost, Result
     from dpsql.results.rows import Row
+    from dpsql.service.session import Session
     from dpsql.syntax.placeholders import PlaceholderValues
 
 ColumnDescription: TypeAlias = tuple[str, str, None, None, int | None, int | None, None]
 """Name, type code (DuckDB's own text), display size, internal size, precision, scale, null_ok."""
-
-
-class CursorConnection(ABC):
-    """What a connection offers to PEP 249 beyond answering statements.
-
-    There are no transactions: a charge is final before its answer is shown. So ``commit`` has
-    nothing left to do and ``rollback`` refunds nothing, for an answer cannot be unseen.
-    """
-
-    Warning = errors.Warning
-    Error = errors.Error
-    InterfaceError = errors.InterfaceError
-    DatabaseError = errors.DatabaseError
-    DataError = errors.DataError
-    OperationalError = errors.OperationalError
-    IntegrityError = errors.IntegrityError
-    InternalError = errors.InternalError
-    ProgrammingError = errors.ProgrammingError
-    NotSupportedError = errors.NotSupportedError
-
-    @abstractmethod
-    def sql(
-        self,
-        query: str,
-        values: PlaceholderValues = (),
-        *,
-        mechanism: str | None = None,
-        fresh: bool = False,
-        **parameters: Unpack[PrivacyParameters],
-    ) -> Result:
-        """Answer a statement."""
-
-    @abstractmethod
-    def refuse_closed(self) -> None:
-        """Raise ``InterfaceError`` if the connection is closed."""
-
-    def cursor(self) -> Cursor:
-        """Open a new cursor. Raises ``InterfaceError`` if the connection is closed."""
-        self.refuse_closed()
-        return Cursor(self)
-
-    def execute(
-        self,
-        operation: str,
-        parameters: PlaceholderValues | None = None,
-        *,
-        mechanism: str | None = None,
-        fresh: bool = False,
-        **privacy: Unpack[PrivacyParameters],
-    ) -> Cursor:
-        """Answer a statement with a new cursor: ``cursor().execute(...)``, in one call."""
-        return self.cursor().execute(
-            operation, parameters, mechanism=mechanism, fresh=fresh, **privacy
-        )
-
-    def commit(self) -> None:
-        """Do nothing, but raise ``InterfaceError`` if the connection is closed."""
-        self.refuse_closed()
-
-    def rollback(self) -> None:
-        """Do nothing (no charge is refunded), but raise ``InterfaceError`` if closed."""
-        self.refuse_closed()
 
 
 class Cursor:
@@ -103,7 +41,7 @@ class Cursor:
     after the cursor or the connection is closed: what was paid for is not lost.
     """
 
-    def __init__(self, connection: CursorConnection) -> None:
+    def __init__(self, connection: Session) -> None:
         self.connection = connection
         self.arraysize = 1
         self.description: tuple[ColumnDescription, ...] | None = None

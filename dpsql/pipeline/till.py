@@ -8,24 +8,23 @@ told before anything else is reserved.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 
 from dpsql.budget.payer import Payer
 from dpsql.errors import BudgetExceeded, EngineError
 from dpsql.ledger import Cause, Charge, Ledger, StepTicket
+from dpsql.pipeline.events import AccountSuspended, ChargeReserved, ChargeSettled, Observer
 from dpsql.pipeline.purchase import Bought, Purchase
 from dpsql.privacy.accounting.zcdp import Amount
 
-_logger = logging.getLogger(__name__)
-
 
 class Till:
-    """Charges one account. Not safe for threads."""
+    """Charges one account, and tells an observer of it. Not safe for threads."""
 
-    def __init__(self, ledger: Callable[[], Ledger], payer: Payer) -> None:
+    def __init__(self, ledger: Callable[[], Ledger], payer: Payer, observer: Observer) -> None:
         self._ledger = ledger
         self._payer = payer
+        self._tell = observer
         self._failures: list[tuple[Charge | StepTicket, Cause]] = []  # the ledger knows none of
 
     def reserve(self, purchases: Sequence[Purchase[Bought]]) -> tuple[Charge, ...]:
@@ -41,6 +40,9 @@ class Till:
             for charge in charges:
                 self._ledger().settle(charge, Amount())
             raise
+        for purchase, charge in zip(purchases, charges, strict=True):
+            told = charge.entry, purchase.fingerprint, charge.amount
+            self._tell(ChargeReserved(self._payer.path, *told))
         return tuple(charges)
 
     def begin(self, account: str, stream: str, steps: Sequence[int]) -> tuple[StepTicket, ...]:
@@ -73,6 +75,8 @@ class Till:
                 raise
             kept = [pieces if isinstance(pieces, tuple) else None for pieces in kept]
             self._ledger().settle_together(tuple(zip(charges, costs, kept, strict=True)))
+        for charge, cost, pieces in zip(charges, costs, kept, strict=True):
+            self._tell(ChargeSettled(self._payer.path, charge.entry, cost, pieces is not None))
         return None not in kept
 
     def fail(self, charges: Iterable[Charge | StepTicket], cause: Cause) -> None:
@@ -89,4 +93,4 @@ class Till:
             else:
                 self._ledger().fail(charge, self._payer.analyst, cause)
             self._failures.pop(0)
-            _logger.warning("%s: account suspended, cause %s", self._payer.analyst, cause.value)
+            self._tell(AccountSuspended(self._payer.analyst, cause))

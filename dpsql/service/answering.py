@@ -6,7 +6,6 @@ nothing is shown before the actual cost is settled.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -31,6 +30,7 @@ from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.buyer import Buyer, Failure
+from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
 from dpsql.pipeline.kept.release_codec import decode_look, decode_release
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.purchase import (
@@ -57,9 +57,6 @@ from dpsql.syntax.placeholders import PlaceholderValues, literals
 if TYPE_CHECKING:
     from dpsql.views.views import Views
 
-_logger = logging.getLogger(__name__)
-
-
 _FOLLOWS = "The answer follows from what was released: with answer_from = released it costs nothing"
 
 _NOT_KEPT = (
@@ -80,7 +77,7 @@ class Answerer:
         ledger: Ledger | None,
         analyst: str,
         session: str,
-        progress: Percent,
+        observer: Observer,
         views_place: Path | None = None,
     ) -> None:
         self.engine = engine
@@ -89,10 +86,11 @@ class Answerer:
         trace, account = trace_from(os.environ), policy.account(analyst)
         self.tails = Tails.of(engine, policy)
         self.preparer = Preparer(engine, policy, account, self.tails, trace)
-        self.till = Till(self.paying_ledger, self.payer)
+        self.tell = observer
+        self.till = Till(self.paying_ledger, self.payer, observer)
         self.buyer = Buyer(
             *(engine, policy, self.payer.analyst),
-            *(self.preparer.dialect, self.tails.keys, progress),
+            *(self.preparer.dialect, self.tails.keys, self._progressed),
         )
         self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
         self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
@@ -104,7 +102,12 @@ class Answerer:
         self._ledger = ledger
         self._analyst = analyst
         self._session = session
-        self._progress = progress
+        self.listener: Percent | None = None
+        """Who is told the progress of what is being answered, in percent."""
+
+    def _progressed(self, percent: int) -> None:
+        if self.listener is not None:
+            self.listener(percent)
 
     @property
     def views(self) -> Views:
@@ -123,7 +126,7 @@ class Answerer:
                 self.buyer,
                 self._views_place,
                 ViewPreparer(self.engine, self.policy),
-                self._progress,
+                self._progressed,
             )
         return self._views
 
@@ -160,7 +163,7 @@ class Answerer:
         if isinstance(found, Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
             error = self._failed(charges, found)
-            _logger.error("%s: failed %s, %s", self.payer.path, _short(prepared), found.code)
+            self.tell(ReadingFailed(self.payer.path, prepared.fingerprint, found.code))
             raise error
         cost, kept = self._settle(prepared, charges, found)
         shown = self._combined(prepared, found[0], together)
@@ -244,7 +247,7 @@ class Answerer:
             found = self.buyer.buy_all(run, looks)
         if isinstance(found, Failure):
             error = self._failed(charges, found)
-            _logger.error("%s: failed a look, %s", self.payer.path, found.code)
+            self.tell(ReadingFailed(self.payer.path, None, found.code))
             raise error
         self.till.settle(charges, found)
         loss = sum((each.loss for each in found), ZERO)
@@ -437,13 +440,10 @@ class Answerer:
         return Result(nothing, lambda: self._explained(prepared))
 
     def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
-        """Log what an answer cost, and how long it took; what was asked is told by its digest."""
-        paid, stored = result.cost.settled, ", stored" if result.cost.stored else ""
-        _logger.info(
-            "%s: answered %s%s, cost rho %.6g, epsilon %.6g, delta %.6g, in %.3f seconds",
-            *(self.payer.path, _short(prepared), stored),
-            *(paid.rho, paid.epsilon, paid.delta, time.monotonic() - began),
-        )
+        """Tell what an answer cost, and how long it took."""
+        fingerprint = prepared.fingerprint if prepared.blocks else None
+        seconds = time.monotonic() - began
+        self.tell(QuestionAnswered(self.payer.path, fingerprint, result.cost, seconds))
         return result
 
     def _explained(self, prepared: Prepared) -> Explanation:
@@ -516,8 +516,3 @@ def _advice(
         if release_kind(plan).drawn
     ]
     return advice(outcomes, terms.replan, terms.most)
-
-
-def _short(prepared: Prepared) -> str:
-    """Name a question in a log: by the start of its fingerprint."""
-    return prepared.fingerprint[:12] if prepared.blocks else "from public tables"

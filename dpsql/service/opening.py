@@ -1,22 +1,18 @@
-"""Opens connections: a policy meets all that a database has, and leaves what it lists.
+"""Opens datasets: a policy meets all that a database has, and leaves what it lists.
 
-Here alone a connection's making holds a catalog. What the connection is given is an engine of the
-listed tables, which can name no others.
+Here alone a dataset's making holds a catalog. What the dataset is given is an engine of the listed
+tables, which can name no others.
 """
 
 from __future__ import annotations
 
-import logging
 import warnings
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
-from dpsql.budget import payer
-from dpsql.core.plain import plain_text, type_name
-from dpsql.core.progress import Percent
-from dpsql.dbapi.connection import Closing, Connection
+from dpsql.core.plain import type_name
 from dpsql.engines.base.engine import Database
 from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import NewLedgerWarning, ParameterError, PolicyError
@@ -24,47 +20,32 @@ from dpsql.ledger import Ledger
 from dpsql.owner.conformance import check_policy
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
-from dpsql.policy.resolve import resolve
+from dpsql.policy.parameters import NOT_GIVEN, NotGiven
 from dpsql.policy.views_place import place_beside
+from dpsql.service.session import Closing, Dataset
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_logger = logging.getLogger(__name__)
 
-
-def _ignore_progress(percent: int) -> None:
-    """Ignore progress that nobody asked for."""
-
-
-def connect(
+def open_dataset(
     database: str | Path | Database | SparkSession,
     policies: str | Path | Policy = "policies.yaml",
     ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
-    analyst: str = "",
     *,
-    session: str = "",
-    progress: Percent = _ignore_progress,
-    **parameters: Unpack[PrivacyParameters],
-) -> Connection:
-    """Open a connection for one analyst.
+    stacklevel: int = 2,
+) -> Dataset:
+    """Open the tables of a database that a policy lists, for sessions of its analysts.
 
     ``database``: a DuckDB, Parquet or CSV file, the ``postgresql://`` URL of a server's database,
     the ``sc://`` URL of a Spark Connect server, a Spark session, or an engine the owner has filled.
     ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if
-    missing, or the ``postgresql://`` URL of one; None for a connection that can explain and do
-    nothing else. Left
-    out, it is the one that the policies file names, or ``clinic.budget.db`` beside
-    ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so.
-    ``analyst``: an account of the policy. ``session``: the name of an account of its own below the
-    analyst's, which pays too; the owner may limit it. ``progress``: told 0, 1, ..., 100 percent
-    while a query for keys alone reads its rows, which takes long on large tables; the numbers are
-    the same for all data, but not when they come. ``parameters``: privacy parameters for all
-    queries of this connection. Raises ``PolicyError``, ``LedgerError``, ``UnknownName``,
-    ``ParameterError`` or ``InterfaceError``, saying what is wrong and where.
+    missing, or the ``postgresql://`` URL of one; None for sessions that can explain and do nothing
+    else. Left out, it is the one that the policies file names, or ``clinic.budget.db`` beside
+    ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so, to the caller at
+    ``stacklevel``. Raises ``PolicyError``, ``LedgerError``, ``ParameterError`` or
+    ``InterfaceError``, saying what is wrong and where.
     """
-    analyst, session = plain_text("analyst", analyst), plain_text("session", session)
     if is_session(database):
         database = engine_of_session(database)
     if not isinstance(database, str | Path) and not hasattr(type(database), "catalog"):
@@ -76,10 +57,7 @@ def connect(
         )
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
         raise _wrong_type("ledger", "a path, a URL, a Ledger or None", ledger)
-    policy = _policy(policies).of_account(analyst)
-    payer(policy, analyst, session)
-    settings = Overrides.of(parameters)
-    resolve(policy, settings)
+    policy = loaded_policy(policies)
     place = usual_place(policy, database) if isinstance(ledger, NotGiven) else ledger
     with ExitStack() as owned:
         found, closed = database, list[Closing]()
@@ -98,25 +76,15 @@ def connect(
             closed.append(opened)
             created = opened.created
             if created and place is not ledger:
-                warnings.warn(announcement(str(place)), NewLedgerWarning, stacklevel=2)
-        connection = Connection(
-            engine,
-            policy,
-            opened,
-            analyst,
-            session,
-            settings,
-            owned=closed,
-            ledger_created=created,
-            progress=progress,
-            views_place=place_beside(database, policy.views.directory),
-        )
-        owned.pop_all()  # from here on they are the connection's
-    _logger.info("%s: connected", connection._answerer.payer.path)
-    return connection
+                text = announcement(str(place))
+                warnings.warn(text, NewLedgerWarning, stacklevel=stacklevel)
+        owned.pop_all()  # from here on they are the dataset's
+    views = place_beside(database, policy.views.directory)
+    return Dataset(engine, policy, opened, views, created, closed)
 
 
-def _policy(policies: str | Path | Policy) -> Policy:
+def loaded_policy(policies: str | Path | Policy) -> Policy:
+    """Return a policy, read from its file if it is given as one. Raises ``PolicyError``."""
     if isinstance(policies, Policy):
         return policies
     if not isinstance(policies, str | Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from dpsql.results.tuning import Tuning
 from dpsql.service import listings
 from dpsql.service.answering import Answerer
 from dpsql.service.listings import Layer, Listing
+from dpsql.service.rights import Right, refuse_without, right_for
 from dpsql.service.tuning import Tuner, TuningRequest
 from dpsql.syntax.parse import not_text
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
@@ -75,6 +77,10 @@ class Arguments:
             _boolean("fresh", fresh),
         )
 
+    def with_values(self, values: object, fresh: object = False) -> Arguments:
+        """Return the same with values of query parameters. Raises what ``sql`` does."""
+        return replace(self, values=plain_values(values), fresh=_boolean("fresh", fresh))
+
     def refuse(self) -> None:
         """Refuse arguments to a statement that has no use for them."""
         if self.values or self.mechanism is not None or self.parameters or self.fresh:
@@ -89,18 +95,23 @@ class Arguments:
 class Statements:
     """Answers the statements of one connection, and keeps what SET has set. Not safe for threads.
 
-    ``given`` are the privacy parameters that the connection was opened with.
+    ``given`` are the privacy parameters that the connection was opened with, ``rights`` what it may
+    do.
     """
 
-    def __init__(self, answerer: Answerer, given: Overrides) -> None:
+    def __init__(self, answerer: Answerer, given: Overrides, rights: frozenset[Right]) -> None:
         self._answerer = answerer
         self._policy = answerer.policy
         self._given = given
+        self._rights = rights
         self._set: dict[str, object] = {}
 
     def result(self, text: str, asked: Arguments) -> Result:
         """Answer a statement of any kind. Raises as ``Connection.sql`` does."""
         statement = read_statement(text)
+        needed = right_for(statement)
+        if needed is not None:
+            refuse_without(self._rights, needed)
         match statement:
             case Select():
                 return self._answerer.answer(self.question(statement.text, asked))
@@ -340,6 +351,17 @@ def _boolean(name: str, value: object) -> bool:
             f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
         )
     return found
+
+
+def positive_seconds(seconds: object) -> float:
+    """Return a time as a built-in number. Raises ``ParameterError`` unless it is above 0."""
+    try:
+        found = plain(seconds)
+    except NotPlain:
+        found = None
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < math.inf:
+        raise ParameterError("seconds must be a number above 0", code="bad_parameter")
+    return float(found)
 
 
 def _checked(policy: Policy, name: str, value: object, place: Place) -> object:

@@ -24,12 +24,15 @@ def test_every_public_name_is_on_the_page(name: str) -> None:
     assert re.search(rf"^(?:### (?:class )?{name}$|\| `{name}\b)", PAGE, re.MULTILINE)
 
 
-@pytest.mark.parametrize("kind", [dpsql.Connection, dpsql.Result, dbapi.Cursor, ledger.Ledger])
+@pytest.mark.parametrize(
+    "kind", [dpsql.Session, dpsql.Connection, dpsql.Result, dbapi.Cursor, ledger.Ledger]
+)
 def test_every_public_member_is_on_the_page(kind: type) -> None:
     for name, value in inspect.getmembers(kind):
         own = inspect.isfunction(value) or isinstance(value, property) or inspect.ismethod(value)
         if own and not name.startswith("_") and name not in API.INTERNAL:
-            method = f"#### {kind.__name__}.{name}\n"
+            home = dpsql.Session if hasattr(dpsql.Session, name) else kind  # a connection is one
+            method = f"#### {home.__name__}.{name}\n"
             assert method in PAGE or f"* `{name}: " in PAGE
 
 

@@ -333,7 +333,7 @@ def test_an_unforeseen_error_shows_its_type_and_nothing_else(
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError("row 17 holds the diagnosis flu")
 
-    monkeypatch.setattr("dpsql.service.opening.connect", fail)
+    monkeypatch.setattr("dpsql.dbapi.connection.connect", fail)
     result = run("query", GROUPED)
     assert result.exit_code == 70
     assert "internal error: RuntimeError" in result.stderr
@@ -349,7 +349,7 @@ def test_interrupting_exits_with_130_and_says_what_stays_spent(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dpsql.service.opening.connect", interrupt)
+    monkeypatch.setattr("dpsql.dbapi.connection.connect", interrupt)
     result = run("query", GROUPED)
     assert result.exit_code == 130
     assert "stays spent" in result.stderr
@@ -675,9 +675,9 @@ def test_a_connection_without_a_ledger_can_only_explain(world: Path, database: P
     ("where", "words", "told"),
     [
         ("dpsql.interfaces.shell.start.open_target", ["shell"], "No query was running."),
-        ("dpsql.service.opening.connect", ["explain", GROUPED], "No query was running."),
+        ("dpsql.dbapi.connection.connect", ["explain", GROUPED], "No query was running."),
         ("dpsql.policy.load.load_policy", ["check"], "No query was running."),
-        ("dpsql.service.opening.connect", ["query", GROUPED], "stays spent"),
+        ("dpsql.dbapi.connection.connect", ["query", GROUPED], "stays spent"),
     ],
 )
 def test_ctrl_c_speaks_of_the_budget_only_where_a_query_may_have_run(

@@ -149,6 +149,7 @@ def test_no_seedable_randomness_in_the_product() -> None:
 CATALOG_HOLDERS = {
     "dpsql.core.catalog",
     "dpsql.service.opening",
+    "dpsql.dbapi.connection",
     "dpsql.owner.profile",
     "dpsql.interfaces.cli.check",
     "dpsql.interfaces.cli.init_questions",

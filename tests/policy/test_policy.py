@@ -29,7 +29,7 @@ from dpsql.core.schema import (
     schema_of,
 )
 from dpsql.core.table_name import TableName
-from dpsql.dbapi.connection import Connection
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.dbapi.cursor import Cursor
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.interfaces.cli import options
@@ -61,7 +61,6 @@ from dpsql.policy.parameters import (
 )
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import Composition
-from dpsql.service.opening import connect
 
 GOOD = """\
 version: 1

@@ -40,6 +40,11 @@ class Deadline:
         """Put the end off, unless the time is over."""
         self._watch.end += seconds
 
+    def expire(self) -> None:
+        """End the time now. For other threads to call."""
+        self._watch.end = 0.0
+        _watcher.wake()
+
     def __enter__(self) -> Deadline:
         self._watch.end = time.monotonic() + self._seconds
         self._watch.owner = ref(self, _watcher.told)
@@ -87,7 +92,7 @@ class _Watcher:
     """
 
     def __init__(self) -> None:
-        self._news: SimpleQueue[_Watch | ReferenceType[Deadline]] = SimpleQueue()
+        self._news: SimpleQueue[_Watch | ReferenceType[Deadline] | None] = SimpleQueue()
         self._role = threading.Lock()
         self._interrupting: _Watch | None = None
 
@@ -101,6 +106,10 @@ class _Watcher:
         self._news.put(watch)
         if not self._role.locked():
             threading.Thread(target=self._run, daemon=True, name=__name__).start()
+
+    def wake(self) -> None:
+        """Have the thread look after all deadlines now."""
+        self._news.put(None)
 
     def wait_for(self, watch: _Watch) -> None:
         """Wait until no interrupt of a deadline that was left is under way."""

@@ -76,8 +76,8 @@ def query_command(
 
     Bad input is refused before anything is read or spent.
     """
+    from dpsql.dbapi.connection import connect
     from dpsql.present.result import footer
-    from dpsql.service.opening import connect
 
     chosen = options.chosen(given)
     if dry_run:
@@ -167,8 +167,8 @@ def _explain(
 ) -> None:
     """Print the plan, as JSON where that was asked for; other formats have no place for it."""
     from dpsql import present as render
+    from dpsql.dbapi.connection import connect
     from dpsql.present import result_files as output
-    from dpsql.service.opening import connect
 
     with connect(database, policies, None, analyst) as connection:
         explanation = connection.explain(text, **chosen)

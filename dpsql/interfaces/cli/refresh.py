@@ -55,7 +55,7 @@ def refresh_command(
     to publish are no failure; a view that fails stops none of the others, and the first failure
     decides the exit code.
     """
-    from dpsql.service.opening import connect
+    from dpsql.dbapi.connection import connect
 
     if bool(names) == all_:
         raise click.UsageError("name the views to be refreshed, or give --all")

@@ -101,8 +101,8 @@ def tune_command(
     again, it costs nothing.
     """
     from dpsql import present as render
+    from dpsql.dbapi.connection import connect
     from dpsql.present import result_files as output
-    from dpsql.service.opening import connect
 
     text = options.query_text(sql)
     place = located(ledger, policies, database)

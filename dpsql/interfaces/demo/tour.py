@@ -22,14 +22,13 @@ import dpsql
 from dpsql import present as render
 from dpsql.budget import BudgetReport
 from dpsql.core.formatting import printable, significant
-from dpsql.dbapi.connection import Connection
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.errors import Error, InterfaceError, PolicyError
 from dpsql.interfaces.demo.data import demo_database
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 from dpsql.present.tables import bare
 from dpsql.results.result import Result
-from dpsql.service.opening import connect
 
 ANALYST: Final = "ana"
 DATASET: Final = "dpsql-demo"

@@ -12,7 +12,7 @@ from dpsql.budget.payer import policy_budget
 from dpsql.core.data_files import is_address, shown_address
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Schema
-from dpsql.dbapi.connection import Connection
+from dpsql.dbapi.connection import Connection, connect
 from dpsql.engines.opening import DatabasePlace, open_engine, place_name
 from dpsql.interfaces.shell.cancel import Work
 from dpsql.ledger import Ledger
@@ -20,7 +20,6 @@ from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
 from dpsql.policy.views_place import place_beside
 from dpsql.privacy.accounting.zcdp import Budget
-from dpsql.service.opening import connect
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ def estimate_command(
     """Say how often a question could still be asked. Reads no row and costs nothing."""
     from dpsql.budget import budget_report
     from dpsql.budget.forecasts import question_of
-    from dpsql.service.opening import connect
+    from dpsql.dbapi.connection import connect
 
     text, policy = options.query_text(sql), _policy(policies)
     with any_ledger(located(ledger, policies, database)) as opened:

@@ -1,0 +1,98 @@
+"""Events of sessions: what observers are told, each as it happens.
+
+An event has paths of accounts, codes, fingerprints and costs, and the text of a statement where one
+is asked: never a row, and never more of an answer than what it cost. Logs, audits and metrics are
+observers. What an observer raises reaches whoever asked: of :class:`StatementAsked` nothing is done
+and nothing spent then; of what comes later, the ledger knows already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from dpsql.ledger import Cause
+from dpsql.privacy.accounting.zcdp import Amount
+from dpsql.results.result import Cost
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEvent:
+    """Something that has happened. ``account`` is the path of the account that pays."""
+
+    account: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened(SessionEvent):
+    """A session was opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatementAsked(SessionEvent):
+    """A statement has come, and nothing was done with it. ``text`` is as it was typed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementRefused(SessionEvent):
+    """A statement was refused, and nothing was spent. ``code`` is that of the error."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeReserved(SessionEvent):
+    """The worst case of a purchase was charged; no private row was read for it yet.
+
+    ``entry`` is the number of the charge in the ledger.
+    """
+
+    entry: int
+    fingerprint: str
+    amount: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeSettled(SessionEvent):
+    """A charge was lowered to what its release cost, and the release is kept, if it could be."""
+
+    entry: int
+    amount: Amount
+    kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered(SessionEvent):
+    """A question was answered: from private rows, a stored release or public tables alone.
+
+    ``fingerprint`` is None for the last. ``seconds`` tell of the rows, as waiting for them does.
+    """
+
+    fingerprint: str | None
+    cost: Cost
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingFailed(SessionEvent):
+    """Private rows were being read, and no release came of it: what was reserved stays spent.
+
+    ``fingerprint`` is None where estimates of what bounding leaves out were asked for alone.
+    """
+
+    fingerprint: str | None
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSuspended(SessionEvent):
+    """The ledger has suspended an account after a failure: no new question until it is reopened."""
+
+    cause: Cause
+
+
+Observer: TypeAlias = Callable[[SessionEvent], object]
+"""Is told of each event, in the thread that asked."""

@@ -1,0 +1,423 @@
+"""Datasets, opened once, and their sessions: one analyst's way to ask questions each.
+
+How a question is answered is told in :mod:`dpsql.service.answering`, how other statements are in
+:mod:`dpsql.service.statements`.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, Self, Unpack
+from weakref import ReferenceType, ref
+
+from dpsql.budget import BudgetReport
+from dpsql.core.plain import plain_text
+from dpsql.core.progress import Percent
+from dpsql.core.schema import Schema
+from dpsql.engines.base.deadline import Deadline
+from dpsql.engines.base.engine import Engine
+from dpsql.errors import EngineError, Error, InterfaceError
+from dpsql.ledger import Ledger
+from dpsql.pipeline.events import (
+    Observer,
+    SessionEvent,
+    SessionOpened,
+    StatementAsked,
+    StatementRefused,
+)
+from dpsql.policy.model import Policy
+from dpsql.policy.parameters import Overrides, PrivacyParameters
+from dpsql.policy.resolve import resolve
+from dpsql.results.description import AnswerColumn, Description, QueryParameter
+from dpsql.results.explanation import Explanation
+from dpsql.results.result import Result
+from dpsql.results.tuning import Tuning
+from dpsql.service.answering import Answerer
+from dpsql.service.log import log
+from dpsql.service.rights import ALL_RIGHTS, Right, refuse_without
+from dpsql.service.statements import Arguments, Statements, positive_seconds, statement_text
+from dpsql.service.tuning import USUAL_SHARE, TuningRequest
+from dpsql.syntax.placeholders import PlaceholderValues, plain_values
+
+
+class Session:
+    """Answers one analyst's statements, one at a time; safe to use from several threads.
+
+    ``session`` names an account of its own below the analyst's. ``progress`` is told percents while
+    a question for keys alone reads its rows. ``observer`` is told of events beside the log.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        analyst: str,
+        session: str,
+        parameters: Mapping[str, object],
+        *,
+        progress: Percent | None = None,
+        observer: Observer | None = None,
+        rights: frozenset[Right] | None = None,
+    ) -> None:
+        policy, settings = dataset.policy.of_account(analyst), Overrides.of(parameters)
+        resolve(policy, settings)
+        self._observer = observer
+        self._rights = ALL_RIGHTS if rights is None else rights
+        self._progress = progress
+        self._answerer = Answerer(
+            *(dataset.engine, policy, dataset.ledger, analyst, session),
+            *(self._tell, dataset.views_place),
+        )
+        self._statements = Statements(self._answerer, settings, self._rights)
+        self._turn: Any = threading.RLock()
+        self._tenant = self._answerer.tails.tenant
+        self._closed = False
+        # The prepared statement that was answered last, and the end of its time.
+        self._running: tuple[object, ReferenceType[Deadline]] | None = None
+        self._tell(SessionOpened(self._answerer.payer.path))
+
+    def sql(
+        self,
+        query: str,
+        values: PlaceholderValues = (),
+        *,
+        mechanism: str | None = None,
+        fresh: bool = False,
+        **parameters: Unpack[PrivacyParameters],
+    ) -> Result:
+        """Answer a query under differential privacy, or one of the statements beside SELECT.
+
+        Those are EXPLAIN SELECT, SET and RESET of a privacy parameter for the rest of this
+        connection, SHOW BUDGET, SHOW TABLES, SHOW PARAMETERS and DESCRIBE, and what tools ask to
+        find tables and columns, as PRAGMA table_info and LIMIT 0: they cost nothing.
+
+        ``values`` are those of its query parameters: a sequence for ``?``, a mapping for ``$name``
+        and ``:name``. ``parameters`` are privacy parameters for this query alone (epsilon, delta,
+        max_groups_contributed, max_rows_contributed, k_bar, min_units_per_group,
+        contribution_bounding, combine; or max_error instead of epsilon), within the policy's range;
+        ``mechanism`` forces one by name.
+
+        A statement that reads no private table is answered as it is, at no cost. So is a question
+        that this account has asked before, from the ledger with the same release, as
+        ``cost.stored`` says; ``fresh`` draws, and pays for, a new one that stands alone. Asked
+        otherwise at another epsilon, a question is answered from all releases of it together, as
+        ``combined`` says of the answer; ``combine`` decides which.
+
+        Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
+        spent.
+        """
+        text = statement_text(query)
+        return self._answer(text, Arguments.of(values, mechanism, dict(parameters), fresh))
+
+    def _answer(
+        self,
+        text: str,
+        asked: Arguments,
+        *,
+        running: object = None,
+        progress: Percent | None = None,
+        seconds: float = math.inf,
+    ) -> Result:
+        """Answer a statement, ended when its time is over as :meth:`interrupt` ends it."""
+        self._refuse_inside()
+        with self._turn, self._tenant, self._telling(text):
+            self.refuse_closed()
+            self._answerer.listener = progress or self._progress
+            with Deadline(seconds, self._answerer.interrupt) as limit:
+                # By reference: nothing but this call keeps a deadline.
+                self._running = None if running is None else (running, ref(limit))
+                return self._statements.result(text, asked)
+
+    def prepare(
+        self,
+        query: str,
+        *,
+        mechanism: str | None = None,
+        **parameters: Unpack[PrivacyParameters],
+    ) -> PreparedStatement:
+        """Prepare a statement: describe it now, and answer it once or often with values.
+
+        Arguments are those of :meth:`sql`. Reads nothing private and costs nothing. Raises what
+        :meth:`describe` does.
+        """
+        text = statement_text(query)
+        asked = Arguments.of((), mechanism, dict(parameters))
+        return PreparedStatement(self, text, asked, self.describe(text))
+
+    def explain(
+        self,
+        query: str,
+        values: PlaceholderValues = (),
+        *,
+        mechanism: str | None = None,
+        **parameters: Unpack[PrivacyParameters],
+    ) -> Explanation:
+        """Explain how a query would be answered, and its price. Reads no data and costs nothing."""
+        text = statement_text(query)
+        return self._explain(text, Arguments.of(values, mechanism, dict(parameters)))
+
+    def _explain(self, text: str, asked: Arguments) -> Explanation:
+        self._refuse_inside()
+        with self._turn, self._tenant:
+            self.refuse_closed()
+            return self._statements.explanation(text, asked)
+
+    def tune(
+        self,
+        query: str,
+        values: PlaceholderValues = (),
+        *,
+        groups: Sequence[int] | None = None,
+        rows: Sequence[int] | None = None,
+        bounds: Sequence[tuple[float, float]] | None = None,
+        size: float | None = None,
+        share: float = USUAL_SHARE,
+        dry_run: bool = False,
+        mechanism: str | None = None,
+        **parameters: Unpack[PrivacyParameters],
+    ) -> Tuning:
+        """Try settings of what bounds a unit's contributions to a query, and recommend one.
+
+        ``groups`` and ``rows`` are values of ``max_groups_contributed`` and
+        ``max_rows_contributed`` to try, in all combinations; left out, usual ones. ``bounds`` are
+        pairs to try as those of the values of the query's sum, at the caps that it has. Each is
+        planned like a query. What it leaves out is estimated by looks at private rows, which cost
+        ``share`` of the query's price together: reserved first, kept in the ledger, known for
+        nothing when the same is tried again. ``dry_run`` says what they would cost, and which
+        noise each setting has, at no cost. ``size`` is that of the groups that matter, before
+        anything is left out, in the units of the answer; left out, one is estimated if it can be.
+
+        Raises a ``dpsql.Error``, among them ``InterfaceError`` (``nothing_to_tune``) where nothing
+        can be told of the query; unless it is an ``EngineError``, nothing was spent.
+        """
+        text = statement_text(query)
+        request = TuningRequest.of(groups, rows, bounds, size, share, dry_run)
+        asked = Arguments.of(values, mechanism, dict(parameters))
+        self._refuse_inside()
+        with self._turn, self._tenant, self._telling(text):
+            self.refuse_closed()
+            if not request.dry_run:
+                refuse_without(self._rights, Right.ASK)
+            self._answerer.listener = self._progress
+            return self._statements.tuning(text, asked, request)
+
+    def describe(self, query: str, values: PlaceholderValues | None = None) -> Description:
+        """Describe the columns of a statement's answer, and its query parameters.
+
+        Any statement that ``sql`` takes can be described: nothing private is read, nothing is set,
+        nothing is paid. ``values`` are those of its query parameters, as in ``sql``; None if they
+        are not known yet: then NULL stands for each, and where that is refused, values are needed.
+        Raises what ``explain`` does.
+        """
+        text = statement_text(query)
+        given = None if values is None else plain_values(values)
+        self._refuse_inside()
+        with self._turn, self._tenant:
+            self.refuse_closed()
+            return self._statements.description(text, given)
+
+    @property
+    def schema(self) -> Schema:
+        """The tables that the policy lists, with their columns."""
+        return self._answerer.engine.schema
+
+    def interrupt(self) -> None:
+        """End the query that another thread is running on this connection, if one is; it fails.
+
+        What it reserved stays spent, unless it was settled before: then the answer is stored, and
+        the same question again costs nothing. Other connections go on, also to the same engine.
+        """
+        self._answerer.interrupt()
+
+    def _cancel(self, running: object) -> None:
+        """End a prepared statement if it is the one that is being answered."""
+        found, limit = self._running or (None, None)
+        deadline = limit() if found is running and limit is not None else None
+        if deadline is not None:
+            deadline.expire()
+
+    def budget(self, *, compare: bool = False) -> BudgetReport:
+        """Report what this analyst's account has spent, what is left, and for how many questions.
+
+        ``compare`` adds what other composition theorems would say of all that was charged, which
+        reads every entry of the account.
+        """
+        self.refuse_closed()
+        return self._answerer.budget(compare=compare)
+
+    def close(self) -> None:
+        """Close it and what it opened itself, once a query that is running is done."""
+        self._refuse_inside()
+        with self._turn:
+            if not self._closed:
+                self._closed = True
+                self._release()
+
+    def _release(self) -> None:
+        self._answerer.close()
+
+    def __repr__(self) -> str:
+        closed = ", closed" if self._closed else ""
+        return f"<dpsql.{type(self).__name__} of {self._answerer.payer.path}{closed}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _tell(self, event: SessionEvent) -> None:
+        log(event)
+        if self._observer is not None:
+            self._observer(event)
+
+    @contextmanager
+    def _telling(self, text: str) -> Iterator[None]:
+        """Tell that a statement was asked, and of its refusal; of failures the answerer tells."""
+        account = self._answerer.payer.path
+        try:
+            self._tell(StatementAsked(account, text))
+            yield
+        except EngineError:
+            raise
+        except Error as error:
+            self._tell(StatementRefused(account, error.code))
+            raise
+
+    def _refuse_inside(self) -> None:
+        """Refuse a statement inside of another of this thread, which would wait for its own end.
+
+        A listener to the progress may try it, or the handler of a signal.
+        """
+        if self._turn._is_owned():
+            raise InterfaceError(
+                "the connection is answering another statement in this thread",
+                code="connection_busy",
+                hint="Ask once it is answered, or by another connection. `budget` and `interrupt` "
+                "may be called at any time.",
+            )
+
+    def refuse_closed(self) -> None:
+        """Raise ``InterfaceError`` if the connection is closed."""
+        if self._closed:
+            raise InterfaceError("the connection is closed", code="closed")
+
+
+class PreparedStatement:
+    """A statement of a session that has been read and described. Made by ``Session.prepare``.
+
+    It is answered in its turn, among all statements of the session.
+    """
+
+    def __init__(
+        self, session: Session, text: str, asked: Arguments, description: Description
+    ) -> None:
+        self._session = session
+        self._asked = asked
+        self._description = description
+        self.text = text
+        """The statement, as it was typed."""
+
+    @property
+    def columns(self) -> tuple[AnswerColumn, ...]:
+        """The columns that its answer will have."""
+        return self._description.columns
+
+    @property
+    def parameters(self) -> tuple[QueryParameter, ...]:
+        """Its query parameters."""
+        return self._description.parameters
+
+    def price(self, values: PlaceholderValues = ()) -> Explanation:
+        """Explain how it would be answered with values, and what it would reserve; free."""
+        return self._session._explain(self.text, self._asked.with_values(values))
+
+    def run(
+        self,
+        values: PlaceholderValues = (),
+        *,
+        fresh: bool = False,
+        progress: Percent | None = None,
+        seconds: float | None = None,
+    ) -> Result:
+        """Answer it with values, as ``Session.sql`` does.
+
+        ``progress`` is told percents in place of the session's listener. Once ``seconds`` are over
+        it is ended as by :meth:`cancel`; the policy's own limit holds beside.
+        """
+        asked = self._asked.with_values(values, fresh)
+        limit = math.inf if seconds is None else positive_seconds(seconds)
+        return self._session._answer(
+            self.text, asked, running=self, progress=progress, seconds=limit
+        )
+
+    def cancel(self) -> None:
+        """End it where another thread runs it now; it fails, and nothing else does.
+
+        What it reserved stays spent, as with ``Session.interrupt``.
+        """
+        self._session._cancel(self)
+
+    def __repr__(self) -> str:
+        return f"<dpsql.PreparedStatement of {len(self.parameters)} parameters>"
+
+
+class Closing(Protocol):
+    """What is closed with a dataset: nothing else can be asked of it."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Dataset:
+    """The tables that a policy lists, open for any number of sessions at once.
+
+    Made by ``dpsql.open_dataset``. ``ledger_created``: opening it has created the ledger, so
+    nothing had been spent in it. ``_owned`` is what it has opened itself, and closes.
+    """
+
+    engine: Engine
+    policy: Policy
+    ledger: Ledger | None
+    views_place: Path | None
+    ledger_created: bool
+    _owned: Sequence[Closing]
+
+    def session(
+        self,
+        analyst: str,
+        *,
+        session: str = "",
+        progress: Percent | None = None,
+        observer: Observer | None = None,
+        rights: frozenset[Right] | None = None,
+        **parameters: Unpack[PrivacyParameters],
+    ) -> Session:
+        """Open a session of one analyst, which pays from its account.
+
+        ``analyst``: an account of the policy. ``session``: the name of an account of its own below
+        the analyst's, which pays too. ``progress``: told 0, 1, ..., 100 percent while a query for
+        keys alone reads its rows. ``observer``: told of each event, as it happens. ``rights``: what
+        the session may do, all if left out; SQL changes nothing of it. ``parameters``: privacy
+        parameters for all of its queries. Raises ``UnknownName`` and ``ParameterError``.
+        """
+        names = plain_text("analyst", analyst), plain_text("session", session)
+        return Session(
+            *(self, *names, dict(parameters)), progress=progress, observer=observer, rights=rights
+        )
+
+    def close(self) -> None:
+        """Close what it opened itself. Close its sessions first."""
+        for resource in self._owned:
+            resource.close()
+
+    def __enter__(self) -> Dataset:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,282 @@
+"""Datasets and their sessions: prepared statements, rights, observers, an end to one question."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support import ANALYST, FILL, policy, world_file
+from unread import sent_inside
+
+import dpsql
+from dpsql.pipeline.events import (
+    AccountSuspended,
+    ChargeReserved,
+    ChargeSettled,
+    QuestionAnswered,
+    ReadingFailed,
+    SessionEvent,
+    SessionOpened,
+    StatementAsked,
+    StatementRefused,
+)
+from dpsql.policy.model import AccountPolicy
+from dpsql.service.rights import ALL_RIGHTS, Right
+
+OTHER = "bob"
+COUNT = "SELECT k, COUNT(DISTINCT uid) AS n FROM visits GROUP BY k"
+ABOVE = "SELECT COUNT(*) AS n FROM visits WHERE n > ?"
+FOREVER = "SELECT q.* FROM ({0}) q JOIN range(20_000_000_000) r(i) ON hash(r.i) = 7"
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Iterator[dpsql.Dataset]:
+    accounts = {name: AccountPolicy(name, 1000.0, 1e-3) for name in (ANALYST, OTHER)}
+    with (
+        world_file(tmp_path / "world.duckdb", *FILL) as path,
+        dpsql.open_dataset(path, policy(None, **accounts), tmp_path / "budget.db") as opened,
+    ):
+        assert opened.ledger_created
+        yield opened
+
+
+def test_sessions_of_a_dataset_pay_each_for_themselves(dataset: dpsql.Dataset) -> None:
+    with dataset.session(ANALYST) as ana, dataset.session(OTHER, epsilon=1.0) as bob:
+        paid = ana.sql(COUNT).cost.settled
+        assert not bob.sql(COUNT).cost.stored
+        bob.sql("SET epsilon = 0.5")
+        assert ana.explain(COUNT).reserved_epsilon != bob.explain(COUNT).reserved_epsilon
+        assert paid.rho > 0
+        assert (ana.budget().queries, bob.budget().queries) == (1, 1)
+    with pytest.raises(dpsql.InterfaceError, match="closed"):
+        ana.sql(COUNT)
+    with dataset.session(ANALYST) as again:
+        assert again.sql(COUNT).cost.stored
+
+
+def test_sessions_answer_at_once_in_threads(dataset: dpsql.Dataset) -> None:
+    def asks(number: int) -> int:
+        with dataset.session(ANALYST if number % 2 else OTHER, session=f"s{number}") as session:
+            return sum(len(session.sql(COUNT, epsilon=5 + n).fetchall()) for n in range(3))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(asks, range(8))) == [21] * 8
+
+
+def test_a_session_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    ledger = tmp_path / "none.db"
+    with world_file(tmp_path / "world.duckdb") as path:
+        with pytest.raises(dpsql.UnknownName):
+            dpsql.connect(path, policy(), ledger, "nobody")
+        with pytest.raises(dpsql.ParameterError):
+            dpsql.connect(path, policy(), ledger, ANALYST, epsilon=-1.0)
+    assert not ledger.exists()
+
+
+# -- prepared statements ---------------------------------------------------------------------------
+
+
+def test_a_prepared_statement_tells_its_columns_parameters_and_price(
+    dataset: dpsql.Dataset,
+) -> None:
+    with dataset.session(ANALYST) as session:
+        prepared = session.prepare(ABOVE, epsilon=2.0)
+        assert [column.name for column in prepared.columns] == ["n"]
+        assert [parameter.name for parameter in prepared.parameters] == ["1"]
+        assert prepared.price([3]).reserved == session.explain(ABOVE, [3], epsilon=2.0).reserved
+        assert session.budget().queries == 0
+        (first,) = prepared.run([3])
+        assert session.sql(ABOVE, [3], epsilon=2.0).cost.stored
+        assert prepared.run([3]).fetchall() == [first]
+        assert not prepared.run([3], fresh=True).cost.stored
+        assert not prepared.run([4]).cost.stored
+        listed = session.prepare("SHOW TABLES")
+        assert listed.run().columns == [column.name for column in listed.columns]
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, "5", float("nan"), float("inf")])
+def test_an_end_that_is_none_is_refused(dataset: dpsql.Dataset, seconds: float) -> None:
+    with dataset.session(ANALYST) as session:
+        prepared = session.prepare(COUNT)
+        with pytest.raises(dpsql.ParameterError, match="seconds"):
+            prepared.run(seconds=seconds)
+        assert session.budget().queries == 0
+
+
+@pytest.fixture
+def lasting(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Have generated statements run inside of another one."""
+    pattern = ["{0}"]
+    sent_inside(monkeypatch, lambda: pattern[0])
+
+    def inside(other: str) -> None:
+        pattern[0] = other
+
+    return inside
+
+
+def code_of(ask: Callable[[], object]) -> str:
+    """The code of the failure that a question ends with."""
+    with pytest.raises(dpsql.EngineError) as caught:
+        ask()
+    return caught.value.code
+
+
+def test_the_end_of_a_statement_ends_that_one_alone(
+    dataset: dpsql.Dataset, lasting: Callable[[str], None]
+) -> None:
+    with dataset.session(ANALYST) as session:
+        lasting(FOREVER)
+        with pytest.raises(dpsql.EngineError) as caught:
+            session.prepare(COUNT).run(seconds=0.1)
+        assert caught.value.code == "interrupted"
+        lasting("{0}")
+        # What was reserved stays spent; nothing is suspended by what the caller has ended.
+        assert (session.budget().unsettled, len(session.sql(COUNT))) == (1, 7)
+        assert len(session.prepare(COUNT).run(seconds=60.0)) == 7
+
+
+def test_a_statement_is_cancelled_where_it_runs_and_no_other_is(
+    dataset: dpsql.Dataset, lasting: Callable[[str], None]
+) -> None:
+    with dataset.session(ANALYST) as session, ThreadPoolExecutor(1) as pool:
+        prepared, other = session.prepare(COUNT), session.prepare(ABOVE)
+        lasting(FOREVER)
+        found = pool.submit(code_of, prepared.run)
+        while session._answerer.buyer._run is None:
+            time.sleep(0.01)
+        for _ in range(20):
+            other.cancel()
+            time.sleep(0.005)
+        assert not found.done()
+        prepared.cancel()  # once is enough, wherever it is
+        assert found.result(20) == "interrupted"
+        lasting("{0}")
+        prepared.cancel()
+        assert len(prepared.run()) == 7
+
+
+def test_progress_of_one_question_goes_to_its_own_listener(dataset: dpsql.Dataset) -> None:
+    usual: list[int] = []
+    own: list[int] = []
+    keys = "SELECT DISTINCT k FROM visits"
+    with dataset.session(ANALYST, progress=usual.append) as session:
+        session.prepare(keys).run(progress=own.append)
+        assert (own[-1], usual) == (100, [])
+        session.sql(keys, fresh=True)
+        assert usual[-1] == 100
+
+
+# -- rights ----------------------------------------------------------------------------------------
+
+VIEW = (
+    "CREATE MATERIALIZED VIEW v WITH (step = '1 day', steps = 3, start = '2024-01-01') AS "
+    "SELECT COUNT(*) AS n FROM visits"
+)
+NEEDED = {
+    COUNT: Right.ASK,
+    "SELECT name FROM shops": Right.ASK,
+    "SET epsilon = 0.5": Right.SET,
+    "RESET epsilon": Right.SET,
+    VIEW: Right.CREATE_VIEWS,
+    "DROP MATERIALIZED VIEW v": Right.CREATE_VIEWS,
+    "REFRESH MATERIALIZED VIEW v": Right.REFRESH_VIEWS,
+}
+
+
+@pytest.mark.parametrize("sql", NEEDED)
+def test_what_a_session_may_not_do_is_refused_and_costs_nothing(
+    dataset: dpsql.Dataset, sql: str
+) -> None:
+    with dataset.session(ANALYST, rights=ALL_RIGHTS - {NEEDED[sql]}) as session:
+        with pytest.raises(dpsql.NotSupportedError) as caught:
+            session.sql(sql)
+        assert caught.value.code == "not_allowed"
+        with pytest.raises(dpsql.NotSupportedError):
+            session.prepare(COUNT).run() if sql == COUNT else session.sql(sql)
+        assert session.budget().queries == 0
+
+
+def test_a_session_without_rights_can_explain_and_look_around(dataset: dpsql.Dataset) -> None:
+    with dataset.session(ANALYST, rights=frozenset()) as session:
+        assert session.explain(COUNT).blocks
+        assert session.sql(f"EXPLAIN {COUNT}").columns == ["plan"]
+        assert len(session.sql("SHOW TABLES")) == 3
+        session.tune(COUNT, groups=[1, 2], dry_run=True)
+        with pytest.raises(dpsql.NotSupportedError):
+            session.tune(COUNT, groups=[1, 2])
+
+
+# -- observers -------------------------------------------------------------------------------------
+
+
+def test_an_observer_is_told_of_all_that_happens_to_a_question(dataset: dpsql.Dataset) -> None:
+    seen: list[SessionEvent] = []
+    with dataset.session(ANALYST, observer=seen.append) as session:
+        cost = session.sql(COUNT).cost
+        session.sql(COUNT)
+        with pytest.raises(dpsql.Error):
+            session.sql("SELECT * FROM visits")
+    opened, asked, reserved, settled, answered, again, stored, bad, refused = seen
+    assert {event.account for event in seen} == {f"world/{ANALYST}"}
+    assert isinstance(opened, SessionOpened)
+    assert isinstance(asked, StatementAsked)
+    assert isinstance(reserved, ChargeReserved)
+    assert isinstance(settled, ChargeSettled)
+    assert isinstance(answered, QuestionAnswered)
+    assert isinstance(stored, QuestionAnswered)
+    assert isinstance(bad, StatementAsked)
+    assert isinstance(refused, StatementRefused)
+    assert asked.text == COUNT
+    assert again == asked
+    assert reserved.entry == settled.entry
+    assert settled.amount.rho <= reserved.amount.rho
+    assert settled.kept
+    assert reserved.fingerprint == answered.fingerprint == stored.fingerprint
+    assert answered.cost == cost
+    assert stored.cost.stored
+    assert refused.code == "raw_rows"
+
+
+def test_an_observer_is_told_of_failures(
+    dataset: dpsql.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError
+
+    seen: list[SessionEvent] = []
+    with dataset.session(ANALYST, observer=seen.append) as session:
+        seen.clear()
+        monkeypatch.setattr("dpsql.engines.duckdb.engine.discreetly", fail)
+        with pytest.raises(dpsql.EngineError):
+            session.sql(COUNT)
+    assert [type(event) for event in seen] == [
+        StatementAsked,
+        ChargeReserved,
+        AccountSuspended,
+        ReadingFailed,
+    ]
+
+
+@pytest.mark.parametrize(("kind", "spent"), [(StatementAsked, 0), (ChargeReserved, 1)])
+def test_an_observer_that_cannot_write_refuses_before_data_are_read(
+    dataset: dpsql.Dataset, kind: type[SessionEvent], spent: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def audit(event: SessionEvent) -> None:
+        if isinstance(event, kind) and broken.is_set():
+            raise OSError("no space is left")
+
+    broken = threading.Event()
+    with dataset.session(ANALYST, observer=audit) as session:
+        broken.set()
+        with monkeypatch.context() as patch:
+            patch.setattr("dpsql.pipeline.buyer.Buyer.buy", None)
+            with pytest.raises(OSError, match="no space"):
+                session.sql(COUNT)
+        assert session.budget().unsettled == spent
+        broken.clear()
+        assert len(session.sql(COUNT)) == 7
