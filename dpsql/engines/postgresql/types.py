@@ -6,18 +6,13 @@ and timestamps are of the years 1 to 9999: others were made NULL where the table
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import math
-import re
 from collections.abc import Callable, Mapping
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Decimal
 from itertools import product
 from types import MappingProxyType
 from typing import Final
-from uuid import UUID
-
-import numpy as np
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import base_type, is_decimal
@@ -26,12 +21,12 @@ from dpsql.core.sql_types import type_sql
 from dpsql.engines.base.row_types import (
     INTEGER_DIGITS,
     INTEGERS,
-    MOST_DIGITS,
     UNTYPED,
     TypedValue,
     decimal_of,
     ends,
 )
+from dpsql.engines.base.typed_constants import constant_text
 from dpsql.engines.postgresql.reading import POSTGRESQL_TEXT
 from dpsql.syntax.row_functions import MOMENTS
 
@@ -137,115 +132,8 @@ def constant(value: object, type_: str) -> Sql | None:
         raise KeyError(type_)
     if base_type(type_) == "VARCHAR":
         return None if "\0" in text else text_literal(text)
-    found = _READERS["DECIMAL" if is_decimal(type_) else base_type(type_)](value, type_)
+    found = constant_text(value, type_)
     return None if found is None else cast_to(literal(found), type_)
-
-
-def _integer(value: object, type_: str) -> str | None:
-    number = _exact(value)
-    if number is None:
-        return None
-    whole = int(_rounded(number, 0))
-    low, high = ends(type_)
-    return str(whole) if low <= whole <= high else None
-
-
-def _exact(value: object) -> Decimal | None:
-    try:
-        number = Decimal(str(value).strip())
-        return number if number.is_finite() and abs(number.adjusted()) < 2 * MOST_DIGITS else None
-    except InvalidOperation:
-        return None
-
-
-def _rounded(number: Decimal, places: int) -> Decimal:
-    digits = len(number.as_tuple().digits) + 4 * MOST_DIGITS
-    exact = Context(prec=digits, rounding=ROUND_HALF_UP)
-    return exact.quantize(number, Decimal(1).scaleb(-places, exact))
-
-
-def _decimal(value: object, type_: str) -> str | None:
-    number = _exact(value)
-    if number is None:
-        return None
-    width, scale = decimal_of(type_)
-    rounded = _rounded(number, scale)
-    return f"{rounded:f}" if rounded.copy_abs() < 10 ** (width - scale) else None
-
-
-def _double(value: object, type_: str) -> str | None:
-    try:
-        return repr(float(str(value)))
-    except ValueError:
-        return None
-
-
-def _float(value: object, type_: str) -> str | None:
-    """Return the nearest value of 32 bits: beyond the largest it is infinite, as in DuckDB."""
-    found = _double(value, type_)
-    with np.errstate(over="ignore"):
-        return None if found is None else str(np.float32(found))
-
-
-def _boolean(value: object, type_: str) -> str | None:
-    words = {"true": "true", "t": "true", "1": "true", "false": "false", "f": "false", "0": "false"}
-    return words.get(str(value).lower())
-
-
-def _date(value: object, type_: str) -> str | None:
-    try:
-        return datetime.date.fromisoformat(_padded(str(value).strip())).isoformat()
-    except ValueError:
-        return None
-
-
-_WRITTEN: Final = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
-
-
-def _padded(text: str) -> str:
-    """Return a date with four digits of a year, and two of all else."""
-    return _WRITTEN.sub(lambda m: f"{m[1]:0>4}-{m[2]:0>2}-{m[3]:0>2}", text)
-
-
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
-
-
-def _timestamp(value: object, type_: str) -> str | None:
-    text = _padded(str(value).strip())
-    if not _MOMENT.fullmatch(text):
-        return None
-    try:
-        return datetime.datetime.fromisoformat(text).isoformat(" ")
-    except ValueError:
-        return None
-
-
-def _time(value: object, type_: str) -> str | None:
-    try:
-        found = datetime.time.fromisoformat(str(value).strip())
-    except ValueError:
-        return None
-    return found.isoformat() if found.tzinfo is None else None
-
-
-def _uuid(value: object, type_: str) -> str | None:
-    try:
-        return str(UUID(str(value).strip()))
-    except ValueError:
-        return None
-
-
-_READERS: Final[dict[str, Callable[[object, str], str | None]]] = {
-    **dict.fromkeys(INTEGERS, _integer),
-    "DECIMAL": _decimal,
-    "DOUBLE": _double,
-    "FLOAT": _float,
-    "BOOLEAN": _boolean,
-    "DATE": _date,
-    "TIMESTAMP": _timestamp,
-    "TIME": _time,
-    "UUID": _uuid,
-}
 
 
 # -- casts ----------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ engine makes others one of these.
 
 from __future__ import annotations
 
-import datetime
 import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from dpsql.core.sql import Sql, digits, literal, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.base.row_engine import Refusing
 from dpsql.engines.base.row_types import INTEGERS, TypedValue, decimal_of
+from dpsql.engines.base.typed_constants import constant_text
 from dpsql.syntax.row_functions import MOMENTS
 
 SPARK_REFUSED: Final = Refusing("in Spark", "spark.md")
@@ -97,21 +97,11 @@ def widened(value: TypedValue, type_: str) -> TypedValue | None:
 
 def _moment(text: str, kind: str) -> Sql:
     """Write a date or timestamp that stands in a text as a literal."""
-    made: datetime.date | None = None
-    try:
-        if kind == "DATE":
-            made = datetime.date.fromisoformat(text.strip())
-        else:
-            made = datetime.datetime.fromisoformat(text.strip())
-    except ValueError:
-        pass
-    odd = isinstance(made, datetime.datetime) and made.tzinfo is not None
-    if made is None or odd:
+    made = constant_text(text, kind)
+    if made is None:
         hint = "Write a date as '2024-02-29', a timestamp as '2024-02-29 13:45:00'."
         raise SPARK_REFUSED(f"this text as a {kind}", "it cannot be read as one", hint)
-    if isinstance(made, datetime.datetime):
-        return sql("TIMESTAMP_NTZ{}", literal(made.isoformat(sep=" ")))
-    return sql("DATE{}", literal(made.isoformat()))
+    return sql("{}{}", type_sql(spark_spelling(kind)), literal(made))
 
 
 # -- casts ----------------------------------------------------------------------------------------
