@@ -13,9 +13,12 @@ from dpsql.core.formatting import significant
 from dpsql.present.tables import indented, pairs, titled
 from dpsql.privacy.accounting.composition import Comparison
 from dpsql.privacy.calculator import Calculated, Calibration
-from dpsql.privacy.calculator.continual import ContinualCalibration
 from dpsql.privacy.calculator.conversions import Conversion
-from dpsql.privacy.calculator.listings import ListingCalibration
+from dpsql.privacy.calculator.streams import (
+    ContinualCalibration,
+    ListingCalibration,
+    StreamCalibration,
+)
 from dpsql.privacy.calculator.values import Figures
 from dpsql.privacy.mechanisms.utility import UtilityBound
 
@@ -43,10 +46,6 @@ def _(answer: Calibration) -> RenderableType:
 
 @answer_panel.register
 def _(answer: ContinualCalibration) -> RenderableType:
-    whole = f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}, all steps together"
-    cost = f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)}, once for the stream"
-    facts = [("Guarantee", whole), ("In a session", cost)]
-    facts += [("Analysis", f"{answer.analysis}: {answer.how}"), ("Source", answer.source)]
     steps = titled("step", "std", "threshold", "95% within", right=range(4))
     for at in answer.steps:
         figures = significant(at.std), significant(at.threshold), f"± {significant(at.margin_95)}"
@@ -55,8 +54,7 @@ def _(answer: ContinualCalibration) -> RenderableType:
     for found in answer.factorisations:
         compared.add_row(found.name, significant(found.worst), significant(found.rms))
     return Group(
-        _title(answer.mechanism, answer.parameters),
-        _facts(facts),
+        _stream(answer, f"{answer.analysis}: {answer.how}"),
         indented(steps, above=1),
         Text(f"  figures in: {answer.measured}", style="dim"),
         indented(compared, above=1),
@@ -66,10 +64,6 @@ def _(answer: ContinualCalibration) -> RenderableType:
 
 @answer_panel.register
 def _(answer: ListingCalibration) -> RenderableType:
-    whole = f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}, all steps together"
-    cost = f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)}, once for the stream"
-    facts = [("Guarantee", whole), ("In a session", cost)]
-    facts += [("Analysis", answer.how), ("Source", answer.source)]
     steps = titled("step", "std", "95% within", right=range(3))
     for at in answer.steps:
         steps.add_row(f"{at.step:,}", significant(at.std), f"± {significant(at.margin_95)}")
@@ -80,8 +74,7 @@ def _(answer: ListingCalibration) -> RenderableType:
         figures = significant(way.exceeds), significant(way.worst), significant(way.rms)
         ways.add_row(way.name, f"{way.choices:,}", *figures)
     return Group(
-        _title(answer.mechanism, answer.parameters),
-        _facts(facts),
+        _stream(answer, answer.how),
         indented(steps, above=1),
         Text("  figures in: count of a listed group, chosen at the doubling steps", style="dim"),
         indented(ways, above=1),
@@ -90,6 +83,15 @@ def _(answer: ListingCalibration) -> RenderableType:
         ),
         Text("  std: in units of that of a single answer at the same cost", style="dim"),
     )
+
+
+def _stream(answer: StreamCalibration, analysis: str) -> RenderableType:
+    """Draw what a stream guarantees, and what it costs in a session."""
+    whole = f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}, all steps together"
+    cost = f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)}, once for the stream"
+    facts = [("Guarantee", whole), ("In a session", cost)]
+    facts += [("Analysis", analysis), ("Source", answer.source)]
+    return Group(_title(answer.mechanism, answer.parameters), _facts(facts))
 
 
 @answer_panel.register

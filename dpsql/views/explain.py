@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
 
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
-from dpsql.privacy.mechanisms.additive import correlated_gaussian
+from dpsql.privacy.streams.mechanism import few_steps
+from dpsql.privacy.streams.topk import single_top_k_std
 from dpsql.results.explanation import (
     Explanation,
     StreamFigures,
@@ -16,8 +15,6 @@ from dpsql.results.explanation import (
     explain_block,
 )
 from dpsql.views.plan import ViewPlan
-
-_SHOWN: Final = 5  # steps, of those that are spread over all
 
 
 def explain_view(plan: ViewPlan, sql: str) -> Explanation:
@@ -71,16 +68,12 @@ def _figures(plan: ViewPlan) -> StreamFigures:
     )
 
 
-def few_steps(count: int) -> list[int]:
-    """List the first of ``count`` steps, the last one, and some between them at equal ratios."""
-    spread = {round(count ** (i / (_SHOWN - 1))) for i in range(_SHOWN)}
-    return sorted(spread | {1, count})
-
-
 def _noises(plan: ViewPlan, steps: Sequence[int]) -> Iterator[StreamNoiseFigure]:
     alone: list[float | None] = [noise.once for noise in plan.noises]
     if plan.mechanism.chooses:
-        alone = [_once_chosen(plan)]
+        top_k, rho = plan.block.top_k, plan.mechanism.loss.rho
+        once = None if top_k is None else single_top_k_std(rho, plan.reaches[0], top_k.limit)
+        alone = [once]
     for measure, noise, once in zip(plan.measures, plan.streams, alone, strict=True):
         single = None if once is None else once * measure.step
         yield StreamNoiseFigure(
@@ -90,11 +83,3 @@ def _noises(plan: ViewPlan, steps: Sequence[int]) -> Iterator[StreamNoiseFigure]
             once=single,
             repeated=None if single is None else single * math.sqrt(plan.definition.steps.count),
         )
-
-
-def _once_chosen(plan: ViewPlan) -> float | None:
-    """Return the noise of a top-k that is asked once, half of its price for its counts."""
-    if plan.block.top_k is None:
-        return None
-    k, half = plan.block.top_k.limit, plan.mechanism.loss.rho / 2
-    return correlated_gaussian(PrivacyLoss(half), plan.reaches[0], k).std(k)

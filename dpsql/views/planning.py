@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.query import Block
-from dpsql.planner.budget import BudgetSplit, QueryBudget
+from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.policy.model import AccountPolicy
 from dpsql.policy.parameters import AnswerFrom
@@ -29,12 +29,10 @@ from dpsql.privacy.streams.factorisation import (
     TreeFromBelow,
     best_tree,
 )
+from dpsql.privacy.streams.mechanism import StreamGroups, StreamMechanism
 from dpsql.privacy.streams.meta import (
     MetaHistogram,
-    meta_known,
-    meta_known_top_k,
-    meta_unknown,
-    meta_unknown_top_k,
+    meta_histogram,
 )
 from dpsql.privacy.streams.sparse import SparseTopK, sparse_top_k
 from dpsql.privacy.streams.streams import (
@@ -44,9 +42,7 @@ from dpsql.privacy.streams.streams import (
 )
 from dpsql.privacy.streams.topk import (
     ScheduledTopK,
-    doubling_steps,
     scheduled_top_k,
-    scheduled_top_k_unknown,
 )
 from dpsql.sql.blocks.time_bounds import no_view
 from dpsql.views.definition import (
@@ -57,8 +53,6 @@ from dpsql.views.definition import (
     ViewDefinition,
 )
 from dpsql.views.plan import ViewPlan
-
-_Listings: TypeAlias = ScheduledTopK | SparseTopK | MetaHistogram
 
 _BUFFERS: Final = 4
 _FINE_BITS: Final = 36  # of what one unit may add: totals of 2**27 units fit 64 bits
@@ -158,7 +152,7 @@ class _Listing:
         self._refuse_sizes()
         known = self.block.known_domain
         split = self.budget.whole() if known else self.budget.halved()
-        mechanism = self._mechanism(split)
+        mechanism = self._mechanism(PrivacyLoss(split.rho, 0.0 if known else split.delta))
         if mechanism is None:
             raise no_view(
                 "epsilon is too small for so many choices",
@@ -210,42 +204,34 @@ class _Listing:
                 f"LIMIT {self.k} exceeds k_bar = {k_bar}", "Lower the LIMIT or raise k_bar."
             )
 
-    def _mechanism(self, split: BudgetSplit) -> _Listings | None:
+    def _mechanism(self, price: PrivacyLoss) -> StreamMechanism | None:
         if self.kind is ContinualMechanism.META_ALGO:
-            return self._meta(split)
+            return self._meta(price)
         assert self.k is not None
         if self.kind is ContinualMechanism.SPARSE_GUMB:
-            return self._sparse(split, self.k)
-        return self._scheduled(split, self.k)
+            return self._sparse(price, self.k)
+        return self._scheduled(price, self.k)
 
-    def _scheduled(self, split: BudgetSplit, k: int) -> ScheduledTopK | None:
-        schedule = self.definition.choices.schedule or doubling_steps(self.steps)
-        factorisation = _factorisation_of(self.definition)
+    @property
+    def groups(self) -> StreamGroups:
+        """The groups that it may list."""
         if self.block.known_domain:
-            return scheduled_top_k(
-                split.rho,
-                self.steps,
-                k=k,
-                size=self.block.domain_size,
-                sensitivity=self.sensitivity,
-                schedule=schedule,
-                factorisation=factorisation,
-                one_step=self.one_step,
-            )
-        return scheduled_top_k_unknown(
-            split.rho,
-            split.delta,
+            return StreamGroups(self.block.domain_size)
+        return StreamGroups(k_bar=self.block.parameters.k_bar, floor=self.floor)
+
+    def _scheduled(self, price: PrivacyLoss, k: int) -> ScheduledTopK | None:
+        return scheduled_top_k(
+            price,
             self.steps,
+            self.groups,
             k=k,
-            k_bar=self.block.parameters.k_bar,
-            floor=self.floor,
             sensitivity=self.sensitivity,
-            schedule=schedule,
-            factorisation=factorisation,
+            schedule=self.definition.choices.schedule,
+            factorisation=_factorisation_of(self.definition),
             one_step=self.one_step,
         )
 
-    def _sparse(self, split: BudgetSplit, k: int) -> SparseTopK:
+    def _sparse(self, price: PrivacyLoss, k: int) -> SparseTopK:
         block, choices = self.block, self.definition.choices
         if not block.known_domain:
             raise no_view(
@@ -253,7 +239,7 @@ class _Listing:
                 "The owner declares a domain of the keys; or write continual = 'scheduled_top_k'.",
             )
         found = sparse_top_k(
-            split.rho,
+            price.rho,
             self.steps,
             k=k,
             size=block.domain_size,
@@ -266,7 +252,7 @@ class _Listing:
         margin = _usual_margin(found) if choices.margin is None else choices.margin
         return replace(found, margins=(margin,) * self.steps)
 
-    def _meta(self, split: BudgetSplit) -> MetaHistogram | None:
+    def _meta(self, price: PrivacyLoss) -> MetaHistogram | None:
         if not self.one_step:
             raise no_view(
                 "in meta_algo a unit contributes at one step, and these units last longer",
@@ -275,20 +261,13 @@ class _Listing:
             )
         if self.definition.window is not None:
             raise no_view("the cells of a tree have no sliding window", "Leave `window` out.")
-        block, rho, steps = self.block, split.rho, self.steps
-        cap, k_bar = block.parameters.groups_limit, block.parameters.k_bar
-        reach = self.sensitivity
-        if block.known_domain:
-            size = block.domain_size
-            if cap is None and self.k is not None:
-                return meta_known_top_k(rho, steps, k=self.k, size=size, sensitivity=reach)
-            groups = size if cap is None else min(cap, size)
-            return meta_known(rho, steps, groups=groups, size=size, sensitivity=reach)
-        named = {"k_bar": k_bar, "floor": self.floor, "sensitivity": reach}
-        if cap is not None:
-            return meta_unknown(rho, split.delta, steps, groups=cap, **named)
-        assert self.k is not None
-        return meta_unknown_top_k(rho, split.delta, steps, k=self.k, **named)
+        groups = self.block.parameters.groups_limit
+        if self.block.known_domain and not (groups is None and self.k is not None):
+            size = self.block.domain_size
+            groups = size if groups is None else min(groups, size)
+        return meta_histogram(
+            *(price, self.steps, self.groups), k=self.k, groups=groups, sensitivity=self.sensitivity
+        )
 
 
 def _refuse_options(choices: ChoiceOptions, kind: ContinualMechanism) -> None:

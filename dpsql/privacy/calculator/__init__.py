@@ -13,9 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dpsql.privacy.accounting.composition import Comparison
 from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
-from dpsql.privacy.calculator.continual import ContinualCalibration, calibrate_continual
 from dpsql.privacy.calculator.conversions import Conversion, compare_compositions, convert
-from dpsql.privacy.calculator.listings import ListingCalibration
 from dpsql.privacy.calculator.registry import find_mechanism
 from dpsql.privacy.calculator.request import (
     BUDGET_QUANTITIES,
@@ -27,6 +25,11 @@ from dpsql.privacy.calculator.request import (
     flag,
     parameter,
     refused,
+)
+from dpsql.privacy.calculator.streams import (
+    ContinualCalibration,
+    ListingCalibration,
+    calibrate_continual,
 )
 from dpsql.privacy.calculator.values import Figures, Found, Mechanism
 from dpsql.privacy.mechanisms.registry import Sizes

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
 from dpsql.privacy.mechanisms.selection import Selection
+from dpsql.privacy.mechanisms.topk import GumbelTopK, gumbel_top_k
 from dpsql.privacy.streams.keyed import StepKey
+
+_SHOWN: Final = 5  # steps, of those that are spread over all
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,27 @@ class StreamMechanism(StreamNoise, Protocol):
         """
 
 
+@dataclass(frozen=True, slots=True)
+class StreamGroups:
+    """The groups that a stream may list: ``size`` declared ones, or those of unknown keys.
+
+    Of unknown keys, a choice looks at the ``k_bar`` largest above ``floor``.
+    """
+
+    size: int | None = None
+    k_bar: int = 0
+    floor: int = 0
+
+    def top_k(
+        self, price: PrivacyLoss, sensitivity: int, k: int
+    ) -> KnownDomainTopK | GumbelTopK | None:
+        """Build the selection of the k largest; None if rho is too small for so small a delta."""
+        if self.size is not None:
+            each = PrivacyLoss(price.rho)
+            return known_domain_top_k(each, sensitivity=sensitivity, k=k, size=self.size)
+        return gumbel_top_k(price, sensitivity=sensitivity, k=k, k_bar=self.k_bar, floor=self.floor)
+
+
 class ChoosesGroups:
     """Give the usual answers of a :class:`StreamMechanism` whose ``selection`` chooses groups."""
 
@@ -136,6 +161,11 @@ class ChoosesGroups:
     def score_for_inclusion(self, probability: float, step: int) -> float | None:
         """Return how large a count must be to be chosen with this probability, at one choice."""
         return self.selection.score_for_inclusion(probability)
+
+
+def few_steps(count: int) -> list[int]:
+    """List the first of ``count`` steps, the last one, and some between them at equal ratios."""
+    return sorted({1, count} | {round(count ** (i / (_SHOWN - 1))) for i in range(_SHOWN)})
 
 
 def largest_first(

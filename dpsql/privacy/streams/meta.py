@@ -14,12 +14,17 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Additive, correlated_gaussian, gaussian
 from dpsql.privacy.mechanisms.histogram import KnownDomain
-from dpsql.privacy.mechanisms.known_topk import known_domain_top_k
 from dpsql.privacy.mechanisms.selection import Selection
-from dpsql.privacy.mechanisms.topk import gaussian_top_k, gumbel_top_k
+from dpsql.privacy.mechanisms.topk import gaussian_top_k
 from dpsql.privacy.streams.factorisation import BaseTree, best_tree
 from dpsql.privacy.streams.keyed import StepKey
-from dpsql.privacy.streams.mechanism import ChoosesGroups, Listed, StreamCounts, largest_first
+from dpsql.privacy.streams.mechanism import (
+    ChoosesGroups,
+    Listed,
+    StreamCounts,
+    StreamGroups,
+    largest_first,
+)
 
 _UP = 1 + 1e-12
 _DOWN = 1 - 1e-11
@@ -181,65 +186,40 @@ class MetaHistogram(ChoosesGroups):
         return totals
 
 
-def meta_known(
-    rho: float, steps: int, *, groups: int, size: int, sensitivity: int = 1
-) -> MetaHistogram:
-    """Build the histogram of declared keys, with noise on every count.
-
-    An event is in at most ``groups`` of them. Costs at most ``rho``. Raises ParameterError for
-    parameters out of range, as all of these.
-    """
-    tree = best_tree(steps)
-    noise = gaussian(PrivacyLoss(rho / tree.levels * _DOWN), sensitivity, groups)
-    return MetaHistogram(tree, KnownDomain(size), noise, groups)
-
-
-def meta_known_top_k(
-    rho: float, steps: int, *, k: int, size: int, sensitivity: int = 1
-) -> MetaHistogram:
-    """Build the histogram of declared keys that releases the k largest of each cell.
-
-    An event is in any number of them. Costs at most ``rho``, half of it for the counts.
-    """
-    tree = best_tree(steps)
-    each, k = PrivacyLoss(rho / tree.levels / 2 * _DOWN), min(k, size)
-    selection = known_domain_top_k(each, sensitivity=sensitivity, k=k, size=size)
-    return MetaHistogram(tree, selection, correlated_gaussian(each, sensitivity, k), k)
-
-
-def meta_unknown(
-    rho: float,
-    delta: float,
+def meta_histogram(
+    price: PrivacyLoss,
     steps: int,
+    among: StreamGroups,
     *,
-    groups: int,
-    k_bar: int,
-    floor: int,
+    k: int | None = None,
+    groups: int | None = None,
     sensitivity: int = 1,
-) -> MetaHistogram:
-    """Build the histogram of unknown keys that releases those above each cell's threshold.
-
-    An event is in at most ``groups`` of them. Costs at most ``rho`` and ``delta``.
-    """
-    tree = best_tree(steps)
-    price = PrivacyLoss(rho / tree.levels * _DOWN, delta / tree.levels * _DOWN)
-    selection = gaussian_top_k(
-        price, sensitivity=sensitivity, groups=groups, k_bar=k_bar, floor=floor
-    )
-    return MetaHistogram(tree, selection, None, groups)
-
-
-def meta_unknown_top_k(
-    rho: float, delta: float, steps: int, *, k: int, k_bar: int, floor: int, sensitivity: int = 1
 ) -> MetaHistogram | None:
-    """Build the histogram of unknown keys that releases the k largest of each cell.
+    """Build the histogram that costs at most the rho and delta of ``price``.
 
-    An event is in any number of them. Costs at most ``rho``, half of it for the counts, and
-    ``delta``. None if rho is too small for a selection at so small a delta.
+    An event is in at most ``groups`` groups: of declared ones all have noise, of unknown keys each
+    cell releases those above its threshold. Without that number, it is in any number of them, and
+    each cell releases its k largest: half of rho is for their counts then. None if rho is too small
+    for a selection at so small a delta. Raises ParameterError for parameters out of range.
     """
     tree = best_tree(steps)
-    each = PrivacyLoss(rho / tree.levels / 2 * _DOWN, delta / tree.levels * _DOWN)
-    selection = gumbel_top_k(each, sensitivity=sensitivity, k=k, k_bar=k_bar, floor=floor)
+    rho, delta = price.rho / tree.levels, price.delta / tree.levels * _DOWN
+    if groups is not None and among.size is not None:
+        noise = gaussian(PrivacyLoss(rho * _DOWN), sensitivity, groups)
+        return MetaHistogram(tree, KnownDomain(among.size), noise, groups)
+    if groups is not None:
+        above = gaussian_top_k(
+            PrivacyLoss(rho * _DOWN, delta),
+            sensitivity=sensitivity,
+            groups=groups,
+            k_bar=among.k_bar,
+            floor=among.floor,
+        )
+        return MetaHistogram(tree, above, None, groups)
+    assert k is not None, "either number bounds what a cell releases"
+    k = k if among.size is None else min(k, among.size)
+    selection = among.top_k(PrivacyLoss(rho / 2 * _DOWN, delta), sensitivity, k)
     if selection is None:
         return None
-    return MetaHistogram(tree, selection, correlated_gaussian(each, sensitivity, k), k)
+    counts = correlated_gaussian(PrivacyLoss(rho / 2 * _DOWN), sensitivity, k)
+    return MetaHistogram(tree, selection, counts, k)

@@ -150,16 +150,10 @@ class SparseTopK(ChoosesGroups):
     @property
     def loss(self) -> PrivacyLoss:
         """What the stream costs at most."""
-        return self._loss(self.switches + 1, self.counts.most)
-
-    def settled(self, last: SparseChoice) -> PrivacyLoss:
-        """Return what the stream has cost, up to the choice that was listed last."""
-        return self._loss(last.choices, len(last.ever))
-
-    def _loss(self, choices: int, distinct: int) -> PrivacyLoss:
-        selections = choices * self.selection.rho(None)
-        asked = min(choices, self.switches) * self.vector.rho
-        return PrivacyLoss((selections + asked + self.counts.rho(distinct)) * _UP, 0.0)
+        rho = (self.switches + 1) * self.selection.rho(None)
+        rho += self.switches * self.vector.rho
+        rho += self.counts.rho(self.counts.most)
+        return PrivacyLoss(rho * _UP, 0.0)
 
     def answer(self, counts: StreamCounts) -> Listed:
         """List the groups chosen last; choose anew once the sparse vector says yes."""

@@ -260,23 +260,6 @@ class ContinualHistogram:
         places = np.flatnonzero(shown)
         return Listed(places, [values[places] for values in noisy])
 
-    def release(
-        self,
-        step: int,
-        exact: NDArray[np.int64],
-        groups: Sequence[bytes],
-        keys: Sequence[StepKey],
-        since_start: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Compute the noisy counts of a step and which groups are shown, both of shape (groups,).
-
-        ``groups`` are encoded keys, ``since_start`` the exact counts of all steps so far, which are
-        ``exact`` unless that is of a window. Counts that are not shown must not be released.
-        Arguments and errors are those of :meth:`ContinualNoise.add`.
-        """
-        noisy = self.noise.add(step, exact, groups, keys)
-        return noisy, self.shown(step, since_start, noisy)
-
     def shown(
         self, step: int, since_start: NDArray[np.int64], noisy: NDArray[np.int64]
     ) -> NDArray[np.bool_]:

@@ -11,15 +11,22 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
-from dpsql.privacy.mechanisms.additive import Steps
-from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
-from dpsql.privacy.mechanisms.topk import GumbelTopK, gumbel_top_k
+from dpsql.privacy.mechanisms.additive import Steps, correlated_gaussian
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
+from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.streams.factorisation import Factorisation, SquareRoot
 from dpsql.privacy.streams.keyed import StepKey
-from dpsql.privacy.streams.mechanism import ChoosesGroups, Listed, StreamCounts, largest_first
+from dpsql.privacy.streams.mechanism import (
+    ChoosesGroups,
+    Listed,
+    StreamCounts,
+    StreamGroups,
+    largest_first,
+)
 from dpsql.privacy.streams.separate import NamedGroupsNoise, named_groups_noise
 
 _UP = 1 + 1e-12
+_DOWN = 1 - 1e-11
 _LISTED = 12  # steps of a schedule, in words
 
 
@@ -39,10 +46,10 @@ class ScheduledTopK(ChoosesGroups):
     selections cost and of ``counts``, for a unit that adds to any groups, to each at most the
     sensitivity over all steps; with ``SharedContinualNoise`` only for one that adds at a single
     step (an event). It is in the counts of all later selections, so that each of them is paid for;
-    they are adaptive, and a group that is chosen again keeps its noise. Reserve ``loss``, then
-    settle ``settled``. Rivera Cardoso & Rogers 2022 (Theorem 3, for each selection) with noise by
-    factorisation and a schedule. Raises ParameterError for a schedule that is not increasing or
-    leaves the stream. Checked by ``tests/privacy/streams/test_continual_topk.py``.
+    they are adaptive, and a group that is chosen again keeps its noise. Rivera Cardoso & Rogers
+    2022 (Theorem 3, for each selection) with noise by factorisation and a schedule. Raises
+    ParameterError for a schedule that is not increasing or leaves the stream. Checked by
+    ``tests/privacy/streams/test_continual_topk.py``.
     """
 
     source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Theorem 3"
@@ -91,22 +98,8 @@ class ScheduledTopK(ChoosesGroups):
     @property
     def loss(self) -> PrivacyLoss:
         """What the stream costs at most."""
-        picks: list[int | None] = [None] * len(self.schedule)
-        return self._loss(picks, self.counts.most)
-
-    def settled(self, chosen: Sequence[int], distinct: int) -> PrivacyLoss:
-        """Return what the stream has cost.
-
-        ``chosen`` says how many groups came out at each step of the schedule, ``distinct`` how many
-        different ones. Raises ParameterError for impossible numbers.
-        """
-        possible = len(chosen) == len(self.schedule) and 0 <= distinct <= self.counts.most
-        if not (possible and all(0 <= n <= self.selection.k for n in chosen)):
-            raise ParameterError("no stream releases so many groups", code="bad_parameter")
-        return self._loss(chosen, distinct)
-
-    def _loss(self, chosen: Sequence[int | None], distinct: int) -> PrivacyLoss:
-        rho = sum(self.selection.rho(n) for n in chosen) + self.counts.rho(distinct)
+        rho = sum(self.selection.rho(None) for _ in self.schedule)
+        rho += self.counts.rho(self.counts.most)
         return PrivacyLoss(rho * _UP, self.selection.delta * len(self.schedule) * _UP)
 
     def latest(self, step: int) -> int | None:
@@ -153,60 +146,38 @@ class ScheduledTopK(ChoosesGroups):
 
 
 def scheduled_top_k(
-    rho: float,
+    price: PrivacyLoss,
     steps: int,
+    groups: StreamGroups,
     *,
     k: int,
-    size: int,
-    sensitivity: int = 1,
-    schedule: tuple[int, ...] | None = None,
-    factorisation: Factorisation | None = None,
-    one_step: bool = True,
-) -> ScheduledTopK:
-    """Build the mechanism for ``size`` declared groups that costs at most ``rho``, half for counts.
-
-    Groups are chosen at the doubling steps and counted by the square root if not said otherwise.
-    ``one_step`` says that a unit adds at a single step only. Raises ParameterError for parameters
-    out of range.
-    """
-    schedule = doubling_steps(steps) if schedule is None else schedule
-    named = min(len(schedule) * k, size)
-    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
-    each = PrivacyLoss(rho / 2 / max(1, len(schedule)) * (1 - 1e-11))
-    selection = known_domain_top_k(each, sensitivity=sensitivity, k=k, size=size)
-    return ScheduledTopK(selection, counts, schedule)
-
-
-def scheduled_top_k_unknown(
-    rho: float,
-    delta: float,
-    steps: int,
-    *,
-    k: int,
-    k_bar: int,
-    floor: int,
     sensitivity: int = 1,
     schedule: tuple[int, ...] | None = None,
     factorisation: Factorisation | None = None,
     one_step: bool = True,
 ) -> ScheduledTopK | None:
-    """Build the mechanism for unknown keys that costs at most ``rho`` and ``delta``.
+    """Build the mechanism that costs at most ``price``, half of its rho for the counts.
 
-    None if rho is too small for a selection at so small a delta. As :func:`scheduled_top_k`
-    otherwise.
+    Groups are chosen at the doubling steps and counted by the square root if not said otherwise.
+    ``one_step`` says that a unit adds at a single step only. None if rho is too small for a
+    selection at so small a delta. Raises ParameterError for parameters out of range.
     """
     schedule = doubling_steps(steps) if schedule is None else schedule
-    named = len(schedule) * k
-    counts = _counts(rho, factorisation or SquareRoot(steps), sensitivity, named, one_step)
-    selections = max(1, len(schedule))
-    each = PrivacyLoss(rho / 2 / selections * (1 - 1e-11), delta / selections * (1 - 1e-11))
-    selection = gumbel_top_k(each, sensitivity=sensitivity, k=k, k_bar=k_bar, floor=floor)
+    selections, named = max(1, len(schedule)), len(schedule) * k
+    if groups.size is not None:
+        named = min(named, groups.size)
+    counts = named_groups_noise(
+        price.rho / 2 * _DOWN,
+        factorisation or SquareRoot(steps),
+        sensitivity,
+        named,
+        one_step=one_step,
+    )
+    each = PrivacyLoss(price.rho / 2 / selections * _DOWN, price.delta / selections * _DOWN)
+    selection = groups.top_k(each, sensitivity, k)
     return None if selection is None else ScheduledTopK(selection, counts, schedule)
 
 
-def _counts(
-    rho: float, factorisation: Factorisation, sensitivity: int, named: int, one_step: bool
-) -> NamedGroupsNoise:
-    """Make the noise at half of ``rho`` for the counts of as many groups as can come out."""
-    half = rho / 2 * (1 - 1e-11)
-    return named_groups_noise(half, factorisation, sensitivity, named, one_step=one_step)
+def single_top_k_std(rho: float, sensitivity: int, k: int) -> float:
+    """Compute the noise of a top-k that is asked once: half of ``rho`` is for its counts."""
+    return correlated_gaussian(PrivacyLoss(rho / 2), sensitivity, k).std(k)

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from dpsql.errors import ParameterError
 from dpsql.interfaces.cli.calibrate import calibrate_command as command
 from dpsql.privacy.calculator import Request, answer_json, calibrate
-from dpsql.privacy.calculator.continual import ContinualCalibration
+from dpsql.privacy.calculator.streams import ContinualCalibration
 from dpsql.privacy.streams.factorisation import SquareRoot
 from dpsql.privacy.streams.streams import continual_histogram_for_rho
 

@@ -9,9 +9,11 @@ from click.testing import CliRunner
 
 from dpsql.errors import ParameterError
 from dpsql.interfaces.cli.calibrate import calibrate_command as command
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.calculator import Request, answer_json, calibrate
-from dpsql.privacy.calculator.listings import ListingCalibration
-from dpsql.privacy.streams.topk import doubling_steps, scheduled_top_k_unknown
+from dpsql.privacy.calculator.streams import ListingCalibration
+from dpsql.privacy.streams.mechanism import StreamGroups
+from dpsql.privacy.streams.topk import scheduled_top_k
 
 
 def ask(**given: object) -> ListingCalibration:
@@ -22,8 +24,8 @@ def ask(**given: object) -> ListingCalibration:
 
 def test_a_listing_is_calibrated_as_it_is_drawn() -> None:
     answer = ask(steps=52, rho=0.02, delta=1e-6, k=5)
-    mechanism = scheduled_top_k_unknown(
-        0.02, 1e-6, 52, k=5, k_bar=1000, floor=0, schedule=doubling_steps(52), one_step=False
+    mechanism = scheduled_top_k(
+        PrivacyLoss(0.02, 1e-6), 52, StreamGroups(k_bar=1000), k=5, one_step=False
     )
     assert mechanism is not None
     assert (answer.rho, answer.rho_delta) == (mechanism.loss.rho, mechanism.loss.delta)

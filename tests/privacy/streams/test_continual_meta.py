@@ -7,15 +7,14 @@ import pytest
 from step_keys import step_keys
 
 from dpsql.errors import ParameterError
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import best_tree
+from dpsql.privacy.streams.mechanism import StreamGroups
 from dpsql.privacy.streams.meta import (
     CellRelease,
     MetaHistogram,
-    meta_known,
-    meta_known_top_k,
-    meta_unknown,
-    meta_unknown_top_k,
+    meta_histogram,
 )
 
 KEYS = step_keys(37)
@@ -23,14 +22,22 @@ STEPS = 37
 
 
 def settings(rho: float) -> list[MetaHistogram]:
-    unknown = meta_unknown_top_k(rho, 1e-6, STEPS, k=3, k_bar=20, floor=0)
-    assert unknown is not None
+    price, unknown = PrivacyLoss(rho, 1e-6), StreamGroups(k_bar=20)
     return [
-        meta_known(rho, STEPS, groups=2, size=6),
-        meta_known_top_k(rho, STEPS, k=3, size=6),
-        meta_unknown(rho, 1e-6, STEPS, groups=2, k_bar=20, floor=0),
-        unknown,
+        known(rho, STEPS, groups=2, size=6),
+        built(meta_histogram(price, STEPS, StreamGroups(6), k=3)),
+        built(meta_histogram(price, STEPS, unknown, groups=2)),
+        built(meta_histogram(price, STEPS, unknown, k=3)),
     ]
+
+
+def built(found: MetaHistogram | None) -> MetaHistogram:
+    assert found is not None
+    return found
+
+
+def known(rho: float, steps: int, groups: int, size: int) -> MetaHistogram:
+    return built(meta_histogram(PrivacyLoss(rho), steps, StreamGroups(size), groups=groups))
 
 
 def run(
@@ -62,7 +69,7 @@ def test_budgets_are_spent_and_no_more() -> None:
 def test_every_step_is_made_of_cells_that_are_there_and_an_event_is_in_one_of_a_level(
     steps: int,
 ) -> None:
-    mechanism = meta_known(1.0, steps, groups=1, size=1)
+    mechanism = known(1.0, steps, groups=1, size=1)
     there: set[tuple[int, int]] = set()
     for step in range(1, steps + 1):
         there |= set(mechanism.completed(step))
@@ -90,7 +97,7 @@ def test_large_groups_have_their_running_counts_in_all_settings() -> None:
 
 
 def test_noise_is_that_of_the_cells_and_drawn_once() -> None:
-    mechanism = meta_known(0.05, STEPS, groups=2, size=400)
+    mechanism = known(0.05, STEPS, groups=2, size=400)
     zeros = np.zeros((STEPS, 400), dtype=np.int64)
     answers = run(mechanism, zeros, ranked=False)
     assert run(mechanism, zeros, ranked=False) == answers
@@ -111,7 +118,7 @@ def test_small_groups_of_unknown_keys_are_not_released() -> None:
 
 
 def test_a_missing_cell_is_refused() -> None:
-    mechanism = meta_known(1.0, STEPS, groups=1, size=1)
+    mechanism = known(1.0, STEPS, groups=1, size=1)
     with pytest.raises(ParameterError):
         mechanism.running(5, {})
-    assert meta_unknown_top_k(1e-20, 1e-6, STEPS, k=3, k_bar=20, floor=0) is None
+    assert meta_histogram(PrivacyLoss(1e-20, 1e-6), STEPS, StreamGroups(k_bar=20), k=3) is None

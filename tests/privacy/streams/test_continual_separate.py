@@ -9,12 +9,14 @@ import pytest
 from numpy.typing import NDArray
 from step_keys import step_keys
 
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import SquareRoot
+from dpsql.privacy.streams.mechanism import StreamGroups
 from dpsql.privacy.streams.separate import SeparateContinualNoise, named_groups_noise
 from dpsql.privacy.streams.shared import SharedContinualNoise
 from dpsql.privacy.streams.sparse import sparse_top_k
-from dpsql.privacy.streams.topk import scheduled_top_k, scheduled_top_k_unknown
+from dpsql.privacy.streams.topk import scheduled_top_k
 
 STEPS, GROUPS, RHO = 12, 9, 0.3
 KEYS = step_keys(200)
@@ -73,9 +75,11 @@ def test_noise_is_drawn_once_for_each_group_and_has_the_stated_size() -> None:
 
 @pytest.mark.parametrize("one_step", [True, False])
 def test_mechanisms_with_either_noise_spend_their_budget(one_step: bool) -> None:
-    known = scheduled_top_k(RHO, STEPS, k=3, size=20, one_step=one_step)
-    unknown = scheduled_top_k_unknown(RHO, 1e-6, STEPS, k=3, k_bar=30, floor=0, one_step=one_step)
+    price, k_bar = PrivacyLoss(RHO, 1e-6), StreamGroups(k_bar=30)
+    known = scheduled_top_k(price, STEPS, StreamGroups(20), k=3, one_step=one_step)
+    unknown = scheduled_top_k(price, STEPS, k_bar, k=3, one_step=one_step)
     sparse = sparse_top_k(RHO, STEPS, k=3, size=20, switches=2, margin=5, one_step=one_step)
+    assert known is not None
     assert unknown is not None
     for mechanism in (known, unknown, sparse):
         assert isinstance(mechanism.counts, SharedContinualNoise) == one_step

@@ -312,20 +312,21 @@ def test_a_group_at_the_floor_is_never_shown_and_others_by_their_threshold() -> 
     histogram = ContinualHistogram(noise, 1e-2, 20)
     groups = [encode_group((i,)) for i in range(500)]
     exact = np.arange(500) // 10
-    noisy, shown = histogram.release(3, exact, groups, KEYS, exact)
+    noisy = noise.add(3, exact, groups, KEYS)
+    shown = histogram.shown(3, exact, noisy)
     thresholds = histogram.thresholds()
     assert thresholds is not None
     assert (shown == ((exact > 20) & (noisy > thresholds[2]))).all()
     assert 0 < shown.sum() < (exact > 20).sum()
     low = ContinualHistogram(noise, 1e-2, 0)
-    assert low.release(3, exact, groups, KEYS, exact)[1][exact <= 20].sum() > 0
+    assert low.shown(3, exact, noisy)[exact <= 20].sum() > 0
 
 
 def test_declared_groups_are_all_shown_and_cost_no_delta() -> None:
     histogram = ContinualHistogram(ContinualNoise(SquareRoot(5), 5.0, 2, 1))
     zeros = np.zeros(3, dtype=np.int64)
-    noisy, shown = histogram.release(5, zeros, [b"a", b"b", b"c"], KEYS, zeros)
-    assert shown.all()
+    noisy = histogram.noise.add(5, zeros, [b"a", b"b", b"c"], KEYS)
+    assert histogram.shown(5, zeros, noisy).all()
     assert noisy.dtype == np.int64
     assert histogram.loss == PrivacyLoss(histogram.noise.rho, 0.0)
     assert histogram.thresholds() is None

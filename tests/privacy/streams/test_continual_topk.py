@@ -10,18 +10,18 @@ from numpy.typing import NDArray
 from step_keys import step_keys
 
 from dpsql.errors import ParameterError
-from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.known_topk import known_domain_top_k
 from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import Factorisation, SquareRoot, best_tree
 from dpsql.privacy.streams.keyed import StepKey
+from dpsql.privacy.streams.mechanism import StreamGroups
 from dpsql.privacy.streams.shared import SharedContinualNoise, shared_continual_noise
 from dpsql.privacy.streams.topk import (
     ScheduledTopK,
     doubling_steps,
     scheduled_top_k,
-    scheduled_top_k_unknown,
 )
 
 KEYS = step_keys(100)
@@ -94,23 +94,27 @@ def test_shared_noise_has_the_stated_size_and_correlation() -> None:
     assert again == found[7, 2:3]
 
 
-def test_a_stream_reserves_all_selections_and_settles_what_came_out() -> None:
+def known(rho: float, steps: int, k: int, size: int, sensitivity: int = 1) -> ScheduledTopK:
+    groups = StreamGroups(size)
+    found = scheduled_top_k(PrivacyLoss(rho), steps, groups, k=k, sensitivity=sensitivity)
+    assert found is not None
+    return found
+
+
+def test_a_stream_costs_all_selections() -> None:
     assert doubling_steps(1000) == (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-    mechanism = scheduled_top_k_unknown(0.1, 1e-6, 1000, k=5, k_bar=100, floor=0)
+    mechanism = scheduled_top_k(PrivacyLoss(0.1, 1e-6), 1000, StreamGroups(k_bar=100), k=5)
     assert mechanism is not None
     assert 0.1 * (1 - 1e-6) < mechanism.loss.rho <= 0.1
     assert 1e-6 * (1 - 1e-6) < mechanism.loss.delta <= 1e-6
     assert mechanism.counts.most == 50
     assert isinstance(mechanism.selection, GumbelTopK)
-    few = mechanism.settled([0] * 9 + [5], 5)
-    assert few.delta == mechanism.loss.delta
-    selections = 14 * mechanism.selection.pick_cost(Composition.ZCDP)
-    assert few.rho == pytest.approx(selections + mechanism.counts.rho(5))
-    assert mechanism.settled([5] * 10, 50) == mechanism.loss
+    selections = 10 * mechanism.selection.rho(None)
+    assert mechanism.loss.rho == pytest.approx(selections + mechanism.counts.rho(50))
 
 
 def test_declared_groups_cost_picks_at_every_selection() -> None:
-    mechanism = scheduled_top_k(0.1, 100, k=3, size=12, sensitivity=4)
+    mechanism = known(0.1, 100, k=3, size=12, sensitivity=4)
     assert mechanism.loss.delta == 0.0
     assert mechanism.loss.rho <= 0.1
     # As in section 4.3 of the survey: an exponential mechanism costs epsilon**2/8, seven times.
@@ -120,13 +124,13 @@ def test_declared_groups_cost_picks_at_every_selection() -> None:
 
 
 def test_a_choice_is_drawn_once_and_large_groups_are_chosen() -> None:
-    mechanism = scheduled_top_k(5.0, 64, k=3, size=8)
+    mechanism = known(5.0, 64, k=3, size=8)
     scores = np.array([0, 500, 3, 700, 1, 600, 2, 4])
     for step in mechanism.schedule:
         first = mechanism.choose(step, scores, KEYS[step - 1])
         assert (mechanism.choose(step, scores, StepKey(KEYS[step - 1].secret)) == first).all()
         assert set(first.tolist()) == {1, 3, 5}
-    level = scheduled_top_k(1e-4, 64, k=3, size=8)
+    level = known(1e-4, 64, k=3, size=8)
     chosen = [tuple(level.choose(step, scores * 0, KEYS[step - 1])) for step in level.schedule]
     assert len(set(chosen)) > 3  # each step draws for itself
     assert [level.latest(step) for step in (1, 3, 7, 64)] == [1, 2, 4, 64]
@@ -136,12 +140,9 @@ def test_a_choice_is_drawn_once_and_large_groups_are_chosen() -> None:
 
 
 def test_what_is_out_of_range_is_refused() -> None:
-    mechanism = scheduled_top_k(1.0, 10, k=2, size=5)
+    mechanism = known(1.0, 10, k=2, size=5)
     with pytest.raises(ParameterError):
         mechanism.choose(3, np.zeros(5, dtype=np.int64), KEYS[2])
-    for chosen, distinct in (([2, 2, 2], 4), ([3, 2, 2, 2], 4), ([2, 2, 2, 2], 9)):
-        with pytest.raises(ParameterError):
-            mechanism.settled(chosen, distinct)
     selection = known_domain_top_k(PrivacyLoss(0.1), sensitivity=1, k=2, size=5)
     for schedule in ((), (2, 1), (1, 1), (0, 1), (5, 11)):
         with pytest.raises(ParameterError):

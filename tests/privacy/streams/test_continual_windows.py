@@ -143,5 +143,6 @@ def test_a_key_exists_by_its_count_since_the_start() -> None:
     counts = np.array([0, FLOOR, FLOOR + 1, 900])
     noisy = np.full(4, 10**6)
     assert HISTOGRAM.shown(7, counts, noisy).tolist() == [False, False, True, True]
-    gone = HISTOGRAM.release(7, np.zeros(4, dtype=np.int64), KEYS[:4], step_keys(7), counts)[1]
+    left = HISTOGRAM.noise.add(7, np.zeros(4, dtype=np.int64), KEYS[:4], step_keys(7))
+    gone = HISTOGRAM.shown(7, counts, left)
     assert not gone[:2].any()
