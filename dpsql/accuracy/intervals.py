@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from dpsql.accuracy.chosen import ChosenNoise
-from dpsql.accuracy.estimates import FloatArray, PlausibleRange, estimate_range
+from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan
 
 
@@ -43,25 +41,6 @@ def check_confidence(confidence: object, place: Place | None = None) -> float:
             hint="The usual one is 0.95. It may be as near to 1 as 1 - 1e-12.",
         )
     return level
-
-
-def shared_confidence(confidence: float, measures: int) -> float:
-    """Return the confidence of each of several intervals that keeps this one for all together."""
-    return float(np.nextafter(1 - (1 - confidence) / measures, 1))
-
-
-def interval_around(
-    plan: BlockPlan, aggregate: Aggregate, columns: Sequence[FloatArray], margins: Sequence[float]
-) -> Interval:
-    """Compute all values of an aggregate whose measures are within margins of noisy ones.
-
-    ``columns`` are the noisy measures, or the aggregate itself where it is one.
-    """
-    parts = [PlausibleRange.around(*one) for one in zip(columns, margins, strict=True)]
-    found = parts[0]
-    if aggregate.kind.composed:
-        found = estimate_range(aggregate, [m.measure for m in plan.measures], parts)
-    return Interval(found.low, found.high)
 
 
 def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: float) -> float:

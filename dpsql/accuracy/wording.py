@@ -63,12 +63,8 @@ def score_unit(plan: BlockPlan) -> str:
 
 def unit_words(plan: BlockPlan) -> str:
     """Name units, whole ones where they are weighed."""
-    return f"{'whole ' * is_weighted(plan)}units ({printable_name(plan.block.unit_name)})"
-
-
-def is_weighted(plan: BlockPlan) -> bool:
-    """Tell whether units with many groups count less in each."""
-    return plan.bounding is not None and plan.bounding.weighted
+    weighed = plan.bounding is not None and plan.bounding.weighted
+    return f"{'whole ' * weighed}units ({printable_name(plan.block.unit_name)})"
 
 
 def rows_per_group(plan: BlockPlan) -> str:

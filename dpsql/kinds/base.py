@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Appearance, Threshold, appearance, large_enough, threshold
 from dpsql.accuracy.chosen import ChosenNoise
-from dpsql.accuracy.estimates import FloatArray
+from dpsql.accuracy.estimates import FloatArray, PlausibleRange, estimate_range
 from dpsql.accuracy.intervals import (
     Interval,
-    interval_around,
     interval_given_choice,
     largest_left_out,
     risked_confidence,
-    shared_confidence,
     with_rounding,
 )
 from dpsql.accuracy.wording import (
@@ -115,10 +113,13 @@ class ReleaseKind(ABC):
     """
 
     plan: BlockPlan
-    drawn: ClassVar[bool] = True
-    """False if values follow from earlier releases."""
     countings: ClassVar[tuple[int, ...]] = (USUAL,)
     """All that the last column of an aggregate's supports may say of how a row was counted."""
+
+    @property
+    def drawn(self) -> bool:
+        """True if values were drawn for it; False if they follow from earlier releases."""
+        return self.plan.kept is None
 
     @classmethod
     @abstractmethod
@@ -154,18 +155,21 @@ class ReleaseKind(ABC):
         """
         aggregate, each = self.plan.block.aggregates[index], confidence
         if aggregate.kind.composed:  # all values that fit the measures, which share the risk
-            each = shared_confidence(confidence, len(aggregate.measures))
+            each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
         chosen = self.chosen(released, index, confidence)
         if chosen is not None and left_out is not None:
             (values,), (measure,) = columns, aggregate.measures
             return interval_given_choice(self.plan, chosen, measure, values, left_out)
         low, high = np.full_like(columns[0], np.nan), np.full_like(columns[0], np.nan)
         number, whole = len(aggregate.measures), self.plan.is_whole(aggregate)
+        measures = [noisy.measure for noisy in self.plan.measures]
         measured = columns if len(columns) == number else columns[-1 - number : -1]
         for way, rows in self.ways(columns):
-            margins = [self.margin(released, m, whole, each, way) for m in aggregate.measures]
-            noisy = [column[rows] for column in measured]
-            found = interval_around(self.plan, aggregate, noisy, margins)
+            parts = [
+                PlausibleRange.around(column[rows], self.margin(released, m, whole, each, way))
+                for column, m in zip(measured, aggregate.measures, strict=True)
+            ]
+            found = estimate_range(aggregate, measures, parts) if len(parts) > 1 else parts[0]
             low[rows], high[rows] = found.low, found.high
         if not aggregate.kind.composed:
             low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])

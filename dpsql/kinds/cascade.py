@@ -29,9 +29,9 @@ from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
 from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
 from dpsql.kinds.left_out import ExactLook
-from dpsql.kinds.released import ReleasedRows
-from dpsql.kinds.values import CascadeValues, aggregate_answers
-from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.kinds.released import NumericArray, ReleasedRows, drawn_columns
+from dpsql.kinds.values import aggregate_answers
+from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
     COUNTINGS,
@@ -41,6 +41,7 @@ from dpsql.privacy.mechanisms.cascade import (
     CascadeGoal,
     CascadeRows,
     LookNoise,
+    NamedGroups,
     UnitSizes,
     cascade_in,
     scaled_counts,
@@ -85,8 +86,7 @@ class ExactCascade:
         """
         drawn = draw_cascade(plan, self, source)
         ids = drawn.named.ids
-        answers = aggregate_answers(plan, drawn.released, {}, drawn)
-        values = CascadeKind(plan).with_noise_columns(answers)
+        values = CascadeKind(plan).with_noise_columns(drawn.answers(plan))
         return ReleasedRows(ids, self.keys_of(ids), values, plan.loss(len(ids)))
 
     def rehearse(self, plan: BlockPlan) -> None:
@@ -335,6 +335,30 @@ class _StagedRows:
         self.scratch.store(sizes, self.sql.sizes(table))
         self._stored |= {NAMED_IDS, table, sizes}
         return table
+
+
+@dataclass(frozen=True, slots=True)
+class CascadeValues:
+    """What a cascade released of the measures of the groups that it named, in steps.
+
+    ``released`` and ``counted`` have an array of shape (groups,) for each measure: what is shown,
+    and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does.
+    """
+
+    named: NamedGroups
+    released: list[Steps]
+    counted: list[Steps]
+    countings: list[int]
+
+    def answers(self, plan: BlockPlan) -> dict[str, NumericArray]:
+        """Compute the aggregates, each with how its measures were counted."""
+        block, found = plan.block, aggregate_answers(plan, self.released, {})
+        for index, aggregate in enumerate(block.aggregates):
+            used = aggregate.measures
+            counted = [self.counted[m] * plan.measures[m].measure.step for m in used]
+            way = np.full(len(self.named.ids), float(self.countings[used[0]]))
+            found |= zip(block.support_columns(index), [*counted, way], strict=True)
+        return {name: found[name] for name in drawn_columns(block)}
 
 
 def draw_cascade(plan: BlockPlan, exact: ExactCascade, source: EntropySource) -> CascadeValues:

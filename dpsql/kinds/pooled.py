@@ -44,8 +44,6 @@ MAX_COMBINED = 32
 class PooledKind(GroupsKind):
     """Groups whose values are put together from several releases of them."""
 
-    drawn = False
-
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether values are those of several releases."""

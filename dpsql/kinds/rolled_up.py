@@ -13,8 +13,6 @@ from dpsql.privacy.mechanisms.summation import summed_margin, summed_std
 class RolledUpKind(GroupsKind):
     """Declared groups whose values are sums of groups of an earlier release."""
 
-    drawn = False
-
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether values were added up."""

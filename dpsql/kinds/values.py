@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,35 +12,16 @@ from dpsql.ir.measures import Measure, Quantile
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.released import NumericArray
 from dpsql.privacy.mechanisms.additive import Steps
-from dpsql.privacy.mechanisms.cascade import NamedGroups
 
 _LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
-
-
-@dataclass(frozen=True, slots=True)
-class CascadeValues:
-    """What a cascade released of the measures of the groups that it named, in steps.
-
-    ``released`` and ``counted`` have an array of shape (groups,) for each measure: what is shown,
-    and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does.
-    """
-
-    named: NamedGroups
-    released: list[Steps]
-    counted: list[Steps]
-    countings: list[int]
 
 
 def aggregate_answers(
     plan: BlockPlan,
     noisy: Sequence[Steps],
     quantiles: Mapping[Quantile, NDArray[np.int64]],
-    cascade: CascadeValues | None = None,
 ) -> dict[str, NumericArray]:
-    """Compute the aggregates the analyst asked for: post-processing of what was drawn.
-
-    ``cascade`` is how it was drawn where there were several steps.
-    """
+    """Compute the aggregates the analyst asked for: post-processing of what was drawn."""
     found: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
@@ -50,11 +30,10 @@ def aggregate_answers(
             found[name] = _value(aggregate.quantile, quantiles[aggregate.quantile])
         elif aggregate.kind.composed:
             parts = [noisy[m] * measures[m].step for m in aggregate.measures]
-            found[name] = estimate(aggregate, measures, parts)
+            found |= answer_of_parts(plan, index, parts)
         else:
             (measure,) = aggregate.measures
             found[name] = _plain(measures[measure], noisy[measure])
-        found |= _supports(plan, index, noisy, cascade)
     return found
 
 
@@ -75,18 +54,6 @@ def answer_of_parts(
     if plan.is_whole(aggregate) and first.dtype.kind != "i":
         return {name: np.rint(np.clip(first, -_LARGEST, _LARGEST)).astype(np.int64)}
     return {name: first}
-
-
-def _supports(
-    plan: BlockPlan, index: int, noisy: Sequence[Steps], cascade: CascadeValues | None
-) -> dict[str, NumericArray]:
-    """Collect what the interval of an aggregate needs beside it, in the units of the answer."""
-    used = plan.block.aggregates[index].measures
-    counted = noisy if cascade is None else cascade.counted
-    columns: list[NumericArray] = [counted[m] * plan.measures[m].measure.step for m in used]
-    if cascade is not None:
-        columns.append(np.full(len(cascade.named.ids), float(cascade.countings[used[0]])))
-    return dict(zip(plan.block.support_columns(index), columns, strict=False))
 
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:

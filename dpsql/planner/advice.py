@@ -88,8 +88,7 @@ def _drowned(plan: BlockPlan, index: int, replan: Replan, most: float) -> Iterat
 
 
 def _half(plan: BlockPlan) -> float | None:
-    found = release_kind(plan).appearance()
-    return None if found is None else found.half
+    return release_kind(plan).appears_half()
 
 
 def _margin(plan: BlockPlan, index: int) -> float | None:

@@ -36,7 +36,6 @@ from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, 
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import CascadeKind, ExactCascade, draw_cascade, read_cascade
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.values import aggregate_answers
 from dpsql.planner import plan_block
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
@@ -588,7 +587,7 @@ def test_intervals_hold_as_often_as_they_say_after_scaling() -> None:
             (counting,) = drawn.countings
             (true,) = mine.exact.totals(drawn.named.ids, max(1, abs(counting)))
             spared += counting < 0
-            answers = aggregate_answers(plan, drawn.released, {}, drawn)
+            answers = drawn.answers(plan)
             names = plan.block.interval_columns(0)
             columns = [answers[name].astype(np.float64) for name in names]
             interval = release_kind(plan).interval(len(true), 0, columns, 0.9)
