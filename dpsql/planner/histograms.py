@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TypeAlias
 
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure
 from dpsql.ir.query import Block
@@ -18,34 +17,23 @@ from dpsql.planner.noise import (
     with_units,
 )
 from dpsql.planner.option import Option, attempted, impossible
-from dpsql.privacy.mechanisms.histogram import PositiveCounts
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.registry import (
-    GAUSSIAN_POSITIVE_COUNTS,
-    GAUSSIAN_SPARSE_HISTOGRAM,
-    LAPLACE_POSITIVE_COUNTS,
-    WEIGHTED_POSITIVE_COUNTS,
-    WEIGHTED_SPARSE_HISTOGRAM,
+    HISTOGRAMS,
+    JOINT_HISTOGRAMS,
     Family,
     MechanismEntry,
     Sizes,
     names,
     weights,
 )
-from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram
-from dpsql.privacy.mechanisms.weighted_histogram import (
-    WEIGHT_STEPS,
-    WeightedPositiveCounts,
-    WeightedSparseHistogram,
-)
-
-_Counts: TypeAlias = PositiveCounts | WeightedPositiveCounts
-_Sparse: TypeAlias = SparseHistogram | WeightedSparseHistogram
+from dpsql.privacy.mechanisms.selection import Histogram, JointHistogram
+from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 
 def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """List positive counts by Gaussian or Laplace noise; for one publication exact ones too.
-
-    With weighted units only Gaussian noise will do, and groups need enough weight to be named.
+    """List what the registry has: for one publication exact ones too, and with weighted units
+    those whose groups need enough weight to be named.
     """
     cap = block.parameters.groups_limit
     if cap is None:
@@ -57,20 +45,19 @@ def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
         kinds = names(Family.HISTOGRAM, one_shot=budget.one_shot)
         return [impossible(name, reason, hint) for name in kinds]
     histogram = _Histogram(block, budget, cap)
-    tightest = budget.tightest
-    if block.weighted:
-        options = [tightest(partial(histogram.positive_counts, WEIGHTED_POSITIVE_COUNTS))]
-        exact: MechanismEntry[_Sparse] = WEIGHTED_SPARSE_HISTOGRAM
-    else:
-        options = [
-            tightest(partial(histogram.positive_counts, entry))
-            for entry in (GAUSSIAN_POSITIVE_COUNTS, LAPLACE_POSITIVE_COUNTS)
-        ]
-        exact = GAUSSIAN_SPARSE_HISTOGRAM
+    entries = [e for e in HISTOGRAMS if (e.family is Family.WEIGHTED) == block.weighted]
+    options = [histogram.composed(entry) for entry in entries]
     if budget.one_shot:
-        options.append(attempted(exact.name, partial(histogram.sparse_histogram, exact)))
-        if not block.weighted:
-            options.append(attempted(LAPLACE_POSITIVE_COUNTS.name, histogram.pure_laplace))
+        options += [
+            attempted(entry.name, partial(histogram.joint, entry))
+            for entry in JOINT_HISTOGRAMS
+            if (entry.family is Family.WEIGHTED) == block.weighted
+        ]
+        options += [
+            attempted(entry.name, partial(histogram.divided, entry))
+            for entry in entries
+            if Composition.BASIC in entry.priced_in
+        ]
     return options
 
 
@@ -94,28 +81,34 @@ class _Histogram:
             self.bounding, self.steps = Bounding(cap, weights(self.sizes).kept), WEIGHT_STEPS
         self.measures = measures
 
-    def positive_counts(self, entry: MechanismEntry[_Counts], split: BudgetSplit) -> Option:
+    def composed(self, entry: MechanismEntry[Histogram]) -> Option:
+        """Offer it by its price under zCDP or in Gaussian DP, one part for each measure."""
+        composition = Composition.GDP if self.budget.gaussian else Composition.ZCDP
+        if composition not in entry.priced_in:
+            return impossible(entry.name, entry.unpriced(composition))
+        return self.budget.tightest(partial(self._composed, entry))
+
+    def _composed(self, entry: MechanismEntry[Histogram], split: BudgetSplit) -> Option:
         price = split.price(len(self.measures))
         # Weights bound how far a unit moves a measure in l2, not in l1.
         kind = gaussian_noise if self.block.weighted else composed_noise
         others, selection = kind(self.block, price), entry.built(self.sizes, price)
         return self._option(selection, others, split.conversion)
 
-    def sparse_histogram(self, entry: MechanismEntry[_Sparse]) -> Option:
+    def joint(self, entry: MechanismEntry[JointHistogram]) -> Option:
         """Offer one publication: the exact delta of Gaussian noise and threshold together."""
         selection = entry.built(self.sizes, self.budget.loss)
         each = self.cap * selection.others / max(1, len(self.measures) - 1)
         return self._option(selection, exact_gaussian_noise(self.block, each), 0.0)
 
-    def pure_laplace(self) -> Option:
+    def divided(self, entry: MechanismEntry[Histogram]) -> Option:
         """Offer one publication: epsilon on the noise alone, delta on the threshold alone."""
         price = self.budget.part(len(self.measures))
-        selection = LAPLACE_POSITIVE_COUNTS.built(self.sizes, price)
-        others = pure_laplace_noise(self.block, price)
-        return self._option(selection, others, 0.0, "pure epsilon")
+        selection = entry.built(self.sizes, price)
+        return self._option(selection, pure_laplace_noise(self.block, price), 0.0, "pure epsilon")
 
     def _option(
-        self, selection: _Counts | _Sparse, others: NoiseOf, conversion: float, variant: str = ""
+        self, selection: Histogram, others: NoiseOf, conversion: float, variant: str = ""
     ) -> Option:
         noisy = tuple(
             NoisyMeasure(measure, None if i == self.score else others(measure, self.cap, False))

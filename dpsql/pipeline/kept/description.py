@@ -17,7 +17,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from sqlglot import exp
 
@@ -59,23 +59,13 @@ from dpsql.ir.relations import (
 from dpsql.policy.parameters import PARAMETERS, Parameters
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.privacy.mechanisms.cascade import Cascade, CascadeGoal
-from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
-from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
+from dpsql.privacy.mechanisms.cascade import CascadeGoal
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
-from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts
-from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
 from dpsql.privacy.mechanisms.left_out import Ladder
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
-from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
-from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram
-from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
-from dpsql.privacy.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
-from dpsql.privacy.mechanisms.weighted_histogram import (
-    WeightedPositiveCounts,
-    WeightedSparseHistogram,
-    Weights,
-)
+from dpsql.privacy.mechanisms.registry import CASCADES, ENTRIES
+from dpsql.privacy.mechanisms.set_union import Weighting
+from dpsql.privacy.mechanisms.weighted_histogram import Weights
 from dpsql.privacy.sampling.distributions import DiscreteGaussian, DiscreteLaplace
 from dpsql.syntax.text import put
 
@@ -113,6 +103,11 @@ def worded(word: str, *, left_out: str = "", optional: str = "", **parts: str) -
 def same(word: str, attributes: str) -> Words:
     """Describe attributes under the names that they have today."""
     return Words(word, tuple((name, name) for name in attributes.split()))
+
+
+def _by_its_word(kind: type[Any]) -> Words:
+    """Describe a mechanism by its own word and all its attributes."""
+    return same(kind.word, " ".join(attribute.name for attribute in fields(kind)))
 
 
 VOCABULARY: Final[Vocabulary] = MappingProxyType(
@@ -228,27 +223,8 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         IndependentNoise: same("independent noise", "noise sensitivity"),
         CorrelatedGaussian: same("correlated gaussian", "sigma sensitivity"),
         EllipticGaussian: same("elliptic gaussian", "sigma shared fineness sensitivity of"),
-        Cascade: same("cascade", "budget delta floor most goal"),
-        GumbelTopK: same("gumbel top-k", "epsilon sensitivity k k_bar delta floor groups"),
-        GumbelTopKChosenKBar: same("gumbel top-k of chosen k_bar", "widest"),
-        GaussianTopK: same("gaussian top-k", "noise groups k_bar delta floor"),
-        LaplaceTopK: same("laplace top-k", "epsilon_per_group groups k_bar delta floor"),
-        FixedThreshold: same(
-            "fixed threshold", "epsilon_per_group k delta_per_group delta_composition floor"
-        ),
-        CorrelatedTopK: same(
-            "correlated top-k", "sigma sensitivity k k_bar delta floor with_counts"
-        ),
-        KnownDomain: same("declared groups", "size"),
-        KnownDomainTopK: same("declared top-k", "epsilon sensitivity k size"),
-        PositiveCounts: same("positive counts", "noise groups delta floor"),
+        **{entry.kind: _by_its_word(entry.kind) for entry in (*ENTRIES, *CASCADES.values())},
         Weights: same("kept weights", "groups kept"),
-        WeightedPositiveCounts: same("weighted positive counts", "noise weights delta floor"),
-        SparseHistogram: same("sparse histogram", "epsilon delta groups sigma floor others"),
-        WeightedSparseHistogram: same(
-            "weighted sparse histogram", "epsilon delta noise weights floor others"
-        ),
-        SetUnion: same("set union", "weighting noise groups delta alpha"),
         ExponentialQuantile: same("exponential quantile", "fraction rate rows size"),
         Ladder: same("ladder", "first rungs grain"),
     }

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.calculator.values import (
+    COUNT,
     LEBEDA,
     WEIGHT,
     Calibrate,
@@ -18,29 +19,34 @@ from dpsql.privacy.calculator.values import (
     on_reals,
     registered,
 )
-from dpsql.privacy.mechanisms.histogram import PositiveCounts
 from dpsql.privacy.mechanisms.registry import (
     GAUSSIAN_POSITIVE_COUNTS,
     GAUSSIAN_SPARSE_HISTOGRAM,
+    HISTOGRAMS,
+    JOINT_HISTOGRAMS,
     LAPLACE_POSITIVE_COUNTS,
     WEIGHTED_POSITIVE_COUNTS,
     WEIGHTED_SPARSE_HISTOGRAM,
+    Family,
     Sizes,
+    weights,
 )
+from dpsql.privacy.mechanisms.selection import Histogram
 from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, calibrate_sparse_histogram
-from dpsql.privacy.mechanisms.weighted_histogram import (
-    WEIGHT_STEPS,
-    WeightedPositiveCounts,
-    WeightedSparseHistogram,
-)
 
 
-def _positive_counts(mechanism: PositiveCounts, sizes: Sizes) -> Found:
-    return found_of(mechanism, sizes, on_integers(mechanism.noise.noise, mechanism.threshold))
+def _histogram(mechanism: Histogram, sizes: Sizes) -> Found:
+    noise = mechanism.score_noise
+    if noise.sensitivity == 1:
+        return found_of(mechanism, sizes, on_integers(noise.noise, mechanism.threshold))
+    kept = f"a unit keeps up to {weights(sizes).kept:,} groups"
+    more = f"with more than {sizes.groups:,} each weighs less"
+    drawn = in_steps(noise.noise, mechanism.threshold, noise.sensitivity)
+    return found_of(mechanism, sizes, drawn, f"{kept}; {more}")
 
 
 def _laplace_positive_counts_once(sizes: Sizes, price: PrivacyLoss) -> Found:
-    found = _positive_counts(LAPLACE_POSITIVE_COUNTS.built(sizes, price), sizes)
+    found = _histogram(LAPLACE_POSITIVE_COUNTS.built(sizes, price), sizes)
     return replace(found, source="Gopi et al. 2020, Section 1.1, releasing the counts as well")
 
 
@@ -64,33 +70,26 @@ def _sparse_histogram(analysis: DeltaAnalysis) -> Calibrate:
     return calibrate
 
 
-def _weighted(mechanism: WeightedPositiveCounts | WeightedSparseHistogram, sizes: Sizes) -> Found:
-    drawn = in_steps(mechanism.noise, mechanism.threshold, WEIGHT_STEPS)
-    kept = f"a unit keeps up to {mechanism.weights.kept:,} groups"
-    more = f"with more than {sizes.groups:,} each weighs less"
-    return found_of(mechanism, sizes, drawn, f"{kept}; {more}")
-
-
-HISTOGRAM_MECHANISMS: tuple[Mechanism, ...] = (
-    replace(
+_NAMED: dict[str, Mechanism] = {
+    LAPLACE_POSITIVE_COUNTS.name: replace(
         registered(
             LAPLACE_POSITIVE_COUNTS,
-            _positive_counts,
+            _histogram,
             takes=("groups",),
             family="positive-counts",
             noise="laplace",
         ),
         one_shot={"exact": _laplace_positive_counts_once},
     ),
-    registered(
+    GAUSSIAN_POSITIVE_COUNTS.name: registered(
         GAUSSIAN_POSITIVE_COUNTS,
-        _positive_counts,
+        _histogram,
         takes=("groups",),
         family="positive-counts",
         noise="gaussian",
         instead="gaussian-sparse-histogram",
     ),
-    Mechanism(
+    GAUSSIAN_SPARSE_HISTOGRAM.name: Mechanism(
         name="gaussian-sparse-histogram",
         summary=GAUSSIAN_SPARSE_HISTOGRAM.answers,
         takes=("groups",),
@@ -102,18 +101,24 @@ HISTOGRAM_MECHANISMS: tuple[Mechanism, ...] = (
         k_is_groups=True,
         instead="gaussian-positive-counts",
     ),
-    registered(
-        WEIGHTED_POSITIVE_COUNTS,
-        _weighted,
-        takes=("groups",),
-        measured=WEIGHT,
-        instead="weighted-gaussian-sparse-histogram",
-    ),
-    registered(
-        WEIGHTED_SPARSE_HISTOGRAM,
-        _weighted,
-        takes=("groups",),
-        measured=WEIGHT,
-        instead="weighted-gaussian-positive-counts",
+}
+_INSTEAD = {
+    WEIGHTED_POSITIVE_COUNTS.name: "weighted-gaussian-sparse-histogram",
+    WEIGHTED_SPARSE_HISTOGRAM.name: "weighted-gaussian-positive-counts",
+}
+
+HISTOGRAM_MECHANISMS: tuple[Mechanism, ...] = (
+    *_NAMED.values(),
+    *(
+        registered(
+            entry,
+            _histogram,
+            takes=("groups",),
+            measured=WEIGHT if entry.family is Family.WEIGHTED else COUNT,
+            instead=_INSTEAD.get(entry.name),
+        )
+        for entry in (*HISTOGRAMS, *JOINT_HISTOGRAMS)
+        if entry.name not in _NAMED
     ),
 )
+"""Those with more than one name or analysis, then all others of the registry."""

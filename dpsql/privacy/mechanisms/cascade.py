@@ -228,6 +228,7 @@ class Cascade(Usual):
     composition (see the module). Checked by ``tests/privacy/mechanisms/test_cascade.py``.
     """
 
+    word: ClassVar[str] = "cascade"
     name: ClassVar[str] = "cascade"
     source: ClassVar[str] = (
         "Rogers 2024, Theorem 7, with weights; adaptive rounds by Bun & Steinke 2016, Lemma 8.2"

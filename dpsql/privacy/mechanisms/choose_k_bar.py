@@ -45,6 +45,7 @@ class GumbelTopKChosenKBar(Usual):
     starts from h_(i+1). Checked by ``tests/privacy/mechanisms/test_choose_k_bar.py``.
     """
 
+    word: ClassVar[str] = "gumbel top-k of chosen k_bar"
     name: ClassVar[str] = "gumbel_top_k_chosen_k_bar"
     source: ClassVar[str] = "Durfee & Rogers 2019, Algorithm 6, corrected; Rogers 2024, Theorem 10"
     widest: GumbelTopK

@@ -148,6 +148,7 @@ class CorrelatedTopK(AboveBase):
     Checked by ``tests/privacy/mechanisms/test_correlated_histogram.py``.
     """
 
+    word: ClassVar[str] = "correlated top-k"
     name: ClassVar[str] = "correlated_top_k"
     source: ClassVar[str] = "Lebeda & Retschmeier 2024, Algorithm 3 and Theorem 7.7"
     sigma: float

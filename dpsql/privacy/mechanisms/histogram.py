@@ -23,6 +23,7 @@ class KnownDomain(Usual):
     Guarantee: that of the noise alone; the set of groups does not depend on the data.
     """
 
+    word: ClassVar[str] = "declared groups"
     name: ClassVar[str] = "known_domain"
     source: ClassVar[str] = "additive noise on a data-independent set of groups"
     delta: ClassVar[float] = 0.0
@@ -56,6 +57,7 @@ class PositiveCounts(Usual):
     ``tests/privacy/mechanisms/test_boundary_delta.py``.
     """
 
+    word: ClassVar[str] = "positive counts"
     source: ClassVar[str] = "Rogers 2024, Theorem 7"
     noise: IndependentNoise
     groups: int

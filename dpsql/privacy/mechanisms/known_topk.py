@@ -34,6 +34,7 @@ class KnownDomainTopK(Usual):
     Checked by ``tests/privacy/mechanisms/test_known_topk.py``.
     """
 
+    word: ClassVar[str] = "declared top-k"
     name: ClassVar[str] = "known_domain_top_k"
     source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Algorithm 5"
     delta: ClassVar[float] = 0.0

@@ -17,14 +17,14 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import gaussian, laplace
 from dpsql.privacy.mechanisms.cascade import Cascade, CascadeGoal
-from dpsql.privacy.mechanisms.choose_k_bar import gumbel_top_k_chosen_k_bar
-from dpsql.privacy.mechanisms.correlated_topk import correlated_top_k
-from dpsql.privacy.mechanisms.histogram import KnownDomain, positive_counts
-from dpsql.privacy.mechanisms.known_topk import known_domain_top_k
-from dpsql.privacy.mechanisms.selection import Selection
+from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar, gumbel_top_k_chosen_k_bar
+from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k
+from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts, positive_counts
+from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
+from dpsql.privacy.mechanisms.selection import Histogram, JointHistogram, Selection
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_for
 from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
-from dpsql.privacy.mechanisms.topk import GumbelTopK, gaussian_top_k, gumbel_top_k
+from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK, gaussian_top_k, gumbel_top_k
 from dpsql.privacy.mechanisms.topk_laplace import (
     FixedThreshold,
     LaplaceTopK,
@@ -32,6 +32,7 @@ from dpsql.privacy.mechanisms.topk_laplace import (
     laplace_top_k,
 )
 from dpsql.privacy.mechanisms.weighted_histogram import (
+    WeightedPositiveCounts,
     WeightedSparseHistogram,
     Weights,
     kept_groups,
@@ -82,7 +83,7 @@ _WORDS = {_Z: "zCDP", _G: "Gaussian DP", _B: "(epsilon, delta)"}
 
 @dataclass(frozen=True, slots=True)
 class MechanismEntry(Generic[_S]):
-    """A mechanism: its name, what it answers, and how it is built for a price.
+    """A mechanism: its name, what it answers, of which class it is, how it is built for a price.
 
     ``build`` takes a price in one of the compositions that it is ``priced_in``: one without zCDP is
     *one-shot*. Of basic composition a price is the (epsilon, delta) of a single publication.
@@ -93,6 +94,7 @@ class MechanismEntry(Generic[_S]):
     name: str
     family: Family
     answers: str
+    kind: type[_S]
     build: Callable[[Sizes, PrivacyLoss], _S | None]
     priced_in: frozenset[Composition]
     planned: bool = True
@@ -102,6 +104,10 @@ class MechanismEntry(Generic[_S]):
         """True if it states (epsilon, delta) and no zCDP."""
         return Composition.ZCDP not in self.priced_in
 
+    def unpriced(self, composition: Composition) -> str:
+        """Say that it cannot be built for a price in a composition."""
+        return f"its cost in {_WORDS[composition]} is not proved"
+
     def within(self, sizes: Sizes, price: PrivacyLoss) -> _S | None:
         """Build it for at most ``price``; None if its analysis has no noise for that.
 
@@ -109,7 +115,7 @@ class MechanismEntry(Generic[_S]):
         """
         if price.composition not in self.priced_in:
             raise ParameterError(
-                f"its cost in {_WORDS[price.composition]} is not proved",
+                self.unpriced(price.composition),
                 code="bad_parameter",
                 hint="Accounts of another composition can ask for it.",
             )
@@ -128,6 +134,7 @@ KNOWN_DOMAIN = MechanismEntry(
     "known_domain",
     Family.KNOWN_DOMAIN,
     "every declared group",
+    KnownDomain,
     lambda sizes, price: KnownDomain(sizes.domain),
     frozenset({_Z, _G, _B}),
 )
@@ -135,6 +142,7 @@ KNOWN_DOMAIN_TOP_K = MechanismEntry(
     "known_domain_top_k",
     Family.KNOWN_DOMAIN,
     "the names of the k largest declared groups in order",
+    KnownDomainTopK,
     lambda sizes, price: known_domain_top_k(
         price, sensitivity=sizes.sensitivity, k=sizes.k, size=sizes.domain
     ),
@@ -147,6 +155,7 @@ GAUSSIAN_POSITIVE_COUNTS = MechanismEntry(
     "gaussian_positive_counts",
     Family.HISTOGRAM,
     "unknown keys; groups whose noisy unit count exceeds a threshold",
+    PositiveCounts,
     lambda sizes, price: positive_counts(gaussian, price, sizes.groups, sizes.floor),
     frozenset({_Z, _G}),
 )
@@ -154,6 +163,7 @@ LAPLACE_POSITIVE_COUNTS = MechanismEntry(
     "laplace_positive_counts",
     Family.HISTOGRAM,
     GAUSSIAN_POSITIVE_COUNTS.answers,
+    PositiveCounts,
     lambda sizes, price: positive_counts(laplace, price, sizes.groups, sizes.floor),
     frozenset({_Z, _G, _B}),
 )
@@ -161,6 +171,7 @@ GAUSSIAN_SPARSE_HISTOGRAM: MechanismEntry[SparseHistogram] = MechanismEntry(
     "gaussian_sparse_histogram",
     Family.HISTOGRAM,
     "gaussian-positive-counts by its (epsilon, delta) analyses",
+    SparseHistogram,
     lambda sizes, price: joint_sparse_histogram(
         price.epsilon, price.delta, sizes.groups, sizes.floor, sizes.shared
     ),
@@ -177,6 +188,7 @@ WEIGHTED_POSITIVE_COUNTS = MechanismEntry(
     "weighted_gaussian_positive_counts",
     Family.WEIGHTED,
     "gaussian-positive-counts; units keep more groups, each for less",
+    WeightedPositiveCounts,
     lambda sizes, price: weighted_positive_counts(price, weights(sizes), sizes.floor),
     frozenset({_Z, _G}),
 )
@@ -184,6 +196,7 @@ WEIGHTED_SPARSE_HISTOGRAM: MechanismEntry[WeightedSparseHistogram] = MechanismEn
     "weighted_gaussian_sparse_histogram",
     Family.WEIGHTED,
     "gaussian-sparse-histogram; units keep more groups, each for less",
+    WeightedSparseHistogram,
     lambda sizes, price: weighted_sparse_histogram(
         price.epsilon, price.delta, weights(sizes), sizes.floor, sizes.shared
     ),
@@ -209,6 +222,7 @@ GUMBEL_TOP_K = MechanismEntry(
     "gumbel_top_k",
     Family.TOP_K,
     "the names of the k largest groups in order, any number of groups per unit",
+    GumbelTopK,
     _gumbel_top_k,
     frozenset({_Z, _G}),
 )
@@ -216,6 +230,7 @@ GAUSSIAN_TOP_K = MechanismEntry(
     "gaussian_top_k",
     Family.TOP_K,
     "the largest groups with counts, a limited number of groups per unit",
+    GaussianTopK,
     lambda sizes, price: gaussian_top_k(
         price,
         sensitivity=sizes.sensitivity,
@@ -229,6 +244,7 @@ CORRELATED_TOP_K = MechanismEntry(
     "correlated_top_k",
     Family.TOP_K,
     "the k largest groups with counts, any number of groups per unit",
+    CorrelatedTopK,
     _ranked(correlated_top_k),
     frozenset({_Z, _B}),
 )
@@ -236,6 +252,7 @@ GUMBEL_TOP_K_CHOSEN_K_BAR = MechanismEntry(
     "gumbel_top_k_chosen_k_bar",
     Family.TOP_K,
     "gumbel-top-k that spends one more pick on choosing k_bar",
+    GumbelTopKChosenKBar,
     _ranked(gumbel_top_k_chosen_k_bar),
     frozenset({_Z, _G}),
 )
@@ -243,6 +260,7 @@ LAPLACE_TOP_K: MechanismEntry[LaplaceTopK] = MechanismEntry(
     "laplace_top_k",
     Family.TOP_K,
     GAUSSIAN_TOP_K.answers,
+    LaplaceTopK,
     lambda sizes, price: laplace_top_k(
         price, groups=sizes.groups, k_bar=sizes.k_bar, floor=sizes.floor
     ),
@@ -252,6 +270,7 @@ FIXED_THRESHOLD: MechanismEntry[FixedThreshold] = MechanismEntry(
     "fixed_threshold",
     Family.TOP_K,
     "the names of groups far above the (k+1)-th, any number of groups per unit",
+    FixedThreshold,
     lambda sizes, price: fixed_threshold(
         price.epsilon, delta=price.delta, k=sizes.k, floor=sizes.floor
     ),
@@ -272,6 +291,7 @@ def _set_union(weighting: Weighting, norm: int, noise: str) -> MechanismEntry[Se
         f"{weighting.value}_{noise}_set_union",
         Family.SET_UNION,
         f"which keys exist; {noise} noise on {_WEIGHED[weighting]}",
+        SetUnion,
         lambda sizes, price: set_union_for(weighting, norm, price, groups=sizes.groups),
         frozenset({_Z, _G, _B}),
         planned=weighting is not Weighting.COUNT,  # counting units is what positive counts do
@@ -300,6 +320,7 @@ CASCADES: Mapping[CascadeGoal, MechanismEntry[Cascade]] = {
         Cascade.name,
         Family.CASCADE,
         "unknown keys, named in rounds after a private look at the keys of units",
+        Cascade,
         _cascade(goal),
         frozenset({_Z}),
     )
@@ -324,6 +345,19 @@ ENTRIES: tuple[MechanismEntry[Selection], ...] = (
     *SET_UNIONS,
     CASCADES[CascadeGoal.COUNTS],
 )
+
+
+HISTOGRAMS: tuple[MechanismEntry[Histogram], ...] = (
+    GAUSSIAN_POSITIVE_COUNTS,
+    LAPLACE_POSITIVE_COUNTS,
+    WEIGHTED_POSITIVE_COUNTS,
+)
+"""Those of every group that is large enough, for each measure's part of a price."""
+JOINT_HISTOGRAMS: tuple[MechanismEntry[JointHistogram], ...] = (
+    GAUSSIAN_SPARSE_HISTOGRAM,
+    WEIGHTED_SPARSE_HISTOGRAM,
+)
+"""Those that leave further measures their part of one publication."""
 
 
 def names(family: Family | None = None, *, one_shot: bool = True) -> tuple[str, ...]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.zcdp import Composition
-from dpsql.privacy.mechanisms.additive import Additive, Steps
+from dpsql.privacy.mechanisms.additive import Additive, IndependentNoise, Steps
 from dpsql.privacy.mechanisms.price import Priced
 from dpsql.privacy.mechanisms.utility import BETA, UtilityBound
 from dpsql.privacy.sampling.noise import EntropySource
@@ -95,6 +95,29 @@ class Selection(Protocol):
         """Draw the released groups from true scores in steps: an int64 array of shape (groups,)."""
 
 
+class Histogram(Selection, Protocol):
+    """A selection of all groups whose noisy score exceeds a threshold: it releases the score."""
+
+    @property
+    def score_noise(self) -> IndependentNoise:
+        """The noise on the scores."""
+
+    @property
+    def threshold(self) -> int:
+        """What a noisy score must exceed, in steps of the score."""
+
+
+class JointHistogram(Histogram, Protocol):
+    """One whose (epsilon, delta) is for further values of the released groups, too."""
+
+    @property
+    def others(self) -> float:
+        """What Gaussian noise on further values hides: their squared change for each group.
+
+        Each in units of its own standard deviation, with ``SMOOTHING_VARIANCE`` less.
+        """
+
+
 class Usual(Priced[int | None]):
     """Give the usual answers of a :class:`Selection`, for its kinds to build on.
 
@@ -102,6 +125,8 @@ class Usual(Priced[int | None]):
     """
 
     __slots__ = ()
+    word: ClassVar[str]
+    """What the class is called where questions are described for ever: see the registry's kinds."""
 
     @property
     def score_noise(self) -> Additive | None:

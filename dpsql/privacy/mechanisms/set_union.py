@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,7 @@ class SetUnion(Usual):
     by ``tests/privacy/mechanisms/test_set_union.py``.
     """
 
+    word: ClassVar[str] = "set union"
     weighting: Weighting
     noise: ScoreNoise
     groups: int

@@ -301,6 +301,7 @@ class SparseHistogram(Usual):
     ``tests/privacy/mechanisms/test_sparse_histogram.py``.
     """
 
+    word: ClassVar[str] = "sparse histogram"
     name: ClassVar[str] = "gaussian_sparse_histogram"
     source: ClassVar[str] = "Wilkins et al. 2024; Lebeda & Retschmeier 2024, Lemma 2.7"
     epsilon: float

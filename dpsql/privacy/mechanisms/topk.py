@@ -63,6 +63,7 @@ class GaussianTopK(AboveBase):
     Checked by ``tests/privacy/mechanisms/test_coupling.py`` and ``test_boundary_delta.py``.
     """
 
+    word: ClassVar[str] = "gaussian top-k"
     name: ClassVar[str] = "gaussian_top_k"
     source: ClassVar[str] = "Rivera Cardoso & Rogers 2022, Algorithm 9; Rogers 2024, Theorem 8"
     noise: IndependentNoise
@@ -141,6 +142,7 @@ class GumbelTopK(AboveBase):
     Checked by ``tests/privacy/mechanisms/test_coupling.py`` and ``test_boundary_delta.py``.
     """
 
+    word: ClassVar[str] = "gumbel top-k"
     name: ClassVar[str] = "gumbel_top_k"
     source: ClassVar[str] = (
         "Durfee & Rogers 2019, Algorithms 1 and 2; Rogers 2024, Theorems 9 and 10"

@@ -90,6 +90,7 @@ class LaplaceTopK(AboveBase):
     Checked by ``tests/privacy/mechanisms/test_coupling.py`` and ``test_topk_laplace.py``.
     """
 
+    word: ClassVar[str] = "laplace top-k"
     name: ClassVar[str] = "laplace_top_k"
     source: ClassVar[str] = "Durfee & Rogers 2019, Algorithm 4 and Lemma 6.1"
     epsilon_per_group: float
@@ -167,6 +168,7 @@ class FixedThreshold(Usual):
     Checked by ``tests/privacy/mechanisms/test_topk_laplace.py``.
     """
 
+    word: ClassVar[str] = "fixed threshold"
     name: ClassVar[str] = "fixed_threshold"
     source: ClassVar[str] = "Durfee & Rogers 2019, Appendix F"
     epsilon_per_group: float

@@ -351,6 +351,7 @@ class WeightedPositiveCounts(_Weighted):
     ``tests/privacy/mechanisms/test_weighted_histogram.py``.
     """
 
+    word: ClassVar[str] = "weighted positive counts"
     name: ClassVar[str] = "weighted_gaussian_positive_counts"
     source: ClassVar[str] = "Rogers 2024, Theorem 7, with weights"
     noise: DiscreteGaussian
@@ -385,6 +386,7 @@ class WeightedSparseHistogram(_Weighted):
     Checked by ``tests/privacy/mechanisms/test_weighted_histogram.py``.
     """
 
+    word: ClassVar[str] = "weighted sparse histogram"
     name: ClassVar[str] = "weighted_gaussian_sparse_histogram"
     source: ClassVar[str] = "Lebeda & Retschmeier 2024, Lemma 2.7, with weights"
     epsilon: float
