@@ -7,13 +7,13 @@ and the name of an operation, and looks here for what the engine writes.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.sql import Sql
+from dpsql.core.sql import Sql, join, sql
 from dpsql.engines.base.row_types import TypedValue
 from dpsql.engines.evidence.verdicts import verdict_type
 from dpsql.errors import QueryRefused
@@ -25,6 +25,12 @@ Of ``… integer`` it gets the type of the result after them; of ``… decimal``
 types, and that of the result; of ``… interval`` the operand with its type. Units of time, numbers
 of digits and patterns follow.
 """
+
+
+def named_by_number(number: Sql, names: Iterable[Sql], first: int) -> Sql:
+    """Write the name that goes with a number, which is ``first`` for the first; otherwise NULL."""
+    found = (sql("WHEN {} THEN {}", place, name) for place, name in enumerate(names, first))
+    return sql("CASE {} {} END", number, join(" ", found))
 
 
 @dataclass(frozen=True, slots=True)

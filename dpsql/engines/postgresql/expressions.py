@@ -15,8 +15,8 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.schema import base_type, is_decimal
-from dpsql.core.sql import Sql, digits, join, literal, number, sql
-from dpsql.engines.base.row_engine import Refusing, RowEngine, Write
+from dpsql.core.sql import Sql, bare_word, digits, join, literal, number, sql
+from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_number
 from dpsql.engines.base.row_expressions import number_value
 from dpsql.engines.base.row_types import INTEGERS, TypedValue, decimal_of, ends
 from dpsql.engines.postgresql import types as pg
@@ -313,10 +313,8 @@ def _part(part: Sql) -> Write:
 
 
 def _named(part: Sql, names: Sequence[str], first: int) -> Write:
-    """Write the name of a part of a date, of which the first has this number."""
-    listed = enumerate(map(pg.text_literal, names), first)
-    whens = join(" ", (sql("WHEN {} THEN {}", number, name) for number, name in listed))
-    return lambda moment: sql("(CASE {} {} END)", _part(part)(moment), whens)
+    texts = [pg.text_literal(name) for name in names]
+    return lambda moment: sql("({})", named_by_number(_part(part)(moment), texts, first))
 
 
 def _interval(sign: Sql) -> Write:
@@ -362,6 +360,7 @@ def _month(moment: Sql) -> Sql:
     return sql("({} * 12 + EXTRACT(month FROM {}))", _year(moment), moment)
 
 
+_PARTS: Final = ("year", "quarter", "month", "week", "day", "isodow", "hour", "minute", "second")
 _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
     {
         "is": lambda a, b: sql("({} IS {})", a, b),
@@ -422,17 +421,9 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "starts_with": lambda v, part: sql("starts_with({}, {})", v, part),
         "||": _twice(_joined),
         "concat": _concat,
-        "year": _part(sql("year")),
-        "quarter": _part(sql("quarter")),
-        "month": _part(sql("month")),
-        "week": _part(sql("week")),
-        "day": _part(sql("day")),
+        **{name: _part(bare_word(name)) for name in _PARTS},
         "dayofyear": _part(sql("doy")),
         "dayofweek": _part(sql("dow")),
-        "isodow": _part(sql("isodow")),
-        "hour": _part(sql("hour")),
-        "minute": _part(sql("minute")),
-        "second": _part(sql("second")),
         "dayname": _named(sql("dow"), DAYS, 0),
         "monthname": _named(sql("month"), MONTHS, 1),
         "last_day": lambda v: sql(
@@ -570,10 +561,7 @@ def _plain(type_: str) -> str:
 
 
 def _constant(value: TypedValue, type_: str) -> TypedValue | None:
-    try:
-        text = pg.constant(value.constant, type_)
-    except KeyError:
-        return None
+    text = pg.constant(value.constant, type_)
     return None if text is None else TypedValue(text, type_)
 
 

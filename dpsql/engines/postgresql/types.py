@@ -123,13 +123,10 @@ def text_literal(text: str) -> Sql:
 
 
 def constant(value: object, type_: str) -> Sql | None:
-    """Write a constant as the type, as DuckDB casts it; None where it does not fit.
-
-    Raises ``KeyError`` for a type without constants.
-    """
+    """Write a constant as the type, as DuckDB casts it; None where it does not fit."""
     text = str(value)
     if sql_type(type_) is None:
-        raise KeyError(type_)
+        return None
     if base_type(type_) == "VARCHAR":
         return None if "\0" in text else text_literal(text)
     found = constant_text(value, type_)

@@ -17,7 +17,7 @@ from sqlglot import exp
 from dpsql.core.schema import base_type
 from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.base.row_engine import RowEngine, Write
+from dpsql.engines.base.row_engine import RowEngine, Write, named_by_number
 from dpsql.engines.base.row_types import (
     MOST_DIGITS,
     UNTYPED,
@@ -206,10 +206,12 @@ def _power(one: Sql, other: Sql) -> Sql:
 # -- texts and several values ---------------------------------------------------------------------
 
 
+def _call(word: Sql) -> Write:
+    return lambda *values: sql("{}({})", word, join(", ", values))
+
+
 def _extreme(word: Sql) -> Write:
-    return lambda *values: (
-        values[0] if len(values) == 1 else sql("{}({})", word, join(", ", values))
-    )
+    return lambda *values: values[0] if len(values) == 1 else _call(word)(*values)
 
 
 def _substring(text: Sql, *places: int) -> Sql:
@@ -241,10 +243,8 @@ def _bigint(write: Callable[..., Sql]) -> Write:
 
 
 def _named(part: Sql, names: Sequence[str]) -> Write:
-    """Write the name of a part of a date, of which the first is number 1."""
-    listed = enumerate(map(literal, names), 1)
-    whens = join(" ", (sql("WHEN {} THEN {}", number, name) for number, name in listed))
-    return lambda moment: sql("CASE {}({}) {} END", part, moment, whens)
+    texts = [literal(name) for name in names]
+    return lambda moment: named_by_number(sql("{}({})", part, moment), texts, 1)
 
 
 def _interval(sign: Sql) -> Write:
@@ -268,6 +268,8 @@ def _days(sign: Sql) -> Write:
     )
 
 
+_PARTS: Final = ("year", "quarter", "month", "day", "dayofyear", "hour", "minute", "second")
+_ALIKE: Final = ("sqrt", "exp", "lower", "upper", "trim", "ltrim", "rtrim", "contains")
 _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
     {
         "try": lambda whole: whole,
@@ -311,8 +313,6 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "round to integer": _integer_to_places,
         "round to decimal": _decimal_to_places,
         "round to double": _double_to_places,
-        "sqrt": lambda v: sql("sqrt({})", v),
-        "exp": lambda v: sql("exp({})", v),
         "ln": _logarithm(sql("ln")),
         "log": _logarithm(sql("log10")),
         "log10": _logarithm(sql("log10")),
@@ -320,32 +320,20 @@ _OPERATIONS: Final[Mapping[str, Write]] = MappingProxyType(
         "pow": _power,
         "isnan": lambda v: sql("({} = double('NaN'))", v),
         "length": lambda v: sql("CAST(char_length({}) AS BIGINT)", v),
-        "lower": lambda v: sql("lower({})", v),
-        "upper": lambda v: sql("upper({})", v),
+        **{name: _call(bare_word(name)) for name in _ALIKE},
         "substr": _substring,
         "left": lambda v, size: sql("left({}, {})", v, size),
         "right": lambda v, size: sql("right({}, {})", v, size),
-        "trim": lambda v: sql("trim({})", v),
-        "trim both": lambda v: sql("trim({})", v),
-        "ltrim": lambda v: sql("ltrim({})", v),
-        "rtrim": lambda v: sql("rtrim({})", v),
+        "trim both": _call(sql("trim")),
         "like": _like(EMPTY_SQL),
         "not like": _like(sql("NOT ")),
-        "contains": lambda v, part: sql("contains({}, {})", v, part),
-        "starts_with": lambda v, part: sql("startswith({}, {})", v, part),
-        "||": lambda a, b: sql("concat({}, {})", a, b),
+        "starts_with": _call(sql("startswith")),
+        "||": _call(sql("concat")),
         "concat": lambda *texts: sql("concat_ws('', {})", join(", ", texts)),
-        "year": _bigint(lambda v: sql("year({})", v)),
-        "quarter": _bigint(lambda v: sql("quarter({})", v)),
-        "month": _bigint(lambda v: sql("month({})", v)),
-        "week": _bigint(lambda v: sql("weekofyear({})", v)),
-        "day": _bigint(lambda v: sql("day({})", v)),
-        "dayofyear": _bigint(lambda v: sql("dayofyear({})", v)),
+        **{name: _bigint(_call(bare_word(name))) for name in _PARTS},
+        "week": _bigint(_call(sql("weekofyear"))),
         "dayofweek": _bigint(lambda v: sql("(dayofweek({}) - 1)", v)),
         "isodow": _bigint(lambda v: sql("(weekday({}) + 1)", v)),
-        "hour": _bigint(lambda v: sql("hour({})", v)),
-        "minute": _bigint(lambda v: sql("minute({})", v)),
-        "second": _bigint(lambda v: sql("second({})", v)),
         "dayname": _named(sql("dayofweek"), DAYS),
         "monthname": _named(sql("month"), MONTHS),
         "last_day": lambda v: sql("last_day(CAST({} AS DATE))", v),

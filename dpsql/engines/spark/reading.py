@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import type_sql
 from dpsql.engines.base.engine import GivenValues, Reads
+from dpsql.engines.spark.casts import spark_spelling
 from dpsql.engines.spark.masked import Unmasked, mask_names, masked_name
 from dpsql.engines.spark.plan import SPARK_FORMS, SparkForms, UnknownWord, views_read
-from dpsql.engines.spark.schema import spelled_type
 from dpsql.engines.spark.sessions import DISCREET, closed, session_beside
 from dpsql.engines.spark.text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
 from dpsql.errors import EngineError
@@ -245,7 +246,11 @@ def _empty(table: Table) -> Sql:
     columns = join(
         ", ",
         (
-            sql("CAST(NULL AS {}) AS {}", spelled_type(c.type), quoted(masked_name(c.name)))
+            sql(
+                "CAST(NULL AS {}) AS {}",
+                type_sql(spark_spelling(c.type)),
+                quoted(masked_name(c.name)),
+            )
             for c in table.columns
         ),
     )

@@ -14,6 +14,7 @@ from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.core.table_name import MAIN, TableName
+from dpsql.engines.spark.casts import spark_spelling
 from dpsql.engines.spark.formats import format_remark
 from dpsql.engines.spark.text import SPARK_TEXT, spark_quote
 
@@ -30,16 +31,16 @@ _UNREADABLE: Final = Remark(
     "Look at its files, and at what the user of the session may read.",
 )
 _TYPES: Final = {
-    "ByteType": ("INTEGER", "INT"),
-    "ShortType": ("INTEGER", "INT"),
-    "IntegerType": ("INTEGER", "INT"),
-    "LongType": ("BIGINT", "BIGINT"),
-    "FloatType": ("DOUBLE", "DOUBLE"),
-    "DoubleType": ("DOUBLE", "DOUBLE"),
-    "BooleanType": ("BOOLEAN", "BOOLEAN"),
-    "DateType": ("DATE", "DATE"),
-    "TimestampType": ("TIMESTAMP", "TIMESTAMP_NTZ"),
-    "TimestampNTZType": ("TIMESTAMP", "TIMESTAMP_NTZ"),
+    "ByteType": "INTEGER",
+    "ShortType": "INTEGER",
+    "IntegerType": "INTEGER",
+    "LongType": "BIGINT",
+    "FloatType": "DOUBLE",
+    "DoubleType": "DOUBLE",
+    "BooleanType": "BOOLEAN",
+    "DateType": "DATE",
+    "TimestampType": "TIMESTAMP",
+    "TimestampNTZType": "TIMESTAMP",
 }
 _CALENDAR: Final = {
     "DATE": ("0001-01-01", "9999-12-31"),
@@ -108,7 +109,7 @@ def _type(field: Any) -> tuple[str | None, str]:
             return None, "is a CHAR, which is padded with blanks: make it a STRING"
         return "VARCHAR", ""
     if kind in _TYPES:
-        return _TYPES[kind][0], ""
+        return _TYPES[kind], ""
     return None, f"has the type {field.dataType.simpleString()}, which cannot be read here"
 
 
@@ -124,7 +125,7 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
 
 
 def _read(column: Column) -> Sql:
-    own, spelled = quoted(column.name), spelled_type(column.type)
+    own, spelled = quoted(column.name), type_sql(spark_spelling(column.type))
     value = sql("CAST({} AS {})", own, spelled)
     ends = _ends(column.type)
     if ends is not None:
@@ -141,12 +142,6 @@ def _ends(type_: str) -> tuple[str, str] | None:
     width, scale = (int(number) for number in type_.rstrip(")").split("(")[1].split(","))
     most = f"{'9' * (width - scale)}.{'9' * scale}"
     return f"-{most}", most
-
-
-def spelled_type(type_: str) -> Sql:
-    """Name a type of the schema as views in Spark have it."""
-    named = dict(_TYPES.values())
-    return sql("STRING") if type_ == "VARCHAR" else type_sql(named.get(type_, type_))
 
 
 def _written(name: TableName) -> Sql:
