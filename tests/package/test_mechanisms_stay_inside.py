@@ -12,7 +12,7 @@ import pytest
 from test_architecture import modules
 
 LIBRARY = "dpsql.privacy"
-KINDS = (f"{LIBRARY}.mechanisms", f"{LIBRARY}.sampling")
+KINDS = (f"{LIBRARY}.mechanisms", f"{LIBRARY}.sampling", f"{LIBRARY}.streams")
 
 
 def told_apart(source: str, homes: tuple[str, ...] = KINDS) -> Iterator[str]:

@@ -24,10 +24,11 @@ from laws import (
     gaussian_top_k_law,
     gumbel_law,
     hockey_stick,
-    peeled_law,
     top_of,
 )
 from numpy.typing import NDArray
+from test_choose_k_bar import orders_law
+from test_known_topk import law_of
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
@@ -121,12 +122,10 @@ def union_law(narrow: Callable[[Noise], Noise]) -> LawOf:
 
 
 def picked_law(mechanism: KnownDomainTopK, counts: Counts) -> Law:
-    rate = mechanism.epsilon / mechanism.sensitivity
-    weights = {i: math.exp(rate * count) for i, count in enumerate(counts)}
-    return as_law(peeled_law(weights, 0.0, mechanism.k))
+    return as_law(law_of(mechanism, counts))
 
 
-def as_law(chances: Mapping[tuple[int, ...], float]) -> Law:
+def as_law(chances: Mapping[Any, float]) -> Law:
     return {order: np.array([chance]) for order, chance in chances.items()}
 
 
@@ -135,14 +134,7 @@ def names_law(mechanism: GumbelTopK, counts: Counts) -> Law:
 
 
 def chosen_law(mechanism: GumbelTopKChosenKBar, counts: Counts) -> Law:
-    widest, found = mechanism.widest, dict[tuple[int, ...], float]()
-    choices = range(widest.k, widest.k_bar + 1)
-    bases = [top_of(counts, k_bar, widest.floor)[1] for k_bar in choices]
-    odds = [math.exp(-widest.epsilon * b) / k for b, k in zip(bases, choices, strict=True)]
-    for k_bar, odd in zip(choices, odds, strict=True):
-        for order, chance in gumbel_law(replace(widest, k_bar=k_bar), counts).items():
-            found[order] = found.get(order, 0.0) + odd / sum(odds) * chance
-    return as_law(found)
+    return as_law(orders_law(mechanism, counts))
 
 
 def laplace_top_k_law(mechanism: LaplaceTopK, counts: Counts) -> Law:
