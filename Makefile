@@ -51,7 +51,7 @@ slow: $(READY)
 # What other people draw and ask with: altair, great_tables, ibis, JupySQL, marimo.
 tools: $(READY_TOOLS)
 	$(BIN)/python -m pytest -n 2 -q -m slow tests/interfaces/test_foreign_tools.py \
-	  tests/connection/test_jupysql.py
+	  tests/service/test_jupysql.py
 
 check: lint types test slow
 
@@ -105,15 +105,15 @@ peers: $(READY)
 
 # The pictures, tables and reference pages of docs that are made from the package itself.
 pictures: $(READY)
-	$(BIN)/python docs/packages.py
-	$(BIN)/python docs/pictures.py
-	$(BIN)/python docs/tables.py
-	$(BIN)/python docs/functions.py
-	$(BIN)/python docs/last_reading.py
-	$(BIN)/python docs/errors.py
-	$(BIN)/python docs/api.py
-	$(BIN)/python docs/policies.py
-	$(BIN)/python docs/cli.py
+	$(BIN)/python tools/docs/packages.py
+	$(BIN)/python tools/docs/pictures.py
+	$(BIN)/python tools/docs/tables.py
+	$(BIN)/python tools/docs/functions.py
+	$(BIN)/python tools/docs/last_reading.py
+	$(BIN)/python tools/docs/errors.py
+	$(BIN)/python tools/docs/api.py
+	$(BIN)/python tools/docs/policies.py
+	$(BIN)/python tools/docs/cli.py
 
 # What is published: the wheel and the source distribution, in dist/, and what an index would say.
 dist: $(READY)

@@ -2,7 +2,7 @@
 
 ``make bench``, or ``python benchmarks/engines.py [--rows N] [--engines DuckDB PostgreSQL Spark]``,
 asks the same questions (``questions.py``) of every engine that is installed, over the same rows.
-It prints one table, and writes ``benchmarks/results/engines.json``, from which docs/tables.py makes
+It prints one table, and writes ``benchmarks/results/engines.json``, from which tools/docs/tables.py makes
 that of docs/engines. Figures of engines that are not installed stay there as they were.
 """
 

@@ -7,7 +7,7 @@ Departures, all for one reason (a database that is only read, with a price on ev
 ``executemany`` is refused; ``commit`` does nothing and ``rollback`` refunds nothing; there are no
 stored procedures and no further result sets, hence no ``callproc`` and no ``nextset``. Values of
 ``Binary`` are refused by queries: bytes have no literal that private rows may meet.
-``tests/connection/test_dbapi20.py`` runs the public compliance suite.
+``tests/service/test_dbapi20.py`` runs the public compliance suite.
 """
 
 from __future__ import annotations

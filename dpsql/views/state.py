@@ -249,7 +249,7 @@ class ViewState:
         ``shape.one_step`` at a single step, and each measure of a group by at most its ``reach`` in
         l1; which groups, when and by how much depends on its own rows alone. Groups are taken in
         the order of the steps that first read them, then of a salted hash, and never given up.
-        Checked by ``tests/continual/test_state.py`` and ``test_listings.py``.
+        Checked by ``tests/views/test_state.py`` and ``test_listings.py``.
         """
         assert step > self.read_steps, "a step is read once"
         # Steps that were begun and not read have no rows; their noise exists from now on, too.

@@ -31,7 +31,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def script(name: str) -> ModuleType:
     """A script of docs/, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "tools" / "docs" / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -30,7 +30,9 @@ CLASSES = [
 
 def script() -> ModuleType:
     """The script that writes the page."""
-    spec = importlib.util.spec_from_file_location("docs_errors", ROOT / "docs" / "errors.py")
+    spec = importlib.util.spec_from_file_location(
+        "docs_errors", ROOT / "tools" / "docs" / "errors.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -55,7 +57,7 @@ def sources() -> tuple[str, ...]:
 
 
 def test_the_page_is_what_dpsql_says() -> None:
-    """If this fails, run ``python docs/errors.py``."""
+    """If this fails, run ``python tools/docs/errors.py``."""
     page = SCRIPT.page()
     assert SCRIPT.PAGE.read_text(encoding="utf-8") == page
     assert set(re.findall(r"^### (\w+)\n\n.+\n\n```sql$", page, re.MULTILINE)) == set(REFUSALS)

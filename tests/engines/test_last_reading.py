@@ -563,10 +563,10 @@ def test_a_net_that_cannot_be_set_up_refuses(
 
 
 def test_the_page_has_the_lists() -> None:
-    place = Path(__file__).parents[2] / "docs" / "last_reading.py"
+    place = Path(__file__).parents[2] / "tools" / "docs" / "last_reading.py"
     script = runpy.run_path(str(place))
     text = script["PAGE"].read_text(encoding="utf-8")
-    assert script["page"](text) == text, "python docs/last_reading.py"
+    assert script["page"](text) == text, "python tools/docs/last_reading.py"
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_an_example_with_a_slip_would_be_found() -> None:
 
 def page_script() -> ModuleType:
     """The script that writes the reference."""
-    spec = importlib.util.spec_from_file_location("docs_cli", ROOT / "docs" / "cli.py")
+    spec = importlib.util.spec_from_file_location("docs_cli", ROOT / "tools" / "docs" / "cli.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -175,7 +175,7 @@ def page_script() -> ModuleType:
 
 
 def test_the_reference_is_what_the_commands_say() -> None:
-    """If this fails, run ``python docs/cli.py``."""
+    """If this fails, run ``python tools/docs/cli.py``."""
     script = page_script()
     page = script.PAGE.read_text(encoding="utf-8")
     assert page == script.page()

@@ -28,7 +28,9 @@ ROOT = Path(__file__).parents[2]
 
 def script() -> ModuleType:
     """The script that writes the schema and the page."""
-    spec = importlib.util.spec_from_file_location("docs_policies", ROOT / "docs" / "policies.py")
+    spec = importlib.util.spec_from_file_location(
+        "docs_policies", ROOT / "tools" / "docs" / "policies.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -59,7 +61,7 @@ def misfits(text: str) -> list[str]:
 
 
 def test_schema_and_page_are_what_the_models_say() -> None:
-    """If this fails, run ``python docs/policies.py``."""
+    """If this fails, run ``python tools/docs/policies.py``."""
     assert SCRIPT.SCHEMA.read_text(encoding="utf-8") == SCRIPT.schema_text()
     assert SCRIPT.PAGE.read_text(encoding="utf-8") == SCRIPT.page()
 

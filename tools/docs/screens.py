@@ -1,6 +1,6 @@
 """Writes the screens of docs/shell.md, as a terminal emulator shows them.
 
-``python docs/screens.py`` does it.
+``python tools/docs/screens.py`` does it.
 A real shell runs behind a pseudo-terminal, on a small made-up clinic, and is typed into. Its noise
 is fresh at each run, so numbers change; what was typed and what stays the same does not.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 import duckdb
 import pyte
 
-PAGE = Path(__file__).parent / "shell.md"
+PAGE = Path(__file__).parents[2] / "docs" / "shell.md"
 ROOT = PAGE.parent.parent
 
 POLICY = """\

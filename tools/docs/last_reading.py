@@ -38,7 +38,7 @@ from dpsql.engines.spark.forms import (
     SPARK_WORDS,
 )
 
-PAGE = Path(__file__).parent / "engines" / "last-reading.md"
+PAGE = Path(__file__).parents[2] / "docs" / "engines" / "last-reading.md"
 
 
 def lists() -> dict[str, str]:

@@ -16,8 +16,8 @@ from pathlib import Path
 import dpsql
 from dpsql.core.codes import CODES
 
-ROOT = Path(__file__).parent.parent
-PAGE = Path(__file__).with_suffix(".md")
+ROOT = Path(__file__).parents[2]
+PAGE = Path(__file__).parents[2] / "docs" / "errors.md"
 WIDTH = 300  # of an example; beyond, only its beginning is shown
 
 QUERY_CLASSES = (dpsql.QueryRefused, dpsql.SQLSyntaxError, dpsql.UnknownName)
@@ -33,7 +33,7 @@ data. Whatever can be refused is refused before anything is read or spent; only 
 `DataError` come later, and then what was reserved or charged stays spent.
 
 The classes are those of PEP 249 and their subclasses. What can be asked is in the
-[README](../README.md#what-you-can-ask). This page is written by `docs/errors.py` from the catalogue
+[README](../README.md#what-you-can-ask). This page is written by `tools/docs/errors.py` from the catalogue
 of codes, [`dpsql/core/codes.py`](../dpsql/core/codes.py). The examples are statements of
 [`tests/attacks.py`](../tests/attacks.py); below each is what dpsql says when it is asked, where the
 same code may have other reasons for other statements. `…` ends an example that goes on.

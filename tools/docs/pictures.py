@@ -49,7 +49,7 @@ from dpsql.privacy.streams.factorisation import (
     best_tree,
 )
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "docs"
 OUTPUT = HERE / "pictures"
 RESULTS = HERE.parent / "benchmarks" / "results"
 MEASURED = RESULTS / "set_union.json"

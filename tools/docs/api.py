@@ -17,7 +17,7 @@ import dpsql
 from dpsql import errors
 from dpsql.engines.base.engine import Database
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 WIDTH = 100  # of a signature that stays on one line
 
 SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -80,7 +80,7 @@ INTERNAL = {"over_constants", "refuse_closed", "ends", "schema"}
 INTRODUCTION = """\
 # Python API
 
-Signatures and docstrings, as they are in the package: written by `docs/api.py`. How to use them is
+Signatures and docstrings, as they are in the package: written by `tools/docs/api.py`. How to use them is
 in [the tutorial](tutorial.md) and the guides for [owners](how-to/owner.md) and
 [analysts](how-to/analyst.md); what can be asked is in [SQL](sql.md).
 

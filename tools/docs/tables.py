@@ -27,7 +27,7 @@ from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK, gumbel_top_k
 from dpsql.privacy.mechanisms.topk_laplace import LaplaceTopK
 from dpsql.privacy.sampling.noise import difference_quantile_sf
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[2] / "docs"
 PAGES = [
     *sorted((HERE / "mechanisms").glob("*.md")),
     *sorted((HERE / "engines").glob("*.md")),

@@ -11,8 +11,8 @@ from typing import Any
 
 from dpsql.policy.load import file_schema
 
-PAGE = Path(__file__).with_suffix(".md")
-SCHEMA = Path(__file__).parent.parent / "dpsql" / "policies.schema.json"
+PAGE = Path(__file__).parents[2] / "docs" / "policies.md"
+SCHEMA = Path(__file__).parents[2] / "dpsql" / "policies.schema.json"
 
 EXAMPLE = """\
 # yaml-language-server: $schema=policies.schema.json
@@ -89,7 +89,7 @@ $ dpsql check -d clinic.duckdb  # compares it with the database
 It is read strictly, as a slip must never weaken a policy: unknown keys, repeated names, values of
 the wrong kind, bounds in the wrong order, aliases and tags are errors, and all of them are reported
 at once, each with its line. What to write into it is [the owner's guide](how-to/owner.md)'s matter.
-This page is written by `docs/policies.py` from the models that read the file.
+This page is written by `tools/docs/policies.py` from the models that read the file.
 
 ## A complete example
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "dpsql"
-PICTURE = Path(__file__).with_suffix(".svg")
+PICTURE = ROOT / "docs" / "packages.svg"
 HIDDEN = {"__main__", "__init__"}  # the package itself
 LAYERS = [
     [name for name in layer if name not in HIDDEN]

@@ -13,7 +13,7 @@ from dpsql.interfaces.cli.failures import EXIT_CODES
 from dpsql.interfaces.cli.options import SettingOption
 from dpsql.interfaces.cli.registry import SECTIONS
 
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 SETTINGS_FILE = """\
 [dpsql]
@@ -32,7 +32,7 @@ INTRODUCTION = """\
 # The command line
 
 `dpsql --help` lists all commands and `dpsql COMMAND --help` explains one. This page is written by
-`docs/cli.py` from the same source.
+`tools/docs/cli.py` from the same source.
 
 The examples are of the demo's data: `dpsql demo` puts them into `demo-data`, and they are asked
 under the [policies.yaml](../policies.yaml) of this repository.

@@ -38,7 +38,7 @@ from dpsql.syntax.row_functions import ANY_NUMBERS, MOMENTS, ROW_FUNCTIONS, TEXT
 
 POSTGRESQL: Final = PostgreSQLDialect(verdicts_on(EngineVersion("postgresql", "15")))
 SPARK: Final = SparkDialect(verdicts_on(EngineVersion("spark", "4.3")))
-PAGE: Final = Path(__file__).parent / "engines" / "functions.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "engines" / "functions.md"
 
 NUMBERS: Final = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", "DECIMAL(12,2)")
 FLOATS: Final = (*NUMBERS, "FLOAT")
@@ -103,7 +103,7 @@ as blocks are made of dpsql's own SQL and the tail runs in DuckDB.
 
 A call is *same* where it is written alike, *rewritten* where it is written otherwise with the same
 result, on all of the edge values that a survey of each engine tries. This page is made by asking
-dpsql (`python docs/functions.py`); more about [PostgreSQL](postgresql.md) and [Spark](spark.md).
+dpsql (`python tools/docs/functions.py`); more about [PostgreSQL](postgresql.md) and [Spark](spark.md).
 
 """
 
