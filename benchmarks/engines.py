@@ -2,8 +2,8 @@
 
 ``make bench``, or ``python benchmarks/engines.py [--rows N] [--engines DuckDB PostgreSQL Spark]``,
 asks the same questions (``questions.py``) of every engine that is installed, over the same rows.
-It prints one table, and writes ``benchmarks/results/engines.json``, from which tools/docs/tables.py makes
-that of docs/engines. Figures of engines that are not installed stay there as they were.
+It prints one table, and writes ``benchmarks/results/engines.json``, from which tools/docs/tables.py
+makes that of docs/engines. Figures of engines that are not installed stay there as they were.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def script(name: str) -> ModuleType:
     """A script of docs/, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / "tools" / "docs" / f"{name}.py")
+    place = ROOT / "tools" / "docs" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", place)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

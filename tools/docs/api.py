@@ -80,8 +80,8 @@ INTERNAL = {"over_constants", "refuse_closed", "ends", "schema"}
 INTRODUCTION = """\
 # Python API
 
-Signatures and docstrings, as they are in the package: written by `tools/docs/api.py`. How to use them is
-in [the tutorial](tutorial.md) and the guides for [owners](how-to/owner.md) and
+Signatures and docstrings, as they are in the package: written by `tools/docs/api.py`. How to use
+them is in [the tutorial](tutorial.md) and the guides for [owners](how-to/owner.md) and
 [analysts](how-to/analyst.md); what can be asked is in [SQL](sql.md).
 
 `import dpsql` has what most programs need; the rest is for owners, and named with its module.

@@ -33,8 +33,8 @@ data. Whatever can be refused is refused before anything is read or spent; only 
 `DataError` come later, and then what was reserved or charged stays spent.
 
 The classes are those of PEP 249 and their subclasses. What can be asked is in the
-[README](../README.md#what-you-can-ask). This page is written by `tools/docs/errors.py` from the catalogue
-of codes, [`dpsql/core/codes.py`](../dpsql/core/codes.py). The examples are statements of
+[README](../README.md#what-you-can-ask). This page is written by `tools/docs/errors.py` from the
+catalogue of codes, [`dpsql/core/codes.py`](../dpsql/core/codes.py). The examples are statements of
 [`tests/attacks.py`](../tests/attacks.py); below each is what dpsql says when it is asked, where the
 same code may have other reasons for other statements. `…` ends an example that goes on.
 """

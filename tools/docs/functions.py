@@ -103,7 +103,8 @@ as blocks are made of dpsql's own SQL and the tail runs in DuckDB.
 
 A call is *same* where it is written alike, *rewritten* where it is written otherwise with the same
 result, on all of the edge values that a survey of each engine tries. This page is made by asking
-dpsql (`python tools/docs/functions.py`); more about [PostgreSQL](postgresql.md) and [Spark](spark.md).
+dpsql (`python tools/docs/functions.py`); more about [PostgreSQL](postgresql.md) and
+[Spark](spark.md).
 
 """
 
