@@ -59,11 +59,6 @@ _FINE_BITS: Final = 36  # of what one unit may add: totals of 2**27 units fit 64
 _COUNTS: Final = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, MeasureKind.ROWS)
 """What can say that a group exists, the best first: it only grows."""
 _MAX_DOMAIN: Final = 100_000  # groups that each step publishes
-_LISTINGS: Final = (
-    ContinualMechanism.SCHEDULED_TOP_K,
-    ContinualMechanism.SPARSE_GUMB,
-    ContinualMechanism.META_ALGO,
-)
 _OWN_OPTIONS: Final = {
     ContinualMechanism.SCHEDULED_TOP_K: ("schedule", "unit_contributes"),
     ContinualMechanism.SPARSE_GUMB: ("switches", "margin", "unit_contributes"),
@@ -96,7 +91,7 @@ def plan_view(
     kind = _kind(definition, block)
     if not (short_lived or definition.choices.unit_steps is UnitSteps.FIRST):
         _refuse_window(definition)
-    if kind not in _LISTINGS:
+    if kind not in _OWN_OPTIONS:
         return _running(definition, block, account)
     return _Listing(definition, block, account, kind, short_lived=short_lived).plan()
 

@@ -262,7 +262,7 @@ class Views:
         self._sweep()
         view = self._own(name)
         self._refuse_others()
-        prepared = self._planned(view)
+        prepared = self.plan_of(view)
         steps, first = view.definition.steps, view.record.begun + 1
         last = steps.closed(_now())
         if until is not None:
@@ -277,7 +277,7 @@ class Views:
         rows = 0
         with ViewState.open(place, view.record.stream, prepared.shape, memory) as state:
             # Nobody else refreshes it from here on, and somebody may have until now.
-            view = self._still(view)
+            view = self._now_of(view.record.stream, view.name)
             first = self._first(view, state)
             if last < first:
                 raise _nothing_to_do(view, first)
@@ -343,13 +343,23 @@ class Views:
             raise _unknown(name, views)
         return found
 
-    def prepared(self, name: str) -> PreparedView:
-        """Find the plan of a view. Raises ``UnknownName``, ``QueryRefused`` (``view_changed``)."""
-        return self._planned(self.named(name))
-
     def plan_of(self, view: View) -> PreparedView:
-        """Return the plan of a view. Raises ``QueryRefused`` (``view_changed``)."""
-        return self._planned(view)
+        """Return the plan of a view, which must still be the one it was created with.
+
+        Its parameters must be allowed by the policy of today, too. Raises ``QueryRefused``
+        (``view_changed``) where the policy or a table is another now.
+        """
+        stream = view.record.stream
+        if stream not in self._prepared:
+            account = self._account(view.record.account)
+            try:
+                found = self._preparer.prepare(view.definition, account)
+            except (QueryRefused, ParameterError) as refusal:  # it could be created once
+                raise _changed(view, f"Now it is refused: {refusal.reason}. ") from refusal
+            if found.fingerprint != view.fingerprint:
+                raise _changed(view, "")
+            self._prepared[stream] = found
+        return self._prepared[stream]
 
     def interrupt(self) -> None:
         """End what the state of a view is doing. For other threads to call."""
@@ -364,7 +374,7 @@ class Views:
         found: dict[str, PublishedView] = {}
         for view in self.all():
             try:
-                shown = self._planned(view).shown
+                shown = self.plan_of(view).shown
             except (QueryRefused, UnknownName, ParameterError):  # the policy is another now
                 continue
             table = Table(view.name, shown)
@@ -373,22 +383,15 @@ class Views:
 
     def load(self, source: PublishedView, stay: Stay) -> None:
         """Make the table of a view in a room, as it is published now."""
-        view = self._of_stream(source)
+        view = self._now_of(source.stream, str(source.table.name))
         version = source.stream, len(view.record.published)
         made = self._made.setdefault(stay, {})
         if made.get(source.table.name.key) != version:
             self.rows(view).make(source, stay)
             made[source.table.name.key] = version
 
-    def _of_stream(self, source: PublishedView) -> View:
-        """Find the view that a name meant. Raises ``UnknownName`` if it was dropped since."""
-        return self._now_of(source.stream, str(source.table.name))
-
-    def _still(self, view: View) -> View:
-        """Return a view as it is now. Raises ``UnknownName`` if it was dropped since."""
-        return self._now_of(view.record.stream, view.name)
-
     def _now_of(self, stream: str, name: str) -> View:
+        """Return a view as it is now. Raises ``UnknownName`` if it was dropped since."""
         found = next((v for v in self.all() if v.record.stream == stream), None)
         if found is None:
             raise _unknown(name, ())
@@ -406,8 +409,8 @@ class Views:
         The half-width of its intervals at a confidence, or the standard deviation without one; None
         for what is not one noisy measure.
         """
-        view = self._of_stream(source)
-        prepared, last = self._planned(view), view.record.begun
+        view = self._now_of(source.stream, str(source.table.name))
+        prepared, last = self.plan_of(view), view.record.begun
         found = next((c for c in prepared.columns if c.name == column), None)
         if found is None or found.aggregate is None:
             return None
@@ -416,10 +419,10 @@ class Views:
 
     def rows(self, view: View) -> ViewRows:
         """Return all published rows of a view."""
-        return view_rows(self._planned(view), self._releases(view, 0))
+        return view_rows(self.plan_of(view), self._releases(view, 0))
 
     def _releases(self, view: View, after: int) -> Iterator[StepRelease]:
-        plan = self._planned(view).plan
+        plan = self.plan_of(view).plan
         ledger = self._ledger()
         for step, parts in ledger.step_releases(view.record.account, view.record.stream, after):
             yield unpacked(plan, step, parts)
@@ -538,24 +541,6 @@ class Views:
                 hint="It is refreshed and dropped by the account that created it.",
             )
         return view
-
-    def _planned(self, view: View) -> PreparedView:
-        """Return the plan of a view, which must still be the one it was created with.
-
-        Its parameters must be allowed by the policy of today, too. Raises ``QueryRefused``
-        (``view_changed``) where the policy or a table is another now.
-        """
-        stream = view.record.stream
-        if stream not in self._prepared:
-            account = self._account(view.record.account)
-            try:
-                found = self._preparer.prepare(view.definition, account)
-            except (QueryRefused, ParameterError) as refusal:  # it could be created once
-                raise _changed(view, f"Now it is refused: {refusal.reason}. ") from refusal
-            if found.fingerprint != view.fingerprint:
-                raise _changed(view, "")
-            self._prepared[stream] = found
-        return self._prepared[stream]
 
     def _account(self, path: str) -> AccountPolicy:
         """Return the account that a path belongs to: dataset, analyst, session."""

@@ -174,7 +174,8 @@ class World:
                 f"CREATE MATERIALIZED VIEW {name} WITH (step = '1 day', start = '2026-01-01', "
                 f"steps = {steps}, epsilon = {epsilon}, delta = 1e-8) AS {COUNT}"
             )
-            plan = connection._answerer.views.prepared(name).plan
+            views = connection._answerer.views
+            plan = views.plan_of(views.named(name)).plan
             assert isinstance(plan, ViewPlan)
             prices[name] = priced_view(plan)
         self.counts[analyst] = number + 1

@@ -144,7 +144,8 @@ def listed(connection: Connection) -> dict[int, dict[str, int]]:
 
 
 def plan_of(connection: Connection) -> ViewPlan:
-    found = connection._answerer.views.prepared("v").plan
+    views = connection._answerer.views
+    found = views.plan_of(views.named("v")).plan
     assert found.mechanism.chooses
     return found
 

@@ -42,7 +42,8 @@ def opened(place: Path, given: Policy) -> Connection:
 
 
 def plan_of(connection: Connection) -> ViewPlan:
-    found = connection._answerer.views.prepared("v").plan
+    views = connection._answerer.views
+    found = views.plan_of(views.named("v")).plan
     assert isinstance(found, ViewPlan)
     return found
 

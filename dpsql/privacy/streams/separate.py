@@ -54,10 +54,6 @@ class SeparateContinualNoise:
         spread = self.noise.sigma * float(self.factorisation.row_norms()[step - 1])
         return math.hypot(spread, math.sqrt(1 / 12))
 
-    def margin(self, step: int, confidence: float) -> float:
-        """Find the half-width of an interval around a noisy count, for 0 < confidence < 1."""
-        return float(self.noise.margin(step, confidence))
-
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """Find the half-widths of all steps, of shape (steps,)."""
         return self.noise.half_widths(confidence)

@@ -70,10 +70,6 @@ class SharedContinualNoise:
         spread = math.hypot(*self._sigmas) * float(self.factorisation.row_norms()[step - 1])
         return math.hypot(spread, math.sqrt(1 / 12)) / 2
 
-    def margin(self, step: int, confidence: float) -> float:
-        """Return the half-width of an interval around a noisy count, for 0 < confidence < 1."""
-        return float(self.half_widths(confidence)[step - 1])
-
     def half_widths(self, confidence: float) -> NDArray[np.float64]:
         """Find the half-widths of all steps, of shape (steps,)."""
         log_probability(confidence)

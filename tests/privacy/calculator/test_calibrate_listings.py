@@ -33,7 +33,7 @@ def test_a_listing_is_calibrated_as_it_is_drawn() -> None:
     assert [figures.step for figures in answer.steps] == [1, 3, 7, 19, 52]
     for figures in answer.steps:
         assert figures.std == mechanism.counts.std(figures.step)
-        assert figures.margin_95 == mechanism.counts.margin(figures.step, 0.95)
+        assert figures.margin_95 == mechanism.counts.half_widths(0.95)[figures.step - 1]
     doubling = answer.ways[0]
     assert doubling.choices == 6
     assert doubling.exceeds == mechanism.selection.score_for_inclusion(0.95)

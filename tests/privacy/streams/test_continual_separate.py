@@ -70,7 +70,7 @@ def test_noise_is_drawn_once_for_each_group_and_has_the_stated_size() -> None:
     noisy = found.add(STEPS, zeros, groups, KEYS, "counts")
     assert noisy.std() == pytest.approx(found.std(STEPS), rel=6.5 / math.sqrt(2 * len(groups)))
     assert (found.add(STEPS, zeros[:7], groups[:7], KEYS, "counts") == noisy[:7]).all()
-    assert (np.abs(noisy) <= found.margin(STEPS, 0.95)).mean() > 0.94
+    assert (np.abs(noisy) <= found.half_widths(0.95)[STEPS - 1]).mean() > 0.94
 
 
 @pytest.mark.parametrize("one_step", [True, False])

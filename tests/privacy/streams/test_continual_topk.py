@@ -89,7 +89,7 @@ def test_shared_noise_has_the_stated_size_and_correlation() -> None:
     correlation = np.corrcoef(found.T)
     assert correlation[~np.eye(4, dtype=bool)].mean() == pytest.approx(1 / 5, abs=0.07)  # 1/(1 + 4)
     assert set(np.unique(found % 1)) == {0.0, 0.5}
-    assert np.mean(np.abs(found) <= noise.margin(40, 0.95)) > 0.95 - 6.5 * 0.0035
+    assert np.mean(np.abs(found) <= noise.half_widths(0.95)[39]) > 0.95 - 6.5 * 0.0035
     again = noise.add(40, exact[2:3], groups[2:3], KEYS, "measure 7") - exact[2:3]
     assert again == found[7, 2:3]
 
