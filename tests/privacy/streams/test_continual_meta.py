@@ -52,7 +52,7 @@ def run(
             assert last == step
             scores = increments[first - 1 : last].sum(axis=0)
             order = np.argsort(-scores, kind="stable") if ranked else np.arange(len(scores))
-            names = [encode_group((int(i),)) for i in order]
+            names = [encode_group((str(i),)) for i in order]
             released[cell] = mechanism.release_cell(cell, scores[order], names, KEYS)
         answers.append(mechanism.running(step, released))
     return answers
@@ -93,7 +93,7 @@ def test_large_groups_have_their_running_counts_in_all_settings() -> None:
     for mechanism, ranked in zip(settings(2.0), (False, False, True, True), strict=True):
         for step, answer in enumerate(run(mechanism, increments, ranked=ranked), start=1):
             for i in range(3):
-                assert abs(answer[encode_group((i,))] - exact[step - 1, i]) <= 40
+                assert abs(answer[encode_group((str(i),))] - exact[step - 1, i]) <= 40
 
 
 def test_noise_is_that_of_the_cells_and_drawn_once() -> None:

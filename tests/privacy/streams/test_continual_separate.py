@@ -65,7 +65,7 @@ def test_a_shared_part_does_not_hide_units_that_add_at_several_steps() -> None:
 
 def test_noise_is_drawn_once_for_each_group_and_has_the_stated_size() -> None:
     found = named_groups_noise(RHO, SquareRoot(STEPS), 2, GROUPS, one_step=False)
-    groups = [encode_group((i,)) for i in range(4000)]
+    groups = [encode_group((str(i),)) for i in range(4000)]
     zeros = np.zeros(len(groups), dtype=np.int64)
     noisy = found.add(STEPS, zeros, groups, KEYS, "counts")
     assert noisy.std() == pytest.approx(found.std(STEPS), rel=6.5 / math.sqrt(2 * len(groups)))

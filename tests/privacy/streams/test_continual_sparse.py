@@ -130,7 +130,7 @@ def followed(
 
 
 def test_the_list_changes_when_another_group_has_grown_and_at_most_so_often() -> None:
-    groups = [encode_group((i,)) for i in range(6)]
+    groups = [encode_group((str(i),)) for i in range(6)]
     mechanism = sparse_top_k(20.0, 60, k=1, size=6, switches=2, margin=30)
     exact = np.zeros((60, 6), dtype=np.int64)
     exact[:, 0] = 200

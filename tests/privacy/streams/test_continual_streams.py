@@ -126,7 +126,7 @@ def test_all_steps_together_cost_rho_and_broken_twins_are_caught() -> None:
 
 def test_one_key_for_two_streams_shows_their_exact_difference() -> None:
     noise = ContinualNoise(SquareRoot(20), 10.0, 1, 1)
-    groups = [encode_group((i,)) for i in range(200)]
+    groups = [encode_group((str(i),)) for i in range(200)]
     one, two = np.arange(200), np.arange(200) * 2
     same = noise.add(9, two, groups, KEYS) - noise.add(9, one, groups, KEYS)
     assert (same == two - one).all()  # the broken twin
@@ -310,7 +310,7 @@ def test_the_floor_and_the_sensitivity_raise_thresholds_by_themselves() -> None:
 def test_a_group_at_the_floor_is_never_shown_and_others_by_their_threshold() -> None:
     noise = ContinualNoise(SquareRoot(5), 5.0, 1, 1)
     histogram = ContinualHistogram(noise, 1e-2, 20)
-    groups = [encode_group((i,)) for i in range(500)]
+    groups = [encode_group((str(i),)) for i in range(500)]
     exact = np.arange(500) // 10
     noisy = noise.add(3, exact, groups, KEYS)
     shown = histogram.shown(3, exact, noisy)
@@ -368,7 +368,7 @@ def test_a_tail_out_of_range_is_refused(p: float) -> None:
 )
 def test_margins_cover(factorisation: Factorisation) -> None:
     noise = ContinualNoise(factorisation, 4.0, 1, 1)
-    groups = [encode_group((i,)) for i in range(5000)]
+    groups = [encode_group((str(i),)) for i in range(5000)]
     for step in (1, 15, 63, 100):
         drawn = noise.add(step, np.zeros(5000, dtype=np.int64), groups, KEYS)
         covered = float(np.mean(np.abs(drawn) <= noise.margin(step, 0.95)))
@@ -384,7 +384,7 @@ def test_a_group_of_one_unit_is_ever_shown_as_rarely_as_computed(
     """The shipped code over a whole stream, each group's one unit there from the first step."""
     noise = ContinualNoise(SquareRoot(365), 2.0, 1, 1)
     histogram = ContinualHistogram(noise, delta, 0)
-    groups = [encode_group((i,)) for i in range(1500)]
+    groups = [encode_group((str(i),)) for i in range(1500)]
     exact = np.ones(len(groups), dtype=np.int64)
     ever = np.zeros(len(groups), dtype=np.bool_)
     draws = KeyedNoise(step_keys(365), "units", 2.0, noise.factorisation).draws

@@ -80,7 +80,7 @@ def test_calibration_of_shared_noise_spends_the_budget(factorisation: Factorisat
 
 def test_shared_noise_has_the_stated_size_and_correlation() -> None:
     noise = SharedContinualNoise(SquareRoot(40), 3.0, 1, 16)
-    groups = [encode_group((i,)) for i in range(4)]
+    groups = [encode_group((str(i),)) for i in range(4)]
     exact = np.array([5, 6, 7, 8])
     found = np.array(
         [noise.add(40, exact, groups, KEYS, f"measure {i}") - exact for i in range(1500)]
@@ -134,7 +134,7 @@ def test_a_choice_is_drawn_once_and_large_groups_are_chosen() -> None:
     chosen = [tuple(level.choose(step, scores * 0, KEYS[step - 1])) for step in level.schedule]
     assert len(set(chosen)) > 3  # each step draws for itself
     assert [level.latest(step) for step in (1, 3, 7, 64)] == [1, 2, 4, 64]
-    groups = [encode_group((i,)) for i in first]
+    groups = [encode_group((str(i),)) for i in first]
     noisy = mechanism.noisy(64, scores[first], groups, KEYS)
     assert np.abs(noisy - scores[first]).max() < 6.5 * mechanism.counts.std(64)
 

@@ -17,7 +17,7 @@ from dpsql.privacy.streams.keyed import KeyedNoise, rounded_products
 from dpsql.privacy.streams.streams import ContinualHistogram, ContinualNoise
 
 STEPS, WIDTH, FLOOR, GROUPS, DELTA = 10, 4, 2, 2, 0.05
-KEYS = [encode_group((i,)) for i in range(1200)]
+KEYS = [encode_group((str(i),)) for i in range(1200)]
 TRIALS = 250
 HISTOGRAM = ContinualHistogram(
     ContinualNoise(SlidingWindow(STEPS, WIDTH), 5.0, GROUPS, 1), DELTA, FLOOR
