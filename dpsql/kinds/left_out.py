@@ -1,15 +1,37 @@
-"""Looks at what bounding leaves out: read by themselves, or beside a block that has their rows."""
+"""Looks at what bounding leaves out: how they are read, drawn, and kept as bytes.
+
+They are read by themselves, or beside a block that has their rows.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
 
 from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import PrivateReader, PrivateSource, Reads, Scratch
+from dpsql.errors import ParameterError
 from dpsql.ir.plan import PreparedLook
 from dpsql.kinds.released import ReleasedLook
+from dpsql.kinds.stored_json import (
+    corrupt_release,
+    fits_type,
+    json_list,
+    json_object,
+    require_sound,
+)
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns
+
+_VERSION: Final = 1
+STALE_PRICE: Final = 0.25
+"""The part of a look's present price below which an older release of it is asked for anew."""
+_PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,3 +64,49 @@ def release_look(look: PreparedLook, exact: ExactLook, source: EntropySource) ->
     """
     noise = look.look.noise
     return ReleasedLook(noise, noise.release(exact.kept, exact.climbed, source))
+
+
+def encode_look(found: ReleasedLook) -> bytes:
+    """Pack what was released of a look into bytes, with the price that says how noisy it is."""
+    noise, release = found.noise, found.release
+    document = {
+        "look": _VERSION,
+        "rho": noise.loss.rho,
+        "epsilon": noise.loss.epsilon,
+        "kept": release.kept,
+        "rungs": release.rungs,
+    }
+    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
+
+
+def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
+    """Unpack what was released of a look; None if it is too noisy to be used again.
+
+    That is a release of less than ``STALE_PRICE`` of what the look costs now. Raises
+    ``LedgerError`` (``ledger_corrupt``) for what no look was packed as.
+    """
+    document = json_object(payload)
+    require_sound(document.keys() == _PARTS)
+    if document["look"] != _VERSION:
+        return None
+    float64, rungs = np.dtype(np.float64), json_list(document["rungs"])
+    now = look.look.noise
+    require_sound(len(rungs) == now.ladder.rungs)
+    require_sound(all(fits_type(document[part], float64) for part in ("rho", "epsilon", "kept")))
+    require_sound(all(fits_type(rung, float64) for rung in rungs))
+    rho, epsilon = float(document["rho"]), float(document["epsilon"])
+    require_sound(0.0 <= min(rho, epsilon) == 0.0 < max(rho, epsilon))
+    if rho < STALE_PRICE * now.loss.rho or epsilon < STALE_PRICE * now.loss.epsilon:
+        return None
+    release = LeftOutRelease(float(document["kept"]), tuple(map(float, rungs)))
+    return ReleasedLook(_noise_at(now, PrivacyLoss(rho, 0.0, epsilon)), release)
+
+
+def _noise_at(noise: LeftOutNoise, price: PrivacyLoss) -> LeftOutNoise:
+    """Build the same noise at the price that was paid for it."""
+    if price == noise.loss:
+        return noise
+    try:
+        return left_out_noise(noise.most, price, noise.ladder)
+    except ParameterError:
+        raise corrupt_release() from None

@@ -18,10 +18,10 @@ from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook, PrivacyPlan
-from dpsql.kinds.left_out import read_look, release_look
+from dpsql.kinds.left_out import encode_look, read_look, release_look
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
-from dpsql.pipeline.kept.release_codec import encode_look, encode_release
+from dpsql.pipeline.kept.release_codec import encode_release
 from dpsql.pipeline.read import read_exact
 from dpsql.pipeline.release import release_block
 from dpsql.pipeline.tail.key_spelling import KeySpelling

@@ -26,12 +26,13 @@ from dpsql.engines.base.engine import Engine
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
 from dpsql.ir.plan import BlockPlan, PreparedLook
 from dpsql.ir.relations import scanned
+from dpsql.kinds.left_out import decode_look
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
-from dpsql.pipeline.kept.release_codec import decode_look, decode_release
+from dpsql.pipeline.kept.release_codec import decode_release
 from dpsql.pipeline.prepare import PlanningTerms, Prepared, Preparer, Question
 from dpsql.pipeline.purchase import (
     Bought,

@@ -17,9 +17,9 @@ from dpsql.budget.question import read_record
 from dpsql.engines.duckdb import engine as engine_module
 from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
 from dpsql.ir.plan import PreparedLook
+from dpsql.kinds.left_out import decode_look
 from dpsql.ledger import LOOK_MECHANISM, Ledger
 from dpsql.ledger.transactions import DatabaseLink
-from dpsql.pipeline.kept.release_codec import decode_look
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import (

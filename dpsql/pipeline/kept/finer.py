@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray
-from dpsql.pipeline.kept.damaged_release import require_sound
+from dpsql.kinds.stored_json import require_sound
 from dpsql.pipeline.kept.fingerprint import (
     STATISTIC_DIGITS,
     part_fingerprint,

@@ -11,7 +11,6 @@ some thousand rows each. So neither writing nor reading takes more than a few of
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Final
@@ -21,31 +20,30 @@ from numpy.typing import NDArray
 
 from dpsql.core.schema import Column
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
-from dpsql.errors import ParameterError
-from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import (
     NumericArray,
     ReleasedBlock,
-    ReleasedLook,
     ReleasedRows,
     drawn_columns,
 )
-from dpsql.pipeline.kept.damaged_release import corrupt_release, require_sound
+from dpsql.kinds.stored_json import (
+    fits_type,
+    json_list,
+    json_object,
+    require_sound,
+    stored_text,
+)
 from dpsql.pipeline.kept.finer import FinerRelease, checked_description, described
 from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
 from dpsql.pipeline.tail.key_spelling import KeySpelling
-from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
-from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease, left_out_noise
+from dpsql.privacy.accounting.zcdp import ZERO
 
 _VERSION: Final = 3
 _LARGE_VERSION: Final = 4  # on lines
 _WHOLE: Final = 32_768  # rows of a release that is one document
 _LINE: Final = 8192  # rows of a line
-_LOOK_VERSION: Final = 1
-STALE_PRICE: Final = 0.25
-"""The part of a look's present price below which an older release of it is asked for anew."""
-_LOOK_PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 _PARTS: Final = frozenset({"types", "positions", "dtypes", "keys", "values", "noise"})
 _LINE_PARTS: Final = frozenset({"block", "positions", "keys", "values"})
 _DTYPES: Final = frozenset(
@@ -53,7 +51,6 @@ _DTYPES: Final = frozenset(
 )
 _NUMBERS: Final = "if"  # kinds of numpy's types, of values and of keys
 _KEYS: Final = "biuO"
-_MOST: Final = 2.0**1000  # beyond any value, and its intervals are numbers still
 
 
 def encode_release(
@@ -190,7 +187,7 @@ def decode_release(
     document = _document(pieces)
     if document is None:
         return None
-    packed = _list(document.get("blocks"))
+    packed = json_list(document.get("blocks"))
     for part in packed:
         require_sound(isinstance(part, dict) and part.keys() == _PARTS)
     types = [[column.type for column in block.keys] for block in blocks]
@@ -215,7 +212,7 @@ def decode_finer(pieces: Iterable[bytes]) -> FinerRelease | None:
     document = _document(pieces)
     if document is None or document.get("sums") is None:
         return None
-    sums, packed = checked_description(document["sums"]), _list(document.get("blocks"))
+    sums, packed = checked_description(document["sums"]), json_list(document.get("blocks"))
     require_sound(len(packed) == 1 and isinstance(packed[0], dict) and packed[0].keys() == _PARTS)
     (part,) = packed
     measures = [(digest, column) for digest, column in sums["measures"]]
@@ -223,7 +220,7 @@ def decode_finer(pieces: Iterable[bytes]) -> FinerRelease | None:
     if noise is None:
         return None
     require_sound(isinstance(part["values"], dict))
-    known, count = part["values"], len(_list(part["positions"]))
+    known, count = part["values"], len(json_list(part["positions"]))
     require_sound(part["positions"] == list(range(count)))
     values = {}
     for _, name in measures:
@@ -235,63 +232,6 @@ def decode_finer(pieces: Iterable[bytes]) -> FinerRelease | None:
     return FinerRelease(sums["rows"], keys, sums["kept"], columns, values, noise)
 
 
-def encode_look(found: ReleasedLook) -> bytes:
-    """Pack what was released of a look into bytes, with the price that says how noisy it is."""
-    noise, release = found.noise, found.release
-    document = {
-        "look": _LOOK_VERSION,
-        "rho": noise.loss.rho,
-        "epsilon": noise.loss.epsilon,
-        "kept": release.kept,
-        "rungs": release.rungs,
-    }
-    return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
-
-
-def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
-    """Unpack what was released of a look; None if it is too noisy to be used again.
-
-    That is a release of less than ``STALE_PRICE`` of what the look costs now. Raises
-    ``LedgerError`` (``ledger_corrupt``) for what no look was packed as.
-    """
-    document = _json_object(payload)
-    require_sound(document.keys() == _LOOK_PARTS)
-    if document["look"] != _LOOK_VERSION:
-        return None
-    float64, rungs = np.dtype(np.float64), _list(document["rungs"])
-    now = look.look.noise
-    require_sound(len(rungs) == now.ladder.rungs)
-    require_sound(all(_fits(document[part], float64) for part in ("rho", "epsilon", "kept")))
-    require_sound(all(_fits(rung, float64) for rung in rungs))
-    rho, epsilon = float(document["rho"]), float(document["epsilon"])
-    require_sound(0.0 <= min(rho, epsilon) == 0.0 < max(rho, epsilon))
-    if rho < STALE_PRICE * now.loss.rho or epsilon < STALE_PRICE * now.loss.epsilon:
-        return None
-    release = LeftOutRelease(float(document["kept"]), tuple(map(float, rungs)))
-    return ReleasedLook(_noise_at(now, PrivacyLoss(rho, 0.0, epsilon)), release)
-
-
-def _noise_at(noise: LeftOutNoise, price: PrivacyLoss) -> LeftOutNoise:
-    """Build the same noise at the price that was paid for it."""
-    if price == noise.loss:
-        return noise
-    try:
-        return left_out_noise(noise.most, price, noise.ladder)
-    except ParameterError:
-        raise corrupt_release() from None
-
-
-def _json_object(payload: object) -> dict[str, Any]:
-    try:
-        require_sound(isinstance(payload, str | bytes))
-        document = json.loads(payload, parse_constant=_no_constant)  # type: ignore[arg-type]
-    except (ValueError, RecursionError, MemoryError):
-        raise corrupt_release() from None
-    require_sound(isinstance(document, dict))
-    found: dict[str, Any] = document
-    return found
-
-
 def _document(pieces: Iterable[bytes]) -> dict[str, Any] | None:
     """Read a release: columns are lists, or arrays where it was on lines; None for other formats.
 
@@ -299,7 +239,7 @@ def _document(pieces: Iterable[bytes]) -> dict[str, Any] | None:
     """
     require_sound(not isinstance(pieces, bytes | str))
     lines = lines_of(pieces)
-    found = _json_object(next(lines, b""))
+    found = json_object(next(lines, b""))
     require_sound(type(found.get("release")) is int)
     if found["release"] == _LARGE_VERSION:
         return _joined(found, lines)
@@ -324,14 +264,14 @@ def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 def _joined(first: dict[str, Any], lines: Iterable[bytes]) -> dict[str, Any]:
     """Make of a release on lines the document that it would be, with arrays as columns."""
-    blocks = _list(first.get("blocks"))
+    blocks = json_list(first.get("blocks"))
     for block in blocks:
         require_sound(isinstance(block, dict))
         require_sound(block.keys() == {"types", "dtypes", "values", "noise"})
         require_sound(isinstance(block["values"], dict))
     columns = [_Columns(block) for block in blocks]
     for line in lines:
-        found = _json_object(line)
+        found = json_object(line)
         require_sound(found.keys() == _LINE_PARTS and type(found["block"]) is int)
         require_sound(0 <= found["block"] < len(columns))
         columns[found["block"]].add(found)
@@ -347,7 +287,7 @@ class _Columns:
     """The columns of a block that is on lines, as far as they are read."""
 
     def __init__(self, block: dict[str, Any]) -> None:
-        self._dtypes = None if block["dtypes"] is None else _list(block["dtypes"])
+        self._dtypes = None if block["dtypes"] is None else json_list(block["dtypes"])
         self._names: dict[str, Any] = block["values"]
         self._positions: list[int] | None = None
         self._keys: list[list[Any]] | None = None
@@ -355,7 +295,7 @@ class _Columns:
 
     def add(self, line: dict[str, Any]) -> None:
         """Take the rows of a line."""
-        keys, values = [_list(column) for column in _list(line["keys"])], line["values"]
+        keys, values = [json_list(column) for column in json_list(line["keys"])], line["values"]
         require_sound(isinstance(values, dict) and values.keys() == self._names.keys())
         if self._keys is None:
             self._keys = [[] for _ in keys]
@@ -363,7 +303,7 @@ class _Columns:
         require_sound(len(keys) == len(self._keys))
         require_sound((line["positions"] is None) == (self._positions is None))
         if self._positions is not None:
-            self._positions += _list(line["positions"])
+            self._positions += json_list(line["positions"])
         known = self._dtypes
         require_sound(known is None or len(known) == len(keys))
         for index, column in enumerate(keys):
@@ -386,17 +326,6 @@ class _Columns:
             if found
         }
         return {"positions": self._positions, "keys": keys, "values": values}
-
-
-def _no_constant(name: str) -> None:
-    """Refuse NaN and the infinities, which Python's reader of JSON knows."""
-    raise ValueError
-
-
-def _list(value: object) -> list[Any]:
-    require_sound(isinstance(value, list))
-    found: list[Any] = value  # type: ignore[assignment]
-    return found
 
 
 def _packed_block(
@@ -437,7 +366,7 @@ def _unpacked_rows(
         keys: KeyArrays | ArrowStream | None = None
     else:
         require_sound(packed["positions"] is None)
-        lists = [_listed(found) for found in _list(packed["keys"])]
+        lists = [_listed(found) for found in json_list(packed["keys"])]
         require_sound(0 < len(lists) == len(columns))
         positions = list(range(1, len(lists[0]) + 1))
         require_sound(all(len(found) == len(positions) for found in lists))
@@ -463,7 +392,7 @@ def _concatenated(arrays: list[NDArray[Any]]) -> NDArray[Any]:
 
 def _positions(plan: BlockPlan, found: object) -> list[int]:
     """Read positions in the declared domain, each once and in order."""
-    positions = _list(found)
+    positions = json_list(found)
     require_sound(all(type(position) is int for position in positions))
     require_sound(all(0 <= position < plan.block.domain_size for position in positions))
     require_sound(all(one < other for one, other in pairwise(positions)))
@@ -489,12 +418,12 @@ def unpacked_keys(
     """Return keys from lists of :func:`key_lists`; raise ``LedgerError`` for what is no such."""
     if dtypes is None:
         for texts in lists:
-            require_sound(all(_is_text(text) for text in texts))
+            require_sound(all(stored_text(text) for text in texts))
         stream = spelling.keys_of_texts(columns, lists, positions)
         require_sound(stream is not None)
         assert stream is not None
         return stream
-    known = _list(dtypes)
+    known = json_list(dtypes)
     require_sound(len(known) == len(columns))
     found = zip(columns, known, lists, strict=True)
     return {
@@ -505,7 +434,7 @@ def unpacked_keys(
 
 def _listed(column: object) -> Any:
     """Return a column of keys that is a list, or an array that was read from lines."""
-    return column if isinstance(column, np.ndarray) else _list(column)
+    return column if isinstance(column, np.ndarray) else json_list(column)
 
 
 def _column(kinds: str, packed: object) -> NDArray[Any]:
@@ -544,11 +473,11 @@ def _packed(column: NDArray[Any]) -> dict[str, Any]:
 def _unpacked(kinds: str, dtype: object, values: object) -> NDArray[Any]:
     """Read a column of one of these kinds of types, its values all of that type or missing."""
     require_sound(isinstance(dtype, str) and dtype in _DTYPES)
-    type_, listed = np.dtype(str(dtype)), _list(values)
+    type_, listed = np.dtype(str(dtype)), json_list(values)
     require_sound(type_.kind in kinds)
     missing = [value is None for value in listed]
     require_sound(
-        all(gone or _fits(value, type_) for value, gone in zip(listed, missing, strict=True))
+        all(gone or fits_type(value, type_) for value, gone in zip(listed, missing, strict=True))
     )
     if not any(missing):
         return np.array(listed, dtype=type_)
@@ -556,23 +485,3 @@ def _unpacked(kinds: str, dtype: object, values: object) -> NDArray[Any]:
     filled = [filler if gone else value for value, gone in zip(listed, missing, strict=True)]
     column: NDArray[Any] = np.ma.array(np.array(filled, dtype=type_), mask=missing)
     return column
-
-
-def _fits(value: object, type_: np.dtype[Any]) -> bool:
-    """Tell whether a value is one that a column of the type had."""
-    match type_.kind:
-        case "b":
-            return type(value) is bool
-        case "f":
-            return type(value) in (int, float) and abs(value) <= _MOST  # type: ignore[arg-type]
-        case "O":
-            return value is not None and _is_text(value)
-    limits = np.iinfo(type_)
-    return type(value) is int and limits.min <= value <= limits.max
-
-
-def _is_text(value: object) -> bool:
-    """Tell whether a value is NULL, or a text that an engine can hold."""
-    if value is None:
-        return True
-    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
