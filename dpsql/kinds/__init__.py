@@ -1,1 +1,1 @@
-"""The kinds of release: how the rows of each are read, and what is drawn of them."""
+"""The kinds of release: what is read of each, what is drawn, and what is told of it."""

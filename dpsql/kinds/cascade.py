@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Appearance, appearance
 from dpsql.accuracy.estimates import FloatArray
-from dpsql.accuracy.intervals import (
-    with_rounding,
-)
+from dpsql.accuracy.intervals import with_rounding
 from dpsql.accuracy.wording import UNBOUNDED, Part, groups_chosen, printable_name, rows_per_group
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress

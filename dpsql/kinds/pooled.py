@@ -21,9 +21,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Threshold
 from dpsql.accuracy.estimates import FloatArray
-from dpsql.accuracy.intervals import (
-    with_rounding,
-)
+from dpsql.accuracy.intervals import with_rounding
 from dpsql.accuracy.wording import Part, score_unit
 from dpsql.core.formatting import figure_above
 from dpsql.ir.plan import BlockPlan, ReleaseNoise

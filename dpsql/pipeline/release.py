@@ -14,11 +14,7 @@ from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.base import ExactBlock
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import (
-    NumericArray,
-    ReleasedBlock,
-    drawn_columns,
-)
+from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
 from dpsql.privacy.sampling.noise import EntropySource
 
 

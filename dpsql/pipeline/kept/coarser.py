@@ -22,12 +22,7 @@ from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
 from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
 from dpsql.ir.query import Block, Key
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import (
-    NumericArray,
-    ReleasedBlock,
-    ReleasedRows,
-    drawn_columns,
-)
+from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows, drawn_columns
 from dpsql.kinds.values import answer_of_parts
 from dpsql.pipeline.kept.finer import FinerRelease
 from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint

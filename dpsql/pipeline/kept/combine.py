@@ -19,11 +19,7 @@ from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.pooled import combined_values
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import (
-    NumericArray,
-    ReleasedBlock,
-    ReleasedRows,
-)
+from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows
 from dpsql.kinds.values import answer_of_parts
 from dpsql.pipeline.kept.release_codec import key_lists, unpacked_keys
 from dpsql.pipeline.tail.key_spelling import KeySpelling

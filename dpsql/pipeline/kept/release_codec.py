@@ -22,19 +22,8 @@ from dpsql.core.schema import Column
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import (
-    NumericArray,
-    ReleasedBlock,
-    ReleasedRows,
-    drawn_columns,
-)
-from dpsql.kinds.stored_json import (
-    fits_type,
-    json_list,
-    json_object,
-    require_sound,
-    stored_text,
-)
+from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows, drawn_columns
+from dpsql.kinds.stored_json import fits_type, json_list, json_object, require_sound, stored_text
 from dpsql.pipeline.kept.finer import FinerRelease, checked_description, described
 from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
 from dpsql.pipeline.tail.key_spelling import KeySpelling
