@@ -104,6 +104,10 @@ peers: $(READY)
 	$(BIN)/python benchmarks/peers.py
 
 # The pictures, tables and reference pages of docs that are made from the package itself.
+# How many files a statement is followed through.
+walk: $(READY)
+	$(BIN)/python tools/walk.py
+
 pictures: $(READY)
 	$(BIN)/python tools/docs/packages.py
 	$(BIN)/python tools/docs/pictures.py
