@@ -1,8 +1,8 @@
 """Traces statements through the package: how many files they enter, and how often: ``make walk``.
 
 A reader who follows a statement reads each function when it is first called, and goes on where that
-calls another. A *stay* is a run of such functions in one file; a walk of few stays through few files is
-one that can be followed.
+calls another. A *stay* is a run of such functions in one file; a walk of few stays through few
+files is one that can be followed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import CodeType, FrameType
 
@@ -92,7 +93,7 @@ def main() -> None:
                 )
                 with dpsql.connect(engine, dpsql.parse_policy(POLICY), ledger, "ana") as connection:
                     connection.sql("SELECT COUNT(*) AS n FROM visits")  # loads what is loaded once
-                    walk = walked(Walk(*place), lambda c=connection, s=statement: c.sql(s))  # type: ignore[misc]
+                    walk = walked(Walk(*place), partial(connection.sql, statement))
                 print(f"  {name:18} {len(walk.stays):6} stays in {len(set(walk.stays)):3} files")
 
 
