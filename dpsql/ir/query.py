@@ -16,8 +16,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
-from dpsql.ir.relations import RowSet, Scan
-from dpsql.ir.sources import PublicSource
+from dpsql.ir.relations import PublicSource, RowSet, Scan
 from dpsql.policy.parameters import ContributionBounding, Parameters
 
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -317,3 +318,29 @@ def _types(rows: RowSet) -> dict[str, str]:
 def _named(rows: RowSet, names: tuple[str, ...]) -> tuple[Column, ...]:
     types = _types(rows)
     return tuple(Column(name, types[name]) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicTable:
+    """A table that the policy lists as public: its rows are the owner's."""
+
+    table: Table
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedView:
+    """A materialized view: its rows are what the stream of that id has published."""
+
+    table: Table
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class TypesAlone:
+    """A private table in a statement that has no rows: its names and types, and never a row."""
+
+    table: Table
+
+
+PublicSource: TypeAlias = PublicTable | PublishedView | TypesAlone
+"""Where the rows of a public table come from."""

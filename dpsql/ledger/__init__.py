@@ -21,6 +21,7 @@ from dpsql.ledger.records import (
     Head,
     PublishedStep,
     RenamedAccount,
+    Renewal,
     Spent,
     Standing,
     StepTicket,
@@ -33,7 +34,6 @@ from dpsql.ledger.releases import MAX_RELEASE
 from dpsql.ledger.schema import LOOK_MECHANISM
 from dpsql.ledger.store import Ledger
 from dpsql.ledger.verify import Verification
-from dpsql.ledger.windows import Renewal
 
 __all__ = [
     "LOOK_MECHANISM",

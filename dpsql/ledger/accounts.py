@@ -21,10 +21,19 @@ from dpsql.ledger.names import (
     line_by_name,
     present_name,
 )
-from dpsql.ledger.records import Account, Charge, Spent, Standing, Window, line_of
+from dpsql.ledger.records import (
+    Account,
+    Charge,
+    Renewal,
+    Spent,
+    Standing,
+    Window,
+    is_over,
+    line_of,
+    period,
+)
 from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_LOOK
 from dpsql.ledger.ties import require_hashed, require_tied, untied
-from dpsql.ledger.windows import Renewal, is_over, period
 from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 
 _PARTS = ("rho", "epsilon", "delta", "gaussian")

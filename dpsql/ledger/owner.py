@@ -17,11 +17,10 @@ from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind, microseconds
 from dpsql.ledger.journal import Journal
 from dpsql.ledger.names import key_by_name, line_by_name
-from dpsql.ledger.records import check_json, check_limit, check_new_path, check_path
+from dpsql.ledger.records import Renewal, check_json, check_limit, check_new_path, check_path
 from dpsql.ledger.releases import drop_parts
 from dpsql.ledger.streams import end_published
 from dpsql.ledger.transactions import DatabaseLink
-from dpsql.ledger.windows import Renewal
 from dpsql.privacy.accounting.zcdp import Amount
 
 

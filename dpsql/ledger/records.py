@@ -1,4 +1,4 @@
-"""The ledger's values: accounts and limits, charges, totals, entries. Frozen, checked at birth."""
+"""The ledger's values: windows, accounts, limits, charges, totals, entries. All are frozen."""
 
 from __future__ import annotations
 
@@ -11,8 +11,32 @@ from typing import Never
 
 from dpsql.core.names import RULE, is_account_name
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger.windows import Renewal
+from dpsql.ledger.chain import iso
 from dpsql.privacy.accounting.zcdp import Amount, Composition, check_units
+
+
+class Renewal(StrEnum):
+    """How often an account's window is renewed, by the calendar in UTC."""
+
+    DAY = "day"
+    MONTH = "month"
+
+
+_LENGTH = {Renewal.DAY: len("2026-01-31"), Renewal.MONTH: len("2026-01")}
+
+
+def period(renews: Renewal | None, at: int) -> str:
+    """Return the day or month that ``at`` lies in, such as ``2026-01``; empty without renewal."""
+    return "" if renews is None else iso(at)[: _LENGTH[renews]]
+
+
+def is_over(renews: Renewal | None, current: str, at: int) -> bool:
+    """Tell whether a new window is due at ``at`` for an account whose window was of ``current``.
+
+    Only a later period renews: a clock that was wrong and went back never buys a new window.
+    """
+    return renews is not None and period(renews, at) > current
+
 
 MAX_PATH = 512
 """The longest account path, in characters."""

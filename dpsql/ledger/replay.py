@@ -15,9 +15,8 @@ from typing import Any
 
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.chain import Event, Kind
-from dpsql.ledger.records import Cause, check_new_path, line_of
+from dpsql.ledger.records import Cause, Renewal, check_new_path, is_over, line_of, period
 from dpsql.ledger.schema import SCHEMA_VERSION
-from dpsql.ledger.windows import Renewal, is_over, period
 from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS
 
 _OF_ENTRIES = {Kind.SETTLE, Kind.FAILURE}

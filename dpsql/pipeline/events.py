@@ -1,4 +1,4 @@
-"""Events of sessions: what observers are told, each as it happens.
+"""Events of sessions: what observers are told, each as it happens. The log is one of them.
 
 An event has paths of accounts, codes, fingerprints and costs, and the text of a statement where one
 is asked: never a row, and never more of an answer than what it cost. Logs, audits and metrics are
@@ -8,6 +8,7 @@ and nothing spent then; of what comes later, the ledger knows already.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -96,3 +97,32 @@ class AccountSuspended(SessionEvent):
 
 Observer: TypeAlias = Callable[[SessionEvent], object]
 """Is told of each event, in the thread that asked."""
+
+
+_logger = logging.getLogger("dpsql.session")
+_SHOWN = 12  # digits of a fingerprint
+
+
+def log(event: SessionEvent) -> None:
+    """Log an event that programs watch for; all others are for audits."""
+    account = event.account
+    match event:
+        case SessionOpened():
+            _logger.info("%s: connected", account)
+        case StatementRefused(code=code):
+            _logger.info("%s: refused, %s", account, code)
+        case QuestionAnswered(fingerprint=fingerprint, cost=cost, seconds=seconds):
+            stored = ", stored" if cost.stored else ""
+            paid, asked = cost.settled, _short(fingerprint) or "from public tables"
+            _logger.info(
+                "%s: answered %s%s, cost rho %.6g, epsilon %.6g, delta %.6g, in %.3f seconds",
+                *(account, asked, stored, paid.rho, paid.epsilon, paid.delta, seconds),
+            )
+        case ReadingFailed(fingerprint=fingerprint, code=code):
+            _logger.error("%s: failed %s, %s", account, _short(fingerprint) or "a look", code)
+        case AccountSuspended(cause=cause):
+            _logger.warning("%s: account suspended, cause %s", account, cause.value)
+
+
+def _short(fingerprint: str | None) -> str:
+    return "" if fingerprint is None else fingerprint[:_SHOWN]

@@ -24,8 +24,7 @@ from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
 from dpsql.ir.query import Block, PlainTail, Query
-from dpsql.ir.relations import ViewScan, bottom_up
-from dpsql.ir.sources import PublicSource, PublishedView, TypesAlone
+from dpsql.ir.relations import PublicSource, PublishedView, TypesAlone, ViewScan, bottom_up
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.fingerprint import fingerprint, look_fingerprints
 from dpsql.pipeline.rehearse import RehearsedWays, rehearse_look

@@ -22,8 +22,7 @@ from dpsql.kinds.left_out import encode_look, read_look, release_look
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedLook
 from dpsql.pipeline.kept.release_codec import encode_release
-from dpsql.pipeline.read import read_exact
-from dpsql.pipeline.release import release_block
+from dpsql.pipeline.release import read_exact, release_block
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.sampling.noise import EntropySource

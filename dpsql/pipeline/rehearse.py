@@ -15,7 +15,7 @@ from dpsql.engines.base.engine import Engine, PrivateSource
 from dpsql.ir.plan import PreparedBlock, PreparedLook
 from dpsql.kinds.left_out import read_look
 from dpsql.kinds.registry import release_kind
-from dpsql.pipeline.read import read_exact
+from dpsql.pipeline.release import read_exact
 
 
 class RehearsedWays:

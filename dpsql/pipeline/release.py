@@ -1,18 +1,24 @@
-"""From exact values to released ones: noise is drawn by the kind of a release, and through here.
+"""From private rows to released values: rows are read and noise is drawn by the kind of a release.
 
 It sends nothing to the engine: what it needs of groups it has chosen, it asks of what was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 
 import numpy as np
 
+from dpsql.core.progress import Percent
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, PreparedBlock
-from dpsql.kinds.base import ExactBlock
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.ir.relations import scanned
+from dpsql.kinds.base import BlockReading, ExactBlock
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
 from dpsql.privacy.sampling.noise import EntropySource
@@ -43,3 +49,31 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
                 code="no_noise_known",
                 hint="Ask for a confidence that is not so near to 1: the usual one is 0.95.",
             ) from None
+
+
+@contextmanager
+def read_exact(
+    source: PrivateSource,
+    block: PreparedBlock,
+    dialect: Dialect,
+    progress: Percent,
+    looks: Sequence[PreparedLook] = (),
+) -> Iterator[ExactBlock]:
+    """Read a block's private rows in the engine's dialect; they are readable until this is left.
+
+    With them some of its looks, where these share its rows: of others there may be none.
+    """
+    salt = _salt()
+    rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))
+    with release_kind(block.plan).read(
+        BlockReading(block, rows, dialect, salt, progress, looks)
+    ) as exact:
+        yield exact
+
+
+def _salt() -> int:
+    """Draw a salt that no other read has: neither of the same question, nor the one shown.
+
+    All have as many digits and one type, so that no plan depends on which it is.
+    """
+    return 2**61 + secrets.randbits(61)

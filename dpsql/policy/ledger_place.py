@@ -1,4 +1,4 @@
-"""Where the ledger of a database is, if nobody says: the same for everybody who asks the same data.
+"""Where the ledger and the views of a database are, if nobody says: the same for all who ask it.
 
 Never the working directory: another directory would be another budget for the same people. Links
 are followed for the same reason.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Final
 
 from dpsql.core.data_files import home, is_address, is_several
 from dpsql.errors import InterfaceError
@@ -75,3 +76,21 @@ def _real(path: str | os.PathLike[str]) -> str:
         return os.path.realpath(path)
     except ValueError:  # no path at all, which whoever opens it will say
         return os.path.abspath(path)
+
+
+_SUFFIX: Final = ".views"
+_DATABASES: Final = (".duckdb", ".db", ".ddb", ".parquet", ".csv")  # endings that name no database
+
+
+def place_beside(database: object, directory: str | None) -> Path | None:
+    """Name the directory of a database's private view states: the owner's, or one beside it.
+
+    None for a database without a path on this computer, where the owner names no directory.
+    """
+    if directory is not None:
+        return Path(directory)
+    if isinstance(database, str | Path) and not is_address(database):
+        path = Path(home(database)).resolve()
+        stem = path.stem if path.suffix.lower() in _DATABASES else path.name
+        return path.with_name(f"{stem}{_SUFFIX}")
+    return None

@@ -24,7 +24,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.duckdb.engine import MaterializedStream
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
-from dpsql.engines.embedded.isolated import isolated
+from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import aggregated, relation, selected
 from dpsql.engines.embedded.types import has_any, plain_type
 from dpsql.errors import Error, InterfaceError

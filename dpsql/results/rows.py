@@ -14,7 +14,7 @@ from dpsql.core.schema import INTEGER_BITS, base_type
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
-from dpsql.engines.embedded.isolated import isolated
+from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.errors import InterfaceError
 

@@ -18,10 +18,9 @@ from dpsql.engines.opening import engine_of_session, is_session, open_engine
 from dpsql.errors import NewLedgerWarning, ParameterError, PolicyError
 from dpsql.ledger import Ledger
 from dpsql.owner.conformance import check_policy
-from dpsql.policy.ledger_place import announcement, usual_place
+from dpsql.policy.ledger_place import announcement, place_beside, usual_place
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven
-from dpsql.policy.views_place import place_beside
 from dpsql.service.session import Closing, Dataset
 
 if TYPE_CHECKING:

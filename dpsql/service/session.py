@@ -29,6 +29,7 @@ from dpsql.pipeline.events import (
     SessionOpened,
     StatementAsked,
     StatementRefused,
+    log,
 )
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Overrides, PrivacyParameters
@@ -38,7 +39,6 @@ from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.service.answering import Answerer
-from dpsql.service.log import log
 from dpsql.service.rights import ALL_RIGHTS, Right, refuse_without
 from dpsql.service.statements import Arguments, Statements, positive_seconds, statement_text
 from dpsql.service.tuning import USUAL_SHARE, TuningRequest

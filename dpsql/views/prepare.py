@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
@@ -19,11 +20,25 @@ from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
+from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, same, worded
 from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner.groups import with_usual_groups
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
 from dpsql.policy.parameters import PARAMETER_NAMES
 from dpsql.policy.resolve import again
+from dpsql.privacy.streams.factorisation import (
+    BaseTree,
+    BufferedToeplitz,
+    SlidingWindow,
+    SquareRoot,
+    TreeFromBelow,
+)
+from dpsql.privacy.streams.meta import MetaHistogram
+from dpsql.privacy.streams.separate import SeparateContinualNoise
+from dpsql.privacy.streams.shared import SharedContinualNoise
+from dpsql.privacy.streams.sparse import SparseTopK, SparseVector
+from dpsql.privacy.streams.streams import ContinualHistogram, ContinualNoise
+from dpsql.privacy.streams.topk import ScheduledTopK
 from dpsql.sql.blocks.examined import can_fail, examined_expressions
 from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
 from dpsql.sql.blocks.validate import validate
@@ -33,8 +48,7 @@ from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
 from dpsql.syntax.parse import understood
 from dpsql.views.definition import ViewDefinition
-from dpsql.views.description import STEP_VOCABULARY
-from dpsql.views.plan import ViewPlan
+from dpsql.views.plan import ListingNoise, ListingSelection, StepNoise, StepSelection, ViewPlan
 from dpsql.views.planning import plan_view
 from dpsql.views.state import StateShape
 from dpsql.views.steps import ViewSteps
@@ -306,3 +320,42 @@ def _columns(
         names.add(fold(name))
         key_index, aggregate_index, type_ = places[column]
         yield ViewColumn(name, type_, key_index, aggregate_index)
+
+
+STEP_VOCABULARY: Final[Vocabulary] = MappingProxyType(
+    {
+        **VOCABULARY,
+        StepNoise: worded("noise of a step", stream="noise", step="step"),
+        StepSelection: worded(
+            "groups of a step",
+            mechanism="histogram",
+            step="step",
+            domain="domain",
+            left_out="one_step",
+        ),
+        ListingNoise: worded("noise of a listing", stream="mechanism", step="step"),
+        ListingSelection: worded(
+            "groups of a listing",
+            mechanism="mechanism",
+            one_step="one_step",
+            domain="domain",
+            left_out="step",
+        ),
+        SquareRoot: same("square root", "steps bits"),
+        SlidingWindow: same("sliding window", "steps width bits"),
+        BufferedToeplitz: same("buffered toeplitz", "steps decays weights bits"),
+        BaseTree: same("tree", "steps base bits"),
+        TreeFromBelow: same("tree from below", "steps bits"),
+        ContinualNoise: same("continual noise", "factorisation sigma groups sensitivity"),
+        SharedContinualNoise: same(
+            "shared continual noise", "factorisation sigma sensitivity most"
+        ),
+        SeparateContinualNoise: same("separate continual noise", "noise"),
+        ContinualHistogram: same("continual histogram", "noise delta floor"),
+        MetaHistogram: same("meta histogram", "tree selection counts changed"),
+        ScheduledTopK: same("scheduled top-k", "selection counts schedule"),
+        SparseVector: same("sparse vector", "epsilon sensitivity"),
+        SparseTopK: same("sparse top-k", "selection counts vector switches margins"),
+    }
+)
+"""The words of all that the plan of a step is made of."""

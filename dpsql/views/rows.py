@@ -14,7 +14,7 @@ from dpsql.core.sql import join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.embedded.running import execute
-from dpsql.ir.sources import PublishedView
+from dpsql.ir.relations import PublishedView
 from dpsql.pipeline.tail.rooms import Stay
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.views.plan import ViewPlan

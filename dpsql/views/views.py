@@ -38,8 +38,7 @@ from dpsql.errors import (
     QueryRefused,
     UnknownName,
 )
-from dpsql.ir.relations import scanned
-from dpsql.ir.sources import PublishedView
+from dpsql.ir.relations import PublishedView, scanned
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader

@@ -25,8 +25,7 @@ from dpsql.kinds.cascade import CascadeKind, read_cascade
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
-from dpsql.pipeline.read import read_exact
-from dpsql.pipeline.release import release_block
+from dpsql.pipeline.release import read_exact, release_block
 from dpsql.service.statements import Arguments
 
 SALT = 7

@@ -9,7 +9,7 @@ from sqlglot import exp
 from test_docs_pages import script, text_of
 
 import dpsql
-from dpsql.sql.expressions.allowlist import CAST_TYPES
+from dpsql.sql.expressions.legality import CAST_TYPES
 from dpsql.syntax.parse import parse
 from dpsql.syntax.row_nodes import ROW_NODES
 

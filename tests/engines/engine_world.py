@@ -31,7 +31,7 @@ from dpsql.kinds.cascade import ExactCascade
 from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import ExactUnion
-from dpsql.pipeline.read import read_exact
+from dpsql.pipeline.release import read_exact
 
 Row = tuple[Any, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]

@@ -32,9 +32,8 @@ from dpsql.engines.duckdb.attached import attached
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
 from dpsql.engines.embedded.lockdown import LOCKDOWN_SETTINGS, lock_down, settings_of
 from dpsql.interfaces.cli import cli
-from dpsql.policy.ledger_place import usual_place
+from dpsql.policy.ledger_place import place_beside, usual_place
 from dpsql.policy.load import parse_policy
-from dpsql.policy.views_place import place_beside
 
 ROWS = "SELECT i AS uid, ['a', 'b', 'c'][1 + i % 3] AS k FROM range(3000) r(i)"
 COUNTED = [("a", 1000), ("b", 1000), ("c", 1000)]

@@ -21,7 +21,7 @@ import dpsql
 from dpsql.core.sql import name, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Reads
-from dpsql.engines.evidence.nets import TRIED
+from dpsql.engines.evidence.trials import TRIED
 from dpsql.engines.postgresql import definitions as postgresql_definitions
 from dpsql.engines.postgresql.engine import PostgreSQLEngine
 from dpsql.errors import InterfaceError

@@ -21,7 +21,7 @@ import dpsql
 from dpsql.core.sql import sql as template
 from dpsql.engines.base import edge_rows
 from dpsql.engines.evidence import edges
-from dpsql.engines.evidence.nets import TRIED
+from dpsql.engines.evidence.trials import TRIED
 from dpsql.engines.postgresql import types as pg
 from dpsql.engines.spark import casts as spark_casts
 from dpsql.errors import EngineError

@@ -47,7 +47,7 @@ from dpsql.core.sql import Sql, join, literal  # noqa: E402
 from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
 from dpsql.engines.base.scratch import Passed  # noqa: E402
-from dpsql.engines.evidence.nets import TRIED  # noqa: E402
+from dpsql.engines.evidence.trials import TRIED  # noqa: E402
 from dpsql.engines.evidence.verdicts import EngineVersion, owners_directory, verdicts_on  # noqa: E402
 from dpsql.engines.spark.dialect import SparkDialect  # noqa: E402
 from dpsql.engines.spark.engine import SparkScratch  # noqa: E402

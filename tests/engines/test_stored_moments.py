@@ -14,9 +14,8 @@ from spelled import generated, text
 import dpsql
 from dpsql.core.sql import Sql
 from dpsql.engines.embedded.plans import read_plan
-from dpsql.engines.evidence.edges import EDGES, TEMPORAL_RANGES, edge_sql
+from dpsql.engines.evidence.edges import EDGES, TEMPORAL_RANGES, edge_sql, within
 from dpsql.engines.evidence.evidence import call_of, calls, evidence_for
-from dpsql.engines.evidence.moments import within
 from dpsql.interfaces.cli import cli
 from dpsql.survey import totality
 

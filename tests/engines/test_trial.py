@@ -15,7 +15,7 @@ from dpsql.engines.base.twin import Twin
 from dpsql.engines.embedded.types import _SCALARS, plain_type
 from dpsql.engines.evidence.edges import edge_values
 from dpsql.engines.evidence.evidence import evidence_for
-from dpsql.engines.evidence.nets import TRIED
+from dpsql.engines.evidence.trials import TRIED
 from dpsql.errors import InternalError, QueryRefused
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters

@@ -34,7 +34,7 @@ SENDING: Final = {
     "engines/postgresql/sessions.py": "PostgreSQL",
     "engines/spark/engine.py": "Spark",
     "engines/spark/reading.py": "Spark, which analyses queries over empty views, and runs none",
-    "engines/spark/formats.py": "Spark, which describes its tables",
+    "engines/spark/schema.py": "Spark, which describes its tables",
 }
 """The modules that have engines run text, and whose."""
 NO_DATABASE: Final = (

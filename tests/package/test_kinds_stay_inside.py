@@ -91,7 +91,7 @@ def test_every_kind_of_the_folder_is_registered() -> None:
         if issubclass(kind, ReleaseKind) and kind is not ReleaseKind
     }
     assert set(KINDS) == found
-    assert f"{HOME}.registry" in imported("dpsql.pipeline.read")
+    assert f"{HOME}.registry" in imported("dpsql.pipeline.release")
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("engines/postgresql/views.py:view_trees", "engines/postgresql/views.py:server_parts"),
         "engines/postgresql/views.py:_called",
         "engines/duckdb/proofs.py:_remote_identity",
-        "engines/spark/formats.py:format_remark",
+        "engines/spark/schema.py:format_remark",
         *(
             f"engines/duckdb/views.py:{n}"
             for n in ("_consistent", "_enums", "_alike", "parquet_view")

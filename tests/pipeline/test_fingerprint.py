@@ -28,7 +28,7 @@ from dpsql.policy.model import TablePolicy as Rules
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.registry import ENTRIES, Sizes
-from dpsql.views.description import STEP_VOCABULARY
+from dpsql.views.prepare import STEP_VOCABULARY
 
 SCHEMA = schema_of(
     Table(

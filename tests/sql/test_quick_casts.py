@@ -16,7 +16,7 @@ from dpsql.core.schema import Column, Table
 from dpsql.engines.duckdb import dialect as spelled
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.evidence.edges import EDGES, SCALARS, edge_sql
-from dpsql.sql.expressions.allowlist import CAST_TYPES
+from dpsql.sql.expressions.legality import CAST_TYPES
 from dpsql.sql.expressions.totality import total_sql
 
 # An example of each node that is NULL where an operand is: x is a number, s a text, d a moment.

@@ -12,7 +12,7 @@ import sqlglot
 from surveyed import SPARK
 
 from dpsql.core.schema import Column, Table
-from dpsql.engines.spark.patterns import searched_pattern
+from dpsql.engines.spark.expressions import searched_pattern
 
 _TABLE = Table("t", (Column("s", "VARCHAR"),))
 

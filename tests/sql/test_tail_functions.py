@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 
 from dpsql.core.wordlists import words
-from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN_FUNCTIONS
+from dpsql.sql.expressions.legality import TAIL_FORBIDDEN_FUNCTIONS
 
 # Time, randomness that no noise comes from, and the names of a database that has nothing in it.
 _HARMLESS = words(

@@ -25,7 +25,7 @@ from dpsql.engines.duckdb import views as owners_views
 from dpsql.engines.duckdb.reading import ReadStatement
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.engines.evidence import evidence
-from dpsql.ir.sources import PublishedView
+from dpsql.ir.relations import PublishedView
 from dpsql.ledger import accounts
 from dpsql.owner import conformance
 from dpsql.pipeline import prepare as preparing

@@ -25,6 +25,7 @@ from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName
 from dpsql.dbapi.connection import Connection
 from dpsql.ledger import Ledger
+from dpsql.policy.ledger_place import place_beside
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.policy.model import (
     AccountPolicy,
@@ -37,7 +38,6 @@ from dpsql.policy.model import (
     ViewsPolicy,
 )
 from dpsql.policy.parameters import Parameters
-from dpsql.policy.views_place import place_beside
 from dpsql.privacy.streams.keyed import StepKey
 from dpsql.views import views as views_module
 from dpsql.views.drawing import draw_step

@@ -28,7 +28,7 @@ from dpsql.engines.embedded.plans import read_plan
 from dpsql.engines.embedded.running import execute, relation, serialized_plan
 from dpsql.engines.evidence.edges import edge_values
 from dpsql.engines.evidence.evidence import Evidence
-from dpsql.engines.evidence.nets import TRIED
+from dpsql.engines.evidence.trials import TRIED
 from dpsql.errors import InternalError, QueryRefused
 
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through

@@ -31,7 +31,7 @@ from dpsql.engines.duckdb.views import DATA, ParquetView, owned, parquet_view
 from dpsql.engines.embedded.plans import Plan, plan_of
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.embedded.types import is_scalar, plain_type
-from dpsql.engines.evidence.moments import beyond, is_common, within
+from dpsql.engines.evidence.edges import beyond, is_common, within
 from dpsql.errors import InterfaceError
 
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<process>\d+)\)")

@@ -116,3 +116,24 @@ def _has(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> bool:
     asked = sql("SELECT current_setting({})::VARCHAR", literal(name))
     found = execute(connection, asked).fetchone()
     return found is not None and found[0].lower() == value
+
+
+MEMORY_LIMIT: Final = "2GB"  # of one such database: what it stores and what runs there
+_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "memory_limit": MEMORY_LIMIT,
+    "temp_directory": "",
+    "threads": "1",
+    "async_threads": "0",
+}
+
+
+def isolated(
+    path: str = ":memory:", *, read_only: bool = False, plain_arrow: bool = False
+) -> duckdb.DuckDBPyConnection:
+    """Open a locked connection to a database in memory, or to a file of our own.
+
+    ``plain_arrow``: Arrow comes out of it in Arrow's own types, without extension types.
+    """
+    connection = duckdb.connect(path, read_only=read_only, config=_CONFIG)
+    lock_down(connection, plain_arrow=plain_arrow)
+    return connection

@@ -182,7 +182,7 @@ def _holds_moments(type_: _Node | None) -> bool:
     """Tell whether a type has parts that are dates, times or timestamps.
 
     Nobody has looked at each: they may be such as have no text
-    (:mod:`dpsql.engines.evidence.moments`).
+    (:mod:`dpsql.engines.evidence.edges`).
     """
     todo: list[Any] = [] if type_ is None else [type_.get("type_info")]
     while todo:

@@ -7,12 +7,12 @@ rows of the same types: what an engine has computed of all edge values, it will 
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from dpsql.core.sql import Sql
-from dpsql.engines.evidence.nets import TRIED
-from dpsql.errors import EngineError, QueryRefused
+from dpsql.errors import EngineError, InterfaceError, QueryRefused
 
 TRIAL_SECONDS: Final = 20.0
 """How long the expressions of a statement may be computed: synthetic rows are few."""
@@ -86,4 +86,18 @@ def _fails(code: str | None) -> QueryRefused:
         code="fails",
         hint="Leave the part out, or write it otherwise: with smaller constants, or a cast to "
         "another type.",
+    )
+
+
+TRIED: Final[Counter[str]] = Counter()
+"""Times by the name of the net: ``trial``, ``trial on the server``, ``definitions``, and others."""
+
+
+def definitions_changed() -> InterfaceError:
+    """Build the refusal of tables that are no longer what was proved: one text for everybody."""
+    return InterfaceError(
+        "a table is not made of what it was when the database was opened",
+        code="definitions_changed",
+        hint="Nothing was spent. Open the database again: what must hold of tables is looked at "
+        "then.",
     )

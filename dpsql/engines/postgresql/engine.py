@@ -32,8 +32,7 @@ from dpsql.engines.base.rehearsal import Rehearsal
 from dpsql.engines.base.run_base import RunBase
 from dpsql.engines.base.scratch import Passed, ScratchBase, Sheet
 from dpsql.engines.evidence.evidence import evidence_for
-from dpsql.engines.evidence.nets import TRIED, definitions_changed
-from dpsql.engines.evidence.trials import TRIAL_SECONDS
+from dpsql.engines.evidence.trials import TRIAL_SECONDS, TRIED, definitions_changed
 from dpsql.engines.evidence.verdicts import Verdicts, verdicts_on
 from dpsql.engines.postgresql.catalog import (
     check_own,

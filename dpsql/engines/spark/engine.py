@@ -31,11 +31,9 @@ from dpsql.engines.base.rehearsal import Rehearsal, not_taken, unrecognised
 from dpsql.engines.base.run_base import RunBase
 from dpsql.engines.base.scratch import Passed, ScratchBase, Sheet
 from dpsql.engines.evidence.evidence import evidence_for
-from dpsql.engines.evidence.nets import TRIED, definitions_changed
-from dpsql.engines.evidence.trials import TRIAL_SECONDS
+from dpsql.engines.evidence.trials import TRIAL_SECONDS, TRIED, definitions_changed
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, verdicts_on
 from dpsql.engines.spark.reading import SparkReading
-from dpsql.engines.spark.results import sound
 from dpsql.engines.spark.schema import catalog_tables, is_same, read_as
 from dpsql.engines.spark.sessions import DISCREET, closed, opened, session_beside, stored_once
 from dpsql.engines.spark.text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
@@ -45,6 +43,7 @@ from dpsql.errors import EngineError, InterfaceError, ParameterError
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
 
 _T = TypeVar("_T")
 _CALLED: Final = "Spark"
@@ -480,3 +479,18 @@ def quietly(run: Callable[[], _T], stop: _Stop | None = None) -> _T:
 
     with DISCREET:
         return withholding_texts(run, code)
+
+
+def sound(frame: DataFrame) -> DataFrame:
+    """Make the texts of a result valid: a STRING of Spark's holds any bytes, and Arrow does not."""
+    texts = [f.name for f in frame.schema.fields if type(f.dataType).__name__ == "StringType"]
+    if not texts:
+        return frame
+    names = [field.name for field in frame.schema.fields]
+    valid = [
+        sql("make_valid_utf8({name}) AS {name}", name=quoted(name))
+        if name in texts
+        else quoted(name)
+        for name in names
+    ]
+    return frame.selectExpr(*(each.render(SPARK_TEXT) for each in valid))

@@ -27,9 +27,36 @@ from dpsql.engines.base.row_types import (
 )
 from dpsql.engines.spark import casts as spark
 from dpsql.engines.spark.casts import NUMBERS, SPARK_REFUSED, in_calendar, spark_cast
-from dpsql.engines.spark.patterns import searched_pattern
 from dpsql.syntax.arguments import word_of
 from dpsql.syntax.row_functions import DAYS, MOMENTS, MONTHS
+
+_ANY: Final = "%"
+_ONE: Final = "_"
+_PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+
+
+def searched_pattern(pattern: str) -> str | None:
+    """Write a pattern of LIKE, without an escape, as a regular expression for RLIKE.
+
+    None for one with a single ``%``, or two around one piece: there is one place to look for.
+    """
+    count = pattern.count(_ANY)
+    if count < 2 or (count == 2 and pattern[0] == pattern[-1] == _ANY):
+        return None
+    first, *inner, last = pattern.split(_ANY)
+    inner = [piece for piece in inner if piece]  # several in a row are one
+    found = "".join(f"(?>.*?{_piece(piece)})" for piece in inner)
+    # The end is one place: from there on nothing is searched, only tried.
+    return rf"(?s)\A{_piece(first)}{found}.*{_piece(last)}\z"
+
+
+def _piece(piece: str) -> str:
+    """Write what has no ``%``; of ASCII, all but letters and digits may mean something."""
+    return "".join(
+        "." if each == _ONE else each if each in _PLAIN or each > "\x7f" else f"\\{each}"
+        for each in piece
+    )
+
 
 _MOST: Final = 50_000  # characters of an expression: rounding writes its argument several times
 _MOST_DECIMALS: Final = 15

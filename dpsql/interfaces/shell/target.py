@@ -16,9 +16,9 @@ from dpsql.dbapi.connection import Connection, connect
 from dpsql.engines.opening import DatabasePlace, open_engine, place_name
 from dpsql.interfaces.shell.cancel import Work
 from dpsql.ledger import Ledger
+from dpsql.policy.ledger_place import place_beside
 from dpsql.policy.load import load_policy
 from dpsql.policy.model import Policy
-from dpsql.policy.views_place import place_beside
 from dpsql.privacy.accounting.zcdp import Budget
 
 

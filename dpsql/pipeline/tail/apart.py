@@ -14,7 +14,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.duckdb.engine import MaterializedStream
-from dpsql.engines.embedded.isolated import MEMORY_LIMIT, isolated
+from dpsql.engines.embedded.lockdown import MEMORY_LIMIT, isolated
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.embedded.sandbox import Apart, SandboxLimits
 from dpsql.results.rows import StoredAnswer, answer_columns

@@ -18,7 +18,7 @@ from dpsql.engines.base.engine import Engine, Run
 from dpsql.engines.base.twin import columns_sql
 from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
-from dpsql.ir.sources import PublicSource, PublicTable, PublishedView, TypesAlone
+from dpsql.ir.relations import PublicSource, PublicTable, PublishedView, TypesAlone
 from dpsql.pipeline.tail.rooms import Stay, Tenant
 
 

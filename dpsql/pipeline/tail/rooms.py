@@ -27,10 +27,10 @@ from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Engine
-from dpsql.engines.embedded.isolated import isolated
+from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
-from dpsql.ir.sources import PublicSource, PublicTable
+from dpsql.ir.relations import PublicSource, PublicTable
 
 _TABLES: Final = sql("SELECT table_name, schema_name FROM duckdb_tables()")
 _KEPT: Final = 4  # rooms of a pool that wait for the next connection

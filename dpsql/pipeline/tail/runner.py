@@ -25,13 +25,13 @@ from dpsql.core.sql import name as quoted
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
-from dpsql.engines.embedded.isolated import MEMORY_LIMIT
+from dpsql.engines.embedded.lockdown import MEMORY_LIMIT
 from dpsql.engines.embedded.running import execute
 from dpsql.engines.embedded.sandbox import Apart, ApartFailed
 from dpsql.engines.embedded.types import numpy_safe
 from dpsql.errors import DataError, EngineError
 from dpsql.ir.query import PlainTail, Query, TailKind
-from dpsql.ir.sources import PublicSource
+from dpsql.ir.relations import PublicSource
 from dpsql.kinds.released import ReleasedBlock
 from dpsql.pipeline.tail.apart import TIME_LIMIT_SECONDS, Copied, run_apart
 from dpsql.pipeline.tail.check import TailChecker

@@ -18,15 +18,18 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Query, TailKind
-from dpsql.ir.sources import PublicSource
+from dpsql.ir.relations import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
 from dpsql.sql.blocks.noise_columns import place_noise_columns
-from dpsql.sql.expressions.allowlist import TAIL_FORBIDDEN, TAIL_FORBIDDEN_FUNCTIONS
 from dpsql.sql.expressions.call import refuse_bounds
-from dpsql.sql.expressions.legality import refuse_written_out
+from dpsql.sql.expressions.legality import (
+    TAIL_FORBIDDEN,
+    TAIL_FORBIDDEN_FUNCTIONS,
+    refuse_written_out,
+)
 from dpsql.sql.expressions.text_growth import refuse_growing_text
 from dpsql.sql.lineage.operators import Bind
 from dpsql.sql.lineage.relation import Relation

@@ -14,7 +14,7 @@ from dpsql.accuracy.intervals import check_confidence
 from dpsql.core.formatting import DEFAULT_CONFIDENCE
 from dpsql.core.schema import fold
 from dpsql.ir.query import NoiseFigure
-from dpsql.ir.sources import PublishedView
+from dpsql.ir.relations import PublishedView
 from dpsql.sql.blocks.noise_columns import is_noise_call
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.table_names import name_of, tables_named

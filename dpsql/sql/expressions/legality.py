@@ -1,21 +1,57 @@
-"""Expressions over private rows: which are legal."""
+"""Expressions over private rows: which are legal, and the list of functions that they may call."""
 
 from __future__ import annotations
 
 import difflib
 import re
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.wordlists import words
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
-from dpsql.sql.expressions.allowlist import CAST_TYPES
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
 from dpsql.syntax.dialect import WRITTEN_NAME
 from dpsql.syntax.parse import MAX_DIGITS, number_too_long, place_of
-from dpsql.syntax.row_nodes import FUNCTION_NAMES, ROW_NODES, is_row_node
+from dpsql.syntax.row_nodes import FUNCTION_NAMES, ROW_NODES, is_row_node, nodes_named
 from dpsql.syntax.text import written_name
+
+# Casts to these types only: no nested types, no enumerations, no user-defined types.
+CAST_TYPES = frozenset(
+    exp.DType[name]
+    for name in words(
+        """
+        BIGINT BOOLEAN DATE DECIMAL DOUBLE FLOAT INT SMALLINT TEXT TIME TIMESTAMP
+        TIMESTAMPNTZ TIMESTAMPTZ TINYINT UBIGINT UINT USMALLINT UTINYINT VARCHAR
+        """
+    )
+)
+
+# Statement-level nodes that may stand anywhere outside a private block. The tail runs on released
+# rows alone, so its expressions are free; what changes state or reaches outside is not.
+TAIL_FORBIDDEN: Final = nodes_named(
+    """
+    DDL DML Command Set Pragma Use Attach Detach Copy Drop Describe Into Block Transaction
+    Commit Rollback Placeholder Parameter
+    """
+)
+
+# Functions that read or change the engine's own state, files or time rather than their arguments,
+# or plan SQL that is given as a text, by which all of these would be reached.
+TAIL_FORBIDDEN_FUNCTIONS = frozenset(
+    words(
+        """
+        current_connection_id current_query current_query_id current_setting
+        current_transaction_id currval error getenv getvariable json_serialize_plan nextval
+        pg_sleep query query_table read_blob read_csv read_csv_auto read_json read_json_auto
+        read_parquet read_text set_config setval sleep sleep_ms stats txid_current
+        vector_type write_log
+        """
+    )
+)
+
 
 _ALIKE = 0.7  # of two names: above it, one may be meant by the other
 _WORD = re.compile(r"[A-Za-z_]+")

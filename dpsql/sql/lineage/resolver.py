@@ -22,7 +22,7 @@ from sqlglot import exp
 from dpsql.core.schema import Schema, fold
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused, UnknownName
-from dpsql.ir.sources import PublicSource
+from dpsql.ir.relations import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, outside_subqueries

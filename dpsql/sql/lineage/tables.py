@@ -16,8 +16,7 @@ from sqlglot import exp
 from dpsql.core.schema import Schema, Table, fold
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import UnknownName
-from dpsql.ir.relations import RowSet, Scan, ViewScan
-from dpsql.ir.sources import PublicSource, PublicTable, PublishedView
+from dpsql.ir.relations import PublicSource, PublicTable, PublishedView, RowSet, Scan, ViewScan
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.lineage.periods import per_period
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation

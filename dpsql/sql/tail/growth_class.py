@@ -14,7 +14,7 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.ir.query import TailKind
-from dpsql.sql.expressions.allowlist import CAST_TYPES
+from dpsql.sql.expressions.legality import CAST_TYPES
 from dpsql.sql.expressions.text_growth import doublings
 from dpsql.syntax.row_nodes import ROW_NODES, nodes_named
 
