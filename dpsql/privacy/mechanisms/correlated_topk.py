@@ -21,6 +21,7 @@ from dpsql.privacy.mechanisms.calibration import (
     analytic_gaussian_sigma,
     gaussian_deltas,
 )
+from dpsql.privacy.mechanisms.price import priced
 from dpsql.privacy.mechanisms.selection import AboveBase, Selected
 from dpsql.privacy.mechanisms.sparse_histogram import (
     BlockBound,
@@ -265,7 +266,7 @@ def correlated_top_k(
         return None
     while True:
         found = CorrelatedTopK(sigma, sensitivity, k, k_bar, delta, floor, with_counts)
-        if found.rho(None) <= rho:
+        if priced(found, price).rho(None) <= rho:
             return found
         sigma *= 1 + 1e-12
 

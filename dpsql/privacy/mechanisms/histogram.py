@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise
+from dpsql.privacy.mechanisms.price import priced
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.sampling.noise import EntropySource
 
@@ -110,4 +111,4 @@ def positive_counts(
     e^epsilon times that by at most A (1 - psi). Checked by
     ``tests/privacy/calculator/test_calibrate.py``.
     """
-    return PositiveCounts(noise_for(price, 1, groups), groups, price.delta, floor)
+    return priced(PositiveCounts(noise_for(price, 1, groups), groups, price.delta, floor), price)

@@ -22,6 +22,7 @@ import math
 from fractions import Fraction
 from typing import Generic, TypeVar
 
+from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import (
     bounded_range_of_gaussian_rho,
     gaussian_rho_of_bounded_range,
@@ -61,6 +62,18 @@ class Priced(Generic[_Reach]):
     def rho(self, reach: _Reach) -> float:
         """Compute the zCDP parameter."""
         return self.cost(Composition.ZCDP, reach)
+
+
+_Made = TypeVar("_Made", bound=Priced[int | None])
+
+
+def priced(made: _Made, price: PrivacyLoss) -> _Made:
+    """Return what was built for a price. Raises ParameterError if it has no price of that kind."""
+    if math.isinf(made.cost(price.composition, None)):
+        raise ParameterError(
+            "nothing is proved of such a mechanism for a price of this kind", code="bad_parameter"
+        )
+    return made
 
 
 def smoothed_gaussian_rho(noise: DiscreteGaussian, squared: int | Fraction) -> float:

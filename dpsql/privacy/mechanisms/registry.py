@@ -21,6 +21,7 @@ from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar, gumbel_t
 from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK, correlated_top_k
 from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts, positive_counts
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK, known_domain_top_k
+from dpsql.privacy.mechanisms.price import priced
 from dpsql.privacy.mechanisms.selection import Histogram, JointHistogram, Selection
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_for
 from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram, joint_sparse_histogram
@@ -310,7 +311,7 @@ SET_UNIONS = tuple(
 def _cascade(goal: CascadeGoal) -> Callable[[Sizes, PrivacyLoss], Cascade]:
     def build(sizes: Sizes, price: PrivacyLoss) -> Cascade:
         most = None if sizes.groups == ANY_GROUPS else sizes.groups
-        return Cascade(price.rho, price.delta, sizes.floor, most, goal)
+        return priced(Cascade(price.rho, price.delta, sizes.floor, most, goal), price)
 
     return build
 

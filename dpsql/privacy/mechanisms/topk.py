@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
-from dpsql.privacy.mechanisms.price import cost_of_pick, rho_of_picks
+from dpsql.privacy.mechanisms.price import cost_of_pick, priced, rho_of_picks
 from dpsql.privacy.mechanisms.selection import AboveBase, Selected
 from dpsql.privacy.mechanisms.utility import BETA, UtilityBound, intruder_weight
 from dpsql.privacy.sampling.noise import EntropySource, difference_quantile_sf, gumbel_order
@@ -211,7 +211,7 @@ def gaussian_top_k(
 ) -> GaussianTopK:
     """Build the Gaussian mechanism of at most ``price``."""
     noise = gaussian(price, sensitivity, moved_scores(groups, k_bar))
-    return GaussianTopK(noise, groups, k_bar, price.delta, floor)
+    return priced(GaussianTopK(noise, groups, k_bar, price.delta, floor), price)
 
 
 def gumbel_top_k(
@@ -227,4 +227,5 @@ def gumbel_top_k(
     epsilon = math.sqrt(8 * rho_of_picks(price, k) / k) * (1 - 1e-11)
     if epsilon <= 1e-9:
         return None
-    return GumbelTopK(epsilon, sensitivity, k, k_bar, price.delta, floor, groups)
+    found = GumbelTopK(epsilon, sensitivity, k, k_bar, price.delta, floor, groups)
+    return priced(found, price)

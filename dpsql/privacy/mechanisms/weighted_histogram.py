@@ -73,6 +73,7 @@ from dpsql.privacy.mechanisms.calibration import (
     analytic_gaussian_sigma,
     gaussian_deltas,
 )
+from dpsql.privacy.mechanisms.price import priced
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.mechanisms.sparse_histogram import (
     Floats,
@@ -414,7 +415,7 @@ def weighted_positive_counts(
     check_parameters(1.0, weights.groups, price.delta)
     noise = gaussian(price, WEIGHT_STEPS, weights.groups).noise
     assert isinstance(noise, DiscreteGaussian)
-    return WeightedPositiveCounts(noise, weights, price.delta, floor)
+    return priced(WeightedPositiveCounts(noise, weights, price.delta, floor), price)
 
 
 def weighted_sparse_histogram(
