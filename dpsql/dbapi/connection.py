@@ -17,7 +17,7 @@ from dpsql.pipeline.events import Observer
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import NOT_GIVEN, NotGiven, Overrides, PrivacyParameters
 from dpsql.policy.resolve import resolve
-from dpsql.service.opening import loaded_policy, open_dataset
+from dpsql.service.opening import opened_dataset
 from dpsql.service.session import Dataset, Session
 from dpsql.syntax.placeholders import PlaceholderValues
 
@@ -53,10 +53,12 @@ def connect(
     and where.
     """
     analyst, session = plain_text("analyst", analyst), plain_text("session", session)
-    policy = loaded_policy(policies)
-    payer(policy, analyst, session)  # whoever has no account has no ledger made
-    resolve(policy.of_account(analyst), Overrides.of(parameters))
-    dataset = open_dataset(database, policy, ledger, stacklevel=3)
+
+    def accept(policy: Policy) -> None:
+        payer(policy, analyst, session)
+        resolve(policy.of_account(analyst), Overrides.of(parameters))
+
+    dataset = opened_dataset(database, policies, ledger, accept)
     try:
         return Connection(
             *(dataset, analyst, session, dict(parameters)), progress=progress, observer=observer

@@ -7,6 +7,7 @@ tables, which can name no others.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
@@ -31,8 +32,6 @@ def open_dataset(
     database: str | Path | Database | SparkSession,
     policies: str | Path | Policy = "policies.yaml",
     ledger: str | Path | Ledger | NotGiven | None = NOT_GIVEN,
-    *,
-    stacklevel: int = 2,
 ) -> Dataset:
     """Open the tables of a database that a policy lists, for sessions of its analysts.
 
@@ -41,9 +40,22 @@ def open_dataset(
     ``policies``: a policies file. ``ledger``: the SQLite file that keeps the budget, created if
     missing, or the ``postgresql://`` URL of one; None for sessions that can explain and do nothing
     else. Left out, it is the one that the policies file names, or ``clinic.budget.db`` beside
-    ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so, to the caller at
-    ``stacklevel``. Raises ``PolicyError``, ``LedgerError``, ``ParameterError`` or
-    ``InterfaceError``, saying what is wrong and where.
+    ``clinic.duckdb``; if that had to be created, a ``NewLedgerWarning`` says so. Raises
+    ``PolicyError``, ``LedgerError``, ``ParameterError`` or ``InterfaceError``, saying what is wrong
+    and where.
+    """
+    return opened_dataset(database, policies, ledger)
+
+
+def opened_dataset(
+    database: str | Path | Database | SparkSession,
+    policies: str | Path | Policy,
+    ledger: str | Path | Ledger | NotGiven | None,
+    accept: Callable[[Policy], object] = lambda policy: None,
+) -> Dataset:
+    """Open a dataset for a caller of a caller, unless ``accept`` raises about its policy.
+
+    What it refuses is refused before the database is opened, or a ledger created.
     """
     if is_session(database):
         database = engine_of_session(database)
@@ -56,7 +68,8 @@ def open_dataset(
         )
     if not isinstance(ledger, str | Path | Ledger | NotGiven | None):
         raise _wrong_type("ledger", "a path, a URL, a Ledger or None", ledger)
-    policy = loaded_policy(policies)
+    policy = _policy(policies)
+    accept(policy)
     place = usual_place(policy, database) if isinstance(ledger, NotGiven) else ledger
     with ExitStack() as owned:
         found, closed = database, list[Closing]()
@@ -76,14 +89,13 @@ def open_dataset(
             created = opened.created
             if created and place is not ledger:
                 text = announcement(str(place))
-                warnings.warn(text, NewLedgerWarning, stacklevel=stacklevel)
+                warnings.warn(text, NewLedgerWarning, stacklevel=3)
         owned.pop_all()  # from here on they are the dataset's
     views = place_beside(database, policy.views.directory)
     return Dataset(engine, policy, opened, views, created, closed)
 
 
-def loaded_policy(policies: str | Path | Policy) -> Policy:
-    """Return a policy, read from its file if it is given as one. Raises ``PolicyError``."""
+def _policy(policies: str | Path | Policy) -> Policy:
     if isinstance(policies, Policy):
         return policies
     if not isinstance(policies, str | Path):
