@@ -179,7 +179,7 @@ def _block_parts(block: Block, dialect: Dialect) -> Iterator[str]:
         argument = "" if measure.argument is None else f" {to_sql(measure.argument)}"
         yield f"measure: {measure.kind.value}{argument}"
     for aggregate in block.aggregates:
-        yield f"aggregate: {aggregate.kind.value}"
+        yield f"aggregate: {aggregate.kind.value.name}"
 
 
 def _plan_parts(plan: BlockExplanation) -> Iterator[str]:

@@ -13,7 +13,6 @@ from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import (
     BlockPlan,
     Candidate,
-    LeftOutStatus,
     LookSubject,
     PreparedBlock,
     PreparedLook,
@@ -275,7 +274,10 @@ def _declared(block: Block) -> Iterator[str]:
 
 
 def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[LeftOutFigure, ...]:
-    """List what is told of what bounding leaves out, where a part of the price is for it."""
+    """List what is told of what bounding leaves out, where a part of the price is for it.
+
+    A trace shows plans before looks are prepared for them.
+    """
     if not plan.tells_left_out:
         return ()
     by_subject = {one.look.subject: one for one in looks}
@@ -284,8 +286,8 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
         status = release_kind(plan).left_out_status(aggregate)
         figure = LeftOutFigure(aggregate.text, status.value)
         subject = LookSubject.of(plan, aggregate)
-        if status is LeftOutStatus.LOOKED and subject is not None:
-            prepared = by_subject[subject]
+        prepared = None if subject is None else by_subject.get(subject)
+        if prepared is not None and subject is not None:
             noise = prepared.look.noise
             figure = replace(
                 figure,

@@ -14,6 +14,7 @@ from support import connect
 
 import dpsql
 from dpsql.pipeline import trace as trace_module
+from dpsql.policy.parameters import Parameters
 
 SECRET = "zqsecret"
 NUMBER = 4711
@@ -58,6 +59,23 @@ def test_each_stage_is_shown_under_its_name(traced: Traced) -> None:
     assert 'FROM "visits"' in part(text, "sql 1")
     assert "LIMIT 2" in part(text, "tail")
     assert len(set(re.findall(r"^dpsql trace (\d+):", text, re.MULTILINE))) == 1
+
+
+def test_a_statement_of_an_ordinary_policy_is_traced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One by which what bounding leaves out is estimated, too, with counts of units and of rows."""
+    monkeypatch.setenv("DPSQL_TRACE", "1")
+    ordinary = Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=2)
+    with connect(tmp_path, defaults=ordinary) as opened:
+        opened.sql(
+            "SELECT k, COUNT(*), COUNT(DISTINCT uid), AVG(n), MEDIAN(x) FROM visits GROUP BY k"
+        )
+    text = capsys.readouterr().err
+    assert stages(text) == ["tree", "block 1", "plan 1", "sql 1", "tail"]
+    found = re.findall(r"^  aggregate: (\w+)$", part(text, "block 1"), re.MULTILINE)
+    assert len(found) == 4
+    assert "count_units" in found
 
 
 def test_every_private_block_and_no_other_has_its_stages(traced: Traced) -> None:
