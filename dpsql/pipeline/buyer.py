@@ -7,7 +7,7 @@ it is told but a code.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -100,10 +100,11 @@ class Buyer:
     def buy_all(self, run: Run, purchases: Sequence[Purchase[_B]]) -> tuple[_B, ...] | Failure:
         """Return what comes out of all purchases, or that one of them has failed."""
         found = []
-        for each in self.buy(run, purchases):
-            if isinstance(each, Failure):
-                return each
-            found.append(each)
+        with closing(self.buy(run, purchases)) as bought:
+            for each in bought:
+                if isinstance(each, Failure):
+                    return each
+                found.append(each)
         return tuple(found)
 
     def failed(

@@ -3,7 +3,8 @@
 An event has paths of accounts, codes, fingerprints and costs, and the text of a statement where one
 is asked: never a row, and never more of an answer than what it cost. Logs, audits and metrics are
 observers. What an observer raises reaches whoever asked: of :class:`StatementAsked` nothing is done
-and nothing spent then; of what comes later, the ledger knows already.
+and nothing spent then; of what comes later, the ledger knows already. What was reserved stays
+spent, and a release that is kept is given again at no cost.
 """
 
 from __future__ import annotations
@@ -45,10 +46,22 @@ class StatementRefused(SessionEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class StatementFailed(SessionEvent):
+    """A statement has failed otherwise, after it was charged or in an engine.
+
+    What it was charged, other events tell. ``code`` is that of the error. Where private rows could
+    not be read, :class:`ReadingFailed` is told instead.
+    """
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChargeReserved(SessionEvent):
     """The worst case of a purchase was charged; no private row was read for it yet.
 
-    ``entry`` is the number of the charge in the ledger.
+    ``entry`` is the number of the charge in the ledger. A materialized view is charged for good:
+    nothing is settled later, and ``fingerprint`` is that of its definition.
     """
 
     entry: int
@@ -111,6 +124,8 @@ def log(event: SessionEvent) -> None:
             _logger.info("%s: connected", account)
         case StatementRefused(code=code):
             _logger.info("%s: refused, %s", account, code)
+        case StatementFailed(code=code):
+            _logger.info("%s: failed, %s", account, code)
         case QuestionAnswered(fingerprint=fingerprint, cost=cost, seconds=seconds):
             stored = ", stored" if cost.stored else ""
             paid, asked = cost.settled, _short(fingerprint) or "from public tables"

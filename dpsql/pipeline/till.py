@@ -15,7 +15,7 @@ from dpsql.errors import BudgetExceeded, EngineError
 from dpsql.ledger import Cause, Charge, Ledger, StepTicket
 from dpsql.pipeline.events import AccountSuspended, ChargeReserved, ChargeSettled, Observer
 from dpsql.pipeline.purchase import Bought, Purchase
-from dpsql.privacy.accounting.zcdp import Amount
+from dpsql.privacy.accounting.zcdp import Amount, PrivacyLoss
 
 
 class Till:
@@ -44,6 +44,20 @@ class Till:
             told = charge.entry, purchase.fingerprint, charge.amount
             self._tell(ChargeReserved(self._payer.path, *told))
         return tuple(charges)
+
+    def pay_stream(
+        self, loss: PrivacyLoss, fingerprint: str, *, name: str, stream: str, plan: str
+    ) -> None:
+        """Charge all steps of a stream, in full and for good. Nothing is read for it yet.
+
+        Raises ``BudgetExceeded`` and ``LedgerError`` (``ledger_stream_exists``).
+        """
+        self._record_failures()
+        path, limits = self._payer.path, self._payer.limits
+        charge = self._ledger().create_stream(
+            *(path, Amount.charge(loss)), name=name, stream=stream, plan=plan, limits=limits
+        )
+        self._tell(ChargeReserved(path, charge.entry, fingerprint, charge.amount))
 
     def begin(self, account: str, stream: str, steps: Sequence[int]) -> tuple[StepTicket, ...]:
         """Begin some steps of a stream: whatever stops them, none is ever begun again.

@@ -92,7 +92,7 @@ def opened_dataset(
                 warnings.warn(text, NewLedgerWarning, stacklevel=3)
         owned.pop_all()  # from here on they are the dataset's
     views = place_beside(database, policy.views.directory)
-    return Dataset(engine, policy, opened, views, created, closed)
+    return Dataset(engine, policy, opened, views, ledger_created=created, owned=closed)
 
 
 def _policy(policies: str | Path | Policy) -> Policy:

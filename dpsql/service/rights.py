@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
 from dpsql.errors import NotSupportedError
+from dpsql.policy.parameters import PARAMETER_NAMES
+from dpsql.syntax.options import sets_parameters
 from dpsql.syntax.statements import (
     Command,
     CreateView,
@@ -19,7 +22,11 @@ from dpsql.syntax.statements import (
 
 
 class Right(Enum):
-    """Something that a session may do. Explaining and describing are free, and need none."""
+    """Something that a session may do. Explaining and describing are free, and need none.
+
+    ``SET`` is needed wherever SQL sets a privacy parameter: OPTIONS of a SELECT and of a view, too.
+    Arguments of the program's own calls need none.
+    """
 
     ASK = "ask questions"
     SET = "set privacy parameters"
@@ -30,25 +37,34 @@ class Right(Enum):
 ALL_RIGHTS: Final = frozenset(Right)
 
 
-def refuse_without(rights: frozenset[Right], needed: Right) -> None:
-    """Raise ``NotSupportedError`` (``not_allowed``) where a right is not among those given."""
-    if needed not in rights:
-        raise NotSupportedError(
-            f"this session may not {needed.value}",
-            code="not_allowed",
-            hint="Who opened the session has decided so; what it may do cannot be changed by SQL.",
-        )
+def refuse_statement(rights: frozenset[Right], statement: Select | Explain | Command) -> None:
+    """Raise ``NotSupportedError`` (``not_allowed``) for a statement that needs other rights."""
+    if rights >= ALL_RIGHTS:
+        return  # no text is read for nothing
+    for right in _needed(statement):
+        if right not in rights:
+            raise NotSupportedError(
+                f"this session may not {right.value}",
+                code="not_allowed",
+                hint="Who opened the session has decided so; what it may do cannot be changed by "
+                "SQL.",
+            )
 
 
-def right_for(statement: Select | Explain | Command) -> Right | None:
-    """Return the right that a statement needs; None where it needs none."""
+def _needed(statement: Select | Explain | Command) -> Iterator[Right]:
+    """Tell which rights a statement needs. Its text is parsed only once the first are there."""
     match statement:
-        case Select():
-            return Right.ASK
+        case Select(text):
+            yield Right.ASK
+            if sets_parameters(text):
+                yield Right.SET
         case Set() | Reset():
-            return Right.SET
-        case CreateView(explained=False) | DropView():
-            return Right.CREATE_VIEWS
+            yield Right.SET
+        case CreateView(explained=False) as view:
+            yield Right.CREATE_VIEWS
+            if not view.options.keys().isdisjoint(PARAMETER_NAMES) or sets_parameters(view.text):
+                yield Right.SET
+        case DropView():
+            yield Right.CREATE_VIEWS
         case RefreshView():
-            return Right.REFRESH_VIEWS
-    return None
+            yield Right.REFRESH_VIEWS

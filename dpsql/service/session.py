@@ -10,10 +10,9 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, Unpack
-from weakref import ReferenceType, ref
+from weakref import ReferenceType, WeakSet, ref
 
 from dpsql.budget import BudgetReport
 from dpsql.core.plain import plain_text
@@ -24,10 +23,13 @@ from dpsql.engines.base.engine import Engine
 from dpsql.errors import EngineError, Error, InterfaceError
 from dpsql.ledger import Ledger
 from dpsql.pipeline.events import (
+    ChargeReserved,
     Observer,
+    ReadingFailed,
     SessionEvent,
     SessionOpened,
     StatementAsked,
+    StatementFailed,
     StatementRefused,
     log,
 )
@@ -39,10 +41,11 @@ from dpsql.results.explanation import Explanation
 from dpsql.results.result import Result
 from dpsql.results.tuning import Tuning
 from dpsql.service.answering import Answerer
-from dpsql.service.rights import ALL_RIGHTS, Right, refuse_without
+from dpsql.service.rights import ALL_RIGHTS, Right, refuse_statement
 from dpsql.service.statements import Arguments, Statements, positive_seconds, statement_text
 from dpsql.service.tuning import USUAL_SHARE, TuningRequest
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values
+from dpsql.syntax.statements import Select
 
 
 class Session:
@@ -66,7 +69,7 @@ class Session:
         policy, settings = dataset.policy.of_account(analyst), Overrides.of(parameters)
         resolve(policy, settings)
         self._observer = observer
-        self._rights = ALL_RIGHTS if rights is None else rights
+        self._rights = ALL_RIGHTS if rights is None else frozenset(rights)
         self._progress = progress
         self._answerer = Answerer(
             *(dataset.engine, policy, dataset.ledger, analyst, session),
@@ -78,6 +81,7 @@ class Session:
         self._closed = False
         # The prepared statement that was answered last, and the end of its time.
         self._running: tuple[object, ReferenceType[Deadline]] | None = None
+        self._told: set[type[SessionEvent]] = set()  # of the statement that is being answered
         self._tell(SessionOpened(self._answerer.payer.path))
 
     def sql(
@@ -201,7 +205,7 @@ class Session:
         with self._turn, self._tenant, self._telling(text):
             self.refuse_closed()
             if not request.dry_run:
-                refuse_without(self._rights, Right.ASK)
+                refuse_statement(self._rights, Select(text))
             self._answerer.listener = self._progress
             return self._statements.tuning(text, asked, request)
 
@@ -271,21 +275,28 @@ class Session:
         self.close()
 
     def _tell(self, event: SessionEvent) -> None:
+        self._told.add(type(event))
         log(event)
         if self._observer is not None:
             self._observer(event)
 
     @contextmanager
     def _telling(self, text: str) -> Iterator[None]:
-        """Tell that a statement was asked, and of its refusal; of failures the answerer tells."""
+        """Tell that a statement was asked, and of its refusal or failure.
+
+        It is refused as long as nothing was charged, whatever is raised: by an observer, too.
+        """
         account = self._answerer.payer.path
+        self._told.clear()
         try:
             self._tell(StatementAsked(account, text))
             yield
-        except EngineError:
-            raise
         except Error as error:
-            self._tell(StatementRefused(account, error.code))
+            if ChargeReserved in self._told or isinstance(error, EngineError):
+                if ReadingFailed not in self._told:
+                    self._tell(StatementFailed(account, error.code))
+            else:
+                self._tell(StatementRefused(account, error.code))
             raise
 
     def _refuse_inside(self) -> None:
@@ -373,20 +384,32 @@ class Closing(Protocol):
         """Close it."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
 class Dataset:
     """The tables that a policy lists, open for any number of sessions at once.
 
     Made by ``dpsql.open_dataset``. ``ledger_created``: opening it has created the ledger, so
-    nothing had been spent in it. ``_owned`` is what it has opened itself, and closes.
+    nothing had been spent in it. ``owned`` is what it has opened itself, and closes.
     """
 
-    engine: Engine
-    policy: Policy
-    ledger: Ledger | None
-    views_place: Path | None
-    ledger_created: bool
-    _owned: Sequence[Closing]
+    def __init__(
+        self,
+        engine: Engine,
+        policy: Policy,
+        ledger: Ledger | None,
+        views_place: Path | None,
+        *,
+        ledger_created: bool,
+        owned: Sequence[Closing],
+    ) -> None:
+        self.engine = engine
+        self.policy = policy
+        self.ledger = ledger
+        self.views_place = views_place
+        self.ledger_created = ledger_created
+        self._owned = owned
+        self._sessions: WeakSet[Session] = WeakSet()
+        self._closed = False
+        self._lock = threading.Lock()
 
     def session(
         self,
@@ -404,15 +427,29 @@ class Dataset:
         the analyst's, which pays too. ``progress``: told 0, 1, ..., 100 percent while a query for
         keys alone reads its rows. ``observer``: told of each event, as it happens. ``rights``: what
         the session may do, all if left out; SQL changes nothing of it. ``parameters``: privacy
-        parameters for all of its queries. Raises ``UnknownName`` and ``ParameterError``.
+        parameters for all of its queries. Raises ``UnknownName`` and ``ParameterError``, and
+        ``InterfaceError`` if the dataset is closed.
         """
         names = plain_text("analyst", analyst), plain_text("session", session)
-        return Session(
+        opened = Session(
             *(self, *names, dict(parameters)), progress=progress, observer=observer, rights=rights
         )
+        with self._lock:
+            if not self._closed:
+                self._sessions.add(opened)
+                return opened
+        raise InterfaceError("the dataset is closed", code="closed")
 
     def close(self) -> None:
-        """Close what it opened itself. Close its sessions first."""
+        """Close its sessions, each once what it is answering is done, and what it opened itself.
+
+        An engine that goes while rows are read has failed: the account would be suspended.
+        """
+        with self._lock:
+            self._closed = True
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.close()
         for resource in self._owned:
             resource.close()
 

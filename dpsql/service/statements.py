@@ -25,7 +25,7 @@ from dpsql.results.tuning import Tuning
 from dpsql.service import listings
 from dpsql.service.answering import Answerer
 from dpsql.service.listings import Layer, Listing
-from dpsql.service.rights import Right, refuse_without, right_for
+from dpsql.service.rights import Right, refuse_statement
 from dpsql.service.tuning import Tuner, TuningRequest
 from dpsql.syntax.parse import not_text
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
@@ -109,9 +109,7 @@ class Statements:
     def result(self, text: str, asked: Arguments) -> Result:
         """Answer a statement of any kind. Raises as ``Connection.sql`` does."""
         statement = read_statement(text)
-        needed = right_for(statement)
-        if needed is not None:
-            refuse_without(self._rights, needed)
+        refuse_statement(self._rights, statement)
         match statement:
             case Select():
                 return self._answerer.answer(self.question(statement.text, asked))

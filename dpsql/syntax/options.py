@@ -19,8 +19,8 @@ from dpsql.policy.parameters import (
     asked_by_error,
 )
 from dpsql.policy.resolve import TableDefault, over_tables, resolve
-from dpsql.syntax.dialect import PrivacyOption, PrivacyOptions
-from dpsql.syntax.parse import place_of
+from dpsql.syntax.dialect import MAX_ERROR, PrivacyOption, PrivacyOptions
+from dpsql.syntax.parse import parse, place_of, understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +91,20 @@ def take_options(
             raise
     left = tuple(each for each in defaults if not each.replaced(parameters))
     return AskedOptions(parameters, mechanism, fresh, "epsilon" in seen, left)
+
+
+def sets_parameters(text: str) -> bool:
+    """Tell whether a query states anything in OPTIONS, or an error that an aggregate may have.
+
+    Raises what ``parse`` does.
+    """
+    with understood():
+        nodes = parse(text).walk()
+        return any(
+            isinstance(node, PrivacyOption)
+            or (isinstance(node, exp.Kwarg) and fold(node.this.name) == MAX_ERROR)
+            for node in nodes
+        )
 
 
 def refuse_options(select: exp.Select, text: str) -> None:

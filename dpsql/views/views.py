@@ -237,13 +237,11 @@ class Views:
         stream, definition = secrets.token_hex(16), view.plan.definition
         place = self._state_of(stream)
         ViewState.require_room(place)
-        self._ledger().create_stream(
-            self._payer.path,
-            Amount.charge(view.plan.loss),
+        self._till.pay_stream(
+            *(view.plan.loss, view.fingerprint),
             name=fold(definition.name),
             stream=stream,
             plan=definition.record(view.fingerprint),
-            limits=self._payer.limits,
         )
         with suppress(EngineError):  # the first refresh makes it, or says why it cannot
             ViewState.create(place, stream, view.shape)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import pytest
 from support import ANALYST, FILL, policy, world_file
 from unread import sent_inside
 
 import dpsql
+from dpsql.ledger import Ledger
 from dpsql.pipeline.events import (
     AccountSuspended,
     ChargeReserved,
@@ -22,6 +27,7 @@ from dpsql.pipeline.events import (
     SessionEvent,
     SessionOpened,
     StatementAsked,
+    StatementFailed,
     StatementRefused,
 )
 from dpsql.policy.model import AccountPolicy
@@ -75,6 +81,43 @@ def test_a_session_is_refused_before_anything_is_made(tmp_path: Path) -> None:
         with pytest.raises(dpsql.ParameterError):
             dpsql.connect(path, policy(), ledger, ANALYST, epsilon=-1.0)
     assert not ledger.exists()
+
+
+@pytest.fixture
+def own_ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """A ledger that goes on when the dataset is closed."""
+    with contextlib.closing(Ledger.open(tmp_path / "own.db")) as ledger:
+        yield ledger
+
+
+def test_a_dataset_waits_for_what_its_sessions_are_answering(
+    tmp_path: Path, own_ledger: Ledger
+) -> None:
+    reading, closing = threading.Event(), threading.Event()
+
+    def wait(percent: int) -> None:
+        reading.set()
+        closing.wait(20)
+        time.sleep(0.02)
+
+    keys = "SELECT DISTINCT k FROM visits"
+    with world_file(tmp_path / "world.duckdb", *FILL) as path, ThreadPoolExecutor(2) as pool:
+        dataset = dpsql.open_dataset(path, policy(), own_ledger)
+        session = dataset.session(ANALYST, progress=wait)
+        answer = pool.submit(session.sql, keys)
+        assert reading.wait(20)
+        closed = pool.submit(dataset.close)
+        closing.set()
+        assert len(answer.result(60)) == 7
+        closed.result(60)
+        for ask in (lambda: session.sql(COUNT), lambda: dataset.session(ANALYST)):
+            with pytest.raises(dpsql.InterfaceError) as caught:
+                ask()
+            assert caught.value.code == "closed"
+    # An engine that is closed has not failed: nobody is suspended, and nothing more was charged.
+    with dpsql.open_dataset(path, policy(), own_ledger) as again, again.session(ANALYST) as found:
+        assert found.budget().queries == 1
+        assert len(found.sql(COUNT)) == 7
 
 
 # -- prepared statements ---------------------------------------------------------------------------
@@ -160,6 +203,36 @@ def test_a_statement_is_cancelled_where_it_runs_and_no_other_is(
         assert len(prepared.run()) == 7
 
 
+CHECKED = {
+    "in the room": "SELECT s.name, q.n FROM ({}) q JOIN shops s USING (k)",
+    "apart": "SELECT repeat('x', q.n::INT) FROM ({}) q",
+}
+
+
+@pytest.mark.parametrize("tail", CHECKED)
+def test_who_ends_a_statement_while_it_is_checked_pays_nothing(
+    dataset: dpsql.Dataset, tail: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ended(*_: object, **__: object) -> None:
+        session.interrupt()
+        raise duckdb.InterruptException
+
+    started = subprocess.Popen.communicate
+
+    def killed(self: Any, *given: Any) -> Any:
+        session.interrupt()
+        return started(self, *given)
+
+    with dataset.session(ANALYST) as session, monkeypatch.context() as patch:
+        patch.setattr("dpsql.engines.embedded.constants.execute", ended)
+        patch.setattr("dpsql.engines.embedded.constants.serialized_plan", ended)
+        patch.setattr(subprocess.Popen, "communicate", killed)
+        assert code_of(lambda: session.sql(CHECKED[tail].format(COUNT))) == "interrupted"
+        patch.undo()
+        assert session.budget().queries == 0
+        assert len(session.sql(CHECKED[tail].format(COUNT))) == 7
+
+
 def test_progress_of_one_question_goes_to_its_own_listener(dataset: dpsql.Dataset) -> None:
     usual: list[int] = []
     own: list[int] = []
@@ -199,6 +272,28 @@ def test_what_a_session_may_not_do_is_refused_and_costs_nothing(
         with pytest.raises(dpsql.NotSupportedError):
             session.prepare(COUNT).run() if sql == COUNT else session.sql(sql)
         assert session.budget().queries == 0
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (epsilon = 9) COUNT(*) AS n FROM visits",
+        "FROM (SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (fresh = true) COUNT(*) AS n FROM mails)",
+        "SELECT COUNT(*, max_error => 20) AS n FROM visits",
+        VIEW.replace("steps = 3", "steps = 3, epsilon = 9"),
+    ],
+)
+def test_options_of_a_statement_need_the_right_to_set(dataset: dpsql.Dataset, sql: str) -> None:
+    with dataset.session(ANALYST, rights=ALL_RIGHTS - {Right.SET}) as session:
+        for ask in (session.sql, session.tune) if sql.startswith("SELECT WITH") else (session.sql,):
+            with pytest.raises(dpsql.NotSupportedError) as caught:
+                ask(sql)
+            assert caught.value.code == "not_allowed"
+        assert session.budget().queries == 0
+        if not sql.startswith("CREATE"):
+            assert session.explain(sql).blocks
+        # What the program passes is its own.
+        assert len(session.sql(COUNT, epsilon=2.0)) == 7
 
 
 def test_a_session_without_rights_can_explain_and_look_around(dataset: dpsql.Dataset) -> None:
@@ -260,6 +355,29 @@ def test_an_observer_is_told_of_failures(
         AccountSuspended,
         ReadingFailed,
     ]
+
+
+def test_what_was_charged_is_never_told_as_refused(dataset: dpsql.Dataset) -> None:
+    def watch(event: SessionEvent) -> None:
+        seen.append(event)
+        if asks and isinstance(event, ChargeReserved):
+            session.sql("SELECT 1")  # refused: it would wait for its own end
+
+    seen: list[SessionEvent] = []
+    asks: list[bool] = []
+    paid = [StatementAsked, ChargeReserved, ChargeSettled, StatementFailed]
+    with dataset.session(ANALYST, observer=watch) as session:
+        seen.clear()
+        with pytest.raises(dpsql.DataError):
+            session.sql(f"SELECT CAST('x' || n AS INTEGER) FROM ({COUNT})")
+        assert [type(event) for event in seen] == paid
+        seen.clear()
+        asks.append(True)
+        with pytest.raises(dpsql.InterfaceError, match="another statement"):
+            session.sql(COUNT, fresh=True)
+        assert [type(event) for event in seen] == [StatementAsked, ChargeReserved, StatementFailed]
+        assert seen[-1] == StatementFailed(f"world/{ANALYST}", "connection_busy")
+        assert session.budget().unsettled == 1
 
 
 @pytest.mark.parametrize(("kind", "spent"), [(StatementAsked, 0), (ChargeReserved, 1)])

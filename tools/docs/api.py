@@ -36,7 +36,13 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         "dpsql.pipeline.events",
         (
             *("SessionEvent", "SessionOpened", "StatementAsked", "StatementRefused"),
-            *("ChargeReserved", "ChargeSettled", "QuestionAnswered", "ReadingFailed"),
+            *(
+                "StatementFailed",
+                "ChargeReserved",
+                "ChargeSettled",
+                "QuestionAnswered",
+                "ReadingFailed",
+            ),
             "AccountSuspended",
         ),
     ),

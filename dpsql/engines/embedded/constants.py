@@ -76,7 +76,8 @@ def failing_constant(
     """Find the first part of a query that fails wherever it is computed, or None.
 
     Parts inside TRY and TRY_CAST, and what depends on rows or chance, are passed over. So is a
-    statement that does not bind, or whose plan the engine cannot write down.
+    statement that does not bind, or whose plan the engine cannot write down. Raises DuckDB's own
+    error where it is interrupted: then nothing is known.
 
     ``texts``: find texts as well that are read as values of another type. The values are not known,
     but where a statement writes no cast, the engine chose it, to compare unlike things.
@@ -105,6 +106,8 @@ def _unplanned(connection: duckdb.DuckDBPyConnection, statement: Sql) -> str | N
         execute(connection, sql("EXPLAIN {}", statement)).fetchall()
     except _FAILURES as error:
         return _reason(error)
+    except duckdb.InterruptException:
+        raise
     except duckdb.Error:
         return None  # what it is about is not there, or is told elsewhere
     return None
@@ -177,6 +180,8 @@ def _are_computed(connection: duckdb.DuckDBPyConnection, expressions: Sequence[S
     """Tell whether all of them can be computed, by one statement."""
     try:
         execute(connection, _hashes(expressions)).fetchall()
+    except duckdb.InterruptException:
+        raise
     except duckdb.Error:
         return False
     return True
@@ -191,6 +196,8 @@ def _failure(
         execute(connection, _hashes([expression])).fetchall()
     except failures as error:
         return _reason(error)
+    except duckdb.InterruptException:
+        raise
     except duckdb.Error:
         return None
     return None

@@ -18,6 +18,7 @@ from typing import Final
 from dpsql.core.sql import Sql
 from dpsql.engines.embedded.constants import FailingConstant
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
+from dpsql.errors import EngineError
 
 _GRACE: Final = 10.0  # seconds for a process to start, and to end by itself
 # What this process imports, the child imports, whatever its environment says.
@@ -45,6 +46,7 @@ class Apart:
 
     def __init__(self) -> None:
         self._child: subprocess.Popen[str] | None = None
+        self._interrupted: subprocess.Popen[str] | None = None
 
     def run(self, database: str, statements: Sequence[Sql], limits: SandboxLimits) -> None:
         """Run statements on a database file. Raises ``ApartFailed``."""
@@ -76,10 +78,14 @@ class Apart:
         """End the process that runs, if one does; the task fails. For other threads to call."""
         child = self._child
         if child is not None:
+            self._interrupted = child
             child.kill()
 
     def _ask(self, task: Mapping[str, object], limits: SandboxLimits) -> str:
-        """Return what the child says to a task."""
+        """Return what the child says to a task.
+
+        Raises ``ApartFailed``, and ``EngineError`` (``interrupted``) where it was interrupted.
+        """
         path = [entry or os.getcwd() for entry in sys.path]
         try:
             child = subprocess.Popen(  # noqa: S603 (this interpreter, with this program)
@@ -102,6 +108,8 @@ class Apart:
             finally:
                 self._child = None
                 child.kill()  # where it is not over
+        if self._interrupted is child:
+            raise EngineError("the query was interrupted", code="interrupted")
         if child.returncode != 0:
             raise ApartFailed
         return said

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import duckdb
+
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
 from dpsql.engines.embedded.constants import FailingConstant, failing_constant
 from dpsql.engines.embedded.sandbox import Apart, ApartFailed, SandboxLimits
-from dpsql.errors import QueryRefused
+from dpsql.errors import EngineError, QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query, TailKind
 from dpsql.pipeline.tail.public_tables import empty_copy
@@ -35,6 +37,7 @@ class TailChecker:
 
         Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
         takes more than ``PLAN_LIMITS``. Errors that depend on released values come when it runs.
+        Raises ``EngineError`` (``interrupted``) where the statement was: nothing is known then.
         """
         if query.tail_kind is TailKind.SURE:
             return
@@ -48,6 +51,8 @@ class TailChecker:
                 f"take more than {PLAN_LIMITS.memory_bytes >> 30} GB "
                 f"or {PLAN_LIMITS.seconds:.0f} seconds.",
             ) from None
+        except duckdb.InterruptException:
+            raise EngineError("the query was interrupted", code="interrupted") from None
         if found is not None and found.read_as:
             raise text_is_read(query.text, found.read_as, found.literals)
         if found is not None:
