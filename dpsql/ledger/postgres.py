@@ -4,7 +4,7 @@ Its tables are in the schema ``dpsql_ledger`` of the database that the URL names
 row of the head before anything else, so writers come one after the other, as they must: each event
 is hashed with the one before it. Time is that of the server's clock.
 
-The driver, psycopg 3, comes with ``pip install '.[postgres]'``.
+The driver, psycopg 3, comes with ``pip install '.[postgresql]'``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ except ImportError:
     raise LedgerError(
         "a ledger in PostgreSQL needs the package psycopg",
         code="ledger_unsupported",
-        hint=install_hint("postgres"),
+        hint=install_hint("postgresql"),
     ) from None
 
 SCHEMA_NAME = "dpsql_ledger"

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    "extra", ["arrow", "demo", "notebook", "plot", "polars", "postgres", "shell"]
+    "extra", ["arrow", "demo", "notebook", "plot", "polars", "postgresql", "shell"]
 )
 def test_a_hint_names_the_packages_that_the_extra_consists_of(extra: str) -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
