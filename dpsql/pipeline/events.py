@@ -108,6 +108,33 @@ class AccountSuspended(SessionEvent):
     cause: Cause
 
 
+@dataclass(frozen=True, slots=True)
+class ViewCreated(SessionEvent):
+    """A materialized view was created, whose steps were charged all at once.
+
+    ``stream`` is what the ledger calls it.
+    """
+
+    stream: str
+
+
+@dataclass(frozen=True, slots=True)
+class StepPublished(SessionEvent):
+    """A step of a materialized view was published: it was paid for when the view was created."""
+
+    stream: str
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepFailed(SessionEvent):
+    """Private rows were being read for a step of a materialized view, which stays empty."""
+
+    stream: str
+    step: int
+    code: str
+
+
 Observer: TypeAlias = Callable[[SessionEvent], object]
 """Is told of each event, in the thread that asked."""
 
@@ -135,6 +162,12 @@ def log(event: SessionEvent) -> None:
             )
         case ReadingFailed(fingerprint=fingerprint, code=code):
             _logger.error("%s: failed %s, %s", account, _short(fingerprint) or "a look", code)
+        case ViewCreated(stream=stream):
+            _logger.info("%s: view created, stream %s", account, stream[:_SHOWN])
+        case StepPublished(stream=stream, step=step):
+            _logger.info("%s: published step %d of %s", account, step, stream[:_SHOWN])
+        case StepFailed(step=step, code=code):
+            _logger.error("%s: step %d failed, %s", account, step, code)
         case AccountSuspended(cause=cause):
             _logger.warning("%s: account suspended, cause %s", account, cause.value)
 

@@ -128,6 +128,7 @@ class Answerer:
                 self._views_place,
                 ViewPreparer(self.engine, self.policy),
                 self._progressed,
+                self.tell,
             )
         return self._views
 

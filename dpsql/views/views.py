@@ -7,7 +7,6 @@ comes out is stored before it is shown. Whatever stops it, the step is never rea
 
 from __future__ import annotations
 
-import logging
 import re
 import secrets
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -41,6 +40,7 @@ from dpsql.errors import (
 from dpsql.ir.relations import PublishedView, scanned
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.buyer import Buyer, Failure
+from dpsql.pipeline.events import Observer, StepFailed, StepPublished, ViewCreated
 from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader
 from dpsql.pipeline.tail.rooms import Stay
 from dpsql.pipeline.till import Till
@@ -66,7 +66,6 @@ from dpsql.views.rows import ViewRows, view_rows
 from dpsql.views.state import ViewState
 from dpsql.views.steps import ViewSteps
 
-_logger = logging.getLogger(__name__)
 _STREAM_ID: Final = re.compile(r"[0-9a-f]{32}")
 _AT_ONCE: Final = 32  # steps that are begun together: as many are lost if the process is killed
 
@@ -169,6 +168,7 @@ class Views:
         place: Path | None,
         preparer: ViewPreparer,
         progress: Percent,
+        observer: Observer,
     ) -> None:
         self._engine = engine
         self._policy = policy
@@ -179,6 +179,7 @@ class Views:
         self._place = place
         self._preparer = preparer
         self._progress = progress
+        self._tell = observer
         self._state: ViewState | None = None  # that counts them
         self._prepared: dict[str, PreparedView] = {}
         self._made: WeakKeyDictionary[Stay, dict[str, tuple[str, int]]] = WeakKeyDictionary()
@@ -245,7 +246,7 @@ class Views:
         )
         with suppress(EngineError):  # the first refresh makes it, or says why it cannot
             ViewState.create(place, stream, view.shape)
-        _logger.info("%s: view created, stream %s", self._payer.path, stream[:12])
+        self._tell(ViewCreated(self._payer.path, stream))
         return self.named(definition.name)
 
     def refresh(self, name: str, until: datetime | None = None) -> Refreshed:
@@ -300,7 +301,6 @@ class Views:
         except EngineError:
             if not ViewState.is_there(place):  # by now, as somebody else has made it
                 raise
-        _logger.info("%s: state made for stream %s", self._payer.path, stream[:12])
 
     def drop(self, name: str) -> None:
         """End a view: what it published and its private state are deleted; nothing is refunded."""
@@ -479,7 +479,7 @@ class Views:
         if isinstance(found, Failure):
             raise self._failed(view, ticket, steps, found)
         self._ledger().publish_step(ticket, found.pieces)
-        _logger.info("%s: published step %d of %s", ticket.account, ticket.step, ticket.stream[:12])
+        self._tell(StepPublished(ticket.account, ticket.stream, ticket.step))
         return found.release
 
     def _first(self, view: View, state: ViewState) -> int:
@@ -505,7 +505,8 @@ class Views:
         if steps[-1] > ticket.step:
             kept = f"Steps {ticket.step} to {steps[-1]} are used, and stay empty; later ones count."
         error = self._buyer.failed(failure, kept, partial(self._till.fail, [ticket]))
-        _logger.error("%s: step %d failed, %s", view.record.account, ticket.step, failure.code)
+        told = ticket.stream, ticket.step, failure.code
+        self._tell(StepFailed(view.record.account, *told))
         return error
 
     def _listed(self, view: View) -> tuple[GroupTexts, ...]:

@@ -13,7 +13,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from support import ANALYST, FILL, policy, world_file
+from attacks import PLAYS, VIEW_WITH
+from support import ANALYST, FILL, plays_policy, policy, world_file
 from unread import sent_inside
 
 import dpsql
@@ -29,6 +30,9 @@ from dpsql.pipeline.events import (
     StatementAsked,
     StatementFailed,
     StatementRefused,
+    StepFailed,
+    StepPublished,
+    ViewCreated,
 )
 from dpsql.policy.model import AccountPolicy
 from dpsql.service.rights import ALL_RIGHTS, Right
@@ -378,6 +382,36 @@ def test_what_was_charged_is_never_told_as_refused(dataset: dpsql.Dataset) -> No
         assert [type(event) for event in seen] == [StatementAsked, ChargeReserved, StatementFailed]
         assert seen[-1] == StatementFailed(f"world/{ANALYST}", "connection_busy")
         assert session.budget().unsettled == 1
+
+
+def test_an_observer_is_told_of_views_and_their_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[SessionEvent] = []
+    with duckdb.connect(str(tmp_path / "plays.duckdb")) as writer:
+        writer.execute(PLAYS)
+    place, ledger = tmp_path / "plays.duckdb", tmp_path / "plays.db"
+    with (
+        dpsql.open_dataset(place, plays_policy(8), ledger) as dataset,
+        dataset.session(ANALYST, observer=seen.append) as session,
+    ):
+        session.sql(f"CREATE MATERIALIZED VIEW v {VIEW_WITH} AS SELECT COUNT(*) AS n FROM plays")
+        _, _, reserved, created = seen
+        assert isinstance(reserved, ChargeReserved)
+        assert isinstance(created, ViewCreated)
+        seen.clear()
+        session.sql("REFRESH MATERIALIZED VIEW v UNTIL '2024-01-03'")
+        steps = [event for event in seen if isinstance(event, StepPublished)]
+        assert [(each.stream, each.step) for each in steps] == [
+            (created.stream, 1),
+            (created.stream, 2),
+        ]
+        seen.clear()
+        monkeypatch.setattr("dpsql.engines.duckdb.engine.discreetly", None)
+        with pytest.raises(dpsql.EngineError):
+            session.sql("REFRESH MATERIALIZED VIEW v UNTIL '2024-01-04'")
+    assert StepFailed(f"plays/{ANALYST}", created.stream, 3, "engine_failed") in seen
+    assert not any(isinstance(event, StepPublished) for event in seen)
 
 
 @pytest.mark.parametrize(("kind", "spent"), [(StatementAsked, 0), (ChargeReserved, 1)])

@@ -43,7 +43,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
                 "QuestionAnswered",
                 "ReadingFailed",
             ),
-            "AccountSuspended",
+            *("AccountSuspended", "ViewCreated", "StepPublished", "StepFailed"),
         ),
     ),
     ("Answers", "dpsql", ("Result", "Cost", "Interval")),
