@@ -297,7 +297,7 @@ def test_options_of_a_statement_need_the_right_to_set(dataset: dpsql.Dataset, sq
         if not sql.startswith("CREATE"):
             assert session.explain(sql).blocks
         # What the program passes is its own.
-        assert len(session.sql(COUNT, epsilon=2.0)) == 7
+        assert session.sql(COUNT, epsilon=2.0).cost.reserved.rho > 0
 
 
 def test_a_session_without_rights_can_explain_and_look_around(dataset: dpsql.Dataset) -> None:
