@@ -10,6 +10,7 @@ import math
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, Self, Unpack
 from weakref import ReferenceType, WeakSet, ref
@@ -79,6 +80,7 @@ class Session:
         self._turn: Any = threading.RLock()
         self._tenant = self._answerer.tails.tenant
         self._closed = False
+        self._answering: object | None = None  # stands for the one statement that has a deadline
         # The prepared statement that was answered last, and the end of its time.
         self._running: tuple[object, ReferenceType[Deadline]] | None = None
         self._told: set[type[SessionEvent]] = set()  # of the statement that is being answered
@@ -131,10 +133,19 @@ class Session:
         with self._turn, self._tenant, self._telling(text):
             self.refuse_closed()
             self._answerer.listener = progress or self._progress
-            with Deadline(seconds, self._answerer.interrupt) as limit:
-                # By reference: nothing but this call keeps a deadline.
-                self._running = None if running is None else (running, ref(limit))
-                return self._statements.result(text, asked)
+            self._answering = answering = object()
+            try:
+                with Deadline(seconds, partial(self._end, answering)) as limit:
+                    # By reference: nothing but this call keeps a deadline.
+                    self._running = None if running is None else (running, ref(limit))
+                    return self._statements.result(text, asked)
+            finally:
+                self._answering = None
+
+    def _end(self, answering: object) -> None:
+        """End a statement, and none after it: a traceback of Ctrl-C may keep its deadline open."""
+        if self._answering is answering:
+            self._answerer.interrupt()
 
     def prepare(
         self,

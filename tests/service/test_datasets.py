@@ -14,10 +14,12 @@ from typing import Any
 import duckdb
 import pytest
 from attacks import PLAYS, VIEW_WITH
+from interrupts import interrupted_in
 from support import ANALYST, FILL, plays_policy, policy, world_file
 from unread import sent_inside
 
 import dpsql
+from dpsql.engines.base import deadline
 from dpsql.ledger import Ledger
 from dpsql.pipeline.events import (
     AccountSuspended,
@@ -102,7 +104,7 @@ def test_a_dataset_waits_for_what_its_sessions_are_answering(
     def wait(percent: int) -> None:
         reading.set()
         closing.wait(20)
-        time.sleep(0.02)
+        time.sleep(0.002)
 
     keys = "SELECT DISTINCT k FROM visits"
     with world_file(tmp_path / "world.duckdb", *FILL) as path, ThreadPoolExecutor(2) as pool:
@@ -185,6 +187,25 @@ def test_the_end_of_a_statement_ends_that_one_alone(
         # What was reserved stays spent; nothing is suspended by what the caller has ended.
         assert (session.budget().unsettled, len(session.sql(COUNT))) == (1, 7)
         assert len(session.prepare(COUNT).run(seconds=60.0)) == 7
+
+
+def test_no_end_of_a_statement_is_left_by_ctrl_c(
+    dataset: dpsql.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends: list[object] = []
+    kept: list[KeyboardInterrupt] = []  # as interactive programs do, with the frames
+    with dataset.session(ANALYST) as session:
+        monkeypatch.setattr(session._answerer, "interrupt", lambda: ends.append(1))
+        prepared = session.prepare("SELECT 1")
+        for line in range(6, 100):
+            caught = interrupted_in(deadline.__file__, lambda: prepared.run(seconds=0.01), line)
+            if caught is None:
+                break
+            kept.append(caught)
+            ends.clear()
+            time.sleep(0.025)
+            assert not ends
+        assert len(kept) > 7
 
 
 def test_a_statement_is_cancelled_where_it_runs_and_no_other_is(
