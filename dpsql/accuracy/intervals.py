@@ -1,4 +1,7 @@
-"""How sure released numbers are: intervals that cover the noise in them. All is post-processing."""
+"""Intervals that cover the noise in released numbers: all of it is post-processing.
+
+That of an aggregate is put together by its kind of release (:mod:`dpsql.kinds.base`).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Reads the types that an owner declares of columns: built-in ones, in one spelling each.
 
 A type is read into a value that says all of it, so that ``int``, ``INTEGER`` and ``integer`` are
-one type, and a text of the engine's can be compared with a text of the owner's.
+one type, and a text of the engine's can be compared with a text of the owner's. Values are cast to
+their types in :mod:`dpsql.engines.duckdb.untyped`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What all kinds of release share: what is given to read a block, and what was read of it.
+"""What all kinds of release share: reading a block, drawing from it, its intervals and words.
 
 None of what was read is released: it goes from reading to releasing and nowhere else.
 """

@@ -20,8 +20,8 @@ from dpsql.budget import BudgetReport
 from dpsql.core.formatting import printable, printable_line
 from dpsql.errors import Error
 from dpsql.present.budget import budget_panel, headline
+from dpsql.present.explanation import LOOK, PRIVATE_SQL, PUBLIC_TAIL, explanation_panel, sql_panel
 from dpsql.present.html import folded_html, sections_html, table_html
-from dpsql.present.plan import LOOK, PRIVATE_SQL, PUBLIC_TAIL, explanation_panel, sql_panel
 from dpsql.present.result import MAX_ROWS, result_footer, result_panel, result_table, wide_panel
 from dpsql.present.tables import INDENT
 from dpsql.present.tuning import tuning_panel

@@ -20,7 +20,7 @@ from dpsql.core.formatting import (
     printable,
     significant,
 )
-from dpsql.present.plan import explanation_panel
+from dpsql.present.explanation import explanation_panel
 from dpsql.present.tables import bare, titled
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.interfaces.shell.settings import Expanded, Format, ShellSettings
-from dpsql.present.plan import explanation_panel
+from dpsql.present.explanation import explanation_panel
 from dpsql.present.result import footer, more, result_table, text_columns
 from dpsql.present.result_files import encoded, explanation_json
 from dpsql.results.result import Result

@@ -1,4 +1,4 @@
-"""Gaussian differential privacy: what Gaussian noise costs, exactly, and what it means as epsilon.
+"""Gaussian differential privacy: conversions between mu, epsilon and delta, exact ones.
 
 A mechanism is mu-GDP if telling two neighbours apart by its output is at least as hard as telling
 N(0, 1) from N(mu, 1) (Dong, Roth & Su 2022). Costs are counted as ``mu**2 / 2``: this is the rho of
