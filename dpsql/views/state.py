@@ -33,7 +33,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import ArrowStream
-from dpsql.engines.duckdb.engine import discreetly
+from dpsql.engines.duckdb.engine import MaterializedStream, discreetly
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
@@ -256,7 +256,10 @@ class ViewState:
         keys = [StepKey(secrets.token_bytes(KEY_BYTES)) for _ in range(step - self.read_steps)]
         try:
             discreetly(lambda: self._absorb(step, keys, rows))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, EngineError) and isinstance(rows, MaterializedStream):
+                # By what their engine raised, and not by who has called for an end.
+                error.code = "interrupted" if rows.interrupted else error.code
             with suppress(duckdb.Error):
                 self._run(sql("ROLLBACK"))
             raise

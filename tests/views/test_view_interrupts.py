@@ -16,6 +16,7 @@ from interrupts import interrupted_in
 
 import dpsql
 from dpsql.dbapi.connection import Connection
+from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy, TimeColumn
 from dpsql.policy.parameters import Parameters
@@ -187,3 +188,24 @@ def test_of_views_of_one_name_that_are_created_at_once_one_is_paid_for(
     opened[0].sql(REFRESH)
     for each in opened:
         each.close()
+
+
+def test_rows_that_are_stopped_on_their_way_suspend_nobody(
+    place: Path, pass_minutes: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise duckdb.InterruptException("Interrupted!")
+
+    class Relation:
+        __arrow_c_stream__ = stopped
+
+    with closing(connect(place)) as one:
+        one.sql(CREATE.format("v"))
+        pass_minutes(2)
+        with monkeypatch.context() as patch:
+            patch.setattr(DuckDBScratch, "_materialized", lambda *_: Relation())
+            with pytest.raises(dpsql.EngineError) as caught:
+                one.sql(REFRESH)
+        assert caught.value.code == "interrupted"
+        pass_minutes(1)
+        one.sql(REFRESH)

@@ -892,13 +892,21 @@ def _from_arrow(
 
 
 class MaterializedStream:
-    """A DuckDB relation as an Arrow stream, for another DuckDB instance to scan."""
+    """A DuckDB relation as an Arrow stream, for another DuckDB instance to scan.
+
+    ``interrupted``: it was stopped while it was scanned. The other instance tells of any error.
+    """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._relation = relation
+        self.interrupted = False
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        return self._relation.__arrow_c_stream__(requested_schema)
+        try:
+            return self._relation.__arrow_c_stream__(requested_schema)
+        except duckdb.InterruptException:
+            self.interrupted = True
+            raise
 
 
 def _integers(values: NDArray[np.int64]) -> NDArray[np.int64]:
