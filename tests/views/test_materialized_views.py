@@ -611,7 +611,7 @@ _MADE = """
 import os, sys
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from continual.test_materialized_views import CREATE, connect
+from views.test_materialized_views import CREATE, connect
 from dpsql.views import state
 from dpsql.ledger import Ledger
 def killed(owner, name, after, place=""):
@@ -701,7 +701,7 @@ import sys, os
 from datetime import datetime, UTC
 sys.path.insert(0, {tests!r})
 from pathlib import Path
-from continual.test_materialized_views import connect, REFRESH
+from views.test_materialized_views import connect, REFRESH
 from dpsql.views import views
 views._now = lambda: datetime(2026, 1, int(sys.argv[2]), 0, 30, tzinfo=UTC)
 moment = sys.argv[3]
