@@ -432,7 +432,7 @@ def test_an_observer_is_told_of_views_and_their_steps(
         with pytest.raises(dpsql.EngineError):
             session.sql("REFRESH MATERIALIZED VIEW v UNTIL '2024-01-04'")
     assert StepFailed(f"plays/{ANALYST}", created.stream, 3, "engine_failed") in seen
-    assert not any(isinstance(event, StepPublished) for event in seen)
+    assert not any(isinstance(event, StepPublished | StatementFailed) for event in seen)
 
 
 @pytest.mark.parametrize(("kind", "spent"), [(StatementAsked, 0), (ChargeReserved, 1)])
@@ -453,3 +453,29 @@ def test_an_observer_that_cannot_write_refuses_before_data_are_read(
         assert session.budget().unsettled == spent
         broken.clear()
         assert len(session.sql(COUNT)) == 7
+
+
+def test_who_ends_the_spelling_of_keys_loses_no_release_and_pays_for_none_again(
+    dataset: dpsql.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys of dates are kept as texts, which the room's engine writes, and reads again."""
+
+    def ended(*_: object, **__: object) -> None:
+        raise duckdb.InterruptException("Interrupted!")
+
+    by_month = "SELECT date_trunc('month', d) AS m, COUNT(*) AS n FROM visits GROUP BY m"
+    with dataset.session(ANALYST) as session:
+        with monkeypatch.context() as patch:
+            patch.setattr("dpsql.pipeline.tail.key_spelling.execute", ended)
+            assert code_of(lambda: session.sql(by_month)) == "interrupted"
+        assert session.budget().unsettled == 1
+        answered = session.sql(by_month).fetchall()
+        assert answered
+        entries = session.budget().queries
+        with monkeypatch.context() as patch:
+            patch.setattr("dpsql.pipeline.tail.key_spelling.relation", ended)
+            assert code_of(lambda: session.sql(by_month)) == "interrupted"
+        assert session.budget().queries == entries
+        again = session.sql(by_month)
+        assert again.cost.stored
+        assert again.fetchall() == answered

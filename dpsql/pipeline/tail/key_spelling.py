@@ -49,7 +49,7 @@ class KeySpelling:
             with stay.registered(values=_places(row_ids), keys=stream):
                 ((sound, found, *lists),) = execute(stay.cursor, asked).fetchall()
         except _FAILURES as error:
-            raise_if_interrupted(error)
+            _raise_if_ended(error)
             return None
         return [each or [] for each in lists] if sound and found == len(row_ids) else None
 
@@ -67,7 +67,7 @@ class KeySpelling:
             with stay.registered(values=_places(row_ids), keys=stream):
                 ((sound, found),) = execute(stay.cursor, asked).fetchall()
         except _FAILURES as error:
-            raise_if_interrupted(error)
+            _raise_if_ended(error)
             return False
         return bool(sound) and found == len(row_ids)
 
@@ -99,7 +99,7 @@ class KeySpelling:
                     places, *lists = zip(*some, strict=True)
                     yield np.array(places, dtype=np.int64), [list(column) for column in lists]
         except _FAILURES as error:
-            raise_if_interrupted(error)
+            _raise_if_ended(error)
             raise EngineError(EngineError.FIXED_REASON, code="engine_failed") from None
 
     def keys_of_texts(
@@ -118,8 +118,16 @@ class KeySpelling:
             rows = relation(cursor, asked, [row_ids, *texts])
             return MaterializedStream(rows.materialize())
         except (*_FAILURES, ValueError) as error:
-            raise_if_interrupted(error)
+            _raise_if_ended(error)
             return None
+
+
+def _raise_if_ended(error: Exception) -> None:
+    """Raise what a caller has ended as that: no key lacks a text, and no release is damaged."""
+    raise_if_interrupted(error)
+    told = isinstance(error, EngineError) and error.code == "interrupted"
+    if told or isinstance(error, duckdb.InterruptException):
+        raise EngineError("the query was interrupted", code="interrupted") from None
 
 
 def _is_same(column: Column) -> Sql:
