@@ -10,7 +10,7 @@ READY_TOOLS := $(VENV)/.ready-tools
 comma := ,
 
 .PHONY: demo test lint types slow tools check attack bench utility robust session coverage ledger-bench
-.PHONY: engines engines-slow tpch scale peers pictures dist clean
+.PHONY: walk engines engines-slow tpch scale peers pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY_DEMO)
@@ -103,11 +103,11 @@ tpch: $(READY)
 peers: $(READY)
 	$(BIN)/python benchmarks/peers.py
 
-# The pictures, tables and reference pages of docs that are made from the package itself.
 # How many files a statement is followed through.
 walk: $(READY)
 	$(BIN)/python tools/walk.py
 
+# The pictures, tables and reference pages of docs that are made from the package itself.
 pictures: $(READY)
 	$(BIN)/python tools/docs/packages.py
 	$(BIN)/python tools/docs/pictures.py

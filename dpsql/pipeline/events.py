@@ -50,7 +50,7 @@ class StatementFailed(SessionEvent):
     """A statement has failed otherwise, after it was charged or in an engine.
 
     What it was charged, other events tell. ``code`` is that of the error. Where private rows could
-    not be read, :class:`ReadingFailed` is told instead.
+    not be read, :class:`ReadingFailed` or :class:`StepFailed` is told instead.
     """
 
     code: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Final
+from typing import Final, assert_never
 
 from dpsql.errors import NotSupportedError
 from dpsql.policy.parameters import PARAMETER_NAMES
@@ -12,12 +12,14 @@ from dpsql.syntax.options import sets_parameters
 from dpsql.syntax.statements import (
     Command,
     CreateView,
+    Describe,
     DropView,
     Explain,
     RefreshView,
     Reset,
     Select,
     Set,
+    Show,
 )
 
 
@@ -68,3 +70,7 @@ def _needed(statement: Select | Explain | Command) -> Iterator[Right]:
             yield Right.CREATE_VIEWS
         case RefreshView():
             yield Right.REFRESH_VIEWS
+        case Explain() | Show() | Describe() | CreateView():
+            return  # they pay nothing, and change nothing
+        case _:
+            assert_never(statement)

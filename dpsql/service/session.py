@@ -32,6 +32,7 @@ from dpsql.pipeline.events import (
     StatementAsked,
     StatementFailed,
     StatementRefused,
+    StepFailed,
     log,
 )
 from dpsql.policy.model import Policy
@@ -304,7 +305,7 @@ class Session:
             yield
         except Error as error:
             if ChargeReserved in self._told or isinstance(error, EngineError):
-                if ReadingFailed not in self._told:
+                if self._told.isdisjoint((ReadingFailed, StepFailed)):
                     self._tell(StatementFailed(account, error.code))
             else:
                 self._tell(StatementRefused(account, error.code))
