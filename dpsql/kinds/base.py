@@ -53,6 +53,7 @@ from dpsql.kinds.left_out import ExactLook
 from dpsql.kinds.released import NumericArray, ReleasedRows
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups
+from dpsql.sql.rewrite.rows import PrivateRows
 
 KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
 """The keys of groups given by their row ids: in this order, or a stream with the row ids."""
@@ -125,6 +126,10 @@ class ReleaseKind(ABC):
     @abstractmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether a plan is of this kind."""
+
+    def private_rows(self, salt: int, dialect: Dialect) -> PrivateRows:
+        """Return the rows that its SQL is written over."""
+        return PrivateRows(self.plan, salt, dialect)
 
     @abstractmethod
     def statement(self, salt: int, dialect: Dialect) -> Sql:

@@ -54,9 +54,9 @@ from dpsql.sql.rewrite.cascade import (
     NAMED_IDS,
     STAGED_PAIRS,
     CascadeSQL,
+    cascade_sql,
     sizes_of,
 )
-from dpsql.sql.rewrite.rewrite import rewrite_cascade
 
 _STAGED = 60  # percent, once the pairs are on the stage
 _OF_A_STEP = 7
@@ -119,7 +119,7 @@ class CascadeKind(ReleaseKind):
 
     def sql(self, salt: int, dialect: Dialect) -> CascadeSQL:
         """Write its statements."""
-        return rewrite_cascade(self.plan, self.plan.block.source.table, salt, dialect)
+        return cascade_sql(self.private_rows(salt, dialect))
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write all up to the first round as one statement."""

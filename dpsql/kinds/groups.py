@@ -24,7 +24,7 @@ from dpsql.accuracy.wording import (
     unit_words,
 )
 from dpsql.core.formatting import figure_above, level, ordinal
-from dpsql.core.sql import Sql, name, sql
+from dpsql.core.sql import Sql, join, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
 from dpsql.ir.measures import Quantile, Ranked
@@ -40,8 +40,14 @@ from dpsql.privacy.mechanisms.combination import published
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import shared_sql
-from dpsql.sql.rewrite.quantile_histograms import GROUPS, HistogramSQL, stored_groups
-from dpsql.sql.rewrite.rewrite import rewrite, rewrite_quantiles
+from dpsql.sql.rewrite.quantile_histograms import (
+    GROUPS,
+    HistogramSQL,
+    histogram_sql,
+    stored_groups,
+)
+from dpsql.sql.rewrite.rewrite import declared_groups, groups_sql, numbered
+from dpsql.sql.rewrite.rows import PrivateRows
 
 HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
 """The values of groups given by their row ids, in this order; 0 is a group without rows."""
@@ -85,10 +91,31 @@ class GroupsKind(ReleaseKind):
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write the exact rows of groups and, below them, the histograms of their values."""
-        plan, table = self.plan, self.plan.block.source.table
-        if plan.quantiles:
-            return rewrite_quantiles(plan, table, salt, dialect).sql
-        return rewrite(plan, table, salt, dialect)
+        return (
+            self.histograms(salt, dialect).sql if self.plan.quantiles else self.rows(salt, dialect)
+        )
+
+    def rows(self, salt: int, dialect: Dialect) -> Sql:
+        """Write the exact rows of groups: row id, keys, measures."""
+        rows = self.private_rows(salt, dialect)
+        return (
+            self.numbered(rows, groups_sql(rows)) if self.plan.measures else declared_groups(rows)
+        )
+
+    def numbered(self, rows: PrivateRows, groups: Sql) -> Sql:
+        """Number the groups: the largest alone, in order, where these are asked for."""
+        largest = self.plan.selection.top_rows_needed
+        if largest is not None:
+            assert self.plan.score is not None
+            score = rows.dialect.descending(rows.measures[self.plan.score])
+            terms = [score, *rows.ascending(rows.keys)]
+            ordered = sql("{} ORDER BY {}", groups, join(", ", terms))
+            groups = rows.dialect.limited(ordered, largest)
+        return numbered(rows, groups)
+
+    def histograms(self, salt: int, dialect: Dialect) -> HistogramSQL:
+        """Write the statements of a plan with quantiles."""
+        return histogram_sql(self.private_rows(salt, dialect), self.rows(salt, dialect))
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactGroups]:
@@ -323,18 +350,19 @@ def _at_once(plan: BlockPlan) -> bool:
 
 def _shared(reading: BlockReading, scratch: Scratch) -> ExactGroups:
     """Read the exact rows of a block, and looks at them, over rows that are stored once."""
-    plan, looks = reading.plan, reading.looks
-    table, asked = plan.block.source.table, [look.look for look in looks]
-    shared = shared_sql(plan, asked, table, reading.salt, reading.dialect)
+    kind, looks = GroupsKind(reading.plan), reading.looks
+    rows = kind.private_rows(reading.salt, reading.dialect)
+    shared = shared_sql(rows, [look.look for look in looks])
+    groups = kind.numbered(rows, shared.groups)
     for stored, statement in shared.stored:
         scratch.store(stored, statement)
     told = {
         look.fingerprint: read_look_of(scratch, look, statement)
         for look, statement in zip(looks, shared.looks, strict=True)
     }
-    if _at_once(plan):
-        return ExactGroups(_exact_rows(reading, scratch, shared.groups), looks=told)
-    scratch.store(GROUPS, shared.groups)
+    if _at_once(reading.plan):
+        return ExactGroups(_exact_rows(reading, scratch, groups), looks=told)
+    scratch.store(GROUPS, groups)
     for stored, _ in shared.stored:
         scratch.drop(stored)
     return replace(_groups_stored(reading, scratch), looks=told)
@@ -344,8 +372,7 @@ def _stored(reading: BlockReading, scratch: Scratch) -> ExactGroups:
     """Read the exact rows of a block whose groups are stored first, to be asked for more."""
     plan, histograms = reading.plan, None
     if plan.quantiles:
-        table = plan.block.source.table
-        steps = rewrite_quantiles(plan, table, reading.salt, reading.dialect)
+        steps = GroupsKind(plan).histograms(reading.salt, reading.dialect)
         scratch.store(GROUPS, steps.groups)
         histograms = _histograms(steps, scratch)
     else:
@@ -392,8 +419,7 @@ def _measure_columns(plan: BlockPlan) -> list[str]:
 
 def _salted(reading: BlockReading) -> Sql:
     """Write the statement of a block, under the salt of this read."""
-    plan = reading.plan
-    return rewrite(plan, plan.block.source.table, reading.salt, reading.dialect)
+    return GroupsKind(reading.plan).rows(reading.salt, reading.dialect)
 
 
 def release(

@@ -27,7 +27,6 @@ from dpsql.kinds.released import ReleasedRows
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_in
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL, set_union_sql
 
 _PAIRS_AT_ONCE = 2**19
@@ -76,8 +75,7 @@ class UnionKind(ReleaseKind):
 
     def sql(self, salt: int, dialect: Dialect) -> SetUnionSQL:
         """Write its statements."""
-        rows = PrivateRows(self.plan, self.plan.block.source.table, salt, dialect)
-        return set_union_sql(rows, self.union)
+        return set_union_sql(self.private_rows(salt, dialect), self.union)
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
         """Write the keys with their weights, or with the units that have them."""

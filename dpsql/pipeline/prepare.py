@@ -423,13 +423,12 @@ class Preparer:
         return prepared
 
     def _looks(self, plan: BlockPlan, looks: Sequence[LeftOutLook]) -> tuple[PreparedLook, ...]:
-        write, table = partial(left_out_sql, plan), plan.block.source.table
         return tuple(
             PreparedLook(
                 look,
                 mark,
                 tables_read(plan, look),
-                write=partial(write, look, table, self.dialect),
+                write=partial(left_out_sql, plan, look, self.dialect),
                 renderer=self.dialect.renderer,
             )
             for look, mark in zip(looks, look_fingerprints(plan, looks), strict=True)

@@ -194,11 +194,10 @@ class ViewPreparer:
         (block,) = self._query(view.plan.definition, last, first).blocks
         assert block.step_number is not None
         plan = _over(view, block).at(last)
-        table, count = block.source.table, last - first + 1
-        return stepped_contributions(plan, table, block.step_number, count, self._dialect)
+        return stepped_contributions(plan, block.step_number, last - first + 1, self._dialect)
 
     def _contributions(self, plan: BlockPlan) -> Sql:
-        return unit_contributions(plan, plan.block.source.table, self._dialect)
+        return unit_contributions(plan, self._dialect)
 
     def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
         """Make the query over the rows up to the end of a step.

@@ -30,11 +30,11 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import CascadeKind
+from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import UnionKind
 from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
-from dpsql.sql.rewrite.rewrite import rewrite_quantiles
 from dpsql.syntax.text import pretty
 
 PLACE = Path(__file__).parent / "golden"
@@ -109,7 +109,6 @@ def statements(case: Case, dialect: Dialect) -> Iterator[tuple[str, str]]:
 
 def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
     """The statements of the steps that a block is read in, if it is not read at once."""
-    table = plan.block.source.table
     if UnionKind.fits(plan):
         union = UnionKind(plan).sql(SALT, dialect)
         yield from ((f"table {name}", sql) for name, sql in union.tables)
@@ -127,7 +126,7 @@ def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
         if any(noisy.noise is not None for noisy in plan.measures):
             yield "counting", cascade.totals(20)
     if plan.quantiles:
-        steps = rewrite_quantiles(plan, table, SALT, dialect)
+        steps = GroupsKind(plan).histograms(SALT, dialect)
         keys = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
         yield "groups", steps.groups
         yield "stored groups", stored_groups(keys, dialect)

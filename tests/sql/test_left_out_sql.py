@@ -20,6 +20,7 @@ from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
+from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.registry import release_kind
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.tuning import CandidateSetting, cap_looks
@@ -28,7 +29,7 @@ from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
 from dpsql.sql.rewrite import left_out
 from dpsql.sql.rewrite.left_out import left_out_sql, shared_sql
-from dpsql.sql.rewrite.rewrite import groups_beside_units, rewrite
+from dpsql.sql.rewrite.rewrite import groups_beside_units
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -106,7 +107,7 @@ def asked(sql: str, parameters: dict[str, Any]) -> Planned:
 def exact(plan: BlockPlan, look: LeftOutLook, rows: Sequence[tuple[Any, ...]]) -> list[int]:
     """What is kept, and what is climbed below each rung."""
     LAB.fill(rows)
-    ((_, *sums),) = LAB.rows(text(left_out_sql(plan, look, SCHEMA["r"], DUCKDB)))
+    ((_, *sums),) = LAB.rows(text(left_out_sql(plan, look, DUCKDB)))
     return [int(value) for value in sums]
 
 
@@ -145,11 +146,14 @@ def test_one_unit_moves_a_look_within_its_sensitivity() -> None:
 def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[list[int]]]:
     """The exact rows of a block, and of its looks, where both are computed of rows read once."""
     LAB.fill(rows)
-    sql = shared_sql(plan, plan.looks, SCHEMA["r"], SALT, DUCKDB)
+    kind = release_kind(plan)
+    assert isinstance(kind, GroupsKind)
+    private = kind.private_rows(SALT, DUCKDB)
+    sql = shared_sql(private, plan.looks)
     for name, statement in sql.stored:
         LAB.rows(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {text(statement)}')
     looks = [[int(value) for value in LAB.rows(text(statement))[0][1:]] for statement in sql.looks]
-    return LAB.groups(text(sql.groups), plan), looks
+    return LAB.groups(text(kind.numbered(private, sql.groups)), plan), looks
 
 
 def compare(examples: settings) -> None:
@@ -167,7 +171,7 @@ def compare(examples: settings) -> None:
         found, looks = shared(plan, rows)
         apart = [exact(plan, look, rows) for look in plan.looks]
         assert looks == apart
-        assert found == LAB.groups(text(rewrite(plan, SCHEMA["r"], SALT, DUCKDB)), plan)
+        assert found == LAB.groups(text(release_kind(plan).statement(SALT, DUCKDB)), plan)
 
     same()
 
@@ -190,7 +194,7 @@ def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
     rows = [(u, u * k % 7, "1", "p", 1, 1.0) for u in range(40) for k in range(9)]
     found, looks = shared(plan, rows)
     assert looks == [exact(plan, look, rows) for look in plan.looks]
-    assert found == LAB.groups(text(rewrite(plan, SCHEMA["r"], SALT, DUCKDB)), plan)
+    assert found == LAB.groups(text(release_kind(plan).statement(SALT, DUCKDB)), plan)
     assert len(found) > 2
 
 
@@ -221,7 +225,7 @@ def test_groups_and_units_of_rows_sorted_once_are_those_of_two_statements(
     rows = rows_in_groups()
     found, looks = shared(plan, rows)
     assert looks == [exact(plan, look, rows) for look in plan.looks]
-    assert found == LAB.groups(text(rewrite(plan, SCHEMA["r"], SALT, DUCKDB)), plan)
+    assert found == LAB.groups(text(release_kind(plan).statement(SALT, DUCKDB)), plan)
     assert found
 
 

@@ -21,16 +21,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
 from dpsql.privacy.mechanisms.cascade import KEPT_CHOICES
 from dpsql.privacy.mechanisms.weighted_histogram import weight_of
 from dpsql.sql.rewrite.contributions import Gathered, summed
 from dpsql.sql.rewrite.quantile_histograms import GROUPS
+from dpsql.sql.rewrite.rewrite import unit_pairs
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import unit_weight
 
@@ -97,7 +96,7 @@ class CascadeSQL:
         l2. Measures without noise of their own are left out.
         """
         rows, table = self.rows, quoted(COUNTED_PAIRS)
-        names = _value_columns(rows.plan, rows)
+        names = _value_columns(rows)
         columns = join(", ", [rows.row_id, *names, rows.internal("weight")])
         weights = _unit_weights(rows, COUNTED_PAIRS, cap)
         weighed = rows.dialect.derived(
@@ -119,24 +118,21 @@ class CascadeSQL:
         )
 
 
-def cascade_sql(
-    plan: BlockPlan, table: Table, salt: int, contributions: Sql, dialect: Dialect
-) -> CascadeSQL:
-    """Write the statements of a cascade; ``contributions`` has a row per unit and keys.
+def cascade_sql(rows: PrivateRows) -> CascadeSQL:
+    """Write the statements of a cascade.
 
-    ``salt`` is a fresh random number for each question, the same for all of its steps. Checked by
+    The salt is a fresh random number for each question, the same for all of its steps. Checked by
     ``tests/sql/test_cascade_queries.py``.
     """
-    rows = PrivateRows(plan, table, salt, dialect)
-    derived = dialect.derived
-    values = _value_columns(plan, rows)
+    dialect, derived = rows.dialect, rows.dialect.derived
+    values = _value_columns(rows)
     order, raw = rows.internal("order"), quoted(_RAW_PAIRS)
     keys = join(", ", rows.keys)
     pairs = sql(
         "SELECT {}, {} AS {order} FROM {}",
         join(", ", [rows.unit, keys, *values]),
         rows.hashed([rows.unit, *rows.keys]),
-        derived(contributions),
+        derived(unit_pairs(rows)),
         order=order,
     )
     number = sql("row_number() OVER (ORDER BY {})", join(", ", rows.ascending(rows.keys)))
@@ -188,15 +184,15 @@ def _of_named(rows: PrivateRows, *, negated: bool) -> Sql:
         sql("p.{row_id} = g.{row_id}", row_id=row_id),
         negated=negated,
     )
-    columns = [rows.unit, row_id, rows.internal("order"), *_value_columns(rows.plan, rows)]
+    columns = [rows.unit, row_id, rows.internal("order"), *_value_columns(rows)]
     return sql("SELECT {} FROM {}", join(", ", columns), joined)
 
 
-def _value_columns(plan: BlockPlan, rows: PrivateRows) -> list[Sql]:
+def _value_columns(rows: PrivateRows) -> list[Sql]:
     """List the columns of what is counted beside units, which need none."""
     return [
         name
-        for noisy, name in zip(plan.measures, rows.measures, strict=True)
+        for noisy, name in zip(rows.plan.measures, rows.measures, strict=True)
         if noisy.measure.kind is not MeasureKind.UNITS
     ]
 

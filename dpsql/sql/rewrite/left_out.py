@@ -18,7 +18,6 @@ from functools import partial
 from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
@@ -50,7 +49,7 @@ def climbed_columns(look: LeftOutLook) -> list[str]:
     return [f"{INTERNAL_PREFIX}climbed{place}" for place in range(look.noise.ladder.rungs)]
 
 
-def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dialect) -> Sql:
+def left_out_sql(plan: BlockPlan, look: LeftOutLook, dialect: Dialect) -> Sql:
     """Write a look's exact row: a row id, ``KEPT_COLUMN``, ``climbed_columns``; all 0 of no rows.
 
     Sensitivity: when one unit is added, what is kept grows by at most ``look.noise.most``, and what
@@ -60,7 +59,7 @@ def left_out_sql(plan: BlockPlan, look: LeftOutLook, table: Table, dialect: Dial
     measure = look.subject.looked_at(plan)
     only = replace(plan, measures=(replace(plan.measures[look.subject.measure], measure=measure),))
     alone = replace(look, subject=replace(look.subject, measure=0, rows=False))
-    shared = _Shared(PrivateRows(only, table, 0, dialect), (alone,))
+    shared = _Shared(PrivateRows(only, 0, dialect), (alone,))
     pairs = dialect.derived(shared.pairs())
     units = dialect.derived(shared.units(pairs)) if shared.by_unit else None
     return shared.look(shared.looked[0], pairs, units)
@@ -79,8 +78,8 @@ def tables_read(plan: BlockPlan, look: LeftOutLook) -> tuple[TableName, ...]:
 class SharedSQL:
     """The statements of a block and its looks, over rows that are read and grouped once.
 
-    ``stored`` are tables to be stored, by name, in this order. ``groups`` has the exact rows of the
-    block, ``looks`` those of the looks, in the order in which they were asked for.
+    ``stored`` are tables to be stored, by name, in this order. ``groups`` has the block's groups,
+    not numbered, ``looks`` the rows of the looks, in the order in which they were asked for.
     """
 
     stored: tuple[tuple[str, Sql], ...]
@@ -88,15 +87,12 @@ class SharedSQL:
     looks: tuple[Sql, ...]
 
 
-def shared_sql(
-    plan: BlockPlan, looks: Sequence[LeftOutLook], table: Table, salt: int, dialect: Dialect
-) -> SharedSQL:
+def shared_sql(rows: PrivateRows, looks: Sequence[LeftOutLook]) -> SharedSQL:
     """Write a block and looks at it, for a plan that ``shares_rows``.
 
-    The exact rows are those of ``rewrite`` under the same salt, and of ``left_out_sql``, with the
-    same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
+    The groups are those of ``groups_sql`` under the same salt, and the looks' rows those of
+    ``left_out_sql``, with the same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
     """
-    rows = PrivateRows(plan, table, salt, dialect)
     shared = _Shared(rows, looks)
     if rows.ranks_rows:
         return shared.of_sorted_rows()

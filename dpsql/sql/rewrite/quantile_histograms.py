@@ -13,12 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
-from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Ranked
-from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.ir.plan import Bounding
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.rewrite.contributions import RowValue, clamped_step
@@ -53,21 +52,19 @@ def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> Sql:
     return sql("{} WHERE {}", stored_groups(columns, dialect), among)
 
 
-def histogram_sql(
-    plan: BlockPlan, table: Table, salt: int, groups: Sql, dialect: Dialect
-) -> HistogramSQL:
+def histogram_sql(rows: PrivateRows, groups: Sql) -> HistogramSQL:
     """Write the statements of a plan with quantiles over ``groups``, its exact rows' statement.
 
     Sensitivity: when one unit is added or removed, counts change in at most ``plan.groups`` groups
     (any number without a cap), and in each of them at most ``max_rows_contributed`` rows are added,
     or as many taken away. Checked by ``tests/sql/test_quantile_queries.py``.
     """
+    plan = rows.plan
     if plan.bounding is not None and plan.bounding.weighted:
         # Units count in full here, in as many groups as they weigh.
-        plan = replace(plan, bounding=Bounding.sample(plan.bounding.groups))
-    rows = PrivateRows(plan, table, salt, dialect)
+        rows = replace(rows, plan=replace(plan, bounding=Bounding.sample(plan.bounding.groups)))
     asked = dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles)
-    chosen = sql(" AND {}", dialect.among_given(sql("g.{}", rows.row_id), few=False))
+    chosen = sql(" AND {}", rows.dialect.among_given(sql("g.{}", rows.row_id), few=False))
     return HistogramSQL(
         groups=groups,
         counts=tuple((ranked, _counted(rows, ranked, chosen)) for ranked in asked),

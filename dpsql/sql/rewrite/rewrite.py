@@ -16,9 +16,7 @@ are quoted. Shapes, with ``salt`` a fresh random number for each query:
   (unit, key) with contributions and the rows with values, then sums and counts of both;
 * weighted units: one row per (unit, key) in any case, each with its unit's weight, then sums of
   contributions times weights (:mod:`dpsql.sql.rewrite.weighting`);
-* top-k: ORDER BY the score DESC, then the keys, LIMIT k_bar + 1;
-* cascades: one row per (unit, key) on a stage, from which each step sums weights
-  (:mod:`dpsql.sql.rewrite.cascade`).
+* pairs alone: one row per (unit, key), over which a kind of release writes statements of its own.
 
 The row number ``__dpsql_rid`` only lines up keys with measures.
 """
@@ -33,7 +31,6 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
@@ -42,7 +39,6 @@ from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.sql.expressions.proven_integers import Ranged, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.expressions.totality import total_sql
-from dpsql.sql.rewrite.cascade import CascadeSQL, cascade_sql
 from dpsql.sql.rewrite.contributions import (
     Gathered,
     RowValue,
@@ -52,13 +48,12 @@ from dpsql.sql.rewrite.contributions import (
     step,
     summed,
 )
-from dpsql.sql.rewrite.quantile_histograms import HistogramSQL, histogram_sql
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import weighted
 
 
-def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> Sql:
-    """Write the SQL of the exact rows of groups: row id, keys, one integer per measure.
+def groups_sql(rows: PrivateRows) -> Sql:
+    """Write the SQL of the exact groups: keys, one integer per measure.
 
     For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
     added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
@@ -66,23 +61,28 @@ def rewrite(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> Sql:
     in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
     ``tests/sql/test_sensitivity.py``.
     """
-    rows = PrivateRows(plan, table, salt, dialect)
-    return _Rewriter(rows).sql() if plan.measures else _declared_groups(rows)
+    return _Rewriter(rows).groups()
 
 
-def rewrite_cascade(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> CascadeSQL:
-    """Write the statements of a plan in several steps."""
-    pairs = _Rewriter(PrivateRows(plan, table, salt, dialect)).pairs()
-    return cascade_sql(plan, table, salt, pairs, dialect)
+def numbered(rows: PrivateRows, groups: Sql) -> Sql:
+    """Number groups: row id, keys, measures."""
+    columns = join(", ", [*rows.keys, *rows.measures])
+    row_id = sql("{} AS {}", rows.dialect.row_number(), rows.row_id)
+    return sql("SELECT {}, {} FROM {}", row_id, columns, rows.dialect.derived(groups))
 
 
-def unit_contributions(plan: BlockPlan, table: Table, dialect: Dialect) -> Sql:
+def unit_pairs(rows: PrivateRows) -> Sql:
+    """Write the SQL of :func:`unit_contributions`, or of pairs alone where only units count."""
+    return _Rewriter(rows).pairs()
+
+
+def unit_contributions(plan: BlockPlan, dialect: Dialect) -> Sql:
     """Write the SQL of what each unit contributes to each group: one row per pair.
 
     Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No cap
     on groups: whoever adds up has to bound what a unit contributes in all.
     """
-    return _Rewriter(PrivateRows(plan, table, 0, dialect)).contributions()
+    return _Rewriter(PrivateRows(plan, 0, dialect)).contributions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,12 +115,12 @@ def unit_groups(
 
 
 def groups_of_pairs(rows: PrivateRows, pairs: Sql, units: Sql | None) -> Sql:
-    """Write the SQL of the exact rows, as :func:`rewrite` computes them, over ``unit_groups``.
+    """Write the SQL of the groups of :func:`groups_sql`, over ``unit_groups``.
 
     ``pairs`` names the table that holds these, ``units`` one with the ``number`` of groups of each
     unit, None where a unit keeps all of its groups. No measure may count distinct values.
     """
-    return _Rewriter(rows).sql_over(pairs, units)
+    return _Rewriter(rows).over(pairs, units)
 
 
 def groups_beside_units(
@@ -132,7 +132,7 @@ def groups_beside_units(
     """Write the SQL of groups, and of units beside them, over rows that are sorted once.
 
     For rows that are ranked (``ranks_rows``). A row of a group has no unit, its keys and measures
-    as :func:`rewrite` computes them. That of a unit has ``of_units``: aggregates, with their
+    as :func:`groups_sql` computes them. That of a unit has ``of_units``: aggregates, with their
     columns, over rows as they are ``placed``. In each of these, a measure's column has what was
     gathered of all rows of the unit in the group, as in :func:`unit_groups`, and the columns of
     ``counts`` the row's own value, and the row's value if it is ``some``; NULL if not.
@@ -141,11 +141,12 @@ def groups_beside_units(
 
 
 def groups_beside(rows: PrivateRows, both: Sql) -> Sql:
-    """Write the SQL of the exact rows, as :func:`rewrite` computes them, of such groups.
+    """Write the SQL of the groups of :func:`groups_sql`, of such groups and units.
 
     ``both`` names the table that holds :func:`groups_beside_units`.
     """
-    return _Rewriter(rows).sql_beside(both)
+    columns = join(", ", [*rows.keys, *rows.measures])
+    return sql("SELECT {} FROM {} WHERE {} IS NULL", columns, both, rows.unit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,21 +164,16 @@ class SteppedSQL:
 
 
 def stepped_contributions(
-    plan: BlockPlan, table: Table, number: exp.Expr, steps: int, dialect: Dialect
+    plan: BlockPlan, number: exp.Expr, steps: int, dialect: Dialect
 ) -> SteppedSQL:
     """Write the SQL of :func:`unit_contributions` for ``steps`` steps at once.
 
     ``number`` is computed of a row and says in which of them it counts first, 0 to ``steps`` - 1.
     """
-    return _Rewriter(PrivateRows(plan, table, 0, dialect)).stepped(number, steps)
+    return _Rewriter(PrivateRows(plan, 0, dialect)).stepped(number, steps)
 
 
-def rewrite_quantiles(plan: BlockPlan, table: Table, salt: int, dialect: Dialect) -> HistogramSQL:
-    """Write the statements of a plan with quantiles, the one of ``rewrite`` first."""
-    return histogram_sql(plan, table, salt, rewrite(plan, table, salt, dialect), dialect)
-
-
-def _declared_groups(rows: PrivateRows) -> Sql:
+def declared_groups(rows: PrivateRows) -> Sql:
     """List every group there can be, where nothing is measured; no row is read for it."""
     domains = [key.domain for key in rows.plan.block.keys]
     positions = join(
@@ -216,14 +212,11 @@ class _Rewriter:
         ]
         self._values = self._shared_values()
 
-    def sql(self) -> Sql:
-        return self._numbered(self._groups({noisy.measure.kind for noisy in self.plan.measures}))
-
-    def sql_over(self, pairs: Sql, units: Sql | None) -> Sql:
+    def over(self, pairs: Sql, units: Sql | None) -> Sql:
         """Write the same over rows per (unit, key) that are stored."""
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
         kept = pairs if units is None else self.rows.capped_apart(pairs, units)
-        return self._numbered(self._clamped_sums(kept))
+        return self._clamped_sums(kept)
 
     def beside_units(
         self,
@@ -271,31 +264,12 @@ class _Rewriter:
             unit=self.rows.unit,
         )
 
-    def sql_beside(self, both: Sql) -> Sql:
-        """Write the groups of :meth:`beside_units`, numbered."""
-        columns = join(", ", [*self.rows.keys, *self.rows.measures])
-        return self._numbered(
-            sql("SELECT {} FROM {} WHERE {} IS NULL", columns, both, self.rows.unit)
-        )
-
     def _clamped_sums(self, kept: Sql) -> Sql:
         """Sum what was gathered before any bounds, one row per (unit, key), over units."""
         sums = [
             self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
         return self._grouped(sums, _ROWS, kept)
-
-    def _numbered(self, groups: Sql) -> Sql:
-        """Number the groups: the largest alone, in order, where these are asked for."""
-        if self.plan.selection.top_rows_needed is not None:
-            assert self.plan.score is not None
-            score = self.dialect.descending(self.rows.measures[self.plan.score])
-            terms = [score, *self.rows.ascending(self.rows.keys)]
-            ordered = sql("{} ORDER BY {}", groups, join(", ", terms))
-            groups = self.dialect.limited(ordered, self.plan.selection.top_rows_needed)
-        columns = join(", ", [*self.rows.keys, *self.rows.measures])
-        row_id = sql("{} AS {}", self.dialect.row_number(), self.rows.row_id)
-        return sql("SELECT {}, {} FROM {}", row_id, columns, self.dialect.derived(groups))
 
     def per_unit(
         self,
@@ -385,8 +359,9 @@ class _Rewriter:
 
     # -- shapes -------------------------------------------------------------------------------
 
-    def _groups(self, kinds: set[MeasureKind]) -> Sql:
-        bounding = self.plan.bounding
+    def groups(self) -> Sql:
+        """Write the groups in the shape that fits what is measured."""
+        bounding, kinds = self.plan.bounding, {noisy.measure.kind for noisy in self.plan.measures}
         if bounding is not None and bounding.weighted:
             assert MeasureKind.DISTINCT not in kinds
             return self._weighted(bounding, only_units=kinds == {MeasureKind.UNITS})

@@ -32,9 +32,13 @@ class PrivateRows:
     """
 
     plan: BlockPlan
-    table: Table
     salt: int
     dialect: Dialect
+
+    @property
+    def table(self) -> Table:
+        """The table that the block's expressions are checked against."""
+        return self.plan.block.source.table
 
     @property
     def unit(self) -> Sql:
