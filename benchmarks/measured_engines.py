@@ -86,7 +86,7 @@ def _no_postgresql() -> str | None:
         importlib.util.find_spec(name) is None for name in ("adbc_driver_postgresql", "psycopg")
     ):
         return "pip install '.[postgresql,postgres]'"
-    from postgres import binaries
+    from helpers.postgresql_server import binaries
 
     return None if binaries() is not None else "a server (Debian: postgresql)"
 
@@ -137,7 +137,7 @@ def _fields(process: int) -> list[int]:
 @contextmanager
 def _postgresql(data: pa.Table, place: Path) -> Iterator[Filled]:
     from adbc_driver_postgresql import dbapi
-    from postgres import running
+    from helpers.postgresql_server import running
 
     with running() as server:
         server.run("CREATE DATABASE bench TEMPLATE template0 ENCODING 'UTF8'")

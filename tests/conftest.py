@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from silence import silence
+from helpers.zero_noise import silence
 
 from dpsql.core.codes import CODES
 from dpsql.errors import Error
 from dpsql.ledger import Ledger
 
 if TYPE_CHECKING:
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
 
 FEW = 1
@@ -105,7 +105,7 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
 def postgres_server() -> Iterator[Server]:
     """A PostgreSQL server of this test run. Without one, its tests are skipped, except in CI."""
     try:
-        from postgres import binaries, running
+        from helpers.postgresql_server import binaries, running
     except ImportError:
         missing = "psycopg is not installed"
     else:

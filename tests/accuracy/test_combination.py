@@ -9,9 +9,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from laws import SeededSource
-from support import POLICY_TABLES, TABLES, policy
-from support import planned as statement
+from helpers.laws import SeededSource
+from helpers.support import POLICY_TABLES, TABLES, policy
+from helpers.support import planned as statement
 
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.ir.plan import BlockPlan, ReleaseNoise

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 import numpy as np
 import pytest
-from laws import log_pmf, lower_bound, tail, upper_bound
+from helpers.laws import log_pmf, lower_bound, tail, upper_bound
 
 import dpsql
 from dpsql.errors import ParameterError

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws import SeededSource
+from helpers.laws import SeededSource
 from numpy.typing import NDArray
 from scipy import stats
 

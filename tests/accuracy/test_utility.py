@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from blocks import UNITS, block, summed
-from laws import SeededSource, lower_bound
+from helpers.blocks import UNITS, block, summed
+from helpers.laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 from dpsql.planner import plan_block

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import duckdb
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, summed
-from laws import SeededSource, lower_bound, tail, upper_bound
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.laws import SeededSource, lower_bound, tail, upper_bound
 from numpy.typing import NDArray
 from sqlglot import exp
 

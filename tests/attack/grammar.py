@@ -19,7 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from fuzzing import CORPUS, _changed  # the cutting and pasting of other tests' statements
+from helpers.random_statements import (  # the cutting and pasting of other tests' statements
+    CORPUS,
+    _changed,
+)
 from sqlglot import exp
 from test_lineage_sensitivity import CONDITIONS, HIDDEN
 from test_lineage_sensitivity import ROWS as LINEAGE_ROWS
@@ -754,7 +757,7 @@ class Grammar:
         rng = self.rng
         text = rng.choice(CORPUS)
         self._note("corpus")
-        from fuzzing import _GENTLE, _PIECE, FRAGMENTS
+        from helpers.random_statements import _GENTLE, _PIECE, FRAGMENTS
 
         pieces = _PIECE.findall(text)
         for _ in range(rng.choice((0, 1, 1, 2))):

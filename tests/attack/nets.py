@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from audit import Difference
+from helpers.sensitivity import Difference
 
 import dpsql
 from dpsql.ir.plan import BlockPlan

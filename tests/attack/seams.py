@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from spelled import generated, text
-from unread import unread
+from helpers.sql_text import generated, text
+from helpers.unchecked_runs import unread
 
 import dpsql
 from dpsql.core.quoting import quote

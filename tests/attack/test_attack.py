@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from random_examples import long
+from helpers.random_examples import long
 
 from .catalogue import date_parts, overloads, type_names
 from .grammar import Grammar, Statement

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
-from lineage_world import COLUMNS as LINEAGE_COLUMNS
-from lineage_world import POLICY_TABLES as LINEAGE_TABLES
-from support import POLICY_TABLES, TABLES
+from helpers.linked_tables import COLUMNS as LINEAGE_COLUMNS
+from helpers.linked_tables import POLICY_TABLES as LINEAGE_TABLES
+from helpers.support import POLICY_TABLES, TABLES
 
 import dpsql
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy

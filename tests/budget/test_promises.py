@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from random_examples import long
+from helpers.random_examples import long
 
 import dpsql
 from dpsql.budget import BudgetReport

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from present import present
+from helpers.present import present
 from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[2]

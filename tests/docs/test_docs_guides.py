@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from guides import DOCS, GUIDES, Guide, blocks, commands, fits, stated, statements
+from helpers.guides import DOCS, GUIDES, Guide, blocks, commands, fits, stated, statements
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from guides import GUIDES
+from helpers.guides import GUIDES
 
 from dpsql.interfaces.cli import cli
 from dpsql.privacy.accounting.composition import compare

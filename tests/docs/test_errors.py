@@ -13,8 +13,8 @@ from types import ModuleType
 
 import conftest
 import pytest
-from attacks import ATTACKS, GRID_ATTACKS, VIEW_ATTACKS, Attack
-from support import connect_to_grid, connect_to_views
+from helpers.attacks import ATTACKS, GRID_ATTACKS, VIEW_ATTACKS, Attack
+from helpers.support import connect_to_grid, connect_to_views
 
 import dpsql
 from dpsql import errors

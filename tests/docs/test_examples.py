@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from present import present
+from helpers.present import present
 
 from dpsql.interfaces.demo.data import demo_database
 from dpsql.ledger import Ledger

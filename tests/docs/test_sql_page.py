@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support import ANALYST, POLICY_TABLES, policy, world_file
+from helpers.support import ANALYST, POLICY_TABLES, policy, world_file
 
 import dpsql
 from dpsql.policy.model import Link, PrivacyUnit, TablePolicy

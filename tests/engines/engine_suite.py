@@ -14,11 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import lineage_world
 import numpy as np
 import pytest
 import test_sensitivity as sensitivity
-from audit import Difference
 from engine_world import (
     EngineWorld,
     Filled,
@@ -31,12 +29,14 @@ from engine_world import (
     statement_groups,
 )
 from golden_files import Case, cases, files
+from helpers import linked_tables as lineage_world
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Difference
+from helpers.sql_text import Spelled, generated
+from helpers.support import Planned, planned, policy
+from helpers.unchecked_runs import unread
 from hypothesis import given, settings
-from random_examples import examples_of, many_examples_of
 from scipy import stats
-from spelled import Spelled, generated
-from support import Planned, planned, policy
-from unread import unread
 from worlds import DuckDBWorld, small_tables
 
 from dpsql.engines.base.dialect import Dialect

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from support import SALT, Planned, binding
-from surveyed import POSTGRESQL, SPARK
+from helpers.dialects import POSTGRESQL, SPARK
+from helpers.support import SALT, Planned, binding
 
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Schema, Table, schema_of

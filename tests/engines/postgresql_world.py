@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import psycopg
 from engine_world import EngineWorld, Filled, Row
-from postgres import Server
+from helpers.postgresql_server import Server
 from worlds import sql_of, values_of
 
 from dpsql.core.quoting import quote

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from surveyed import SPARK
+from helpers.dialects import SPARK
 
 from dpsql.engines.spark.expressions import SPARK_ROWS
 from dpsql.survey.forms import forms

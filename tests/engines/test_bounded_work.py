@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from support import ANALYST, FILL, connect, policy, world_file
+from helpers.support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.policy.limits import Limits

@@ -14,10 +14,10 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.sql_text import generated
+from helpers.support import checked, cursor_of, listed_engine
+from helpers.unchecked_runs import unread
 from numpy.typing import NDArray
-from spelled import generated
-from support import checked, cursor_of, listed_engine
-from unread import unread
 
 import dpsql
 import dpsql.engines.duckdb.engine as engine_module

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from postgres import Server
+from helpers.postgresql_server import Server
 from postgresql_world import READER, PostgreSQLWorld
 
 import dpsql

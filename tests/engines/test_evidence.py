@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from spelled import text
+from helpers.sql_text import text
 
 import dpsql
 from dpsql.engines.base.twin import Twin

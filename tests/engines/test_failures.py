@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from spelled import generated, text
-from support import ANALYST, FILL, policy, world_file
-from unread import beyond, sent_inside
+from helpers.sql_text import generated, text
+from helpers.support import ANALYST, FILL, policy, world_file
+from helpers.unchecked_runs import beyond, sent_inside
 
 import dpsql
 from dpsql import dbapi

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support import checked, cursor_of
+from helpers.support import checked, cursor_of
 
 import dpsql
 from dpsql.core.data_files import DataFiles, FileKind, as_read, data_files

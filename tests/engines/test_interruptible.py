@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import duckdb
 import numpy as np
 import pytest
-from spelled import generated
+from helpers.sql_text import generated
 
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.embedded.interruptible import interruptibly

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pytest
-from spelled import generated
-from support import cursor_of, listed_engine
-from unread import unread
+from helpers.sql_text import generated
+from helpers.support import cursor_of, listed_engine
+from helpers.unchecked_runs import unread
 
 import dpsql
 from dpsql.core.data_files import (

@@ -13,9 +13,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from attacks import ANSWERS, ATTACKS
-from spelled import generated, text
-from support import FILL, connect, listed_engine
+from helpers.attacks import ANSWERS, ATTACKS
+from helpers.sql_text import generated, text
+from helpers.support import FILL, connect, listed_engine
 
 import dpsql
 from dpsql.core.sql import Sql

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attacks import ANSWERS, ATTACKS
 from engine_world import Filled
-from postgres import Server
+from helpers.attacks import ANSWERS, ATTACKS
+from helpers.postgresql_server import Server
+from helpers.support import ANALYST, policy
 from postgresql_world import PostgreSQLWorld
-from support import ANALYST, policy
 from test_last_reading import MORE
 from worlds import small_tables
 

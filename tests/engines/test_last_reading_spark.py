@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import test_last_reading as on_duckdb
+from helpers.sql_text import generated
 from spark_sessions import require
-from spelled import generated
 
 pytestmark = [
     pytest.mark.spark,
@@ -25,9 +25,9 @@ require()
 
 import duckdb  # noqa: E402
 from engine_world import Filled  # noqa: E402
+from helpers.support import TABLES, policy  # noqa: E402
 from spark_evidence_cases import evident  # noqa: E402
 from spark_world import SparkWorld, spark_world  # noqa: E402
-from support import TABLES, policy  # noqa: E402
 
 import dpsql  # noqa: E402
 from dpsql.core.sql import Sql, literal, sql  # noqa: E402

@@ -17,7 +17,7 @@ from typing import Any
 import duckdb
 import pytest
 from click.testing import CliRunner
-from support import cursor_of
+from helpers.support import cursor_of
 
 import dpsql
 from dpsql.core.data_files import (

@@ -13,10 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 from click.testing import CliRunner
-from postgres import Server
+from helpers.postgresql_server import Server
+from helpers.support import ANALYST, policy
+from helpers.unsurveyed import pretend, refused_unseen
 from postgresql_world import PASSWORD, READER, PostgreSQLWorld
-from pretended import pretend, refused_unseen
-from support import ANALYST, policy
 from worlds import DuckDBWorld, small_tables
 
 import dpsql

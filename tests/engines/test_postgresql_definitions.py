@@ -13,9 +13,9 @@ from typing import Final
 
 import psycopg
 import pytest
-from postgres import Server
-from pretended import pretend
-from secrets_in_objects import reached_texts
+from helpers.postgresql_server import Server
+from helpers.reached_texts import reached_texts
+from helpers.unsurveyed import pretend
 
 import dpsql
 from dpsql.core.sql import name, sql

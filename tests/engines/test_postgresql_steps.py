@@ -8,9 +8,9 @@ from fractions import Fraction
 
 import psycopg
 import pytest
-from postgres import Server
-from spelled import Spelled
-from surveyed import POSTGRESQL
+from helpers.dialects import POSTGRESQL
+from helpers.postgresql_server import Server
+from helpers.sql_text import Spelled
 
 pytestmark = pytest.mark.slow  # they start a server
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from engine_suite import EngineSuite
 from engine_world import EngineWorld, Row
-from postgres import Server
+from helpers.dialects import POSTGRESQL
+from helpers.postgresql_server import Server
+from helpers.sql_text import Spelled, of_text
+from helpers.unchecked_runs import unread
 from postgresql_world import PostgreSQLWorld
-from spelled import Spelled, of_text
 from sqlglot import exp
-from surveyed import POSTGRESQL
-from unread import unread
 from worlds import DuckDBWorld
 
 from dpsql.core.schema import Table

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres import Server
+from helpers.postgresql_server import Server
 from postgresql_world import READER, PostgreSQLWorld
 
 import dpsql

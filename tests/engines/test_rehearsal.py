@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from postgres import Server
+from helpers.postgresql_server import Server
+from helpers.sql_text import generated, text
+from helpers.support import ANALYST, policy
 from postgresql_world import PostgreSQLWorld
-from spelled import generated, text
-from support import ANALYST, policy
 from worlds import small_tables
 
 import dpsql

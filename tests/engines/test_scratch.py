@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 import numpy as np
 import pytest
+from helpers.unchecked_runs import NoSheet
 from numpy.typing import NDArray
-from unread import NoSheet
 
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, sql

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from engine_world import Filled
-from postgres import Server
+from helpers.dialects import POSTGRESQL
+from helpers.postgresql_server import Server
+from helpers.sql_text import Spelled, generated
 from postgresql_world import PostgreSQLWorld
-from spelled import Spelled, generated
-from surveyed import POSTGRESQL
 
 import dpsql
 from dpsql.core.sql import sql as template

@@ -13,8 +13,8 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
+from helpers.unchecked_runs import unread
 from spark_sessions import require
-from unread import unread
 
 pytestmark = [
     pytest.mark.spark,
@@ -32,13 +32,13 @@ from engine_world import (  # noqa: E402
     schema_for,
     statement_groups,
 )
-from pretended import pretend, refused_unseen  # noqa: E402
-from secrets_in_objects import reached_texts  # noqa: E402
+from helpers.dialects import SPARK  # noqa: E402
+from helpers.reached_texts import reached_texts  # noqa: E402
+from helpers.sql_text import Spelled, generated  # noqa: E402
+from helpers.support import planned  # noqa: E402
+from helpers.unsurveyed import pretend, refused_unseen  # noqa: E402
+from helpers.value_differences import DIFFERENCES  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
-from spelled import Spelled, generated  # noqa: E402
-from support import planned  # noqa: E402
-from surveyed import SPARK  # noqa: E402
-from value_differences import DIFFERENCES  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402

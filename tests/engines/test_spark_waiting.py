@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.unchecked_runs import unread
 from spark_sessions import require
-from unread import unread
 
 pytestmark = [
     pytest.mark.spark,

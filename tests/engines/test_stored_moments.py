@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 from click.testing import CliRunner
-from spelled import generated, text
+from helpers.sql_text import generated, text
 
 import dpsql
 from dpsql.core.sql import Sql

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from engine_suite import EngineSuite
-from postgres import Server
+from helpers.postgresql_server import Server
 from postgresql_world import PostgreSQLWorld
 
 pytestmark = pytest.mark.slow  # they start a server

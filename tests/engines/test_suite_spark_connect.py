@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.unchecked_runs import unread
 from spark_sessions import can_connect, require, served
-from unread import unread
 
 pytestmark = [
     pytest.mark.spark,
@@ -21,11 +21,11 @@ if not can_connect():
 import test_sensitivity as sensitivity  # noqa: E402
 from engine_suite import EngineSuite, one_table  # noqa: E402
 from engine_world import EngineWorld, prepared, read_all, schema_for  # noqa: E402
-from pretended import pretend, refused_unseen  # noqa: E402
+from helpers.sql_text import generated  # noqa: E402
+from helpers.support import planned  # noqa: E402
+from helpers.unsurveyed import pretend, refused_unseen  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
-from spelled import generated  # noqa: E402
-from support import planned  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402

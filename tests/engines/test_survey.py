@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from postgres import Server
+from helpers.postgresql_server import Server
+from helpers.support import ANALYST, policy
+from helpers.unsurveyed import pretend, refused_unseen
 from postgresql_world import PostgreSQLWorld
-from pretended import pretend, refused_unseen
-from support import ANALYST, policy
 from surveyed_sql import digests, kept
 from worlds import small_tables
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from spelled import generated, text
+from helpers.sql_text import generated, text
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of

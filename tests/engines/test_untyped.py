@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import cursor_of
+from helpers.support import cursor_of
 
 import dpsql
 from dpsql.core.declared_types import KNOWN_TYPES, declared_columns, read_type, same_type

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 import sqlglot
-from surveyed import POSTGRESQL
-from value_differences import DIFFERENCES, SAME
+from helpers.dialects import POSTGRESQL
+from helpers.value_differences import DIFFERENCES, SAME
 
 from dpsql.core.schema import Column, Table
 
 if TYPE_CHECKING:
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
 _PAGE = Path(__file__).parents[2] / "docs" / "engines" / "README.md"
 _NAMES = {"VARCHAR": "text", "DATE": "date", "TIMESTAMP": "timestamp"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from spelled import generated
-from support import checked, cursor_of
+from helpers.sql_text import generated
+from helpers.support import checked, cursor_of
 
 import dpsql
 from dpsql.core.schema import Column

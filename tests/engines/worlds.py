@@ -12,7 +12,7 @@ from functools import cache
 import duckdb
 import pyarrow as pa
 from engine_world import EngineWorld, Filled
-from support import FILL, TABLES
+from helpers.support import FILL, TABLES
 
 from dpsql.core.quoting import quote
 from dpsql.engines.duckdb.engine import DuckDBEngine, OpenDuckDB

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(Path(__file__).parent)]
 
 import surveyed_sql  # noqa: E402
-from postgres import running  # noqa: E402
+from helpers.postgresql_server import running  # noqa: E402
 from spark_sessions import started  # noqa: E402
 
 from dpsql.engines.evidence.verdicts import Verdicts  # noqa: E402

@@ -28,7 +28,7 @@ from dpsql.present.budget_files import to_csv
 from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
 
 if TYPE_CHECKING:
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
 POLICY = """\
 version: 1

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
-from present import present
+from helpers.present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.policy.load import load_policy

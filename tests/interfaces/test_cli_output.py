@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
+from helpers.present import present
+from helpers.support import ANALYST
 from hypothesis import given
 from hypothesis import strategies as st
-from present import present
-from support import ANALYST
 
 import dpsql
 from dpsql.core.formatting import upper_figure, upper_figures

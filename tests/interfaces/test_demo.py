@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
-from present import present
+from helpers.present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.demo import tour as demo

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 import sqlalchemy
-from support import FILL, connect, policy
+from helpers.support import FILL, connect, policy
 
 import dpsql
 from dpsql.policy.parameters import Parameters

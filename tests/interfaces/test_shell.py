@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from present import present
+from helpers.present import present
+from helpers.support import listed_engine
+from helpers.unchecked_runs import unread
 from rich.cells import cell_len
-from support import listed_engine
 from test_docs_pages import script
-from unread import unread
 
 import dpsql
 from dpsql.budget import BudgetReport, OwnAccount, payer

@@ -19,7 +19,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
-from present import present
+from helpers.present import present
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.shell.commands_files import ENDINGS

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
-from present import present
+from helpers.present import present
 from test_docs_pages import script
 
 from dpsql.ledger import Ledger

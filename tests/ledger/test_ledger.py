@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
+from helpers.ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
 
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Account, Charge, Ledger, Spent, accounts

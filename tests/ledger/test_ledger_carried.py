@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from ledgers import EPSILON, GAUSSIAN, RHO, Currency
+from helpers.ledgers import EPSILON, GAUSSIAN, RHO, Currency
 
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.ledger import Account, Cause, Ledger, Renewal, accounts, streams

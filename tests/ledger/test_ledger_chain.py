@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import EPSILON, PLAN, RHO, raw
-from random_examples import LENGTH
+from helpers.ledgers import EPSILON, PLAN, RHO, raw
+from helpers.random_examples import LENGTH
 
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Account, Cause, Event, Head, Kind, Ledger, Renewal, Verification, releases

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_worker import ACCOUNT, COST, LABELS, LIMITS, RESERVED, STEP_LABELS, STREAM
-from ledgers import RHO, sum_of_events
+from helpers.ledger_worker import ACCOUNT, COST, LABELS, LIMITS, RESERVED, STEP_LABELS, STREAM
+from helpers.ledgers import RHO, sum_of_events
 
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.ledger import Kind, Ledger, StepTicket, store

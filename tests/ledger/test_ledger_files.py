@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import RHO, everything, raw
+from helpers.ledgers import RHO, everything, raw
 
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import Ledger

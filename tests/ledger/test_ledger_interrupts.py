@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from interrupts import interrupted_in
-from ledgers import PLAN, RHO
-from present import present
+from helpers.interrupts import interrupted_in
+from helpers.ledgers import PLAN, RHO
+from helpers.present import present
 
 import dpsql
 from dpsql.errors import LedgerError

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.ledgers import EPSILON, RHO, Currency
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -20,7 +21,6 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from ledgers import EPSILON, RHO, Currency
 
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Charge, Ledger, Renewal, Spent, store
@@ -29,7 +29,7 @@ from dpsql.ledger.sqlite import SQLiteBackend
 from dpsql.privacy.accounting.zcdp import Amount
 
 if TYPE_CHECKING:
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
 DAY = 24 * 3600 * 10**6
 START = 4_000_000_000 * 10**6  # in 2096, after the time at which any ledger is created

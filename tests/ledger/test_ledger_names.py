@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ledgers import PLAN, RHO, raw
+from helpers.ledgers import PLAN, RHO, raw
 from test_ledger_ties import forging
 
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
@@ -23,7 +23,7 @@ from dpsql.ledger.sqlite import SQLiteBackend
 from dpsql.privacy.accounting.zcdp import Amount
 
 if TYPE_CHECKING:
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
 ANA, ZOE, BOB = (f"sales/{name}" for name in ("ana", "zoe", "bob"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import PLAN, RHO, raw
+from helpers.ledgers import PLAN, RHO, raw
 
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import MAX_RELEASE, Ledger, Owner, Renewal, Spent

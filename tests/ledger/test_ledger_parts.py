@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ledgers import RHO, raw
+from helpers.ledgers import RHO, raw
 
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger import MAX_RELEASE, Charge, Ledger, StepTicket, releases

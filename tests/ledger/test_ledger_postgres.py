@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ledgers import PLAN, RHO, finish, start
+from helpers.ledgers import PLAN, RHO, finish, start
 
 from dpsql.errors import LedgerError
 from dpsql.ledger import Ledger
 from dpsql.ledger.releases import _ON_ROWS
 
 if TYPE_CHECKING:
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
 ENDED = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'dpsql'"
@@ -363,7 +363,7 @@ def test_without_its_driver_a_url_is_refused_with_what_to_install(
 
 @pytest.mark.slow
 def test_a_server_that_crashes_has_kept_all_that_it_confirmed(postgres_server: Server) -> None:
-    from postgres import running
+    from helpers.postgresql_server import running
 
     with running() as server:  # not the one of the other tests
         url = server.url("postgres")

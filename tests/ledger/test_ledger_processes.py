@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ledgers import EPSILON, RHO, Currency, finish, start, sum_of_events
+from helpers.ledgers import EPSILON, RHO, Currency, finish, start, sum_of_events
 
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.ledger import Charge, Ledger

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import EPSILON, RHO, Currency, raw
+from helpers.ledgers import EPSILON, RHO, Currency, raw
 
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledgers import PLAN, RHO, raw
+from helpers.ledgers import PLAN, RHO, raw
 from test_ledger_owner import Clock, clock
 
 from dpsql.errors import LedgerError, ParameterError

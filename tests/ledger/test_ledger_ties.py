@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ledgers import PLAN, RHO, raw
+from helpers.ledgers import PLAN, RHO, raw
 
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.ledger import Cause, Charge, Ledger, Renewal
@@ -265,7 +265,7 @@ def test_the_rules_of_the_database_want_events_that_say_what_they_do(used: Path)
 
 def test_edits_on_a_server_are_noticed_by_the_next_charge(postgres_server: object) -> None:
     import psycopg
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
     assert isinstance(postgres_server, Server)
     url = postgres_server.without_ledger()

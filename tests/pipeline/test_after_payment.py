@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ANALYST, FILL, POLICY_TABLES, world_file
+from helpers.support import ANALYST, FILL, POLICY_TABLES, world_file
 
 import dpsql
 from dpsql.ledger import Ledger

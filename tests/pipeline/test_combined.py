@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from support import ANALYST, connect, policy
+from helpers.support import ANALYST, connect, policy
 
 import dpsql
 from dpsql.ledger import Ledger

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from helpers.linked_tables import planned_here
+from helpers.support import planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lineage_world import planned_here
 from sqlglot import exp
-from support import planned
 
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.ir.relations import JoinKind, RowSet

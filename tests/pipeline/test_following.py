@@ -25,7 +25,7 @@ from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.service.statements import Arguments
 
 if TYPE_CHECKING:
-    from postgres import Server
+    from helpers.postgresql_server import Server
 
 REGIONS, MONTHS, PARTS = ("north", "south", "west"), (1, 2, 3, 4), (True, False)
 COLUMNS = {

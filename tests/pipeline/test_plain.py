@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support import connect
+from helpers.support import connect
 
 import dpsql
 from dpsql.core.plain import NotPlain, plain

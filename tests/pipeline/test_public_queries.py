@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.support import ANALYST, FILL, connect, policy, world_file
 from sqlglot import exp
-from support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.engines.base.scratch import Reader

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, summed
-from laws import SeededSource
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.laws import SeededSource
 from numpy.typing import NDArray
 
 from dpsql.engines.base.engine import ExactRows

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, summed
-from laws import SeededSource
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.laws import SeededSource
 from numpy.typing import NDArray
 
 import dpsql

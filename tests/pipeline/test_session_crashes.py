@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from random_examples import LENGTH
+from helpers.random_examples import LENGTH
 
 import dpsql
 from dpsql.ledger import Ledger

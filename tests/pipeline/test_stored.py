@@ -14,8 +14,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from present import present
-from support import ANALYST, connect, policy
+from helpers.present import present
+from helpers.support import ANALYST, connect, policy
 
 import dpsql
 from dpsql.kinds.released import ReleasedBlock, ReleasedRows

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from attacks import ANSWERS, ATTACKS
-from spelled import generated
-from support import ANALYST, connect, policy
+from helpers.attacks import ANSWERS, ATTACKS
+from helpers.sql_text import generated
+from helpers.support import ANALYST, connect, policy
 
 import dpsql
 import dpsql.engines.embedded.constants as constants_module

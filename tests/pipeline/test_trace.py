@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import connect
+from helpers.support import connect
 
 import dpsql
 from dpsql.pipeline import trace as trace_module

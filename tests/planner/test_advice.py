@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import connect
+from helpers.support import connect
 
 import dpsql
 

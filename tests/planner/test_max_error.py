@@ -9,10 +9,10 @@ from decimal import Context, Decimal
 
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, query, summed
+from helpers.blocks import ROWS, UNITS, block, query, summed
+from helpers.present import present
 from hypothesis import given
 from hypothesis import strategies as st
-from present import present
 
 from dpsql.errors import Place, QueryRefused
 from dpsql.ir.measures import MaxError

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, summed
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.laws import log_pmf, tail
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from laws import log_pmf, tail
 from numpy.typing import NDArray
 from scipy import optimize, special
 

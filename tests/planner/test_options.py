@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support import Planned, planned, policy
+from helpers.support import Planned, planned, policy
 from test_sql import SCHEMA
 
 from dpsql.errors import Error, ParameterError, QueryRefused, SQLSyntaxError

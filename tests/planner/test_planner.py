@@ -7,11 +7,11 @@ import math
 from dataclasses import replace
 
 import pytest
-from blocks import ROWS, UNITS, block, query, summed
+from helpers.blocks import ROWS, UNITS, block, query, summed
+from helpers.one_shot import one_shot_delta
+from helpers.present import present
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from one_shot import one_shot_delta
-from present import present
 
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.measures import Measure

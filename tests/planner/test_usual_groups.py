@@ -10,9 +10,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from attacks import PLAYS, VIEW_WITH
-from blocks import ROWS, UNITS, block, summed
-from support import ANALYST, NO_NUMBER, connect, plays_policy, policy
+from helpers.attacks import PLAYS, VIEW_WITH
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.support import ANALYST, NO_NUMBER, connect, plays_policy, policy
 
 import dpsql
 from dpsql.errors import ParameterError, QueryRefused

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support import checked
+from helpers.support import checked
 
 import dpsql
 from dpsql.interfaces.cli import cli

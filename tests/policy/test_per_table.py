@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
-from support import listed_engine
+from helpers.support import listed_engine
 
 from dpsql.core.periods import Period
 from dpsql.core.table_name import TableName

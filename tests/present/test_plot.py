@@ -11,11 +11,11 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 import pytest
+from helpers.present import present
 from matplotlib.axes import Axes
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.dates import num2date
 from numpy.typing import ArrayLike
-from present import present
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from present import present
+from helpers.present import present
 from rich.console import Console
 from rich.text import Text
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from present import present
-from support import ANALYST, FILL, connect, policy, world_file
+from helpers.present import present
+from helpers.support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.policy.model import AccountPolicy, Policy

@@ -9,7 +9,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from support import connect
+from helpers.support import connect
 
 import dpsql
 from dpsql.engines.base.scratch import Reader

@@ -13,10 +13,10 @@ from typing import Any
 
 import duckdb
 import pytest
-from attacks import PLAYS, VIEW_WITH
-from interrupts import interrupted_in
-from support import ANALYST, FILL, plays_policy, policy, world_file
-from unread import sent_inside
+from helpers.attacks import PLAYS, VIEW_WITH
+from helpers.interrupts import interrupted_in
+from helpers.support import ANALYST, FILL, plays_policy, policy, world_file
+from helpers.unchecked_runs import sent_inside
 
 import dpsql
 from dpsql.engines.base import deadline

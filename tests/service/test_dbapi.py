@@ -15,7 +15,7 @@ from typing import Any
 import pandas
 import polars
 import pytest
-from support import ANALYST, connect, policy
+from helpers.support import ANALYST, connect, policy
 
 import dpsql
 from dpsql import dbapi

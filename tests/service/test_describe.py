@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import connect, policy, world_file
+from helpers.support import connect, policy, world_file
 
 import dpsql
 from dpsql.engines.base.scratch import Reader

@@ -11,7 +11,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 import pytest
-from support import listed_engine
+from helpers.support import listed_engine
 
 import dpsql
 from dpsql.present.result_files import result_json

@@ -10,9 +10,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from attacks import PLAYS, VIEWS
+from helpers.attacks import PLAYS, VIEWS
+from helpers.support import ANALYST, FILL, plays_policy, policy, world_file
 from rich.console import Console, RenderableType
-from support import ANALYST, FILL, plays_policy, policy, world_file
 
 import dpsql
 from dpsql.core.formatting import significant

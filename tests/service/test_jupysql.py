@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy
+from helpers.support import policy, world_file
 from IPython.core.interactiveshell import InteractiveShell
-from support import policy, world_file
 
 import dpsql
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import ANALYST, FILL, connect, policy, world_file
+from helpers.support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.budget.question import read_record

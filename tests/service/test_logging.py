@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import connect
+from helpers.support import connect
 
 import dpsql
 import dpsql.engines.duckdb.engine as engine_module

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support import ANALYST, FILL, policy, world_file
-from unread import sent_inside
+from helpers.support import ANALYST, FILL, policy, world_file
+from helpers.unchecked_runs import sent_inside
 
 import dpsql
 import dpsql.pipeline.tail.runner as tail_module
@@ -317,7 +317,7 @@ from pathlib import Path
 import dpsql
 from dpsql.engines.duckdb.engine import DuckDBEngine, OpenDuckDB
 from dpsql.ledger import Ledger
-from support import ANALYST, policy
+from helpers.support import ANALYST, policy
 
 directory, sql, further = Path(sys.argv[1]), sys.argv[2], 20
 

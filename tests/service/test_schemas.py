@@ -9,9 +9,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from present import present
-from spelled import generated
-from support import listed_engine
+from helpers.present import present
+from helpers.sql_text import generated
+from helpers.support import listed_engine
 
 import dpsql
 from dpsql.core.quoting import quote

@@ -12,10 +12,10 @@ from typing import Any
 
 import duckdb
 import pytest
-from present import present
-from spelled import generated, text
-from support import ANALYST, FILL, connect, policy, world_file
-from unread import unread
+from helpers.present import present
+from helpers.sql_text import generated, text
+from helpers.support import ANALYST, FILL, connect, policy, world_file
+from helpers.unchecked_runs import unread
 
 import dpsql
 from dpsql.core.sql import Sql

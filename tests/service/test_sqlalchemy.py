@@ -15,7 +15,7 @@ import polars
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
-from present import present
+from helpers.present import present
 from sqlalchemy.pool import QueuePool
 
 import dpsql

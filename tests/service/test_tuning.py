@@ -10,8 +10,8 @@ from typing import Any
 
 import duckdb
 import pytest
-from support import ANALYST, policy, world_file
-from support import FILL as SMALL_WORLD
+from helpers.support import ANALYST, policy, world_file
+from helpers.support import FILL as SMALL_WORLD
 
 import dpsql
 from dpsql.budget.question import read_record

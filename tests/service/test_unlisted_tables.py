@@ -10,9 +10,9 @@ from typing import Any
 
 import duckdb
 import pytest
-from secrets_in_objects import reached_texts
-from spelled import generated
-from unread import unread
+from helpers.reached_texts import reached_texts
+from helpers.sql_text import generated
+from helpers.unchecked_runs import unread
 
 import dpsql
 from dpsql.dbapi.connection import Connection

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from lineage_world import planned_here
+from helpers.dialects import POSTGRESQL, SPARK
+from helpers.linked_tables import planned_here
+from helpers.support import SALT, TABLES, Planned, planned, policy
 from sqlglot.errors import ParseError
-from support import SALT, TABLES, Planned, planned, policy
-from surveyed import POSTGRESQL, SPARK
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql

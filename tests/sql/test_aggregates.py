@@ -11,13 +11,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from audit import Lab, audit
+from helpers.laws import SeededSource
+from helpers.sensitivity import Lab, audit
+from helpers.support import connect, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import SeededSource
 from scipy import stats
 from sqlglot import exp
-from support import connect, planned
 
 import dpsql
 from dpsql.accuracy.estimates import PlausibleRange, estimate

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import duckdb
 import pytest
+from helpers.dialects import POSTGRESQL
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from surveyed import POSTGRESQL
 
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.core.sql import Sql, literal, sql

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from attacks import ANSWERS, ATTACKS, TELLS, Attack
+from helpers.attacks import ANSWERS, ATTACKS, TELLS, Attack
+from helpers.support import NO_NUMBER, connect
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support import NO_NUMBER, connect
 
 import dpsql
 

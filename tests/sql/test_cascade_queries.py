@@ -14,17 +14,17 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from attacks import PLAYS
-from audit import Row, normal
-from cascade_world import PairRows
+from helpers.attacks import PLAYS
+from helpers.cascade_rows import PairRows
+from helpers.laws import SeededSource, lower_bound
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Row, normal
+from helpers.sql_text import generated, text
+from helpers.support import SALT, Planned, planned, plays_policy
+from helpers.unchecked_runs import NoSheet, unread
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import SeededSource, lower_bound
 from numpy.typing import NDArray
-from random_examples import examples_of, many_examples_of
-from spelled import generated, text
-from support import SALT, Planned, planned, plays_policy
-from unread import NoSheet, unread
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of

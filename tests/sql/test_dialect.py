@@ -19,10 +19,10 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
-from spelled import Spelled, of_text, text
+from helpers.dialects import POSTGRESQL, SPARK
+from helpers.sql_text import Spelled, of_text, text
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
-from surveyed import POSTGRESQL, SPARK
 
 import dpsql.sql
 from dpsql.core.quoting import quote, quote_text

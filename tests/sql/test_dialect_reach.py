@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import lineage_world
 import pytest
-import support
 from golden_files import Case, cases, files, statements
-from spelled import generated
+from helpers import linked_tables as lineage_world
+from helpers import support
+from helpers.sql_text import generated
 
 from dpsql.core.schema import Schema
 from dpsql.core.sql import Sql, sql

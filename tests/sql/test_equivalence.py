@@ -10,10 +10,10 @@ from typing import Any
 
 import duckdb
 import pytest
+from helpers.random_examples import examples_of
+from helpers.support import ANALYST, TABLES, policy, world_file
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from random_examples import examples_of
-from support import ANALYST, TABLES, policy, world_file
 
 import dpsql
 from dpsql.core.schema import INTEGER_BITS, base_type, fold

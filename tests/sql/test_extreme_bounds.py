@@ -10,11 +10,11 @@ from typing import Any
 
 import duckdb
 import pytest
-from audit import Lab, Row, audit
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Lab, Row, audit
+from helpers.support import Planned, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_examples import examples_of, many_examples_of
-from support import Planned, planned
 
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of

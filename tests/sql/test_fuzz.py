@@ -16,12 +16,12 @@ from typing import Any
 
 import duckdb
 import pytest
-from fuzzing import LARGE, MARK, mutated
+from helpers.linked_tables import COLUMNS
+from helpers.linked_tables import POLICY_TABLES as LINEAGE_TABLES
+from helpers.random_examples import long
+from helpers.random_statements import LARGE, MARK, mutated
+from helpers.support import ANALYST, POLICY_TABLES, TABLES
 from hypothesis import HealthCheck, given, settings
-from lineage_world import COLUMNS
-from lineage_world import POLICY_TABLES as LINEAGE_TABLES
-from random_examples import long
-from support import ANALYST, POLICY_TABLES, TABLES
 
 import dpsql
 from dpsql.engines.duckdb import dialect as duckdb_dialect
@@ -216,8 +216,8 @@ def test_a_broken_front_door_leads_to_no_unlisted_table(
 _CHILD = """
     import json, pathlib, sys, tempfile, time
     import dpsql
-    from fuzzing import LARGE
-    from support import connect
+    from helpers.random_statements import LARGE
+    from helpers.support import connect
     with tempfile.TemporaryDirectory() as place:
         connection = connect(pathlib.Path(place))
         before = connection.budget()

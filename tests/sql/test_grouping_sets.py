@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from support import FILL, TABLES, connect, planned, policy
+from helpers.support import FILL, TABLES, connect, planned, policy
 from test_sql import SCHEMA
 
 from dpsql.errors import QueryRefused

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from audit import Lab
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Lab
+from helpers.sql_text import generated, text
+from helpers.support import SALT, Planned, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_examples import examples_of, many_examples_of
-from spelled import generated, text
-from support import SALT, Planned, planned
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import duckdb
 import pytest
-from lineage_world import BIND, POLICY_TABLES, RULES, SCHEMA
-from present import present
-from spelled import generated, text
-from support import binding
+from helpers.linked_tables import BIND, POLICY_TABLES, RULES, SCHEMA
+from helpers.present import present
+from helpers.sql_text import generated, text
+from helpers.support import binding
 
 import dpsql
 from dpsql.core.schema import (

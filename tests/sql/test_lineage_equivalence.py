@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from lineage_world import CREATE, RULES
+from helpers.linked_tables import CREATE, RULES
 from test_equivalence import agree
 
 import dpsql

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import lineage_world
 import pytest
-from audit import Difference, Groups, Row, normal
+from helpers import linked_tables as lineage_world
+from helpers.linked_tables import COLUMNS, RULES, planned_here
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Difference, Groups, Row, normal
+from helpers.support import Planned, listed_engine
+from helpers.unchecked_runs import unread
 from hypothesis import given
 from hypothesis import strategies as st
-from lineage_world import COLUMNS, RULES, planned_here
-from random_examples import examples_of, many_examples_of
 from sqlglot import exp
-from support import Planned, listed_engine
-from unread import unread
 
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Table

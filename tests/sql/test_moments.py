@@ -6,9 +6,9 @@ import datetime
 
 import duckdb
 import pytest
+from helpers.present import present
 from hypothesis import given
 from hypothesis import strategies as st
-from present import present
 from sqlglot import exp
 
 from dpsql.syntax.parse import parse, place_of

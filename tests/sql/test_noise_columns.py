@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from support import ANALYST, FILL, connect, policy, world_file
+from helpers.support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
 from dpsql.policy.model import AccountPolicy

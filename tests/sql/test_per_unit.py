@@ -14,13 +14,13 @@ from typing import Any
 import duckdb
 import pytest
 import test_sensitivity
-from audit import Groups, Row
-from audit import audit as audit_of_one_table
+from helpers.linked_tables import POLICY_TABLES, RULES, planned_here
+from helpers.random_examples import many_examples_of
+from helpers.sensitivity import Groups, Row
+from helpers.sensitivity import audit as audit_of_one_table
+from helpers.support import Planned, planned
 from hypothesis import given
 from hypothesis import strategies as st
-from lineage_world import POLICY_TABLES, RULES, planned_here
-from random_examples import many_examples_of
-from support import Planned, planned
 from test_lineage_sensitivity import LAB, WORLDS, World, audit, questions
 
 import dpsql

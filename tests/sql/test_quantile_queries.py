@@ -13,13 +13,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from audit import Lab, Row, normal
+from helpers.laws import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
+from helpers.present import present
+from helpers.sensitivity import Lab, Row, normal
+from helpers.support import Planned, planned
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from laws import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
 from numpy.typing import NDArray
-from present import present
-from support import Planned, planned
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of

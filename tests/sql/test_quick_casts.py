@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
-from spelled import text
+from helpers.sql_text import text
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table

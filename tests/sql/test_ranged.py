@@ -19,10 +19,10 @@ from typing import Any
 
 import duckdb
 import pytest
-from present import present
-from spelled import generated, text
+from helpers.present import present
+from helpers.sql_text import generated, text
+from helpers.support import planned
 from sqlglot import exp
-from support import planned
 
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB

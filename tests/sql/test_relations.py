@@ -15,10 +15,10 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
-from lineage_world import BIND, CREATE, planned_here
-from spelled import generated, text
+from helpers.linked_tables import BIND, CREATE, planned_here
+from helpers.sql_text import generated, text
+from helpers.support import SALT
 from sqlglot import exp
-from support import SALT
 from test_lineage_equivalence import CORPUS, FILL, NOBODY
 
 from dpsql.core.schema import Column, Table

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from surveyed import POSTGRESQL, SPARK
+from helpers.dialects import POSTGRESQL, SPARK
 
 import dpsql.engines
 from dpsql.core.schema import Column, Table

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import duckdb
 import pytest
+from helpers.dialects import SPARK
 from sqlglot import exp
-from surveyed import SPARK
 
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import sql

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from audit import Lab, Row, audit
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Lab, Row, audit
+from helpers.support import Planned, planned
 from hypothesis import given
 from hypothesis import strategies as st
-from random_examples import examples_of, many_examples_of
 from scipy import stats
 from sqlglot import exp
-from support import Planned, planned
 
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.base.dialect import Dialect

@@ -13,16 +13,16 @@ import duckdb
 import numpy as np
 import pytest
 import test_poison as poison
-from audit import Lab, Row, normal
 from click.testing import CliRunner
+from helpers.laws import SeededSource, lower_bound, upper_bound
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Lab, Row, normal
+from helpers.sql_text import generated, text
+from helpers.support import SALT, Planned, listed_engine, planned
+from helpers.unchecked_runs import unread
 from hypothesis import given
 from hypothesis import strategies as st
-from laws import SeededSource, lower_bound, upper_bound
 from numpy.typing import NDArray
-from random_examples import examples_of, many_examples_of
-from spelled import generated, text
-from support import SALT, Planned, listed_engine, planned
-from unread import unread
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of

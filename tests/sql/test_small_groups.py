@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, summed
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.laws import SeededSource, lower_bound, upper_bound
+from helpers.present import present
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import SeededSource, lower_bound, upper_bound
 from numpy.typing import NDArray
-from present import present
 from sqlglot import exp
 
 import dpsql

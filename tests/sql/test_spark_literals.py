@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import sqlglot
+from helpers.dialects import SPARK
 from sqlglot.tokenizer_core import TokenType
-from surveyed import SPARK
 
 from dpsql.core.schema import Column, Table
 

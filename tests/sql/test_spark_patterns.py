@@ -9,7 +9,7 @@ import time
 
 import pytest
 import sqlglot
-from surveyed import SPARK
+from helpers.dialects import SPARK
 
 from dpsql.core.schema import Column, Table
 from dpsql.engines.spark.expressions import searched_pattern

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from random_examples import LENGTH
-from support import ANALYST, TABLES, policy, world_file
+from helpers.random_examples import LENGTH
+from helpers.support import ANALYST, TABLES, policy, world_file
 from test_equivalence import ROWS as MANY_ROWS
 from test_equivalence import WIDE, same
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 import sqlglot
-from support import TABLES, binding, planned, policy
+from helpers.support import TABLES, binding, planned, policy
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.present import present
+from helpers.support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from present import present
-from support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 
 import dpsql
 from dpsql.core.sql import Sql

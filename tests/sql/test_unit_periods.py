@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from audit import Difference, Lab, Row
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import Difference, Lab, Row
+from helpers.support import Planned, planned
 from hypothesis import given
 from hypothesis import strategies as st
-from random_examples import examples_of, many_examples_of
-from support import Planned, planned
 
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, Table, schema_of

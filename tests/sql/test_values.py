@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sqlglot
+from helpers.support import connect
 from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
-from support import connect
 
 import dpsql
 from dpsql.syntax.parse import parse

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, summed
-from laws import lower_bound, upper_bound
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.laws import lower_bound, upper_bound
 
 import dpsql
 from dpsql.errors import ParameterError, QueryRefused

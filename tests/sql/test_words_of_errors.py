@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from attacks import ANSWERS, ATTACKS, TELLS, Attack
-from support import connect
+from helpers.attacks import ANSWERS, ATTACKS, TELLS, Attack
+from helpers.support import connect
 
 import dpsql
 from dpsql.errors import Place

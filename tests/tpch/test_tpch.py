@@ -9,8 +9,8 @@ from typing import Any, SupportsFloat, TypeGuard
 
 import duckdb
 import pytest
-from audit import Difference, Lab
-from support import Planned, planned
+from helpers.sensitivity import Difference, Lab
+from helpers.support import Planned, planned
 from tpch_queries import PUBLIC, QUERIES, REFUSED, RUNNING, TpchQuery, text
 from tpch_world import ANALYST, POLICY, SCHEMA, TABLES, database, exact, plain
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from audit import Difference
+from helpers.sensitivity import Difference
 
 import dpsql.privacy.mechanisms
 from dpsql.core.quoting import ROW_ID

@@ -76,13 +76,13 @@ class PostgreSQL(Server):
         self._servers: dict[bool, Any] = {}
 
     def missing(self) -> str | None:
-        from postgres import binaries
+        from helpers.postgresql_server import binaries
 
         return None if binaries() else "there is no PostgreSQL"
 
     def _server(self, unit: bool) -> Any:
         if unit not in self._servers:
-            from postgres import running
+            from helpers.postgresql_server import running
 
             if not self._servers:
                 sends = [(PostgreSQLSession, name) for name in ("run", "_execute", "ask")]

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from silence import silence, silence_views
+from helpers.zero_noise import silence, silence_views
 
 from .holes import HOLES, Hole
 from .invariants import INVARIANTS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from silence import silence
+from helpers.zero_noise import silence
 
 from .itself import Compared, compare
 from .sources import READERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from random_examples import long
+from helpers.random_examples import long
 
 from .eyes import DECLARED, primitives
 from .programs import LEAST, draw

@@ -15,8 +15,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from step_keys import repeat_keys as repeat_keys
-from step_keys import repeated_keys as repeated_keys
+from helpers.step_keys import repeat_keys as repeat_keys
+from helpers.step_keys import repeated_keys as repeated_keys
 from test_materialized_views import REFRESH, ROWS, change, rows, spent
 
 import dpsql

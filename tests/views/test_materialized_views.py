@@ -16,9 +16,9 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from present import present
-from step_keys import repeat_keys as repeat_keys
-from step_keys import repeated_keys as repeated_keys
+from helpers.present import present
+from helpers.step_keys import repeat_keys as repeat_keys
+from helpers.step_keys import repeated_keys as repeated_keys
 
 import dpsql
 from dpsql.core.periods import Period

@@ -12,8 +12,8 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from step_keys import repeat_keys as repeat_keys
-from step_keys import repeated_keys as repeated_keys
+from helpers.step_keys import repeat_keys as repeat_keys
+from helpers.step_keys import repeated_keys as repeated_keys
 
 from dpsql.core.schema import Column
 from dpsql.errors import EngineError

@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from interrupts import interrupted_in
+from helpers.interrupts import interrupted_in
 
 import dpsql
 from dpsql.dbapi.connection import Connection

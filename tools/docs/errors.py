@@ -35,7 +35,7 @@ data. Whatever can be refused is refused before anything is read or spent; only 
 The classes are those of PEP 249 and their subclasses. What can be asked is in the
 [README](../README.md#what-you-can-ask). This page is written by `tools/docs/errors.py` from the
 catalogue of codes, [`dpsql/core/codes.py`](../dpsql/core/codes.py). The examples are statements of
-[`tests/attacks.py`](../tests/attacks.py); below each is what dpsql says when it is asked, where the
+[`tests/helpers/attacks.py`](../tests/attacks.py); below each is what dpsql says when it is asked, where the
 same code may have other reasons for other statements. `…` ends an example that goes on.
 """
 
@@ -45,8 +45,8 @@ def _worlds() -> Iterator[list[tuple[str, str, dpsql.Connection]]]:
     """The statements of the attack suite, shortest first: code, statement, and whom to ask."""
     sys.path.insert(0, str(ROOT / "tests"))
     try:
-        from attacks import ATTACKS, GRID_ATTACKS, VIEW_ATTACKS
-        from support import connect, connect_to_grid, connect_to_views
+        from helpers.attacks import ATTACKS, GRID_ATTACKS, VIEW_ATTACKS
+        from helpers.support import connect, connect_to_grid, connect_to_views
     finally:
         sys.path.pop(0)
     with (

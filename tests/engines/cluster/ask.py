@@ -15,9 +15,9 @@ sys.path[:0] = [str(ROOT), *(str(ROOT / "tests" / name) for name in (".", "sql",
 
 from engine_suite import one_table  # noqa: E402
 from engine_world import prepared, read_all, schema_for  # noqa: E402
+from helpers.support import planned  # noqa: E402
 from spark_sessions import missing, started  # noqa: E402
 from spark_world import SparkWorld  # noqa: E402
-from support import planned  # noqa: E402
 from test_sensitivity import RULES, SCHEMA  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 

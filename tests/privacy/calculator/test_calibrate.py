@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from laws import hockey_stick, neighbours, positive_counts_law
+from helpers.laws import hockey_stick, neighbours, positive_counts_law
+from helpers.one_shot import one_shot_delta
 from numpy.typing import NDArray
-from one_shot import one_shot_delta
 from scipy import special, stats
 
 from dpsql.interfaces import cli

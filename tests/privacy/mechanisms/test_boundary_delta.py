@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     Counts,
     SeededSource,
     as_returned,

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from cascade_world import PairRows, whole
-from laws import SeededSource, lower_bound
+from helpers.cascade_rows import PairRows, whole
+from helpers.laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 import dpsql.privacy.mechanisms.cascade as cascade_module

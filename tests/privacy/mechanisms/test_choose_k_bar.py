@@ -10,8 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coupled import companion_orders, coupling_of, unlabelled
-from laws import (
+from helpers.laws import (
     IMPOSSIBLE,
     ORDERS,
     Counts,
@@ -24,6 +23,7 @@ from laws import (
     top_of,
     worst_excess,
 )
+from helpers.topk_couplings import companion_orders, coupling_of, unlabelled
 from scipy import special
 
 from dpsql.errors import ParameterError

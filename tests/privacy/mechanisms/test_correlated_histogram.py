@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     IMPOSSIBLE,
     ORDERS,
     Counts,
@@ -30,8 +30,8 @@ from laws import (
     upper_bound,
     worst_excess,
 )
+from helpers.one_shot import one_shot_delta
 from numpy.typing import NDArray
-from one_shot import one_shot_delta
 from scipy import integrate, special
 
 from dpsql.errors import ParameterError

@@ -13,8 +13,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from coupled import LABEL, Coupling, Orders, companion_orders, coupling_of, unlabelled
-from laws import (
+from helpers.laws import (
     ORDERS,
     Counts,
     Law,
@@ -29,6 +28,14 @@ from laws import (
     top_of,
     total_mass,
     worst_excess,
+)
+from helpers.topk_couplings import (
+    LABEL,
+    Coupling,
+    Orders,
+    companion_orders,
+    coupling_of,
+    unlabelled,
 )
 from numpy.typing import NDArray
 from scipy import special

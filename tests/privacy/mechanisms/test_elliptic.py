@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     IMPOSSIBLE,
     Counts,
     SeededSource,

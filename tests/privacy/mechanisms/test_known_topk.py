@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     IMPOSSIBLE,
     ORDERS,
     Counts,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from helpers.laws import SeededSource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import SeededSource
 from numpy.typing import NDArray
 from scipy import stats
 

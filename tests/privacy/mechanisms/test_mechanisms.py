@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     IMPOSSIBLE,
     SeededSource,
     as_returned,

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cascade_world import PairRows
-from laws import SeededSource, lower_bound
+from helpers.cascade_rows import PairRows
+from helpers.laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError

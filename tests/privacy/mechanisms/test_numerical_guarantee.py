@@ -15,7 +15,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     EPSILONS,
     ORDERS,
     Counts,

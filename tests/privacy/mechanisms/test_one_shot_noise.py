@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import hockey_stick, log_pmf
+from helpers.laws import hockey_stick, log_pmf
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     EPSILONS,
     Counts,
     Law,

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import IMPOSSIBLE, ORDERS, SeededSource, chi_square_p, renyi
+from helpers.laws import IMPOSSIBLE, ORDERS, SeededSource, chi_square_p, renyi
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError

@@ -15,9 +15,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 import set_union_reference as reference
+from helpers.laws import SeededSource
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import SeededSource
 from numpy.typing import NDArray
 from scipy import special, stats
 

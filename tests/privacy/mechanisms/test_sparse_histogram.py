@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     EPSILONS,
     IMPOSSIBLE,
     Counts,

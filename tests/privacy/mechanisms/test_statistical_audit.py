@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from blocks import ROWS, UNITS, block, summed
-from laws import SeededSource, lower_bound, upper_bound
+from helpers.blocks import ROWS, UNITS, block, summed
+from helpers.laws import SeededSource, lower_bound, upper_bound
 from numpy.typing import NDArray
 
 import dpsql

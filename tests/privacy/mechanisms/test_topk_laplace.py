@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from laws import (
+from helpers.laws import (
     IMPOSSIBLE,
     Counts,
     Law,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from step_keys import step_keys
+from helpers.step_keys import step_keys
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import PrivacyLoss

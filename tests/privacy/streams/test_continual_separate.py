@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from helpers.step_keys import step_keys
 from numpy.typing import NDArray
-from step_keys import step_keys
 
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.streams.encoding import encode_group

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from step_keys import step_keys
+from helpers.step_keys import step_keys
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.sampling.noise import DiscreteLaplace

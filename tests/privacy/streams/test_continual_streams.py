@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from helpers.step_keys import step_keys
 from numpy.typing import NDArray
 from scipy import special, stats
-from step_keys import step_keys
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta

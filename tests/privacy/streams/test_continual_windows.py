@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from helpers.step_keys import step_keys
 from numpy.typing import NDArray
-from step_keys import step_keys
 
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import SlidingWindow

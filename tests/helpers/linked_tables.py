@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from support import SALT, Planned, binding
-
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB
@@ -18,6 +16,7 @@ from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.syntax.parse import parse
+from helpers.support import SALT, Planned, binding
 
 # Every table has its unit column (or its link) first.
 COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from spelled import generated, text
 
 from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import Run
 from dpsql.engines.base.run_base import RunBase
 from dpsql.engines.base.scratch import Passed, Reader, ScratchBase
 from dpsql.engines.duckdb.engine import DuckDBScratch
+from helpers.sql_text import generated, text
 
 
 class NoSheet:

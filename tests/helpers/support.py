@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from attacks import GRID, PLAYS, VIEWS
 
 import dpsql
 from dpsql.core.quoting import quote, quote_table
@@ -42,6 +41,7 @@ from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.syntax.parse import parse
+from helpers.attacks import GRID, PLAYS, VIEWS
 
 SALT = 7
 ANALYST = "ana"

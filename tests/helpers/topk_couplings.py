@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from laws import Counts, peeled_law, top_of
 
 from dpsql.privacy.mechanisms.topk import GumbelTopK
+from helpers.laws import Counts, peeled_law, top_of
 
 BLANK = -1
 """A partner that does not exist."""

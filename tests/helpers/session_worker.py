@@ -10,8 +10,6 @@ import os
 import sys
 from typing import Any
 
-from ledger_worker import Failpoints, backend_of, between_statements
-
 import dpsql
 from dpsql.engines.base.scratch import Reader
 from dpsql.engines.duckdb.engine import DuckDBScratch
@@ -20,6 +18,7 @@ from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.results.result import Cost, Result
 from dpsql.service.answering import Answerer
+from helpers.ledger_worker import Failpoints, backend_of, between_statements
 
 STEPS: tuple[tuple[type[Any], str, str], ...] = (
     (Ledger, "stored", "lookup"),

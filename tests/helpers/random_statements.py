@@ -6,9 +6,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from attacks import ATTACKS
 from hypothesis import strategies as st
 from test_grouping_sets import QUESTIONS
+
+from helpers.attacks import ATTACKS
 
 MARK = "zqmark"
 """A word that stands in no corpus: where it comes out again, text of the query does."""

@@ -1,0 +1,1 @@
+"""Worlds, references and harnesses that several tests share."""
