@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# What the other tests share (audit, support, fuzzing …) is imported by plain names.
+# What the other tests share is in the package helpers.
 _TESTS = Path(__file__).resolve().parents[1]
 for _place in (str(_TESTS / "sql"), str(_TESTS)):
     if _place not in sys.path:

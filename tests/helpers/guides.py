@@ -36,7 +36,7 @@ import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.policy.load import load_policy
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 GUIDES = [DOCS / "tutorial.md", *sorted((DOCS / "how-to").glob("*.md")), DOCS / "promise.md"]
 SHELL = {"|", "<", ">", ">>", "&&"}
 INSTALLING = ("pip install ", "git clone ", "cd ")

@@ -14,7 +14,7 @@ from helpers.attacks import ATTACKS
 MARK = "zqmark"
 """A word that stands in no corpus: where it comes out again, text of the query does."""
 
-_HERE = Path(__file__).parent / "sql"
+_HERE = Path(__file__).parents[1] / "sql"
 CORPUS = [
     *(attack.sql for attack in ATTACKS if len(attack.sql) < 2000),
     *(_HERE / "equivalence.sql").read_text().splitlines(),

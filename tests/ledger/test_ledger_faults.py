@@ -20,7 +20,7 @@ from dpsql.ledger import Kind, Ledger, StepTicket, store
 from dpsql.ledger.journal import Journal
 from dpsql.privacy.accounting.zcdp import Amount
 
-WORKER = Path(__file__).parents[1] / "ledger_worker.py"
+WORKER = Path(__file__).parents[1] / "helpers" / "ledger_worker.py"
 
 
 class Workers:

@@ -20,7 +20,7 @@ import dpsql
 from dpsql.ledger import Ledger
 from dpsql.privacy.accounting.zcdp import Amount, PrivacyLoss
 
-WORKER = Path(__file__).parents[1] / "session_worker.py"
+WORKER = Path(__file__).parents[1] / "helpers" / "session_worker.py"
 ACCOUNT = "clinic/ana"
 POLICY = """
 version: 1

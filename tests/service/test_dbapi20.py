@@ -26,9 +26,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import dbapi20
 import duckdb
 import pytest
+from helpers import dbapi20
 
 from dpsql import dbapi
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-import set_union_reference as reference
+from helpers import set_union_reference as reference
 from helpers.laws import SeededSource
 from hypothesis import given, settings
 from hypothesis import strategies as st
