@@ -292,7 +292,7 @@ def floors(con: dpsql.Connection, plain: duckdb.DuckDBPyConnection, runs: int) -
     return [of(name) for name in BY_HAND]
 
 
-LOOKED = {
+ESTIMATED = {
     "units by item": "SELECT item, COUNT(DISTINCT user_id) AS n FROM visits {} GROUP BY item",
     "rows by item": "SELECT item, COUNT(*) AS n FROM visits {} GROUP BY item",
     "sum by item": "SELECT item, SUM(amount) AS s FROM visits {} GROUP BY item",
@@ -321,7 +321,7 @@ def looks(con: dpsql.Connection, runs: int) -> list[Ratio]:
             partial(ask, sql, usual),
             cpu_seconds,
         )
-        for name, sql in LOOKED.items()
+        for name, sql in ESTIMATED.items()
     ]
 
 

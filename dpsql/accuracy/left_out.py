@@ -17,7 +17,7 @@ from typing import Final
 
 from dpsql.core.formatting import level, printable, significant
 from dpsql.ir.measures import Measure, MeasureKind
-from dpsql.ir.plan import BlockPlan, LookSubject
+from dpsql.ir.plan import BlockPlan, LeftOutSubject
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOutRelease
 
@@ -180,7 +180,7 @@ def _laplace_margin(scale: float, heights: Sequence[int], risk: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class LookEvidence:
+class EstimateEvidence:
     """What a look has released, and the noise in it: estimates of any confidence follow."""
 
     noise: LeftOutNoise
@@ -253,10 +253,10 @@ def corrected_words(found: CorrectedTotal, confidence: float) -> str:
 
 
 def left_out_of(
-    plan: BlockPlan, subject: LookSubject, columns: tuple[str, ...], found: ShareEstimate
+    plan: BlockPlan, subject: LeftOutSubject, columns: tuple[str, ...], found: ShareEstimate
 ) -> LeftOutPart:
     """Return an estimate with the words for what it is of and what caused it."""
-    counted = subject.looked_at(plan)
+    counted = subject.bounded_measure(plan)
     return LeftOutPart(
         columns,
         _name_of(counted),
@@ -269,7 +269,7 @@ def left_out_of(
 
 
 def clamped_values(
-    plan: BlockPlan, subject: LookSubject, columns: tuple[str, ...], found: ShareEstimate
+    plan: BlockPlan, subject: LeftOutSubject, columns: tuple[str, ...], found: ShareEstimate
 ) -> LeftOutPart:
     """Return an estimate of how many values of a sum lay outside their bounds."""
     told = left_out_of(plan, subject, columns, found)

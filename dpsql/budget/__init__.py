@@ -238,7 +238,7 @@ def budget_report(
         window = replace(window, opened="")  # nothing tells when it began
     shown = seen(window, account.shared_views(policy, window))
     entries = [(entry, read_record(entry.plan)) for entry in asked]
-    entries = [(entry, record) for entry, record in entries if not record.is_look]
+    entries = [(entry, record) for entry, record in entries if not record.is_estimate]
     paying = policy.account(analyst)
     defaults = policy.of_account(analyst).defaults
     usual = question_at(defaults, paying.composition, paying.delta_for_conversion)

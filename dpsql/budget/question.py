@@ -12,8 +12,8 @@ from itertools import islice
 from typing import Any
 
 from dpsql.core.periods import Period
-from dpsql.ir.plan import BlockPlan, PreparedLook, PrivacyPlan
-from dpsql.ledger import LOOK_MECHANISM
+from dpsql.ir.plan import BlockPlan, PreparedEstimate, PrivacyPlan
+from dpsql.ledger import LEFT_OUT_MECHANISM
 from dpsql.policy.parameters import PARAMETER_NAMES, AutomaticGroups, Parameters
 from dpsql.syntax.placeholders import PlaceholderValues
 
@@ -69,9 +69,9 @@ class LoggedQuery:
     stream: LoggedStream | None = None
 
     @property
-    def is_look(self) -> bool:
+    def is_estimate(self) -> bool:
         """True if it is no question, but a look at what bounding leaves out."""
-        return any(block.mechanism == LOOK_MECHANISM for block in self.blocks)
+        return any(block.mechanism == LEFT_OUT_MECHANISM for block in self.blocks)
 
     @property
     def shape(self) -> tuple[tuple[str, str], ...]:
@@ -83,8 +83,8 @@ class LoggedQuery:
         """The question in a few words, such as ``top-10 of flights`` or ``stream visits``."""
         if self.stream is not None:
             return f"stream {self.stream.name}"
-        if self.is_look:
-            return LOOK_MECHANISM
+        if self.is_estimate:
+            return LEFT_OUT_MECHANISM
         return " + ".join(dict.fromkeys(map(_kind, self.blocks)))
 
     @property
@@ -111,13 +111,20 @@ def _record(
     }
 
 
-def look_record(look: PreparedLook, statement: str = "", values: PlaceholderValues = ()) -> str:
+def estimate_record(
+    estimate: PreparedEstimate, statement: str = "", values: PlaceholderValues = ()
+) -> str:
     """Return a look as the ledger keeps it, with a mechanism of its own.
 
     Beside a question, whose entry follows, it has no statement.
     """
-    loss = look.look.noise.loss
-    record = {"mechanism": LOOK_MECHANISM, "rho": loss.rho, "epsilon": loss.epsilon, "delta": 0.0}
+    loss = estimate.plan.noise.loss
+    record = {
+        "mechanism": LEFT_OUT_MECHANISM,
+        "rho": loss.rho,
+        "epsilon": loss.epsilon,
+        "delta": 0.0,
+    }
     return json.dumps(_record(statement, values, [record]), sort_keys=True)
 
 

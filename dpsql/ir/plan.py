@@ -18,8 +18,8 @@ from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Qu
 from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Additive
-from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise
+from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
 from dpsql.privacy.mechanisms.selection import Selection
@@ -43,7 +43,7 @@ class ReleaseNoise:
 
 
 @dataclass(frozen=True, slots=True)
-class AddedUp:
+class RolledUp:
     """Of which release a block's values were added up, and the noise that is on it.
 
     It was settled at a time (a UTC time in ISO 8601), had these ``keys``, ``over`` of which it was
@@ -132,7 +132,7 @@ class Bounding:
 
 
 @dataclass(frozen=True, slots=True)
-class LookSubject:
+class LeftOutSubject:
     """What a look is at: a measure of a plan, by index.
 
     With ``rows``, the rows that a number of units stands for, as each unit may add one row only.
@@ -144,7 +144,7 @@ class LookSubject:
     clamped: bool = False
 
     @classmethod
-    def of(cls, plan: BlockPlan, aggregate: Aggregate) -> LookSubject | None:
+    def of(cls, plan: BlockPlan, aggregate: Aggregate) -> LeftOutSubject | None:
         """Tell what to look at to know what is left out of an aggregate; None if there is none."""
         if aggregate.quantile is not None or aggregate.kind.composed:
             return None
@@ -152,7 +152,7 @@ class LookSubject:
         units = plan.measures[index].measure.kind is MeasureKind.UNITS
         return cls(index, rows=units and aggregate.kind is AggregateKind.COUNT)
 
-    def looked_at(self, plan: BlockPlan) -> Measure:
+    def bounded_measure(self, plan: BlockPlan) -> Measure:
         """Return the measure of which bounding leaves something out: rows where these are meant."""
         if not self.rows:
             return plan.measures[self.measure].measure
@@ -161,14 +161,14 @@ class LookSubject:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOutLook:
+class LeftOutPlan:
     """What is asked beside a block: how much of its subject bounding keeps and leaves out.
 
     One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum, or of a
     whole unit where it is asked which part of its values lies outside their bounds.
     """
 
-    subject: LookSubject
+    subject: LeftOutSubject
     noise: LeftOutNoise
 
     @property
@@ -180,7 +180,7 @@ class LeftOutLook:
 class LeftOutStatus(Enum):
     """What can be said of how much bounding leaves out of an aggregate."""
 
-    LOOKED = "looked"  # an estimate, from a look
+    ESTIMATED = "looked"  # an estimate, from a look
     NOTHING = "nothing"  # bounding cannot leave out any of it
     NOT_TOLD = "not told"
 
@@ -212,13 +212,13 @@ class BlockPlan:
     one_shot: PrivacyLoss | None = None
     gaussian: bool = False
     candidates: tuple[Candidate, ...] = ()
-    kept: tuple[ReleaseNoise, ...] | AddedUp | None = None
-    looks: tuple[LeftOutLook, ...] = ()
+    kept: tuple[ReleaseNoise, ...] | RolledUp | None = None
+    estimates: tuple[LeftOutPlan, ...] = ()
 
     @property
     def tells_left_out(self) -> bool:
         """True if it is told what bounding leaves out, or was asked for even if it cannot be."""
-        return bool(self.looks) or self.block.parameters.looks_anywhere
+        return bool(self.estimates) or self.block.parameters.estimates_anywhere
 
     @property
     def declared(self) -> bool:
@@ -330,14 +330,14 @@ class BlockPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedLook:
+class PreparedEstimate:
     """A look ready to be run: its generated SQL, and the fingerprint by which it is known.
 
     ``tables`` are those that its statement scans, each as often as it does. ``write`` writes that
     statement, which is for a look taken by itself, and to be shown.
     """
 
-    look: LeftOutLook
+    plan: LeftOutPlan
     fingerprint: str
     tables: tuple[TableName, ...]
     write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
@@ -364,7 +364,7 @@ class PreparedBlock:
 
     plan: BlockPlan
     keys: tuple[Column, ...]
-    looks: tuple[PreparedLook, ...] = ()
+    estimates: tuple[PreparedEstimate, ...] = ()
     write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
     renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
 
@@ -407,10 +407,10 @@ class PrivacyPlan:
     reserved: PrivacyLoss
 
     @property
-    def reserved_with_looks(self) -> PrivacyLoss:
+    def reserved_with_estimates(self) -> PrivacyLoss:
         """The worst case where the account has no release of any look."""
-        looks = (look.noise.loss for block in self.blocks for look in block.looks)
-        return sum(looks, self.reserved)
+        estimates = (estimate.noise.loss for block in self.blocks for estimate in block.estimates)
+        return sum(estimates, self.reserved)
 
     @property
     def conversion_delta(self) -> float:

@@ -104,7 +104,7 @@ class Block:
     mechanism: str | None = None
     noise_columns: tuple[NoiseColumn, ...] = ()
     fresh: bool = False
-    combines: bool = False
+    pools: bool = False
     groups_chosen: str = ""
     counted: bool = False
     most_rows: int | None = None
@@ -192,7 +192,7 @@ class Block:
         """
         aggregate = self.aggregates[index]
         parts = len(aggregate.measures) if aggregate.kind.composed or self.cascades else 0
-        if (self.cascades and parts) or (self.combines and aggregate.measures):
+        if (self.cascades and parts) or (self.pools and aggregate.measures):
             parts += 1
         return tuple(f"{INTERNAL_PREFIX}n{index}_{part}" for part in range(parts))
 

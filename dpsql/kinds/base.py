@@ -39,17 +39,17 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
 from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import (
-    AddedUp,
     BlockPlan,
     LeftOutStatus,
-    LookSubject,
+    LeftOutSubject,
     PreparedBlock,
-    PreparedLook,
+    PreparedEstimate,
     ReleaseNoise,
+    RolledUp,
     StepFigure,
 )
 from dpsql.ir.query import NoiseFigure
-from dpsql.kinds.left_out import ExactLook
+from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.quantile_histograms import chosen_groups
@@ -80,7 +80,7 @@ class BlockReading:
     dialect: Dialect
     salt: int
     progress: Percent
-    looks: Sequence[PreparedLook] = ()
+    estimates: Sequence[PreparedEstimate] = ()
 
     @property
     def plan(self) -> BlockPlan:
@@ -92,7 +92,7 @@ class ExactBlock(Protocol):
     """What was read of a block, and what may still be read of the groups that come out."""
 
     @property
-    def looks(self) -> Mapping[str, ExactLook]:
+    def estimates(self) -> Mapping[str, ExactLeftOut]:
         """The looks that were taken at the same rows, by fingerprint."""
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
@@ -306,7 +306,7 @@ class ReleaseKind(ABC):
         return 1
 
     @property
-    def added(self) -> AddedUp | None:
+    def rolled_up(self) -> RolledUp | None:
         """The release that values were added up from; None for values of their own."""
         return None
 
@@ -352,21 +352,21 @@ class ReleaseKind(ABC):
         kinds = [noisy.measure.kind for noisy in self.plan.measures]
         return self.groups_added is not None and MeasureKind.DISTINCT not in kinds
 
-    def beside(self, block: PreparedBlock, wanted: Set[str]) -> tuple[PreparedLook, ...]:
+    def beside(self, block: PreparedBlock, wanted: Set[str]) -> tuple[PreparedEstimate, ...]:
         """List a block's looks, of these fingerprints, that can be taken at the same rows."""
         if not self.shares_rows:
             return ()
-        beside = {one.fingerprint: one for one in block.looks if one.fingerprint in wanted}
+        beside = {one.fingerprint: one for one in block.estimates if one.fingerprint in wanted}
         return tuple(beside.values())
 
     def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
         """Tell what can be said of what bounding leaves out of an aggregate."""
-        subject = LookSubject.of(self.plan, aggregate)
+        subject = LeftOutSubject.of(self.plan, aggregate)
         if subject is None:
             return LeftOutStatus.NOT_TOLD
-        if any(look.subject == subject for look in self.plan.looks):
-            return LeftOutStatus.LOOKED
-        units = subject.looked_at(self.plan).counts_units
+        if any(estimate.subject == subject for estimate in self.plan.estimates):
+            return LeftOutStatus.ESTIMATED
+        units = subject.bounded_measure(self.plan).counts_units
         nothing = units and not self.leaves_out_groups
         return LeftOutStatus.NOTHING if nothing else LeftOutStatus.NOT_TOLD
 

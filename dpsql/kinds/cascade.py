@@ -26,7 +26,7 @@ from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
 from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
-from dpsql.kinds.left_out import ExactLook
+from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows, drawn_columns
 from dpsql.kinds.values import aggregate_answers
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps
@@ -38,8 +38,8 @@ from dpsql.privacy.mechanisms.cascade import (
     Cascade,
     CascadeGoal,
     CascadeRows,
-    LookNoise,
     NamedGroups,
+    PilotNoise,
     UnitSizes,
     cascade_in,
     scaled_counts,
@@ -74,7 +74,7 @@ class ExactCascade:
     rows: CascadeRows
     totals: Callable[[NDArray[np.int64], int], list[NDArray[np.int64]]]
     keys_of: KeysOf
-    looks: Mapping[str, ExactLook] = field(default_factory=dict)
+    estimates: Mapping[str, ExactLeftOut] = field(default_factory=dict)
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
         """Draw which groups are named and what is counted in them.
@@ -196,7 +196,7 @@ class CascadeKind(ReleaseKind):
         """Its looks, rounds and countings."""
         cascade, found = self.cascade, list[StepFigure]()
         if not cascade.single:
-            found.append(_look_figure("look at keys per unit", cascade.look))
+            found.append(_pilot_figure("look at keys per unit", cascade.pilot))
         narrow, wide = (cascade.naming_rounds(kept) for kept in (KEPT_CHOICES[0], KEPT_CHOICES[-1]))
         for number, (one, other) in enumerate(zip(narrow, wide, strict=True), start=1):
             thresholds = (one.threshold / WEIGHT_STEPS, other.threshold / WEIGHT_STEPS)
@@ -206,7 +206,7 @@ class CascadeKind(ReleaseKind):
             )
         counted = [noisy for noisy in self.plan.measures if noisy.noise is not None]
         if counted and not cascade.single:
-            found.append(_look_figure("look at named groups per unit", cascade.second_look))
+            found.append(_pilot_figure("look at named groups per unit", cascade.second_pilot))
         for noisy in counted:
             assert noisy.noise is not None
             if noisy.measure.kind is MeasureKind.UNITS and cascade.single:
@@ -216,8 +216,8 @@ class CascadeKind(ReleaseKind):
         return tuple(found)
 
 
-def _look_figure(name: str, look: LookNoise) -> StepFigure:
-    return StepFigure(name, look.noise.rho(1), 0.0, look.noise.std(1))
+def _pilot_figure(name: str, pilot: PilotNoise) -> StepFigure:
+    return StepFigure(name, pilot.noise.rho(1), 0.0, pilot.noise.std(1))
 
 
 def _named_in_rounds(plan: BlockPlan, found: Appearance) -> str:

@@ -31,12 +31,12 @@ from dpsql.ir.measures import Quantile, Ranked
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.ir.query import Block
 from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, keys_at, keys_in
-from dpsql.kinds.left_out import ExactLook, read_look_of
+from dpsql.kinds.left_out import ExactLeftOut, read_left_out_of
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.values import aggregate_answers
 from dpsql.policy.parameters import ContributionBounding
 from dpsql.privacy.mechanisms.additive import Steps
-from dpsql.privacy.mechanisms.combination import published
+from dpsql.privacy.mechanisms.pooling import published
 from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import shared_sql
@@ -65,7 +65,7 @@ class ExactGroups:
     rows: ExactRows
     histograms: HistogramsOf | None = None
     keys_of: KeysOf | None = None
-    looks: Mapping[str, ExactLook] = field(default_factory=dict)
+    estimates: Mapping[str, ExactLeftOut] = field(default_factory=dict)
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
         """Draw which groups come out, the noise on their values, and their quantiles."""
@@ -121,7 +121,7 @@ class GroupsKind(ReleaseKind):
     def read(self, reading: BlockReading) -> Iterator[ExactGroups]:
         """Read groups by one statement, or by several where they are stored first."""
         plan, rows = reading.plan, reading.rows
-        if reading.looks:
+        if reading.estimates:
             with rows.scratch() as scratch:
                 yield _shared(reading, scratch)
         elif _at_once(plan) and not plan.quantiles:
@@ -350,22 +350,22 @@ def _at_once(plan: BlockPlan) -> bool:
 
 def _shared(reading: BlockReading, scratch: Scratch) -> ExactGroups:
     """Read the exact rows of a block, and looks at them, over rows that are stored once."""
-    kind, looks = GroupsKind(reading.plan), reading.looks
+    kind, estimates = GroupsKind(reading.plan), reading.estimates
     rows = kind.private_rows(reading.salt, reading.dialect)
-    shared = shared_sql(rows, [look.look for look in looks])
+    shared = shared_sql(rows, [estimate.plan for estimate in estimates])
     groups = kind.numbered(rows, shared.groups)
     for stored, statement in shared.stored:
         scratch.store(stored, statement)
     told = {
-        look.fingerprint: read_look_of(scratch, look, statement)
-        for look, statement in zip(looks, shared.looks, strict=True)
+        estimate.fingerprint: read_left_out_of(scratch, estimate, statement)
+        for estimate, statement in zip(estimates, shared.estimates, strict=True)
     }
     if _at_once(reading.plan):
-        return ExactGroups(_exact_rows(reading, scratch, groups), looks=told)
+        return ExactGroups(_exact_rows(reading, scratch, groups), estimates=told)
     scratch.store(GROUPS, groups)
     for stored, _ in shared.stored:
         scratch.drop(stored)
-    return replace(_groups_stored(reading, scratch), looks=told)
+    return replace(_groups_stored(reading, scratch), estimates=told)
 
 
 def _stored(reading: BlockReading, scratch: Scratch) -> ExactGroups:

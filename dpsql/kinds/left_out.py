@@ -14,8 +14,8 @@ import numpy as np
 from dpsql.core.sql import Sql
 from dpsql.engines.base.engine import PrivateReader, PrivateSource, Reads, Scratch
 from dpsql.errors import ParameterError
-from dpsql.ir.plan import PreparedLook
-from dpsql.kinds.released import ReleasedLook
+from dpsql.ir.plan import PreparedEstimate
+from dpsql.kinds.released import ReleasedEstimate
 from dpsql.kinds.stored_json import (
     corrupt_release,
     fits_type,
@@ -35,7 +35,7 @@ _PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 
 
 @dataclass(frozen=True, slots=True)
-class ExactLook:
+class ExactLeftOut:
     """What bounding keeps of a measure, and how far units climbed in each span of a ladder.
 
     Sums over units, in steps of the measure's quantum.
@@ -45,28 +45,33 @@ class ExactLook:
     climbed: tuple[int, ...]
 
 
-def read_look(source: PrivateSource, look: PreparedLook) -> ExactLook:
+def read_left_out(source: PrivateSource, estimate: PreparedEstimate) -> ExactLeftOut:
     """Read what bounding keeps and leaves out."""
-    return read_look_of(source.over(Reads(look.tables)), look, look.statement)
+    return read_left_out_of(source.over(Reads(estimate.tables)), estimate, estimate.statement)
 
 
-def read_look_of(rows: PrivateReader | Scratch, look: PreparedLook, statement: Sql) -> ExactLook:
+def read_left_out_of(
+    rows: PrivateReader | Scratch, estimate: PreparedEstimate, statement: Sql
+) -> ExactLeftOut:
     """Read the same by a statement over rows that are stored, or in their tables."""
-    climbed = climbed_columns(look.look)
+    climbed = climbed_columns(estimate.plan)
     found = rows.exact(statement, (), [KEPT_COLUMN, *climbed]).measures
-    return ExactLook(int(found[KEPT_COLUMN][0]), tuple(int(found[name][0]) for name in climbed))
+    return ExactLeftOut(int(found[KEPT_COLUMN][0]), tuple(int(found[name][0]) for name in climbed))
 
 
-def release_look(look: PreparedLook, exact: ExactLook, source: EntropySource) -> ReleasedLook:
+def release_estimate(
+    estimate: PreparedEstimate, exact: ExactLeftOut, source: EntropySource
+) -> ReleasedEstimate:
     """Draw what is told of what bounding keeps and leaves out.
 
-    Guarantee: ``look.look.noise.loss``, for exact sums within the sensitivity of ``left_out_sql``.
+    Guarantee: ``estimate.plan.noise.loss``, for exact sums within the sensitivity of
+    ``left_out_sql``.
     """
-    noise = look.look.noise
-    return ReleasedLook(noise, noise.release(exact.kept, exact.climbed, source))
+    noise = estimate.plan.noise
+    return ReleasedEstimate(noise, noise.release(exact.kept, exact.climbed, source))
 
 
-def encode_look(found: ReleasedLook) -> bytes:
+def encode_estimate(found: ReleasedEstimate) -> bytes:
     """Pack what was released of a look into bytes, with the price that says how noisy it is."""
     noise, release = found.noise, found.release
     document = {
@@ -79,7 +84,7 @@ def encode_look(found: ReleasedLook) -> bytes:
     return json.dumps(document, allow_nan=False, separators=(",", ":")).encode()
 
 
-def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
+def decode_estimate(estimate: PreparedEstimate, payload: bytes) -> ReleasedEstimate | None:
     """Unpack what was released of a look; None if it is too noisy to be used again.
 
     That is a release of less than ``STALE_PRICE`` of what the look costs now. Raises
@@ -90,7 +95,7 @@ def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
     if document["look"] != _VERSION:
         return None
     float64, rungs = np.dtype(np.float64), json_list(document["rungs"])
-    now = look.look.noise
+    now = estimate.plan.noise
     require_sound(len(rungs) == now.ladder.rungs)
     require_sound(all(fits_type(document[part], float64) for part in ("rho", "epsilon", "kept")))
     require_sound(all(fits_type(rung, float64) for rung in rungs))
@@ -99,7 +104,7 @@ def decode_look(look: PreparedLook, payload: bytes) -> ReleasedLook | None:
     if rho < STALE_PRICE * now.loss.rho or epsilon < STALE_PRICE * now.loss.epsilon:
         return None
     release = LeftOutRelease(float(document["kept"]), tuple(map(float, rungs)))
-    return ReleasedLook(_noise_at(now, PrivacyLoss(rho, 0.0, epsilon)), release)
+    return ReleasedEstimate(_noise_at(now, PrivacyLoss(rho, 0.0, epsilon)), release)
 
 
 def _noise_at(noise: LeftOutNoise, price: PrivacyLoss) -> LeftOutNoise:

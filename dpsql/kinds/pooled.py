@@ -9,7 +9,7 @@ same event under the condition of one release alone: the releases are independen
 other s - 1 conditions has probability 1/2 or more. For one condition the argument of
 :mod:`dpsql.accuracy.wording` holds as before, the sum of the other noises being symmetric and
 unimodal. So the risk of an interval is divided by 2^(s-1). Checked by
-``tests/accuracy/test_combination.py``.
+``tests/accuracy/test_pooled_counts.py``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.base import Rows
 from dpsql.kinds.groups import GroupsKind, deciding_measure, whole_units
 from dpsql.kinds.released import NumericArray
-from dpsql.privacy.mechanisms.combination import (
+from dpsql.privacy.mechanisms.pooling import (
     PublishedNoise,
-    combined_margin,
-    combined_std,
-    combining_weights,
+    pooled_margin,
+    pooled_std,
+    pooling_weights,
 )
 
-MAX_COMBINED = 32
+MAX_POOLED = 32
 """How many releases of one question are put together at most, the latest: each is a bit."""
 
 
@@ -80,13 +80,13 @@ class PooledKind(GroupsKind):
             return with_rounding(self.plan, index, whole, margin)
         deciding = sum(release.decided == index for release in releases)
         risk = (1 - confidence) / 2 ** max(0, deciding - 1)
-        margin = combined_margin(noises, risk)
-        return _with_combined_rounding(self.plan, index, whole, noises, margin)
+        margin = pooled_margin(noises, risk)
+        return _with_pooled_rounding(self.plan, index, whole, noises, margin)
 
     def scale(self, measure: int, way: int) -> float:
         """Compute the scale of one release's noise, of several the standard deviation."""
         noises = [release.measures[measure] for release in releases_in(way, self.releases)]
-        return combined_std(noises) if len(noises) > 1 else noises[0].noise.scale
+        return pooled_std(noises) if len(noises) > 1 else noises[0].noise.scale
 
     def uniform(self, values: Mapping[str, NumericArray]) -> bool:
         """Tell whether all rows came out of all releases."""
@@ -132,14 +132,14 @@ def releases_in(mask: int, releases: Sequence[ReleaseNoise]) -> list[ReleaseNois
     return [each for bit, each in enumerate(releases) if mask >> bit & 1]
 
 
-def combined_values(
+def pooled_values(
     values: NDArray[np.float64], held: NDArray[np.bool_], noises: Sequence[PublishedNoise]
 ) -> NDArray[np.float64]:
     """Compute the weighted means of arrays of shape (releases, groups), of shape (groups,).
 
     ``held`` says which release has which group; what it has not is left out of the mean.
     """
-    weights = np.array(combining_weights(noises))[:, np.newaxis] * held
+    weights = np.array(pooling_weights(noises))[:, np.newaxis] * held
     total = (weights * np.where(held, values, 0.0)).sum(axis=0)
     only = held.sum(axis=0) == 1
     mean: NDArray[np.float64] = total / weights.sum(axis=0)
@@ -148,7 +148,7 @@ def combined_values(
     return mean
 
 
-def _with_combined_rounding(
+def _with_pooled_rounding(
     plan: BlockPlan, index: int, whole: bool, noises: Sequence[PublishedNoise], margin: float
 ) -> float:
     """Add to a margin in steps what rounding can: of exact sums, of each release, of the mean."""

@@ -64,7 +64,7 @@ class ReleasedBlock:
 
 
 @dataclass(frozen=True, slots=True)
-class ReleasedLook:
+class ReleasedEstimate:
     """What was released of a look, and the noise that is on it."""
 
     noise: LeftOutNoise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpsql.accuracy.wording import Part, printable_name
-from dpsql.ir.plan import AddedUp, BlockPlan
+from dpsql.ir.plan import BlockPlan, RolledUp
 from dpsql.kinds.groups import GroupsKind
 from dpsql.privacy.mechanisms.summation import summed_margin, summed_std
 
@@ -16,12 +16,12 @@ class RolledUpKind(GroupsKind):
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether values were added up."""
-        return isinstance(plan.kept, AddedUp)
+        return isinstance(plan.kept, RolledUp)
 
     @property
-    def added(self) -> AddedUp:
+    def rolled_up(self) -> RolledUp:
         """The release that values were added up from."""
-        assert isinstance(self.plan.kept, AddedUp)
+        assert isinstance(self.plan.kept, RolledUp)
         return self.plan.kept
 
     def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
@@ -30,7 +30,7 @@ class RolledUpKind(GroupsKind):
         Rounding goes on top, at its worst in each group: of exact sums to the steps of a coarse
         lattice, and of noise in parts of a step to whole numbers.
         """
-        noise, groups = self.added.noises[index], self.added.groups
+        noise, groups = self.rolled_up.noises[index], self.rolled_up.groups
         measure = self.plan.measures[index].measure
         margin = summed_margin(noise, groups, float(1 - confidence))
         if measure.lattice is not None and measure.lattice.coarsening > 1:
@@ -41,7 +41,7 @@ class RolledUpKind(GroupsKind):
 
     def scale(self, measure: int, way: int) -> float:
         """Compute the standard deviation of a sum of groups, in steps."""
-        return summed_std(self.added.noises[measure], self.added.groups)
+        return summed_std(self.rolled_up.noises[measure], self.rolled_up.groups)
 
     def origin(self, part: Part) -> Iterator[str]:
         """Yield of which release values are sums, and of what that is true."""
@@ -50,19 +50,19 @@ class RolledUpKind(GroupsKind):
     @property
     def sums(self) -> str:
         """Of which release values are sums, and what that left out, in words."""
-        added = self.added
-        keys = ", ".join(map(printable_name, added.keys))
-        release = f"the release by {keys} of {added.settled[:10]}"
-        groups = f"sums of {added.groups:,} groups" if added.groups > 1 else "those"
+        rolled_up = self.rolled_up
+        keys = ", ".join(map(printable_name, rolled_up.keys))
+        release = f"the release by {keys} of {rolled_up.settled[:10]}"
+        groups = f"sums of {rolled_up.groups:,} groups" if rolled_up.groups > 1 else "those"
         kept = ""
-        if added.kept is not None:
-            kept = f"at most {added.kept:,} group{'s' * (added.kept > 1)} and "
+        if rolled_up.kept is not None:
+            kept = f"at most {rolled_up.kept:,} group{'s' * (rolled_up.kept > 1)} and "
         rows = self.plan.block.parameters.max_rows_contributed
         text = (
             f"{groups} of {release}, bounded as it was: of each unit {kept}at most {rows:,} rows "
             "in each of its groups"
         )
-        if added.over:
-            over = " or ".join(map(printable_name, added.over))
+        if rolled_up.over:
+            over = " or ".join(map(printable_name, rolled_up.over))
             text += f"; rows whose {over} has no declared value are not in them"
         return text

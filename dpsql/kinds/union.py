@@ -22,7 +22,7 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import FEW, BlockReading, ReleaseKind
-from dpsql.kinds.left_out import ExactLook
+from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import ReleasedRows
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_in
 from dpsql.privacy.mechanisms.set_union_weights import UnitItems
@@ -42,7 +42,7 @@ class ExactUnion:
 
     weights: NDArray[np.int64]
     named: Callable[[NDArray[np.int64]], ExactRows]
-    looks: Mapping[str, ExactLook] = field(default_factory=dict)
+    estimates: Mapping[str, ExactLeftOut] = field(default_factory=dict)
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
         """Draw which keys are named.

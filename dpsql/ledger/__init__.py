@@ -31,12 +31,12 @@ from dpsql.ledger.records import (
     Window,
 )
 from dpsql.ledger.releases import MAX_RELEASE
-from dpsql.ledger.schema import LOOK_MECHANISM
+from dpsql.ledger.schema import LEFT_OUT_MECHANISM
 from dpsql.ledger.store import Ledger
 from dpsql.ledger.verify import Verification
 
 __all__ = [
-    "LOOK_MECHANISM",
+    "LEFT_OUT_MECHANISM",
     "MAX_RELEASE",
     "Account",
     "Cause",

@@ -32,7 +32,7 @@ from dpsql.ledger.records import (
     line_of,
     period,
 )
-from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_LOOK
+from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_ESTIMATE
 from dpsql.ledger.ties import require_hashed, require_tied, untied
 from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS, Amount
 
@@ -55,7 +55,7 @@ SELECT opened, count(*) - sum(returned), sum(returned) FROM (
     SELECT (SELECT max(opened) FROM windows WHERE path = ? AND opened < seq) AS opened,
         (SELECT count(*) FROM events AS ended WHERE ended.entry = asked.seq
             AND kind = 'settle' AND rho + epsilon + delta + gaussian = 0) AS returned
-    FROM events AS asked WHERE {IS_LOOK} AND account IN (
+    FROM events AS asked WHERE {IS_ESTIMATE} AND account IN (
         SELECT path FROM accounts WHERE path = ? OR substr(path, 1, ?) = ?)
 ) AS looks GROUP BY opened
 """

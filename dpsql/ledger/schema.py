@@ -31,11 +31,11 @@ ACCOUNT_CHANGES = (
 SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 """The events that suspend accounts or reopen them."""
 
-LOOK_MECHANISM = "left-out look"
+LEFT_OUT_MECHANISM = "left-out look"
 """What the plan of a charge calls a look at what bounding leaves out, which no question is."""
 
 # No text inside a plan has these quotes: JSON puts a backslash before each of its own.
-IS_LOOK = f"kind = 'reserve' AND detail LIKE '%\"mechanism\": \"{LOOK_MECHANISM}\"%'"
+IS_ESTIMATE = f"kind = 'reserve' AND detail LIKE '%\"mechanism\": \"{LEFT_OUT_MECHANISM}\"%'"
 """The charges that looks are made for."""
 
 # ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
@@ -78,7 +78,7 @@ CREATE INDEX suspensions ON events (seq, account) WHERE {suspending};
 CREATE INDEX changes_by_account ON events (account, seq, kind) WHERE {account_changes};
 CREATE INDEX renames_by_name ON events (query, seq) WHERE kind = 'rename';
 CREATE INDEX renames_by_account ON events (account, seq) WHERE kind = 'rename';
-CREATE INDEX looks_by_account ON events (account, seq) WHERE {is_look};
+CREATE INDEX looks_by_account ON events (account, seq) WHERE {is_estimate};
 CREATE TABLE head (
     one     {int} PRIMARY KEY CHECK (one = 1),
     ledger  TEXT NOT NULL,
@@ -395,7 +395,7 @@ def _tables(types: Mapping[str, str]) -> str:
         **types,
         suspending=SUSPENDING,
         account_changes=ACCOUNT_CHANGES,
-        is_look=IS_LOOK,
+        is_estimate=IS_ESTIMATE,
         rows=ROWS_START,
     )
 

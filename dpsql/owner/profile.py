@@ -27,7 +27,7 @@ MAX_DOMAIN_VALUES: Final = 12
 """Columns of text with more distinct values are not shown."""
 
 
-def look(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
+def profile_columns(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
     """Describe each column by the range of its numbers, or by its texts where they are few.
 
     Keyed by the table's key and the folded name of the column. Raises ``InterfaceError`` and
@@ -61,7 +61,7 @@ def _opened(database: DatabasePlace) -> DuckDBEngine:
     return engine
 
 
-def look_at_units(
+def profile_units(
     database: DatabasePlace, units: Mapping[str, str]
 ) -> Mapping[tuple[str, str], tuple[str, ...] | None]:
     """Tell of which columns each value of a unit has one value alone; None where it has one row.

@@ -79,12 +79,14 @@ class Buyer:
         """
         self._stopped = None
         self._run = run
-        looks = {each.fingerprint: each.look for each in purchases if each.look is not None}
+        estimates = {
+            each.fingerprint: each.estimate for each in purchases if each.estimate is not None
+        }
         try:
             with run, ExitStack() as held:
                 reader = PurchaseReader(
                     *(run, self._dialect, self.entropy, self._keys),
-                    *(self._report_progress, looks, held),
+                    *(self._report_progress, estimates, held),
                 )
                 for purchase in purchases:
                     yield purchase.release(reader)

@@ -22,12 +22,12 @@ from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import QueryRefused
-from dpsql.ir.plan import BlockPlan, LeftOutLook, PreparedBlock, PreparedLook, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, LeftOutPlan, PreparedBlock, PreparedEstimate, PrivacyPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import PublicSource, PublishedView, TypesAlone, ViewScan, bottom_up
 from dpsql.kinds.registry import release_kind
-from dpsql.pipeline.kept.fingerprint import fingerprint, look_fingerprints
-from dpsql.pipeline.rehearse import RehearsedWays, rehearse_look
+from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
+from dpsql.pipeline.rehearse import RehearsedWays, rehearse_estimate
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
@@ -36,7 +36,7 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.max_error import Replan, error_targets, error_within, exchange_rates
 from dpsql.policy.model import AccountPolicy, Policy
-from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Combining, Parameters
+from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Parameters, Pooling
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.catalog import place_catalog
@@ -74,7 +74,7 @@ class Question:
     mechanism: str | None
     parameters: Parameters
     fresh: bool
-    combining: bool = False
+    pooling: bool = False
 
     @property
     def sound(self) -> bool:
@@ -85,7 +85,7 @@ class Question:
     def key(self) -> _Key:
         """The key of what is prepared for a question: equal for two that ask the same."""
         asked = (self.parameters, self.parameters.given)
-        return self.text, values_key(self.values), self.mechanism, asked, self.combining
+        return self.text, values_key(self.values), self.mechanism, asked, self.pooling
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,15 +138,15 @@ class Prepared:
         return any(each is AnswerFrom.RELEASED for each in asked)
 
     @property
-    def looks(self) -> tuple[PreparedLook, ...]:
+    def estimates(self) -> tuple[PreparedEstimate, ...]:
         """The looks at what bounding leaves out, of all blocks."""
-        return tuple(look for block in self.blocks for look in block.looks)
+        return tuple(estimate for block in self.blocks for estimate in block.estimates)
 
     @property
-    def combine(self) -> Combining:
+    def combine(self) -> Pooling:
         """Which earlier releases its answer is put together with: what a block refuses, none."""
         asked = {block.plan.block.parameters.combine for block in self.blocks}
-        return next((c for c in (Combining.OFF, Combining.ALL) if c in asked), Combining.SERIES)
+        return next((c for c in (Pooling.OFF, Pooling.ALL) if c in asked), Pooling.SERIES)
 
     @property
     def max_age(self) -> Period | None:
@@ -264,7 +264,7 @@ class Preparer:
 
     def _stages(self, question: Question) -> StatementTrace | None:
         """Return what writes the stages of this question, if they are traced: once."""
-        if self._trace is None or question.combining:
+        if self._trace is None or question.pooling:
             return None
         schema, hidden = self._engine.schema, bool(question.values)
         return self._trace.statement(question.text, schema, hidden=hidden)
@@ -327,12 +327,14 @@ class Preparer:
         )
         if stages is not None:
             stages.plans(plan.blocks)
-        if not question.combining:  # what can be combined was prepared as a release alone before
+        if not question.pooling:  # what can be combined was prepared as a release alone before
             refuse_unknown_noise(plan.blocks)
         blocks = tuple(self._block(block, text) for block in plan.blocks)
         ways = RehearsedWays(self._engine, blocks, self.dialect)
-        if not question.combining:  # of which nothing is read
-            ways.rehearse({look.fingerprint for block in blocks for look in block.looks})
+        if not question.pooling:  # of which nothing is read
+            ways.rehearse(
+                {estimate.fingerprint for block in blocks for estimate in block.estimates}
+            )
         if not empty:
             self._tails.public.load(query.public_tables)
         if query.plain is not None and query.plain.sure:
@@ -378,7 +380,7 @@ class Preparer:
                 self._engine.bind,
                 self._twins,
                 self._decided(question.mechanism),
-                combines=question.combining,
+                pools=question.pooling,
                 catalog=self._engine.name,
                 beside=beside,
             )
@@ -410,28 +412,32 @@ class Preparer:
 
     def _block(self, plan: BlockPlan, text: str) -> PreparedBlock:
         keys = self._key_columns(plan, text)
-        looks = self._looks(plan, plan.looks)
+        estimates = self._estimates(plan, plan.estimates)
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
-        return PreparedBlock(plan, keys, looks, write=write, renderer=self.dialect.renderer)
+        return PreparedBlock(plan, keys, estimates, write=write, renderer=self.dialect.renderer)
 
-    def look(self, plan: BlockPlan, look: LeftOutLook) -> PreparedLook:
+    def estimate(self, plan: BlockPlan, estimate: LeftOutPlan) -> PreparedEstimate:
         """Write a look's SQL: all it computes of rows is what the block does."""
-        (prepared,) = self._looks(plan, (look,))
-        rehearse_look(self._engine, prepared)
+        (prepared,) = self._estimates(plan, (estimate,))
+        rehearse_estimate(self._engine, prepared)
         return prepared
 
-    def _looks(self, plan: BlockPlan, looks: Sequence[LeftOutLook]) -> tuple[PreparedLook, ...]:
+    def _estimates(
+        self, plan: BlockPlan, estimates: Sequence[LeftOutPlan]
+    ) -> tuple[PreparedEstimate, ...]:
         return tuple(
-            PreparedLook(
-                look,
+            PreparedEstimate(
+                estimate,
                 mark,
-                tables_read(plan, look),
-                write=partial(left_out_sql, plan, look, self.dialect),
+                tables_read(plan, estimate),
+                write=partial(left_out_sql, plan, estimate, self.dialect),
                 renderer=self.dialect.renderer,
             )
-            for look, mark in zip(looks, look_fingerprints(plan, looks), strict=True)
+            for estimate, mark in zip(
+                estimates, estimate_fingerprints(plan, estimates), strict=True
+            )
         )
 
     def _key_columns(self, plan: BlockPlan, text: str) -> tuple[Column, ...]:

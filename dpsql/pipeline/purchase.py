@@ -13,14 +13,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-from dpsql.budget.question import look_record, plan_record
+from dpsql.budget.question import estimate_record, plan_record
 from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource
-from dpsql.ir.plan import PreparedBlock, PreparedLook, PrivacyPlan
-from dpsql.kinds.left_out import encode_look, read_look, release_look
+from dpsql.ir.plan import PreparedBlock, PreparedEstimate, PrivacyPlan
+from dpsql.kinds.left_out import encode_estimate, read_left_out, release_estimate
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import ReleasedBlock, ReleasedLook
+from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
 from dpsql.pipeline.kept.release_codec import encode_release
 from dpsql.pipeline.release import read_exact, release_block
 from dpsql.pipeline.tail.key_spelling import KeySpelling
@@ -41,7 +41,7 @@ class Bought:
     loss: PrivacyLoss
     pieces: Iterable[bytes] | None
     blocks: tuple[ReleasedBlock, ...] = ()
-    look: ReleasedLook | None = None
+    estimate: ReleasedEstimate | None = None
 
 
 @dataclass(slots=True)
@@ -57,25 +57,27 @@ class PurchaseReader:
     entropy: EntropySource
     keys: KeySpelling
     progress: Percent
-    looks: Mapping[str, PreparedLook]
+    estimates: Mapping[str, PreparedEstimate]
     held: ExitStack
-    _drawn: dict[str, ReleasedLook] = field(default_factory=dict)
+    _drawn: dict[str, ReleasedEstimate] = field(default_factory=dict)
 
     def block(self, block: PreparedBlock) -> ReleasedBlock:
         """Release a block, and with it the looks that are bought and share its rows."""
-        beside = release_kind(block.plan).beside(block, self.looks.keys() - self._drawn.keys())
+        beside = release_kind(block.plan).beside(block, self.estimates.keys() - self._drawn.keys())
         with read_exact(self.source, block, self.dialect, self.progress, beside) as exact:
             released = release_block(block, exact, self.entropy)
             self._drawn |= {
-                fingerprint: release_look(self.looks[fingerprint], look, self.entropy)
-                for fingerprint, look in exact.looks.items()
+                fingerprint: release_estimate(self.estimates[fingerprint], estimate, self.entropy)
+                for fingerprint, estimate in exact.estimates.items()
             }
         return released
 
-    def look(self, look: PreparedLook) -> ReleasedLook:
+    def estimate(self, estimate: PreparedEstimate) -> ReleasedEstimate:
         """Release a look, if it was not with a block."""
-        drawn = self._drawn.get(look.fingerprint)
-        return drawn or release_look(look, read_look(self.source, look), self.entropy)
+        drawn = self._drawn.get(estimate.fingerprint)
+        return drawn or release_estimate(
+            estimate, read_left_out(self.source, estimate), self.entropy
+        )
 
 
 _B = TypeVar("_B", bound=Bought, covariant=True)
@@ -95,7 +97,7 @@ class Purchase(Generic[_B]):
     reserved: PrivacyLoss
     record: str
     release: Callable[[PurchaseReader], _B]
-    look: PreparedLook | None = None
+    estimate: PreparedEstimate | None = None
 
 
 def purchase_of_blocks(
@@ -121,17 +123,17 @@ def _blocks(blocks: tuple[PreparedBlock, ...], alone: bool, reader: PurchaseRead
     return Bought(sum((each.rows.loss for each in released), ZERO), pieces, released)
 
 
-def purchase_of_look(
-    look: PreparedLook, text: str = "", values: PlaceholderValues = ()
+def purchase_of_estimate(
+    estimate: PreparedEstimate, text: str = "", values: PlaceholderValues = ()
 ) -> Purchase[Bought]:
     """Make the purchase of a look at what bounding leaves out, which costs what is reserved.
 
     ``text`` and ``values`` are those of its question, unless an entry of that follows.
     """
-    loss, record = look.look.noise.loss, look_record(look, text, values)
-    return Purchase(look.fingerprint, loss, record, partial(_look, look), look)
+    loss, record = estimate.plan.noise.loss, estimate_record(estimate, text, values)
+    return Purchase(estimate.fingerprint, loss, record, partial(_estimate, estimate), estimate)
 
 
-def _look(look: PreparedLook, reader: PurchaseReader) -> Bought:
-    found = reader.look(look)
-    return Bought(look.look.noise.loss, (encode_look(found),), look=found)
+def _estimate(estimate: PreparedEstimate, reader: PurchaseReader) -> Bought:
+    found = reader.estimate(estimate)
+    return Bought(estimate.plan.noise.loss, (encode_estimate(found),), estimate=found)

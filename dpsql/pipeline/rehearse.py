@@ -12,8 +12,8 @@ from functools import partial
 
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, PrivateSource
-from dpsql.ir.plan import PreparedBlock, PreparedLook
-from dpsql.kinds.left_out import read_look
+from dpsql.ir.plan import PreparedBlock, PreparedEstimate
+from dpsql.kinds.left_out import read_left_out
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.release import read_exact
 
@@ -41,26 +41,29 @@ class RehearsedWays:
         left = set(wanted)
         for place, block in enumerate(self._blocks):
             beside = release_kind(block.plan).beside(block, left)
-            taken = frozenset(look.fingerprint for look in beside)
+            taken = frozenset(estimate.fingerprint for estimate in beside)
             left -= taken
             if (place, taken) not in self._planned:
-                self._engine.rehearse(partial(_read, block, self._dialect, looks=beside))
+                self._engine.rehearse(partial(_read, block, self._dialect, estimates=beside))
                 self._planned.add((place, taken))
-        for look in (look for block in self._blocks for look in block.looks):
-            if look.fingerprint in left - self._planned_alone:
-                rehearse_look(self._engine, look)
-                self._planned_alone.add(look.fingerprint)
+        for estimate in (estimate for block in self._blocks for estimate in block.estimates):
+            if estimate.fingerprint in left - self._planned_alone:
+                rehearse_estimate(self._engine, estimate)
+                self._planned_alone.add(estimate.fingerprint)
 
 
-def rehearse_look(engine: Engine, look: PreparedLook) -> None:
+def rehearse_estimate(engine: Engine, estimate: PreparedEstimate) -> None:
     """Have the engine plan a look taken by itself, as :class:`RehearsedWays` does."""
-    engine.rehearse(lambda source: _discard(read_look(source, look)))
+    engine.rehearse(lambda source: _discard(read_left_out(source, estimate)))
 
 
 def _read(
-    block: PreparedBlock, dialect: Dialect, source: PrivateSource, looks: Sequence[PreparedLook]
+    block: PreparedBlock,
+    dialect: Dialect,
+    source: PrivateSource,
+    estimates: Sequence[PreparedEstimate],
 ) -> None:
-    with read_exact(source, block, dialect, _discard, looks) as exact:
+    with read_exact(source, block, dialect, _discard, estimates) as exact:
         exact.rehearse(block.plan)
 
 

@@ -16,7 +16,7 @@ from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedLook
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedEstimate
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
 from dpsql.kinds.registry import release_kind
@@ -57,7 +57,7 @@ def read_exact(
     block: PreparedBlock,
     dialect: Dialect,
     progress: Percent,
-    looks: Sequence[PreparedLook] = (),
+    estimates: Sequence[PreparedEstimate] = (),
 ) -> Iterator[ExactBlock]:
     """Read a block's private rows in the engine's dialect; they are readable until this is left.
 
@@ -66,7 +66,7 @@ def read_exact(
     salt = _salt()
     rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))
     with release_kind(block.plan).read(
-        BlockReading(block, rows, dialect, salt, progress, looks)
+        BlockReading(block, rows, dialect, salt, progress, estimates)
     ) as exact:
         yield exact
 

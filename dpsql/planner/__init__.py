@@ -21,7 +21,7 @@ from dpsql.planner.cascade import cascade_options
 from dpsql.planner.groups import with_groups_decided
 from dpsql.planner.histograms import histogram_options
 from dpsql.planner.known_domain import known_domain_options
-from dpsql.planner.left_out import looks_possible, priced_looks
+from dpsql.planner.left_out import estimates_possible, priced_estimates
 from dpsql.planner.max_error import (
     ErrorTarget,
     all_kept,
@@ -109,12 +109,12 @@ def plan_within_epsilon(
     planned = partial(_plan_for_share, block, mechanism, composition, delta_for_conversion)
     share = block.parameters.left_out_share
     budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
-    if looks_possible(block, budget):
+    if estimates_possible(block, budget):
         with suppress(QueryRefused, ParameterError):
             plan = planned(share)
-            looks = priced_looks(plan, budget, share)
-            if looks:
-                return replace(plan, looks=looks)
+            estimates = priced_estimates(plan, budget, share)
+            if estimates:
+                return replace(plan, estimates=estimates)
     return planned(0.0)
 
 

@@ -89,16 +89,16 @@ class QueryBudget:
         left = _in_units(PrivacyLoss(0.0, 0.0, self.epsilon * (1 - part)))
         return replace(self, epsilon=left.epsilon)
 
-    def part_for_looks(self, part: float, looks: int) -> PrivacyLoss:
+    def part_for_estimates(self, part: float, estimates: int) -> PrivacyLoss:
         """Return the price of each of some looks, in whole units of a ledger.
 
         With what is left without them, all of them cost the whole at most.
         """
         left = self.without(part)
         if self.basic:
-            return _in_units(PrivacyLoss(0.0, 0.0, (self.epsilon - left.epsilon) / looks))
+            return _in_units(PrivacyLoss(0.0, 0.0, (self.epsilon - left.epsilon) / estimates))
         rho = self.halved().rho - left.halved().rho
-        return _in_units(PrivacyLoss(rho / looks, 0.0))
+        return _in_units(PrivacyLoss(rho / estimates, 0.0))
 
     @property
     def gaussian(self) -> bool:

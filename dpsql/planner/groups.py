@@ -83,7 +83,7 @@ def _preferences(block: Block) -> Iterator[str]:
         yield "the policy allows no more, so that nothing is to be found out"
     if block.parameters.contribution_bounding is ContributionBounding.WEIGHT:
         yield "contribution_bounding = weight is about a number"
-    if block.parameters.looks_anywhere and block.aggregates:
+    if block.parameters.estimates_anywhere and block.aggregates:
         yield "what bounding leaves out is not told of auto, which left_out_share asks for"
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from dpsql.errors import ParameterError
 from dpsql.ir.measures import AggregateKind, MeasureKind
-from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
+from dpsql.ir.plan import BlockPlan, LeftOutPlan, LeftOutSubject
 from dpsql.ir.query import Block
 from dpsql.kinds.registry import release_kind
 from dpsql.planner.budget import QueryBudget
@@ -28,7 +28,7 @@ MOST_ADDED: Final = 2**40
 """What a unit may add within its bounds, in steps, where it is to be told what they leave out."""
 
 
-def told_subjects(plan: BlockPlan) -> dict[LookSubject, int]:
+def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:
     """Return what looks are possible at, with what a unit may add to each in all.
 
     In steps of the measure's quantum. Counts of units that may be in every group have
@@ -37,12 +37,12 @@ def told_subjects(plan: BlockPlan) -> dict[LookSubject, int]:
     groups = release_kind(plan).groups_added
     if groups is None:
         return {}
-    found: dict[LookSubject, int] = {}
+    found: dict[LeftOutSubject, int] = {}
     for aggregate in plan.block.aggregates:
-        subject = LookSubject.of(plan, aggregate)
+        subject = LeftOutSubject.of(plan, aggregate)
         if subject is None:
             continue
-        measure = subject.looked_at(plan)
+        measure = subject.bounded_measure(plan)
         most = groups * measure.reach(plan.block.parameters.max_rows_contributed)
         whole = measure.counts_units and plan.bounding is None
         if measure.adds_up and not whole and 1 <= most <= MOST_ADDED:
@@ -50,7 +50,7 @@ def told_subjects(plan: BlockPlan) -> dict[LookSubject, int]:
     return found
 
 
-def clamped_subjects(plan: BlockPlan) -> list[LookSubject]:
+def clamped_subjects(plan: BlockPlan) -> list[LeftOutSubject]:
     """Return the sums of which it can be told how many values are out of bounds.
 
     Where a look is to take little time, only beside a cap on groups, which puts together what each
@@ -58,15 +58,15 @@ def clamped_subjects(plan: BlockPlan) -> list[LookSubject]:
     """
     capped = plan.bounding is not None and bool(plan.block.keys)
     groups = release_kind(plan).groups_added
-    if groups is None or not (capped or plan.block.parameters.looks_anywhere):
+    if groups is None or not (capped or plan.block.parameters.estimates_anywhere):
         return []
     asked = [a.measures[0] for a in plan.block.aggregates if a.kind is AggregateKind.SUM]
     kinds = {index: plan.measures[index].measure.kind for index in asked}
     sums = [index for index, kind in kinds.items() if kind is MeasureKind.SUM]
-    return [LookSubject(index, clamped=True) for index in sums]
+    return [LeftOutSubject(index, clamped=True) for index in sums]
 
 
-def looks_possible(block: Block, budget: QueryBudget) -> bool:
+def estimates_possible(block: Block, budget: QueryBudget) -> bool:
     """Tell whether a plan of the block can be told anything of what bounding leaves out.
 
     Where it is False, none can.
@@ -77,30 +77,34 @@ def looks_possible(block: Block, budget: QueryBudget) -> bool:
     return simple and not block.quantiles
 
 
-def priced_looks(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[LeftOutLook, ...]:
+def priced_estimates(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[LeftOutPlan, ...]:
     """Return the looks of a plan, which divide this share of the price equally.
 
     None where no noise in range is so cheap. Of the usual share none either where looks would take
     long, or where their noise hides what ``MOST_HIDDEN`` units may add in full.
     """
-    anywhere = plan.block.parameters.looks_anywhere
+    anywhere = plan.block.parameters.estimates_anywhere
     if not (release_kind(plan).shares_rows or anywhere):
         return ()
     told, clamped = told_subjects(plan), clamped_subjects(plan)
     if not told and not clamped:
         return ()
-    price = budget.part_for_looks(share, len(told) + len(clamped))
+    price = budget.part_for_estimates(share, len(told) + len(clamped))
     if price == ZERO:
         return ()
     try:
         missing = [
-            LeftOutLook(subject, left_out_noise(most, price)) for subject, most in told.items()
+            LeftOutPlan(subject, left_out_noise(most, price)) for subject, most in told.items()
         ]
         outside = left_out_noise(WHOLE_UNIT, price, PARTS_OF_UNITS)
     except ParameterError:
         return ()
-    looks = (*missing, *(LeftOutLook(subject, outside) for subject in clamped))
-    return looks if anywhere else tuple(look for look in looks if _says_something(look.noise))
+    estimates = (*missing, *(LeftOutPlan(subject, outside) for subject in clamped))
+    return (
+        estimates
+        if anywhere
+        else tuple(estimate for estimate in estimates if _says_something(estimate.noise))
+    )
 
 
 def _says_something(noise: LeftOutNoise) -> bool:

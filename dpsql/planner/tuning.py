@@ -2,7 +2,7 @@
 
 A look tells of the settings that it was planned with. Of some measures one look tells of all: where
 what a unit has is a whole number of things, of which a cap keeps so many, the ladder of what is
-beyond the first says how many units have more than any cap (:func:`told_by_one_look`).
+beyond the first says how many units have more than any cap (:func:`told_by_one_estimate`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpsql.ir.measures import AggregateKind, MeasureKind
-from dpsql.ir.plan import BlockPlan, LeftOutLook, LookSubject
+from dpsql.ir.plan import BlockPlan, LeftOutPlan, LeftOutSubject
 from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.left_out import told_subjects
@@ -25,7 +25,7 @@ from dpsql.privacy.mechanisms.left_out import (
 
 RUNG_CAPS: Final = (1, 2, 3, 5, 9, 17, 33)
 """Caps that one look tells of all at once, as each is 1 above a rung; more cost nothing."""
-LOOKED_CAPS: Final = (1, 3, 9, 33)
+ESTIMATED_CAPS: Final = (1, 3, 9, 33)
 """Caps that are tried where each takes a look of its own."""
 
 
@@ -42,7 +42,7 @@ class CandidateSetting:
 
 
 @dataclass(frozen=True, slots=True)
-class TuningLook:
+class TuningEstimate:
     """A look that is to be taken, beside the plan that it is of.
 
     ``aggregate``, by index, and ``setting`` are what it tells of; ``setting`` is None where that is
@@ -51,18 +51,18 @@ class TuningLook:
 
     aggregate: int
     plan: BlockPlan
-    subject: LookSubject
+    subject: LeftOutSubject
     setting: CandidateSetting | None
     most: int
     ladder: Ladder | None
 
-    def priced(self, budget: QueryBudget, share: float, looks: int) -> LeftOutLook:
+    def priced(self, budget: QueryBudget, share: float, estimates: int) -> LeftOutPlan:
         """Return the look for its part of ``share`` of a budget that so many looks divide.
 
         Raises ``ParameterError`` where no noise in range is so cheap.
         """
-        price = budget.part_for_looks(share, looks)
-        return LeftOutLook(self.subject, left_out_noise(self.most, price, self.ladder))
+        price = budget.part_for_estimates(share, estimates)
+        return LeftOutPlan(self.subject, left_out_noise(self.most, price, self.ladder))
 
 
 def tunable_aggregates(block: Block) -> tuple[int, ...]:
@@ -76,7 +76,7 @@ def tunable_aggregates(block: Block) -> tuple[int, ...]:
     )
 
 
-def told_by_one_look(block: Block, aggregate: int) -> bool:
+def told_by_one_estimate(block: Block, aggregate: int) -> bool:
     """Tell whether one look at an aggregate tells of all caps.
 
     Of units in groups, that is caps on these; of rows without groups, caps on rows.
@@ -104,10 +104,10 @@ def usual_caps(block: Block, asked: int | None, most: int | None, *, rows: bool)
 
     ``asked`` is the question's own, ``most`` the policy's maximum.
     """
-    at_once = all(told_by_one_look(block, index) for index in tunable_aggregates(block))
+    at_once = all(told_by_one_estimate(block, index) for index in tunable_aggregates(block))
     if rows != (not block.keys):
         return (asked or 1,)
-    found = {*(RUNG_CAPS if at_once else LOOKED_CAPS), *([] if asked is None else [asked])}
+    found = {*(RUNG_CAPS if at_once else ESTIMATED_CAPS), *([] if asked is None else [asked])}
     if block.keys and block.known_domain:
         most = min(block.domain_size, most or block.domain_size)
     return tuple(sorted(cap for cap in found if most is None or cap <= most))
@@ -118,11 +118,11 @@ def cap_of(block: Block, setting: CandidateSetting) -> int:
     return setting.groups if block.keys else setting.rows
 
 
-def cap_looks(
+def cap_estimates(
     settings: Iterable[CandidateSetting],
     plans: Iterable[BlockPlan],
     narrowest: BlockPlan,
-) -> tuple[TuningLook, ...]:
+) -> tuple[TuningEstimate, ...]:
     """List the looks that tell of caps, each with its plan.
 
     ``narrowest`` is planned with a cap of 1. Measures that a cap cannot leave anything out of have
@@ -131,33 +131,33 @@ def cap_looks(
     tried = list(zip(settings, plans, strict=True))
     caps = [cap_of(narrowest.block, setting) for setting, _ in tried]
     ladder = Ladder.of_caps(max(caps, default=1))
-    found: list[TuningLook] = []
+    found: list[TuningEstimate] = []
     for index in tunable_aggregates(narrowest.block):
-        if told_by_one_look(narrowest.block, index):
+        if told_by_one_estimate(narrowest.block, index):
             subject, most = _told(narrowest, index)
             if most is not None:
-                found.append(TuningLook(index, narrowest, subject, None, most, ladder))
+                found.append(TuningEstimate(index, narrowest, subject, None, most, ladder))
             continue
         for setting, plan in tried:
             subject, most = _told(plan, index)
             if most is not None:
-                found.append(TuningLook(index, plan, subject, setting, most, None))
+                found.append(TuningEstimate(index, plan, subject, setting, most, None))
     return tuple(found)
 
 
-def _told(plan: BlockPlan, aggregate: int) -> tuple[LookSubject, int | None]:
+def _told(plan: BlockPlan, aggregate: int) -> tuple[LeftOutSubject, int | None]:
     """Return what to look at of an aggregate, and what a unit may add to it if that is told."""
-    subject = LookSubject.of(plan, plan.block.aggregates[aggregate])
+    subject = LeftOutSubject.of(plan, plan.block.aggregates[aggregate])
     assert subject is not None
     return subject, told_subjects(plan).get(subject)
 
 
-def bound_looks(
+def bound_estimates(
     settings: Iterable[CandidateSetting], plans: Iterable[BlockPlan], aggregate: int
-) -> tuple[TuningLook, ...]:
+) -> tuple[TuningEstimate, ...]:
     """List the looks that tell which part of the values of a sum lies outside of bounds."""
     found = []
     for setting, plan in zip(settings, plans, strict=True):
-        subject = LookSubject(plan.block.aggregates[aggregate].measures[0], clamped=True)
-        found.append(TuningLook(aggregate, plan, subject, setting, WHOLE_UNIT, PARTS_OF_UNITS))
+        subject = LeftOutSubject(plan.block.aggregates[aggregate].measures[0], clamped=True)
+        found.append(TuningEstimate(aggregate, plan, subject, setting, WHOLE_UNIT, PARTS_OF_UNITS))
     return tuple(found)

@@ -95,12 +95,12 @@ from dpsql.policy.parameters import (
     TABLE_PARAMETERS,
     AnswerFrom,
     AutomaticGroups,
-    Combining,
     ContributionBounding,
     Maxima,
     Parameters,
     ParameterSpec,
     ParameterValue,
+    Pooling,
     check_maximum,
 )
 from dpsql.policy.yaml_tree import Path
@@ -179,7 +179,7 @@ class DefaultsSection(Section):
     contribution_bounding: ContributionBounding = _default("contribution_bounding")
     max_error: float | None = _default("max_error")
     left_out_share: float = _default("left_out_share")
-    combine: Combining = _default("combine")
+    combine: Pooling = _default("combine")
     answer_from: AnswerFrom = _default("answer_from")
     max_age: Period | None = _default("max_age")
 

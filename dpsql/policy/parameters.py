@@ -99,7 +99,7 @@ class ContributionBounding(StrEnum):
     WEIGHT = "weight"
 
 
-class Combining(StrEnum):
+class Pooling(StrEnum):
     """Which releases of one question that an account holds are put together into one answer.
 
     SERIES: those since the question was last asked with ``fresh``, that one too. ALL: all there
@@ -262,7 +262,7 @@ _TABLE: Final = (
     ),
     ParameterSpec(
         "combine",
-        Combining,
+        Pooling,
         option="Which earlier releases of the question its answer is put together with.",
         default="Which earlier releases of a question its answer is put together with: `series` "
         "since it was last asked fresh, `all`, or `off`.",
@@ -334,13 +334,13 @@ class Parameters:
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
     max_error: float | None = None
     left_out_share: float = USUAL_LEFT_OUT_SHARE
-    combine: Combining = Combining.SERIES
+    combine: Pooling = Pooling.SERIES
     answer_from: AnswerFrom = AnswerFrom.ROWS
     max_age: Period | None = None
     given: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     @property
-    def looks_anywhere(self) -> bool:
+    def estimates_anywhere(self) -> bool:
         """True if what bounding leaves out is to be told wherever that is possible."""
         return self.left_out_share > USUAL_LEFT_OUT_SHARE
 
@@ -390,7 +390,7 @@ class PrivacyParameters(TypedDict, total=False):
     contribution_bounding: ContributionBounding | Literal["sample", "weight"]
     max_error: float | None
     left_out_share: float
-    combine: Combining | Literal["series", "all", "off"]
+    combine: Pooling | Literal["series", "all", "off"]
     answer_from: AnswerFrom | Literal["rows", "released"]
     max_age: str | None
 

@@ -20,7 +20,13 @@ from dpsql.budget import BudgetReport
 from dpsql.core.formatting import printable, printable_line
 from dpsql.errors import Error
 from dpsql.present.budget import budget_panel, headline
-from dpsql.present.explanation import LOOK, PRIVATE_SQL, PUBLIC_TAIL, explanation_panel, sql_panel
+from dpsql.present.explanation import (
+    ESTIMATE,
+    PRIVATE_SQL,
+    PUBLIC_TAIL,
+    explanation_panel,
+    sql_panel,
+)
 from dpsql.present.html import folded_html, sections_html, table_html
 from dpsql.present.result import MAX_ROWS, result_footer, result_panel, result_table, wide_panel
 from dpsql.present.tables import INDENT
@@ -109,7 +115,7 @@ def explanation_text(explanation: Explanation) -> str:
 
 def explanation_html(explanation: Explanation) -> str:
     """Return a plan as HTML: its figures, and generated SQL folded away."""
-    return sections_html(explanation_text(explanation), folded=(PRIVATE_SQL, LOOK, PUBLIC_TAIL))
+    return sections_html(explanation_text(explanation), folded=(PRIVATE_SQL, ESTIMATE, PUBLIC_TAIL))
 
 
 def budget_text(report: BudgetReport) -> str:

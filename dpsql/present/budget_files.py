@@ -134,7 +134,7 @@ def entry_row(entry: Entry) -> list[object]:
 def _kind(entry: Entry, asked: LoggedQuery) -> str:
     if entry.stream is not None:
         return "stream"
-    return "look" if asked.is_look else "query"
+    return "look" if asked.is_estimate else "query"
 
 
 def suspension_dict(event: Event) -> dict[str, Any]:

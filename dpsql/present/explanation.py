@@ -15,7 +15,7 @@ from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanatio
 from dpsql.syntax.text import pretty
 
 MAX_SQL = 20_000
-PRIVATE_SQL, LOOK, PUBLIC_TAIL = "Private SQL", "Look", "Public tail"
+PRIVATE_SQL, ESTIMATE, PUBLIC_TAIL = "Private SQL", "Look", "Public tail"
 """Headings of the parts that hold SQL."""
 MAX_RATED = 4
 """How many aggregates the exchange rate is shown for."""
@@ -147,16 +147,16 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         which = "what the first step reads; each reads up to its own end"
     if block.steps:
         which = "the stage with a round, the first of the statements that read protected rows"
-    looks = list(dict.fromkeys(figure.sql for figure in block.left_out if figure.sql))
-    if looks:
+    estimates = list(dict.fromkeys(figure.sql for figure in block.left_out if figure.sql))
+    if estimates:
         which = which.replace(
             "the only statement that reads",
             "over rows that the looks below share with it, all that reads",
         )
     parts += [_heading(PRIVATE_SQL, which), sql_panel(_laid_out(block.sql))]
-    for sql in looks:
+    for sql in estimates:
         note = "what bounding leaves out, read where the account does not know it yet"
-        parts += [_heading(LOOK, note), sql_panel(_laid_out(sql))]
+        parts += [_heading(ESTIMATE, note), sql_panel(_laid_out(sql))]
     return parts
 
 

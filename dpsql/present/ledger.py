@@ -10,7 +10,7 @@ from rich.text import Text
 from dpsql.budget.question import AskedBlock, LoggedQuery, read_record
 from dpsql.core.formatting import percent, printable, significant
 from dpsql.ledger import (
-    LOOK_MECHANISM,
+    LEFT_OUT_MECHANISM,
     Cause,
     Entry,
     Event,
@@ -81,7 +81,7 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
     if entry.stream is not None:
         yield indented(Text(_stream(entry.stream), style="bold"))
     statement = " ".join(asked.statement.split())
-    unknown = "a look beside a question" if asked.is_look else "the statement was not kept"
+    unknown = "a look beside a question" if asked.is_estimate else "the statement was not kept"
     yield indented(Text(printable(statement, MAX_SHOWN_STATEMENT) or unknown))
     if asked.values:
         yield indented(Text(f"with {printable('; '.join(asked.values), MAX_SHOWN_STATEMENT)}"))
@@ -136,8 +136,8 @@ def _title(number: int, time: str, account: str, who: str) -> Text:
 
 def _how(block: AskedBlock) -> str:
     """Write ``top-10 of flights by gumbel_top_k, at ε 0.5, δ 1e-08, max_groups_contributed 10``."""
-    if block.mechanism == LOOK_MECHANISM:
-        return f"{LOOK_MECHANISM}: what bounding leaves out"
+    if block.mechanism == LEFT_OUT_MECHANISM:
+        return f"{LEFT_OUT_MECHANISM}: what bounding leaves out"
     top = "" if block.limit is None else f"top-{block.limit} of "
     numbers = [
         f"{sign} {significant(value)}"

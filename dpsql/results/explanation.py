@@ -13,9 +13,9 @@ from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import (
     BlockPlan,
     Candidate,
-    LookSubject,
+    LeftOutSubject,
     PreparedBlock,
-    PreparedLook,
+    PreparedEstimate,
     PrivacyPlan,
     ReleaseNoise,
     StepFigure,
@@ -220,7 +220,7 @@ def explain_block(
     plan: BlockPlan,
     sql: str,
     rates: tuple[ExchangeRate, ...] = (),
-    looks: Sequence[PreparedLook] = (),
+    estimates: Sequence[PreparedEstimate] = (),
 ) -> BlockExplanation:
     """Return the figures of one block plan, with its looks."""
     block, selection, kind = plan.block, plan.selection, release_kind(plan)
@@ -250,7 +250,7 @@ def explain_block(
         epsilon=block.parameters.epsilon,
         rates=rates,
         steps=kind.steps,
-        left_out=_left_out_figures(plan, looks),
+        left_out=_left_out_figures(plan, estimates),
         groups_chosen=block.groups_chosen,
         declared=tuple(_declared(block)),
     )
@@ -273,25 +273,27 @@ def _declared(block: Block) -> Iterator[str]:
         yield f"max_groups_contributed is {number}, as no {unit} has {why}"
 
 
-def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[LeftOutFigure, ...]:
+def _left_out_figures(
+    plan: BlockPlan, estimates: Sequence[PreparedEstimate]
+) -> tuple[LeftOutFigure, ...]:
     """List what is told of what bounding leaves out, where a part of the price is for it.
 
     A trace shows plans before looks are prepared for them.
     """
     if not plan.tells_left_out:
         return ()
-    by_subject = {one.look.subject: one for one in looks}
+    by_subject = {one.plan.subject: one for one in estimates}
     found = []
     for aggregate in plan.block.aggregates:
         status = release_kind(plan).left_out_status(aggregate)
         figure = LeftOutFigure(aggregate.text, status.value)
-        subject = LookSubject.of(plan, aggregate)
+        subject = LeftOutSubject.of(plan, aggregate)
         prepared = None if subject is None else by_subject.get(subject)
         if prepared is not None and subject is not None:
-            noise = prepared.look.noise
+            noise = prepared.plan.noise
             figure = replace(
                 figure,
-                limits=left_out_limits(plan, subject.looked_at(plan)),
+                limits=left_out_limits(plan, subject.bounded_measure(plan)),
                 loss=noise.loss,
                 noise_std=noise.rung_noise.std(1) / LADDER_STEPS,
                 reach=noise.ladder.top,
@@ -300,7 +302,7 @@ def _left_out_figures(plan: BlockPlan, looks: Sequence[PreparedLook]) -> tuple[L
         found.append(figure)
         outside = None if subject is None else by_subject.get(replace(subject, clamped=True))
         if outside is not None:
-            noise = outside.look.noise
+            noise = outside.plan.noise
             text = f"values of {aggregate.text}"
             std = noise.rung_noise.std(1) / LADDER_STEPS
             limits = ("contribution_bounds_per_row",)
@@ -315,12 +317,12 @@ def explain(
     rates: Sequence[tuple[ExchangeRate, ...]],
 ) -> Explanation:
     """Return the explanation of a planned statement, with the exchange rates of each block."""
-    reserved = plan.reserved_with_looks
+    reserved = plan.reserved_with_estimates
     return Explanation(
         query=query.text,
         tail=query.tail,
         blocks=tuple(
-            explain_block(block.plan, block.text, rate, block.looks)
+            explain_block(block.plan, block.text, rate, block.estimates)
             for block, rate in zip(blocks, rates, strict=True)
         ),
         reserved=reserved,
@@ -344,7 +346,7 @@ def with_earlier(
     return replace(explanation, blocks=tuple(blocks), earlier=len(earlier))
 
 
-def with_following(
+def with_roll_up(
     explanation: Explanation, settled: str | None, plans: Sequence[BlockPlan], *, only: bool
 ) -> Explanation:
     """Add to an explanation what follows from releases of more keys, as ``plans`` say.
@@ -356,11 +358,11 @@ def with_following(
     if settled is None:
         return explanation
     pairs = zip(explanation.blocks, plans, strict=True)
-    blocks = tuple(_block_that_follows(block, plan) for block, plan in pairs)
+    blocks = tuple(_block_rolled_up(block, plan) for block, plan in pairs)
     return replace(explanation, blocks=blocks, follows=settled)
 
 
-def _block_that_follows(block: BlockExplanation, plan: BlockPlan) -> BlockExplanation:
+def _block_rolled_up(block: BlockExplanation, plan: BlockPlan) -> BlockExplanation:
     figures = []
     for index, figure in enumerate(block.columns):
         within = release_kind(plan).widest_margin(index, 0.95)

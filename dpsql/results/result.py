@@ -16,8 +16,8 @@ from dpsql.accuracy.appearance import Threshold
 from dpsql.accuracy.intervals import Interval, check_confidence
 from dpsql.accuracy.left_out import (
     CorrectedTotal,
+    EstimateEvidence,
     LeftOutPart,
-    LookEvidence,
     clamped_values,
     confidence_of_each,
     corrected_ends,
@@ -28,7 +28,7 @@ from dpsql.accuracy.left_out import (
 )
 from dpsql.accuracy.wording import Part, ShownAggregate
 from dpsql.core import display
-from dpsql.ir.plan import AddedUp, BlockPlan, LeftOutStatus, LookSubject
+from dpsql.ir.plan import BlockPlan, LeftOutStatus, LeftOutSubject, RolledUp
 from dpsql.ir.query import OutputColumn
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.summary import summary
@@ -127,7 +127,7 @@ Advise = Callable[[Sequence[int | None]], str]
 
 It is told, of each block, an aggregate of which only noise is to be seen, if there is one.
 """
-LeftOutEvidence = Mapping[tuple[int, LookSubject], LookEvidence]
+LeftOutEvidence = Mapping[tuple[int, LeftOutSubject], EstimateEvidence]
 """What is known of what bounding left out, by the block and what was looked at."""
 
 
@@ -167,7 +167,7 @@ class Result(ReadableAnswer):
         return bool(self._noise.plans)
 
     @property
-    def combined(self) -> int:
+    def pooled(self) -> int:
         """From how many releases of the question its values are put together: 1 for one alone.
 
         0 if nothing was released.
@@ -175,13 +175,13 @@ class Result(ReadableAnswer):
         return max((release_kind(plan).pooled for plan in self._noise.plans), default=0)
 
     @property
-    def added_up(self) -> tuple[AddedUp, ...]:
+    def rolled_up(self) -> tuple[RolledUp, ...]:
         """The releases that its values were added up from, one for each block, or none.
 
         ``cost.answered`` says when the latest of them was paid for.
         """
-        found = (release_kind(plan).added for plan in self._noise.plans)
-        return tuple(added for added in found if added is not None)
+        found = (release_kind(plan).rolled_up for plan in self._noise.plans)
+        return tuple(rolled_up for rolled_up in found if rolled_up is not None)
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -348,7 +348,7 @@ class Result(ReadableAnswer):
     ) -> Iterator[LeftOutPart]:
         """Yield what is told of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
-        subject = LookSubject.of(plan, plan.block.aggregates[index])
+        subject = LeftOutSubject.of(plan, plan.block.aggregates[index])
         evidence = None if subject is None else self._evidence.get((block, subject))
         if subject is None or evidence is None:
             aggregate = plan.block.aggregates[index]
@@ -389,7 +389,7 @@ class Result(ReadableAnswer):
         self, position: int, output: OutputColumn, confidence: float, interval: Interval
     ) -> CorrectedTotal | None:
         plan = self._noise.plans[output.block]
-        subject = LookSubject.of(plan, plan.block.aggregates[output.aggregate])
+        subject = LeftOutSubject.of(plan, plan.block.aggregates[output.aggregate])
         evidence = None if subject is None else self._evidence.get((output.block, subject))
         if subject is None or evidence is None or plan.block.keys:
             return None
@@ -399,7 +399,7 @@ class Result(ReadableAnswer):
             return None
         part = left_out_of(plan, subject, (name,), found)
         low, high = corrected_ends(float(interval.low[0]), float(interval.high[0]), found)
-        lattice = subject.looked_at(plan).lattice
+        lattice = subject.bounded_measure(plan).lattice
         reach = evidence.reach * (1.0 if lattice is None else lattice.quantum)
         best = max(low, max(0.0, value) / (1 - found.share))
         best = best if high is None else min(best, high)
@@ -418,7 +418,7 @@ class Result(ReadableAnswer):
         if not self.tells_left_out:
             return []
         lines = []
-        wished = any(plan.block.parameters.looks_anywhere for plan in self._noise.plans)
+        wished = any(plan.block.parameters.estimates_anywhere for plan in self._noise.plans)
         for one in self.left_out:
             if not (one.told or wished):
                 continue

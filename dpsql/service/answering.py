@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dpsql.accuracy.left_out import LookEvidence
+from dpsql.accuracy.left_out import EstimateEvidence
 from dpsql.budget import BudgetReport, budget_report, payer
 from dpsql.budget.payer import delta_buys
 from dpsql.core.progress import Percent
@@ -24,11 +24,11 @@ from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Engine
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
-from dpsql.ir.plan import BlockPlan, PreparedLook
+from dpsql.ir.plan import BlockPlan, PreparedEstimate
 from dpsql.ir.relations import scanned
-from dpsql.kinds.left_out import decode_look
+from dpsql.kinds.left_out import decode_estimate
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import ReleasedBlock, ReleasedLook
+from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
@@ -38,21 +38,21 @@ from dpsql.pipeline.purchase import (
     Bought,
     Purchase,
     purchase_of_blocks,
-    purchase_of_look,
+    purchase_of_estimate,
 )
 from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.till import Till
 from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice
 from dpsql.policy.model import Policy
-from dpsql.policy.parameters import Combining
+from dpsql.policy.parameters import Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount
-from dpsql.results.explanation import Explanation, with_earlier, with_following
+from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
 from dpsql.service.ages import ANY_AGE, AgeLimit, KeptReleases
-from dpsql.service.finer_releases import FinerReleases, nothing_released
-from dpsql.service.stored_releases import StoredRelease, StoredReleases, Together
+from dpsql.service.roll_ups import RollUps, nothing_released
+from dpsql.service.stored_releases import PooledReleases, StoredRelease, StoredReleases
 from dpsql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _NOT_KEPT = (
     "is paid for again"
 )
 
-_Looks = Mapping[str, ReleasedLook]  # by fingerprint
+_Estimates = Mapping[str, ReleasedEstimate]  # by fingerprint
 
 
 class Answerer:
@@ -95,7 +95,7 @@ class Answerer:
         )
         self.kept = KeptReleases(self.paying_ledger, self.payer.analyst)
         self.releases = StoredReleases(self.kept, self.preparer, self.tails.keys)
-        self.finer = FinerReleases(self.kept)
+        self.roll_ups = RollUps(self.kept)
         if ledger is not None:
             self.tails.public.views = lambda: self.views
         self._views: Views | None = None
@@ -149,27 +149,27 @@ class Answerer:
             result = self.present_stored(prepared, question, stored, limit)
             return self._answered(prepared, result, began)
         if prepared.only_released:
-            return self._answered(prepared, self._following(prepared, limit, fresh=fresh), began)
-        alone = fresh and prepared.combine is not Combining.ALL
-        together = None if alone else self._together(prepared, question, limit)
-        known = self._known_looks(prepared.looks, limit)
-        looks = _looks_to_buy(prepared.looks, known)
+            return self._answered(prepared, self._rolled_up(prepared, limit, fresh=fresh), began)
+        alone = fresh and prepared.combine is not Pooling.ALL
+        pool = None if alone else self._poolable(prepared, question, limit)
+        known = self._known_estimates(prepared.estimates, limit)
+        estimates = _estimates_to_buy(prepared.estimates, known)
         purchase = purchase_of_blocks(
             *(prepared.blocks, prepared.plan, prepared.fingerprint),
             *(question.text, question.values),
             alone=alone,
         )
         with self.buyer.begun(_tables_of(prepared)) as run:
-            charges = self._reserve(prepared, purchase, looks, limit)
-            found = self.buyer.buy_all(run, (purchase, *looks))
+            charges = self._reserve(prepared, purchase, estimates, limit)
+            found = self.buyer.buy_all(run, (purchase, *estimates))
         if isinstance(found, Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
             error = self._failed(charges, found)
             self.tell(ReadingFailed(self.payer.path, prepared.fingerprint, found.code))
             raise error
         cost, kept = self._settle(prepared, charges, found)
-        shown = self._combined(prepared, found[0], together)
-        known |= _looks_bought(looks, found[1:])
+        shown = self._pooled(prepared, found[0], pool)
+        known |= _estimates_bought(estimates, found[1:])
         try:
             result = self._present(*shown, cost, known)
         except DataError as error:
@@ -185,10 +185,12 @@ class Answerer:
         if self._ledger is None or not prepared.blocks:
             return explanation
         limit = self.kept.limit(prepared.max_age)
-        known = self._known_looks(prepared.looks, limit)
+        known = self._known_estimates(prepared.estimates, limit)
         if known:
-            unknown = [look for look in prepared.looks if look.fingerprint not in known]
-            losses = [look.look.noise.loss for look in unknown]
+            unknown = [
+                estimate for estimate in prepared.estimates if estimate.fingerprint not in known
+            ]
+            losses = [estimate.plan.noise.loss for estimate in unknown]
             reserved = sum(losses, prepared.plan.reserved)
             epsilon = prepared.plan.epsilon(reserved)
             explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
@@ -204,7 +206,7 @@ class Answerer:
             explanation = self._offering(explanation, prepared, limit)
         noises = [
             [block.noise for block in release.blocks if block.noise is not None]
-            for release in self._joined_by_new(prepared, stored, limit)
+            for release in self._pooled_with_new(prepared, stored, limit)
         ]
         return with_earlier(explanation, prepared.plan.blocks, noises)
 
@@ -212,12 +214,12 @@ class Answerer:
         self, explanation: Explanation, prepared: Prepared, limit: AgeLimit
     ) -> Explanation:
         """Add to an explanation what would follow from finer releases, for nothing."""
-        found = None if prepared.fresh else self.finer.following(prepared, limit)
+        found = None if prepared.fresh else self.roll_ups.roll_up(prepared, limit)
         plans = [] if found is None else [each.block.plan for each in found.blocks]
         settled = None if found is None else found.settled
-        return with_following(explanation, settled, plans, only=prepared.only_released)
+        return with_roll_up(explanation, settled, plans, only=prepared.only_released)
 
-    def _joined_by_new(
+    def _pooled_with_new(
         self, prepared: Prepared, stored: StoredRelease | None, limit: AgeLimit
     ) -> tuple[StoredRelease, ...]:
         """List what a new release would be put together with, were it asked for with ``combine``.
@@ -225,28 +227,28 @@ class Answerer:
         Of what is stored already a new one is asked for with ``fresh``, which takes all or none.
         """
         combine = prepared.combine
-        if (stored is not None or prepared.fresh) and combine is Combining.SERIES:
+        if (stored is not None or prepared.fresh) and combine is Pooling.SERIES:
             if prepared.fresh:
                 return ()
-            combine = Combining.ALL
+            combine = Pooling.ALL
         return self.releases.before(prepared, limit, combine=combine)
 
-    def take_looks(
-        self, prepared: Prepared, question: Question, asked: Sequence[PreparedLook]
-    ) -> tuple[Mapping[str, ReleasedLook], Cost]:
+    def take_estimates(
+        self, prepared: Prepared, question: Question, asked: Sequence[PreparedEstimate]
+    ) -> tuple[Mapping[str, ReleasedEstimate], Cost]:
         """Release looks alone, by fingerprint, with what they cost: of a question that is not.
 
         Those that the account has a release of cost nothing. The ledger has the question's text
         with each of the others.
         """
-        known = self._known_looks(asked, self.kept.limit(prepared.max_age))
-        looks = _looks_to_buy(asked, known, question)
-        if not looks:
+        known = self._known_estimates(asked, self.kept.limit(prepared.max_age))
+        estimates = _estimates_to_buy(asked, known, question)
+        if not estimates:
             return known, FREE
         self.engine.refuse_changed()
         with self.buyer.begun(_tables_of(prepared)) as run:
-            charges = self.till.reserve(looks)
-            found = self.buyer.buy_all(run, looks)
+            charges = self.till.reserve(estimates)
+            found = self.buyer.buy_all(run, estimates)
         if isinstance(found, Failure):
             error = self._failed(charges, found)
             self.tell(ReadingFailed(self.payer.path, None, found.code))
@@ -254,16 +256,20 @@ class Answerer:
         self.till.settle(charges, found)
         loss = sum((each.loss for each in found), ZERO)
         delta = prepared.plan.conversion_delta
-        return known | _looks_bought(looks, found), Cost(loss, loss, delta)
+        return known | _estimates_bought(estimates, found), Cost(loss, loss, delta)
 
-    def looks_to_pay(
-        self, prepared: Prepared, asked: Sequence[PreparedLook]
-    ) -> tuple[PreparedLook, ...]:
+    def estimates_to_pay(
+        self, prepared: Prepared, asked: Sequence[PreparedEstimate]
+    ) -> tuple[PreparedEstimate, ...]:
         """List the looks that the account has no release of: all without a ledger."""
-        known: _Looks = {}
+        known: _Estimates = {}
         if self._ledger is not None:
-            known = self._known_looks(asked, self.kept.limit(prepared.max_age))
-        missing = {look.fingerprint: look for look in asked if look.fingerprint not in known}
+            known = self._known_estimates(asked, self.kept.limit(prepared.max_age))
+        missing = {
+            estimate.fingerprint: estimate
+            for estimate in asked
+            if estimate.fingerprint not in known
+        }
         return tuple(missing.values())
 
     def describe(self, question: Question) -> tuple[Column, ...]:
@@ -316,13 +322,15 @@ class Answerer:
 
     # -- the steps, in order ------------------------------------------------------------------
 
-    def _together(self, prepared: Prepared, question: Question, limit: AgeLimit) -> Together | None:
+    def _poolable(
+        self, prepared: Prepared, question: Question, limit: AgeLimit
+    ) -> PooledReleases | None:
         """Find the releases that a new one will be put together with, before it is paid for."""
-        return self.releases.together(question, self.releases.before(prepared, limit))
+        return self.releases.pool(question, self.releases.before(prepared, limit))
 
-    def _following(self, prepared: Prepared, limit: AgeLimit, *, fresh: bool) -> Result:
+    def _rolled_up(self, prepared: Prepared, limit: AgeLimit, *, fresh: bool) -> Result:
         """Answer from what was released before by more keys; refuse what does not follow."""
-        found = None if fresh else self.finer.following(prepared, limit)
+        found = None if fresh else self.roll_ups.roll_up(prepared, limit)
         if found is None:
             raise nothing_released(fresh=fresh, aged=limit.age is not None)
         return self._present(prepared, found.blocks, self._cost_of_stored(found.settled))
@@ -333,33 +341,33 @@ class Answerer:
         outdated = written is not None and written > answered
         return replace(FREE, answered=answered, data_written=written if outdated else None)
 
-    def _combined(
-        self, prepared: Prepared, release: Bought, together: Together | None
+    def _pooled(
+        self, prepared: Prepared, release: Bought, pool: PooledReleases | None
     ) -> tuple[Prepared, tuple[ReleasedBlock, ...]]:
         """Put a new release together with earlier ones; show it alone where that cannot be done."""
-        if together is None or release.pieces is None:
+        if pool is None or release.pieces is None:
             return prepared, release.blocks
         drawn = decode_release(self.tails.keys, prepared.blocks, release.pieces)
-        found = None if drawn is None else self.releases.combined(together.with_new(drawn))
-        return (prepared, release.blocks) if found is None else (together.prepared, found)
+        found = None if drawn is None else self.releases.pooled(pool.with_new(drawn))
+        return (prepared, release.blocks) if found is None else (pool.prepared, found)
 
-    def _known_looks(
-        self, looks: Sequence[PreparedLook], limit: AgeLimit
-    ) -> dict[str, ReleasedLook]:
+    def _known_estimates(
+        self, estimates: Sequence[PreparedEstimate], limit: AgeLimit
+    ) -> dict[str, ReleasedEstimate]:
         """Find the releases that the account has of looks, which cost nothing."""
         found = {}
-        for look in looks:
-            kept = self.kept.latest(look.fingerprint, limit)
-            known = None if kept is None else decode_look(look, kept.payload)
+        for estimate in estimates:
+            kept = self.kept.latest(estimate.fingerprint, limit)
+            known = None if kept is None else decode_estimate(estimate, kept.payload)
             if known is not None:
-                found[look.fingerprint] = known
+                found[estimate.fingerprint] = known
         return found
 
     def _reserve(
         self,
         prepared: Prepared,
         purchase: Purchase[Bought],
-        looks: Sequence[Purchase[Bought]],
+        estimates: Sequence[Purchase[Bought]],
         limit: AgeLimit,
     ) -> tuple[Charge, ...]:
         """Charge the worst case, before any private row is read: of the question, then of looks.
@@ -368,11 +376,11 @@ class Answerer:
         question, nothing is spent.
         """
         self.engine.refuse_changed()
-        prepared.ways.rehearse({look.fingerprint for look in looks})
+        prepared.ways.rehearse({estimate.fingerprint for estimate in estimates})
         try:
-            *beside, charge = self.till.reserve((*looks, purchase))
+            *beside, charge = self.till.reserve((*estimates, purchase))
         except BudgetExceeded as error:
-            follows = self.finer.following(prepared, limit) is not None
+            follows = self.roll_ups.roll_up(prepared, limit) is not None
             error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
             raise
         return charge, *beside
@@ -400,22 +408,20 @@ class Answerer:
         That is together with those before it, as far as these are not too old.
         """
         cost = self._cost_of_stored(stored.settled)
-        known = self._known_looks(prepared.looks, limit)
+        known = self._known_estimates(prepared.estimates, limit)
         earlier = self.releases.before(prepared, limit, stored)
-        together = self.releases.together(question, earlier)
-        found = (
-            None if together is None else self.releases.combined(together.with_new(stored.blocks))
-        )
-        if together is None or found is None:
+        pool = self.releases.pool(question, earlier)
+        found = None if pool is None else self.releases.pooled(pool.with_new(stored.blocks))
+        if pool is None or found is None:
             return self._present(prepared, stored.blocks, cost, known)
-        return self._present(together.prepared, found, cost, known)
+        return self._present(pool.prepared, found, cost, known)
 
     def _present(
         self,
         prepared: Prepared,
         released: tuple[ReleasedBlock, ...],
         cost: Cost,
-        looks: _Looks = MappingProxyType({}),
+        estimates: _Estimates = MappingProxyType({}),
     ) -> Result:
         """Run the tail over what was released."""
         query = prepared.query
@@ -431,7 +437,7 @@ class Answerer:
             lambda: self._explained(prepared),
             cost,
             AnswerNoise(query.outputs, query.supports, plans, counts, uniform, left_out),
-            _evidence(prepared, looks),
+            _evidence(prepared, estimates),
             partial(_advice, tuple(zip(plans, counts, strict=True)), prepared.terms),
         )
 
@@ -470,21 +476,27 @@ def _tables_of(prepared: Prepared) -> set[TableName]:
     return {name for source in sources for name in scanned(source.rows)}
 
 
-def _looks_to_buy(
-    looks: Sequence[PreparedLook], known: _Looks, question: Question | None = None
+def _estimates_to_buy(
+    estimates: Sequence[PreparedEstimate], known: _Estimates, question: Question | None = None
 ) -> tuple[Purchase[Bought], ...]:
     """List the looks that have no release yet, each once; ``question`` is what is kept of it."""
-    missing = {look.fingerprint: look for look in looks if look.fingerprint not in known}
+    missing = {
+        estimate.fingerprint: estimate
+        for estimate in estimates
+        if estimate.fingerprint not in known
+    }
     asked = () if question is None else (question.text, question.values)
-    return tuple(purchase_of_look(look, *asked) for look in missing.values())
+    return tuple(purchase_of_estimate(estimate, *asked) for estimate in missing.values())
 
 
-def _looks_bought(
-    looks: Sequence[Purchase[Bought]], bought: Sequence[Bought]
-) -> dict[str, ReleasedLook]:
+def _estimates_bought(
+    estimates: Sequence[Purchase[Bought]], bought: Sequence[Bought]
+) -> dict[str, ReleasedEstimate]:
     """Return the releases of looks by fingerprint."""
-    pairs = zip(looks, bought, strict=True)
-    return {look.fingerprint: each.look for look, each in pairs if each.look is not None}
+    pairs = zip(estimates, bought, strict=True)
+    return {
+        estimate.fingerprint: each.estimate for estimate, each in pairs if each.estimate is not None
+    }
 
 
 def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
@@ -498,13 +510,13 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
     return f"what is left allows less: {within}. Ask for a larger max_error"
 
 
-def _evidence(prepared: Prepared, looks: _Looks) -> LeftOutEvidence:
+def _evidence(prepared: Prepared, estimates: _Estimates) -> LeftOutEvidence:
     """Collect what the looks that are known tell of what bounding left out."""
     return {
-        (number, look.look.subject): LookEvidence(known.noise, known.release)
+        (number, estimate.plan.subject): EstimateEvidence(known.noise, known.release)
         for number, block in enumerate(prepared.blocks)
-        for look in block.looks
-        if (known := looks.get(look.fingerprint)) is not None
+        for estimate in block.estimates
+        if (known := estimates.get(estimate.fingerprint)) is not None
     }
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dpsql.kinds.pooled import MAX_COMBINED
+from dpsql.kinds.pooled import MAX_POOLED
 from dpsql.kinds.registry import release_kind
 from dpsql.ledger import Stored
-from dpsql.pipeline.kept.combine import Release, combine_releases
 from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS
+from dpsql.pipeline.kept.pooling import Release, pool_releases
 from dpsql.pipeline.kept.release_codec import decode_release
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.tail.key_spelling import KeySpelling
-from dpsql.policy.parameters import Combining
+from dpsql.policy.parameters import Pooling
 from dpsql.service.ages import AgeLimit, KeptReleases
 
 
@@ -26,7 +26,7 @@ class StoredRelease:
     blocks: Release
 
     @property
-    def combinable(self) -> bool:
+    def poolable(self) -> bool:
         """True if the noise in all of it is known, so that it can be put together with others."""
         return all(block.noise is not None for block in self.blocks)
 
@@ -37,13 +37,13 @@ class StoredRelease:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class PooledReleases:
     """A question prepared to show releases put together, and these releases, the oldest first."""
 
     prepared: Prepared
     releases: tuple[StoredRelease, ...]
 
-    def with_new(self, blocks: Release) -> Together:
+    def with_new(self, blocks: Release) -> PooledReleases:
         """Add a release that has just been drawn."""
         return replace(self, releases=(*self.releases, StoredRelease(0, "", blocks)))
 
@@ -71,7 +71,7 @@ class StoredReleases:
         prepared: Prepared,
         limit: AgeLimit,
         release: StoredRelease | None = None,
-        combine: Combining | None = None,
+        combine: Pooling | None = None,
     ) -> tuple[StoredRelease, ...]:
         """List the earlier releases that one is put together with, the oldest first.
 
@@ -80,34 +80,34 @@ class StoredReleases:
         decides, left out that of the question.
         """
         combine = combine or prepared.combine
-        if combine is Combining.OFF or not _combinable(prepared):
+        if combine is Pooling.OFF or not _poolable(prepared):
             return ()
-        series = combine is Combining.SERIES
-        if release is not None and (not release.combinable or (series and release.alone)):
+        series = combine is Pooling.SERIES
+        if release is not None and (not release.poolable or (series and release.alone)):
             return ()
         start = prepared.fingerprint[:STATISTIC_DIGITS]
-        kept = self._kept.alike(start, MAX_COMBINED, limit)
+        kept = self._kept.alike(start, MAX_POOLED, limit)
         older = [each for each in kept if release is None or each.entry < release.entry]
         found: list[StoredRelease] = []
-        for each in reversed(older[-(MAX_COMBINED - 1) :]):
+        for each in reversed(older[-(MAX_POOLED - 1) :]):
             one = self._read(prepared, each)
-            if one is not None and one.combinable:
+            if one is not None and one.poolable:
                 found.append(one)
                 if series and one.alone:
                     break
         return tuple(reversed(found))
 
-    def together(self, question: Question, releases: Sequence[StoredRelease]) -> Together | None:
+    def pool(self, question: Question, releases: Sequence[StoredRelease]) -> PooledReleases | None:
         """Prepare a question for being answered from these releases, and one more; None if none."""
         if not releases:
             return None
-        prepared = self._preparer.prepare(replace(question, combining=True))
-        return Together(prepared, tuple(releases))
+        prepared = self._preparer.prepare(replace(question, pooling=True))
+        return PooledReleases(prepared, tuple(releases))
 
-    def combined(self, found: Together) -> Release | None:
+    def pooled(self, found: PooledReleases) -> Release | None:
         """Put the releases together, if that can be done."""
         blocks = [release.blocks for release in found.releases]
-        return combine_releases(self._keys, found.prepared.blocks, blocks)
+        return pool_releases(self._keys, found.prepared.blocks, blocks)
 
     def _read(self, prepared: Prepared, kept: Stored) -> StoredRelease | None:
         """Unpack a release; None if it is of another format, or of other blocks."""
@@ -115,7 +115,7 @@ class StoredReleases:
         return None if blocks is None else StoredRelease(kept.entry, kept.settled, blocks)
 
 
-def _combinable(prepared: Prepared) -> bool:
+def _poolable(prepared: Prepared) -> bool:
     """Tell whether the plan of a question is of a kind whose releases can be put together."""
     plans = [block.plan for block in prepared.blocks]
     return bool(plans) and all(release_kind(plan).published(1, alone=False) for plan in plans)

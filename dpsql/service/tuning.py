@@ -18,17 +18,17 @@ from dpsql.core.formatting import DEFAULT_CONFIDENCE
 from dpsql.core.plain import plain_number, plain_whole
 from dpsql.errors import InterfaceError, ParameterError, QueryRefused
 from dpsql.ir.measures import AggregateKind
-from dpsql.ir.plan import BlockPlan, LeftOutStatus, PreparedLook
+from dpsql.ir.plan import BlockPlan, LeftOutStatus, PreparedEstimate
 from dpsql.ir.relations import Scan, bottom_up
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import ReleasedLook
+from dpsql.kinds.released import ReleasedEstimate
 from dpsql.pipeline.prepare import Prepared, Question
 from dpsql.planner.max_error import error_targets
 from dpsql.planner.tuning import (
     CandidateSetting,
-    TuningLook,
-    bound_looks,
-    cap_looks,
+    TuningEstimate,
+    bound_estimates,
+    cap_estimates,
     cap_of,
     summed_aggregates,
     tunable_aggregates,
@@ -145,18 +145,18 @@ class Tuner:
     def tune(self, ask: AskWith, request: TuningRequest) -> Tuning:
         """Try settings for a question. Raises as ``Connection.tune`` does."""
         trial = _Trial(self._answerer, ask, request)
-        looks = trial.looks
-        prepared = [trial.prepared_look(look, len(looks)) for look in looks]
+        estimates = trial.estimates
+        prepared = [trial.prepared_estimate(estimate, len(estimates)) for estimate in estimates]
         if request.dry_run:
-            missing = self._answerer.looks_to_pay(trial.base, prepared)
-            loss = sum((look.look.noise.loss for look in missing), ZERO)
+            missing = self._answerer.estimates_to_pay(trial.base, prepared)
+            loss = sum((estimate.plan.noise.loss for estimate in missing), ZERO)
             cost = Cost(loss, ZERO, trial.base.plan.conversion_delta)
-            released: Mapping[str, ReleasedLook] = {}
+            released: Mapping[str, ReleasedEstimate] = {}
         else:
-            released, cost = self._answerer.take_looks(trial.base, trial.asked, prepared)
+            released, cost = self._answerer.take_estimates(trial.base, trial.asked, prepared)
         found = [
-            (look, known)
-            for look, one in zip(looks, prepared, strict=True)
+            (estimate, known)
+            for estimate, one in zip(estimates, prepared, strict=True)
             if (known := released.get(one.fingerprint)) is not None
         ]
         aggregates = trial.tuned(found)
@@ -238,13 +238,13 @@ class _Trial:
         return found
 
     @property
-    def looks(self) -> tuple[TuningLook, ...]:
+    def estimates(self) -> tuple[TuningEstimate, ...]:
         """The looks that tell of all settings."""
-        found: tuple[TuningLook, ...] = ()
+        found: tuple[TuningEstimate, ...] = ()
         if self.caps:
-            found = cap_looks(self.caps, self.caps.values(), self._narrowest)
+            found = cap_estimates(self.caps, self.caps.values(), self._narrowest)
         if self.bounds:
-            found += bound_looks(self.bounds, self.bounds.values(), self._summed)
+            found += bound_estimates(self.bounds, self.bounds.values(), self._summed)
         if not found:
             raise _nothing(
                 "bounding leaves out nothing of it, whatever the cap",
@@ -270,17 +270,17 @@ class _Trial:
             )
         return found[0]
 
-    def prepared_look(self, look: TuningLook, looks: int) -> PreparedLook:
+    def prepared_estimate(self, estimate: TuningEstimate, estimates: int) -> PreparedEstimate:
         """Price a look and write its SQL."""
         budget = self._preparer.budget_of(self._block.parameters)
         try:
-            priced = look.priced(budget, self._request.share, looks)
+            priced = estimate.priced(budget, self._request.share, estimates)
         except ParameterError:
             raise _nothing(
                 "so little budget buys no look",
                 "Raise epsilon or the share, or try fewer settings.",
             ) from None
-        return self._preparer.look(look.plan, priced)
+        return self._preparer.estimate(estimate.plan, priced)
 
     def _prepared(self, setting: CandidateSetting) -> Prepared:
         """Prepare the question with a setting. Raises what preparing it raises."""
@@ -324,14 +324,16 @@ class _Trial:
 
     # -- what was found -----------------------------------------------------------------------
 
-    def tuned(self, found: Sequence[tuple[TuningLook, ReleasedLook]]) -> tuple[TunedAggregate, ...]:
+    def tuned(
+        self, found: Sequence[tuple[TuningEstimate, ReleasedEstimate]]
+    ) -> tuple[TunedAggregate, ...]:
         """Compute what is said of each aggregate from what was released."""
         caps = [self._tuned_caps(i, found) for i in tunable_aggregates(self._block) if self.caps]
         sums = [self._tuned_bounds(self._summed, found)] if self.bounds else []
         return (*caps, *sums)
 
     def _tuned_caps(
-        self, aggregate: int, found: Sequence[tuple[TuningLook, ReleasedLook]]
+        self, aggregate: int, found: Sequence[tuple[TuningEstimate, ReleasedEstimate]]
     ) -> TunedAggregate:
         tried, there = [], []
         for setting, plan in self.caps.items():
@@ -351,19 +353,21 @@ class _Trial:
         setting: CandidateSetting,
         plan: BlockPlan,
         aggregate: int,
-        found: Sequence[tuple[TuningLook, ReleasedLook]],
+        found: Sequence[tuple[TuningEstimate, ReleasedEstimate]],
     ) -> ShareEstimate | None:
         """Estimate what a setting leaves out; None where it is not known."""
         status = release_kind(plan).left_out_status(plan.block.aggregates[aggregate])
         if setting.bounds is None and status is LeftOutStatus.NOTHING:
             return _NOTHING_LEFT_OUT
-        for look, known in found:
-            if look.aggregate != aggregate or look.subject.clamped != (setting.bounds is not None):
+        for estimate, known in found:
+            if estimate.aggregate != aggregate or estimate.subject.clamped != (
+                setting.bounds is not None
+            ):
                 continue
-            if look.setting is None:
+            if estimate.setting is None:
                 beyond = cap_of(self._block, setting) - 1
                 return estimated_share(known.noise, known.release, beyond=beyond)
-            if look.setting == setting:
+            if estimate.setting == setting:
                 return estimated_share(known.noise, known.release)
         return None
 
@@ -386,7 +390,7 @@ class _Trial:
         return min(scores), "the smallest groups that one of these is sure to show"
 
     def _tuned_bounds(
-        self, aggregate: int, found: Sequence[tuple[TuningLook, ReleasedLook]]
+        self, aggregate: int, found: Sequence[tuple[TuningEstimate, ReleasedEstimate]]
     ) -> TunedAggregate:
         tried = [
             _tried(plan, aggregate, setting, self._estimate(setting, plan, aggregate, found))

@@ -228,7 +228,7 @@ def test_elliptic_noise_is_covered_where_two_releases_are_put_together(
     for run in range(40):
         connection.sql(sql, max_groups_contributed=3, epsilon=0.5, fresh=True)
         result = connection.sql(sql, max_groups_contributed=3, epsilon=0.7 + run / 1000)
-        assert result.combined == 2
+        assert result.pooled == 2
         interval = result.intervals(0.8)["v"]
         hits += bool(interval.low[0] <= exact[0] <= interval.high[0])
     assert upper_bound(hits, 40) >= 0.8

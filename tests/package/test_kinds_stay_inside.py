@@ -102,7 +102,7 @@ def test_every_kind_of_the_folder_is_registered() -> None:
         "from dpsql.kinds.union import UnionKind\nUnionKind.fits(plan)",
         "if plan.cascade is not None: pass",
         "self.block.plan.kept",
-        "prepared.plans[0].combined",
+        "prepared.plans[0].pooled",
         "plan.selection.needs_pairs",
     ],
 )

@@ -11,8 +11,8 @@ from dpsql.errors import LedgerError
 from dpsql.ir.plan import ReleaseNoise
 from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 NOISES = [

@@ -28,11 +28,11 @@ from dpsql.policy.load import parse_policy
 from dpsql.policy.parameters import (
     USUAL_GROUPS,
     AutomaticGroups,
-    Combining,
     ContributionBounding,
     Maxima,
     Overrides,
     Parameters,
+    Pooling,
     check_value,
 )
 from dpsql.policy.resolve import resolve
@@ -61,7 +61,7 @@ def both(plan: BlockPlan) -> tuple[bool, str]:
         block(DEFAULTS),
         block(replace(DEFAULTS, min_units_per_group=20), UNITS),
         block(replace(DEFAULTS, left_out_share=0.1)),
-        block(replace(DEFAULTS, combine=Combining.ALL), ROWS),
+        block(replace(DEFAULTS, combine=Pooling.ALL), ROWS),
     ],
 )
 @pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
@@ -285,7 +285,7 @@ def test_a_release_with_a_number_does_not_answer_for_auto_nor_the_other_way(
     with dpsql.connect(*place) as now:
         first = now.sql(sql)
         assert not first.cost.stored
-        assert first.combined == 1
+        assert first.pooled == 1
         assert now.sql(sql).cost.stored
         assert now.sql(sql, max_groups_contributed="auto").cost.stored
         assert now.sql(sql, max_groups_contributed=10).cost.stored

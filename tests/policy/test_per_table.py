@@ -20,7 +20,7 @@ from dpsql.owner.conformance import check_policy
 from dpsql.owner.promises import broken_promises
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.policy.parameters import AutomaticGroups, Combining
+from dpsql.policy.parameters import AutomaticGroups, Pooling
 from dpsql.policy.resolve import over_tables
 
 HEAD = "version: 1\ndataset: d\n"
@@ -127,7 +127,7 @@ def test_a_policy_of_python_is_checked_as_well() -> None:
         TablePolicy("t", unit, rows_per_unit=0),
         TablePolicy("t", unit, rows_per_unit=True),
         TablePolicy("t", unit, defaults={"epsilon": -1.0}),
-        TablePolicy("t", unit, defaults={"combine": Combining.ALL}),
+        TablePolicy("t", unit, defaults={"combine": Pooling.ALL}),
     ):
         with pytest.raises(PolicyError) as caught:
             Policy("d", tables={"t": wrong})

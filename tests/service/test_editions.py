@@ -160,10 +160,10 @@ def test_releases_of_another_edition_are_not_put_together_or_added_up(place: Pat
     with opened(place) as con:
         con.sql("SELECT k, m, count(*) FROM visits GROUP BY k, m")
         con.sql(SQL, epsilon=0.5)
-        assert con.sql(SQL, epsilon=0.6).combined == 2
+        assert con.sql(SQL, epsilon=0.6).pooled == 2
     policies(place, "two")
     with opened(place) as con:
-        assert con.sql(SQL, epsilon=0.7).combined == 1
+        assert con.sql(SQL, epsilon=0.7).pooled == 1
         with pytest.raises(dpsql.errors.QueryRefused) as refused:
             con.sql("SELECT m, count(*) FROM visits GROUP BY m", answer_from="released")
         assert refused.value.code == "nothing_released"

@@ -16,9 +16,9 @@ import dpsql
 from dpsql.budget.question import read_record
 from dpsql.engines.duckdb import engine as engine_module
 from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
-from dpsql.ir.plan import PreparedLook
-from dpsql.kinds.left_out import decode_look
-from dpsql.ledger import LOOK_MECHANISM, Ledger
+from dpsql.ir.plan import PreparedEstimate
+from dpsql.kinds.left_out import decode_estimate
+from dpsql.ledger import LEFT_OUT_MECHANISM, Ledger
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import AccountPolicy, Policy
@@ -88,7 +88,7 @@ def test_the_default_tells_for_a_share_of_the_price_and_once(tmp_path: Path) -> 
         again = opened.sql(ASKED, fresh=True)
         assert again.left_out == first.left_out
         assert again.cost.reserved.rho == pytest.approx(0.97 * first.cost.reserved.rho, rel=1e-6)
-    assert entries(tmp_path) == [(LOOK_MECHANISM, True), *entries(tmp_path)[1:]]
+    assert entries(tmp_path) == [(LEFT_OUT_MECHANISM, True), *entries(tmp_path)[1:]]
     assert len(entries(tmp_path)) == 3
 
 
@@ -156,7 +156,7 @@ def test_blocks_that_ask_the_same_look_take_it_once_and_both_are_told(tmp_path: 
         assert rows[0].told
         assert rows[0] == rows[1]
     names = [name for name, _ in entries(tmp_path)]
-    assert names.count(LOOK_MECHANISM) == 3
+    assert names.count(LEFT_OUT_MECHANISM) == 3
 
 
 def test_gaussian_accounts_are_told_nothing_and_pay_for_no_look(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_look_is_reserved_before_anything_is_read_and_settled_before_it_is_sho
     result = connection.sql(ASKED, **SHARE)
     assert {report.unsettled for report in seen} == {2}
     assert min(report.rho_spent for report in seen) >= result.cost.reserved.rho
-    assert entries(tmp_path)[0] == (LOOK_MECHANISM, True)
+    assert entries(tmp_path)[0] == (LEFT_OUT_MECHANISM, True)
     assert [settled for _, settled in entries(tmp_path)] == [True, True]
 
 
@@ -243,7 +243,7 @@ def test_what_is_known_is_not_paid_again(connection: dpsql.Connection, tmp_path:
     assert replace(told["rows"], columns=("n",)) == first.left_out[0] == again.left_out[0]
     assert again.cost.stored
     names = [name for name, _ in entries(tmp_path)]
-    assert names.count(LOOK_MECHANISM) == 2  # of rows, and of groups of units
+    assert names.count(LEFT_OUT_MECHANISM) == 2  # of rows, and of groups of units
     assert other.cost.settled.rho < first.cost.settled.rho
 
 
@@ -264,16 +264,16 @@ def test_other_conditions_keys_and_caps_are_looked_at_anew(
     connection.sql(ASKED, **SHARE)
     asked: PrivacyParameters = {**options, **SHARE}
     connection.sql(change, **asked)
-    assert [name for name, _ in entries(tmp_path)].count(LOOK_MECHANISM) == 2
+    assert [name for name, _ in entries(tmp_path)].count(LEFT_OUT_MECHANISM) == 2
 
 
 def test_a_noisy_look_is_replaced_by_a_much_better_one_and_serves_a_worse(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
-    for epsilon, looks in ((0.5, 1), (0.4, 1), (0.7, 1), (2.0, 2), (0.5, 2)):
+    for epsilon, estimates in ((0.5, 1), (0.4, 1), (0.7, 1), (2.0, 2), (0.5, 2)):
         connection.sql(ASKED, epsilon=epsilon, fresh=True, left_out_share=0.03)
         names = [name for name, _ in entries(tmp_path)]
-        assert names.count(LOOK_MECHANISM) == looks
+        assert names.count(LEFT_OUT_MECHANISM) == estimates
 
 
 def test_another_analyst_learns_nothing_for_free(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_another_analyst_learns_nothing_for_free(tmp_path: Path) -> None:
                 paid = [
                     read_record(entry.plan).blocks[0].mechanism for entry in ledger.history("world")
                 ]
-            assert paid.count(LOOK_MECHANISM) == number
+            assert paid.count(LEFT_OUT_MECHANISM) == number
 
 
 def test_the_same_costs_are_known_under_basic_composition(tmp_path: Path) -> None:
@@ -339,9 +339,9 @@ def test_a_failing_look_suspends_the_account_and_says_nothing(
     with pytest.raises(LedgerError):
         connection.sql(ASKED)
     with Ledger.open(tmp_path / "budget.db", who="olga") as ledger:
-        question, look = ledger.history("world", 100)
+        question, estimate = ledger.history("world", 100)
         assert question.failed
-        assert look.failed
+        assert estimate.failed
 
 
 DAMAGES = (
@@ -365,23 +365,23 @@ def test_a_damaged_release_of_a_look_is_no_answer(
     damage: bytes | tuple[str, object], connection: dpsql.Connection, tmp_path: Path
 ) -> None:
     connection.sql(ASKED, **SHARE)
-    look = prepared_look(connection)
+    estimate = prepared_estimate(connection)
     with Ledger.open(tmp_path / "budget.db") as ledger:
-        kept = ledger.stored(f"world/{ANALYST}", look.fingerprint)
+        kept = ledger.stored(f"world/{ANALYST}", estimate.fingerprint)
     assert kept is not None
-    assert decode_look(look, kept.payload) is not None
+    assert decode_estimate(estimate, kept.payload) is not None
     payload = damage
     if isinstance(damage, tuple):
         payload = json.dumps({**json.loads(kept.payload), damage[0]: damage[1]}).encode()
     with pytest.raises(LedgerError) as caught:
-        decode_look(look, payload)  # type: ignore[arg-type]
+        decode_estimate(estimate, payload)  # type: ignore[arg-type]
     assert caught.value.code == "ledger_corrupt"
 
 
-def prepared_look(connection: dpsql.Connection) -> PreparedLook:
+def prepared_estimate(connection: dpsql.Connection) -> PreparedEstimate:
     question = Question(ASKED, (), None, resolve(policy(), Overrides.of(SHARE)), False)
-    (look,) = connection._answerer.preparer.prepare(question).looks
-    return look
+    (estimate,) = connection._answerer.preparer.prepare(question).estimates
+    return estimate
 
 
 def test_it_is_told_in_every_output(connection: dpsql.Connection) -> None:

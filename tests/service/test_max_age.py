@@ -187,8 +187,8 @@ def test_older_releases_are_not_combined(opened: Opened, later: Later) -> None:
     assert con.explain(SQL, epsilon=0.5).earlier == 1
     assert con.explain(SQL, epsilon=0.5, max_age="1 day").earlier == 0
     alone = con.sql(SQL, epsilon=0.5, max_age="1 day")
-    assert alone.combined == 1
-    assert con.sql(SQL, epsilon=0.5).combined == 2  # the same release, with the old one again
+    assert alone.pooled == 1
+    assert con.sql(SQL, epsilon=0.5).pooled == 2  # the same release, with the old one again
 
 
 def test_an_answer_given_again_loses_the_parts_that_are_too_old(
@@ -198,12 +198,12 @@ def test_an_answer_given_again_loses_the_parts_that_are_too_old(
     con.sql(SQL)
     later(days=2)
     both = con.sql(SQL, epsilon=0.5)
-    assert both.combined == 2
+    assert both.pooled == 2
     paid = spent(con)
     again = con.sql(SQL, epsilon=0.5, max_age="3 days")
-    assert (again.cost.stored, again.combined, again.fetchall()) == (True, 2, both.fetchall())
+    assert (again.cost.stored, again.pooled, again.fetchall()) == (True, 2, both.fetchall())
     alone = con.sql(SQL, epsilon=0.5, max_age="1 day")
-    assert (alone.cost.stored, alone.combined) == (True, 1)
+    assert (alone.cost.stored, alone.pooled) == (True, 1)
     assert spent(con) == paid
 
 

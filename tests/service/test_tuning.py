@@ -17,7 +17,7 @@ import dpsql
 from dpsql.budget.question import read_record
 from dpsql.engines.duckdb import engine as engine_module
 from dpsql.errors import BudgetExceeded, Error, InterfaceError, ParameterError
-from dpsql.ledger import LOOK_MECHANISM, Ledger
+from dpsql.ledger import LEFT_OUT_MECHANISM, Ledger
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.present.result_files import tuning_json
@@ -111,7 +111,7 @@ def test_rows_of_the_whole_are_tuned_by_one_look(
         assert shares[cap] == pytest.approx(1 - cap / 18, abs=0.05)
     assert found.size == pytest.approx(900 * 18, rel=0.05)
     assert best(found).max_rows_contributed >= 17
-    assert [name for name, _, _ in paid(tmp_path)] == [LOOK_MECHANISM]
+    assert [name for name, _, _ in paid(tmp_path)] == [LEFT_OUT_MECHANISM]
 
 
 def test_rows_in_groups_are_tuned_over_both_caps(connection: dpsql.Connection) -> None:
@@ -210,7 +210,7 @@ def test_what_tuning_learned_is_told_with_the_question_for_nothing(
     connection.tune(asked, groups=[3], rows=[2], share=0.5)
     result = connection.sql(asked, left_out_share=0.03)
     assert result.left_out[0].told
-    assert [name for name, _, _ in paid(tmp_path)].count(LOOK_MECHANISM) == 1
+    assert [name for name, _, _ in paid(tmp_path)].count(LEFT_OUT_MECHANISM) == 1
 
 
 def test_looks_are_reserved_before_anything_is_read_and_kept_with_what_was_asked(
@@ -227,7 +227,7 @@ def test_looks_are_reserved_before_anything_is_read_and_kept_with_what_was_asked
     asked = "SELECT c, COUNT(*) AS n FROM visits GROUP BY c"
     connection.tune(asked, groups=[2, 6])
     assert {report.unsettled for report in seen} == {2}
-    assert paid(tmp_path) == [(LOOK_MECHANISM, asked, True)] * 2
+    assert paid(tmp_path) == [(LEFT_OUT_MECHANISM, asked, True)] * 2
 
 
 def test_a_dry_run_reads_no_private_row_and_needs_no_ledger(
@@ -408,7 +408,7 @@ def test_a_failed_look_suspends_the_account_and_keeps_what_was_reserved(
         raise RuntimeError("row 7 is 80.0")
 
     with opened(tmp_path) as connection:
-        monkeypatch.setattr("dpsql.pipeline.purchase.read_look", broken)
+        monkeypatch.setattr("dpsql.pipeline.purchase.read_left_out", broken)
         with pytest.raises(dpsql.DatabaseError) as found:
             connection.tune("SELECT SUM(x) AS s FROM visits", rows=[1, 5], bounds=[(0, 50)])
         assert "80" not in str(found.value)

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.duckdb.dialect import DUCKDB
-from dpsql.ir.plan import BlockPlan, LeftOutLook, LeftOutStatus
+from dpsql.ir.plan import BlockPlan, LeftOutPlan, LeftOutStatus
 from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.registry import release_kind
 from dpsql.planner.budget import QueryBudget
-from dpsql.planner.tuning import CandidateSetting, cap_looks
+from dpsql.planner.tuning import CandidateSetting, cap_estimates
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
@@ -104,21 +104,21 @@ def asked(sql: str, parameters: dict[str, Any]) -> Planned:
     return planned(sql, SCHEMA, RULES, epsilon=1.0, delta=1e-6, **parameters)
 
 
-def exact(plan: BlockPlan, look: LeftOutLook, rows: Sequence[tuple[Any, ...]]) -> list[int]:
+def exact(plan: BlockPlan, estimate: LeftOutPlan, rows: Sequence[tuple[Any, ...]]) -> list[int]:
     """What is kept, and what is climbed below each rung."""
     LAB.fill(rows)
-    ((_, *sums),) = LAB.rows(text(left_out_sql(plan, look, DUCKDB)))
+    ((_, *sums),) = LAB.rows(text(left_out_sql(plan, estimate, DUCKDB)))
     return [int(value) for value in sums]
 
 
-def moves(plan: BlockPlan, look: LeftOutLook, world: Any) -> tuple[int, int]:
+def moves(plan: BlockPlan, estimate: LeftOutPlan, world: Any) -> tuple[int, int]:
     """How far a unit moves what is kept, and all rungs together, in steps."""
     others, own, times = world
     before = [(unit, *row) for unit, row in others]
     after = [*before, *[(99, *row) for row in own for _ in range(times)]]
-    kept, *climbed = exact(plan, look, before)
-    now, *further = exact(plan, look, after)
-    ladder = look.noise.ladder
+    kept, *climbed = exact(plan, estimate, before)
+    now, *further = exact(plan, estimate, after)
+    ladder = estimate.noise.ladder
     moved = ladder.standing(further) - ladder.standing(climbed)
     assert now >= kept
     return now - kept, int(np.abs(moved).sum())
@@ -131,9 +131,9 @@ def search(examples: settings) -> None:
     @given(questions(), worlds)
     def within(question: tuple[str, dict[str, Any]], world: Any) -> None:
         (plan,) = asked(*question).plans
-        for look in plan.looks:
-            kept, rungs = moves(plan, look, world)
-            assert kept <= look.noise.most
+        for estimate in plan.estimates:
+            kept, rungs = moves(plan, estimate, world)
+            assert kept <= estimate.noise.most
             assert rungs <= LADDER_SENSITIVITY
 
     within()
@@ -149,11 +149,13 @@ def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[
     kind = release_kind(plan)
     assert isinstance(kind, GroupsKind)
     private = kind.private_rows(SALT, DUCKDB)
-    sql = shared_sql(private, plan.looks)
+    sql = shared_sql(private, plan.estimates)
     for name, statement in sql.stored:
         LAB.rows(f'CREATE OR REPLACE TEMP TABLE "{name}" AS {text(statement)}')
-    looks = [[int(value) for value in LAB.rows(text(statement))[0][1:]] for statement in sql.looks]
-    return LAB.groups(text(kind.numbered(private, sql.groups)), plan), looks
+    estimates = [
+        [int(value) for value in LAB.rows(text(statement))[0][1:]] for statement in sql.estimates
+    ]
+    return LAB.groups(text(kind.numbered(private, sql.groups)), plan), estimates
 
 
 def compare(examples: settings) -> None:
@@ -164,13 +166,13 @@ def compare(examples: settings) -> None:
     def same(question: tuple[str, dict[str, Any]], world: Any, minimum: int) -> None:
         sql, parameters = question
         (plan,) = asked(sql, {**parameters, "min_units_per_group": minimum}).plans
-        if not plan.looks:
+        if not plan.estimates:
             return
         others, own, times = world
         rows = [(unit, *row) for unit, row in others] + [(7, *row) for row in own] * times
-        found, looks = shared(plan, rows)
-        apart = [exact(plan, look, rows) for look in plan.looks]
-        assert looks == apart
+        found, estimates = shared(plan, rows)
+        apart = [exact(plan, estimate, rows) for estimate in plan.estimates]
+        assert estimates == apart
         assert found == LAB.groups(text(release_kind(plan).statement(SALT, DUCKDB)), plan)
 
     same()
@@ -192,8 +194,8 @@ def test_the_largest_groups_are_the_same_over_rows_read_once() -> None:
     (plan,) = asked(sql, options).plans
     assert plan.selection.top_rows_needed is not None
     rows = [(u, u * k % 7, "1", "p", 1, 1.0) for u in range(40) for k in range(9)]
-    found, looks = shared(plan, rows)
-    assert looks == [exact(plan, look, rows) for look in plan.looks]
+    found, estimates = shared(plan, rows)
+    assert estimates == [exact(plan, estimate, rows) for estimate in plan.estimates]
     assert found == LAB.groups(text(release_kind(plan).statement(SALT, DUCKDB)), plan)
     assert len(found) > 2
 
@@ -223,8 +225,8 @@ def test_groups_and_units_of_rows_sorted_once_are_those_of_two_statements(
     sql = f"SELECT a, s, {measures} FROM r GROUP BY a, s"
     (plan,) = asked(sql, {**SORTED_OPTIONS, "min_units_per_group": minimum}).plans
     rows = rows_in_groups()
-    found, looks = shared(plan, rows)
-    assert looks == [exact(plan, look, rows) for look in plan.looks]
+    found, estimates = shared(plan, rows)
+    assert estimates == [exact(plan, estimate, rows) for estimate in plan.estimates]
     assert found == LAB.groups(text(release_kind(plan).statement(SALT, DUCKDB)), plan)
     assert found
 
@@ -274,10 +276,10 @@ def test_the_sensitivity_is_reached(sql: str, expected: int) -> None:
     (plan,) = asked(
         sql, {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
     ).plans
-    (look,) = (one for one in plan.looks if not one.clamped)
+    (estimate,) = (one for one in plan.estimates if not one.clamped)
     own = [(key, "1", "p", 4, 1.0) for key in range(4)]
-    kept, rungs = moves(plan, look, ([], own, 300))
-    assert kept == look.noise.most == expected
+    kept, rungs = moves(plan, estimate, ([], own, 300))
+    assert kept == estimate.noise.most == expected
     assert LADDER_STEPS - 1 <= rungs <= LADDER_STEPS
 
 
@@ -292,9 +294,9 @@ def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
     sql = "SELECT a, count(*), count(DISTINCT u), sum(j) FROM r GROUP BY a"
     options = {"max_groups_contributed": 2, "max_rows_contributed": 3, "left_out_share": 0.1}
     (plan,) = asked(sql, options).plans
-    asked_of = [(plan.measures[one.subject.measure].measure.name, one) for one in plan.looks]
-    found = {name: look for name, look in asked_of if not look.clamped}
-    for name, look in found.items():
+    asked_of = [(plan.measures[one.subject.measure].measure.name, one) for one in plan.estimates]
+    found = {name: estimate for name, estimate in asked_of if not estimate.clamped}
+    for name, estimate in found.items():
         amounts: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for unit, key, _, _, j, _ in rows:
             amounts[unit][key].append({"rows": 1, "units": 1, "sum(j)": j}[name])
@@ -307,9 +309,9 @@ def test_the_sums_are_what_bounding_keeps_and_leaves_out() -> None:
             if len(groups) > 2:
                 part = int(Fraction(within * 2, len(groups)) + Fraction(1, 2))
             kept, left = kept + part, left + whole - part
-        exact_kept, *climbed = exact(plan, look, rows)
+        exact_kept, *climbed = exact(plan, estimate, rows)
         assert exact_kept == kept
-        assert sum(climbed) * look.noise.ladder.grain == left
+        assert sum(climbed) * estimate.noise.ladder.grain == left
 
 
 def test_parts_of_values_out_of_bounds_are_those_of_units_and_reach_the_sensitivity() -> None:
@@ -322,19 +324,19 @@ def test_parts_of_values_out_of_bounds_are_those_of_units_and_reach_the_sensitiv
     }
     rows = [(unit, 0, "1", "p", 1, x) for unit, listed in values.items() for x in listed]
     (plan,) = asked("SELECT a, sum(x) FROM r GROUP BY a", {"left_out_share": 0.1}).plans
-    (look,) = (one for one in plan.looks if one.clamped)
-    whole = look.noise.most
-    kept, *climbed = exact(plan, look, rows)
+    (estimate,) = (one for one in plan.estimates if one.clamped)
+    whole = estimate.noise.most
+    kept, *climbed = exact(plan, estimate, rows)
     assert climbed == [whole * 1 // 4 + whole + 0 + whole // 2]
     assert kept == whole * 3 // 4 + 0 + whole + whole // 2
     for own, expected in (([-5.0] * 3, (0, whole)), ([2.0] * 3, (whole, 0))):
         world: Any = ([], [(0, "1", "p", 1, x) for x in own], 50)
-        assert moves(plan, look, world) == (expected[0], expected[1] * LADDER_STEPS // whole)
+        assert moves(plan, estimate, world) == (expected[0], expected[1] * LADDER_STEPS // whole)
 
 
 def test_no_rows_are_nothing() -> None:
     (plan,) = asked("SELECT a, count(*) FROM r GROUP BY a", {"left_out_share": 0.1}).plans
-    assert set(exact(plan, plan.looks[0], [])) == {0}
+    assert set(exact(plan, plan.estimates[0], [])) == {0}
 
 
 @pytest.mark.few(2)
@@ -358,9 +360,9 @@ def test_one_look_counts_what_every_cap_on_a_rung_leaves_out(
             rows.append((unit, key, "1", "p", 1, 0.5))
     (plan,) = asked(sql, {"max_groups_contributed": 1, "max_rows_contributed": 1}).plans
     setting = CandidateSetting(33, 33)
-    (look,) = cap_looks([setting], [plan], plan)
+    (estimate,) = cap_estimates([setting], [plan], plan)
     budget = QueryBudget.of(plan.block.parameters, Composition.ZCDP)
-    priced = look.priced(budget, 1.0, 1)
+    priced = estimate.priced(budget, 1.0, 1)
     kept, *climbed = exact(plan, priced, rows)
     on_rungs = priced.noise.ladder.standing(climbed) / LADDER_STEPS
     has = [counted(groups) for groups in amounts.values()]
@@ -383,7 +385,7 @@ def test_rows_are_looked_at_where_each_unit_may_add_one_of_them(key: str) -> Non
     options = {"max_groups_contributed": 2, "max_rows_contributed": 1, "left_out_share": 0.1}
     (plan,) = asked(sql, options).plans
     rows = [(unit, 1, "1", "p", 1, 0.5) for unit in range(5) for _ in range(4)]
-    found = {look.subject.rows: exact(plan, look, rows) for look in plan.looks}
+    found = {estimate.subject.rows: exact(plan, estimate, rows) for estimate in plan.estimates}
     assert found.keys() == ({True, False} if key else {True})
     kept, *climbed = found[True]
     assert (kept, sum(climbed)) == (5, 15)
@@ -412,9 +414,9 @@ def test_what_can_be_told_is_decided_by_the_plan(sql: str) -> None:
     (plan,) = asked(sql, {"left_out_share": 0.1}).plans
     (aggregate,) = plan.block.aggregates
     assert release_kind(plan).left_out_status(aggregate) is LeftOutStatus(STATUSES[sql])
-    missing = [look for look in plan.looks if not look.clamped]
+    missing = [estimate for estimate in plan.estimates if not estimate.clamped]
     assert bool(missing) == (STATUSES[sql] == "looked")
-    assert any(look.clamped for look in plan.looks) == ("sum(" in sql)
+    assert any(estimate.clamped for estimate in plan.estimates) == ("sum(" in sql)
 
 
 @pytest.mark.few(4)
@@ -432,5 +434,5 @@ def test_what_can_be_told_is_decided_by_the_plan(sql: str) -> None:
 )
 def test_what_cannot_be_told_costs_nothing(sql: str, options: dict[str, Any]) -> None:
     told = asked(sql, {**options, "left_out_share": 0.1})
-    assert all(plan.looks == () for plan in told.plans)
+    assert all(plan.estimates == () for plan in told.plans)
     assert told.fingerprint == asked(sql, options).fingerprint

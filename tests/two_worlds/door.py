@@ -27,7 +27,7 @@ from . import tape as tapes
 
 DOORS = (
     (purchase, "release_block"),
-    (purchase, "release_look"),
+    (purchase, "release_estimate"),
     (views, "draw_step"),
 )
 """All functions through which exact values become released ones."""

@@ -75,7 +75,7 @@ DECLARED: Final[dict[str, Primitive]] = {
     ),
     "cascade.Cascade.name_groups": Primitive("weights of rounds", "l2", "one unit's weight, 1"),
     "cascade.Cascade.choose_cap": Primitive("units by size", "l1", "one unit in one bin"),
-    "cascade.LookNoise.histogram": Primitive("units by size", "l1", "one unit in one bin"),
+    "cascade.PilotNoise.histogram": Primitive("units by size", "l1", "one unit in one bin"),
     "naming.RoundMemory.named": Primitive("weights of a round", "l2", "one unit's weight, 1"),
 }  # fmt: skip
 """Every method of a mechanism that draws, by its module and class; a test compares the list."""
@@ -149,7 +149,7 @@ def look(name: str, arguments: tuple[Any, ...]) -> Any:
             return _union(block, exact)
         if isinstance(exact, ExactCascade):
             return _cascade(block, exact)
-    if name == "release_look":
+    if name == "release_estimate":
         return arguments[1]
     if name == "draw_step":
         totals = arguments[2]

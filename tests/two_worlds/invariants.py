@@ -106,7 +106,7 @@ class Parameters:
         side = self._worlds.sides[0 if self._worlds.door.leading else 1]
         planned = arguments[0]
         block = planned.plan.block if isinstance(planned, PreparedBlock) else None
-        if block is None and door != "release_look":
+        if block is None and door != "release_estimate":
             block = planned.block
         if block is None:
             return
@@ -193,7 +193,7 @@ class Price:
     def _watch(self, door: str, arguments: tuple[Any, ...], drawn: Any) -> None:
         if door == "release_block":
             self._bought.append(drawn.rows.loss.rho)
-        elif door == "release_look":
+        elif door == "release_estimate":
             self._bought.append(drawn.noise.loss.rho)
         else:
             definition = arguments[0].definition

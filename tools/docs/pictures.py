@@ -31,7 +31,6 @@ from dpsql.privacy.accounting.composition import compare
 from dpsql.privacy.accounting.zcdp import PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import correlated_gaussian, gaussian, laplace
 from dpsql.privacy.mechanisms.calibration import analytic_gaussian_sigma
-from dpsql.privacy.mechanisms.combination import PublishedNoise, combined_margin
 from dpsql.privacy.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
     correlated_tau,
@@ -40,6 +39,7 @@ from dpsql.privacy.mechanisms.correlated_histogram import (
 from dpsql.privacy.mechanisms.correlated_topk import correlated_top_k
 from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, Ladder
+from dpsql.privacy.mechanisms.pooling import PublishedNoise, pooled_margin
 from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
 from dpsql.privacy.mechanisms.topk import GaussianTopK, gumbel_top_k
 from dpsql.privacy.streams.factorisation import (
@@ -235,16 +235,15 @@ def together(axes: Axes) -> None:
     laplaces = [laplace(PrivacyLoss(epsilon=epsilon * m), 1, groups) for m in numbers]
     for name, colour, noises in (("Gaussian", GREEN, gaussians), ("Laplace", BLUE, laplaces)):
         alone = PublishedNoise(noises[0], groups)
-        margin = combined_margin([alone], 0.05)
-        margins = [combined_margin([alone] * m, 0.05) / margin for m in numbers]
+        margin = pooled_margin([alone], 0.05)
+        margins = [pooled_margin([alone] * m, 0.05) / margin for m in numbers]
         line(axes, numbers, margins, f"{name}, m releases", colour, marker="o")
         at_once = [noise.margin(0.95, groups) / margin for noise in noises]
         line(axes, numbers, at_once, f"{name}, one at the price of m", colour, ":", marker="x")
         if name == "Gaussian":
             risks = [0.05 / 2 ** (m - 1) for m in numbers]
             chosen = [
-                combined_margin([alone] * m, r) / margin
-                for m, r in zip(numbers, risks, strict=True)
+                pooled_margin([alone] * m, r) / margin for m, r in zip(numbers, risks, strict=True)
             ]
             line(axes, numbers, chosen, "counts that decide, m releases", ORANGE, marker="o")
     axes.set_xlabel("releases m")

@@ -54,7 +54,9 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
 @_many("--account", "NAME=EPSILON,DELTA", "An analyst, and what they may learn in all.")
 @click.option("--epsilon", type=float, help="What a query costs unless it says otherwise, as ε.")
 @click.option("--delta", type=float, help="The same, as δ.")
-@click.option("--look", is_flag=True, help="Read the data and show what it holds. Not private.")
+@click.option(
+    "--look", "profile", is_flag=True, help="Read the data and show what it holds. Not private."
+)
 @click.option(
     "--ask/--no-ask", default=None, help="Ask what is not given.  [default: on a terminal]"
 )
@@ -66,7 +68,7 @@ def init_command(
     dataset: str | None,
     epsilon: float | None,
     delta: float | None,
-    look: bool,
+    profile: bool,
     ask: bool | None,
     **given: tuple[str, ...],
 ) -> None:
@@ -95,8 +97,8 @@ def init_command(
         draft = drafting.Given(**given).decided(draft, schema)
         schema = drafting.with_numbers(schema, draft)
         draft = draft.with_parameters(epsilon=epsilon, delta=delta)
-        if look:
-            draft = drafting.looked(draft, schema, database, asking)
+        if profile:
+            draft = drafting.profiled(draft, schema, database, asking)
         text = checked(schema, draft)
         if asking:
             questions = drafting.Questions(schema)

@@ -36,7 +36,7 @@ from dpsql.owner.draft_options import (
     table_named,
 )
 from dpsql.owner.draft_text import checked
-from dpsql.owner.profile import look, look_at_units, values_of_types
+from dpsql.owner.profile import profile_columns, profile_units, values_of_types
 from dpsql.policy.model import ColumnPolicy
 
 _T = TypeVar("_T")
@@ -71,7 +71,7 @@ def with_numbers(schema: Schema, draft: Draft) -> Schema:
     }
 
 
-def looked(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool) -> Draft:
+def profiled(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool) -> Draft:
     """Add to the draft what the data hold; an owner who can be asked is asked first."""
     if asking:
         click.confirm(
@@ -84,7 +84,7 @@ def looked(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool) 
         guess = guess_unit(table)
         if guess is not None and not draft.decided(table):
             units[table.name.key] = guess.name
-    return replace(draft, seen=look(database), single=look_at_units(database, units))
+    return replace(draft, seen=profile_columns(database), single=profile_units(database, units))
 
 
 # -- options ------------------------------------------------------------------------------------

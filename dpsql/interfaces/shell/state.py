@@ -148,7 +148,7 @@ class Shell:
 def _paid(result: Result) -> str:
     if not result.released:
         return ""
-    if result.added_up:
+    if result.rolled_up:
         return "from what was released, free, "
     if result.cost.stored:
         return "given before, free, "

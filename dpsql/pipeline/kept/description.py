@@ -124,7 +124,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             aggregates="aggregates",
             top_k="top",
             parameters="parameters",
-            left_out="name table mechanism noise_columns fresh combines counted groups_chosen "
+            left_out="name table mechanism noise_columns fresh pools counted groups_chosen "
             "most_rows most_groups table_defaults step_number",
         ),
         Parameters: worded(
@@ -211,7 +211,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             quantiles="quantiles",
             one_shot="one shot",
             gaussian="gaussian",
-            left_out="candidates looks kept",
+            left_out="candidates estimates kept",
         ),
         Bounding: same("bounding", "groups kept"),
         NoisyMeasure: same("noisy measure", "measure noise"),

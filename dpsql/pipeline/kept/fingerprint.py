@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dpsql.ir.measures import Measure
-from dpsql.ir.plan import BlockPlan, LeftOutLook
+from dpsql.ir.plan import BlockPlan, LeftOutPlan
 from dpsql.ir.query import Block, Key
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, Vocabulary, digest
@@ -59,7 +59,7 @@ def _statistic(plan: BlockPlan) -> tuple[object, ...]:
     return block, plan.bounding, measures
 
 
-def look_fingerprints(plan: BlockPlan, looks: Iterable[LeftOutLook]) -> Iterator[str]:
+def estimate_fingerprints(plan: BlockPlan, estimates: Iterable[LeftOutPlan]) -> Iterator[str]:
     """Digest what each look asks: whose rows, which, by which keys, under which bounds.
 
     Not how precisely: what was learned at one price is known at another.
@@ -68,11 +68,11 @@ def look_fingerprints(plan: BlockPlan, looks: Iterable[LeftOutLook]) -> Iterator
     # Of all looks at a block, and described once.
     rows = ("left out", block.source, block.unit_column, block.condition, block.keys)
     begins = described.together(rows)
-    for look in looks:
-        noise = look.noise
+    for estimate in estimates:
+        noise = estimate.noise
         asked = (
-            *(look.subject.looked_at(plan), plan.bounding, plan.declared),
-            *(block.parameters.max_rows_contributed, noise.most, noise.ladder, look.clamped),
+            *(estimate.subject.bounded_measure(plan), plan.bounding, plan.declared),
+            *(block.parameters.max_rows_contributed, noise.most, noise.ladder, estimate.clamped),
         )
         yield _digest_of(f"({begins},{described.together(asked)})")
 

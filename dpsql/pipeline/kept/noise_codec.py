@@ -8,7 +8,7 @@ from typing import Any, Final
 from dpsql.errors import ParameterError
 from dpsql.ir.plan import ReleaseNoise
 from dpsql.kinds.stored_json import corrupt_release, require_sound
-from dpsql.privacy.mechanisms.combination import PublishedNoise, noise_of_law
+from dpsql.privacy.mechanisms.pooling import PublishedNoise, noise_of_law
 
 _FIELDS: Final = frozenset({"measures", "decided", "appears_half", "appears_95", "alone"})
 _SCALES: Final = frozenset({"scale", "shared"})

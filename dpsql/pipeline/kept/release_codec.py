@@ -24,8 +24,8 @@ from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows, drawn_columns
 from dpsql.kinds.stored_json import fits_type, json_list, json_object, require_sound, stored_text
-from dpsql.pipeline.kept.finer import FinerRelease, checked_description, described
 from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
+from dpsql.pipeline.kept.roll_up_source import RollUpSource, checked_description, described
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO
 
@@ -193,7 +193,7 @@ def decode_release(
         )
 
 
-def decode_finer(pieces: Iterable[bytes]) -> FinerRelease | None:
+def decode_roll_up_source(pieces: Iterable[bytes]) -> RollUpSource | None:
     """Unpack a release whose groups can be added up; None if it is none, or of another format.
 
     Raises ``LedgerError`` (``ledger_corrupt``) as :func:`decode_release` does.
@@ -218,7 +218,7 @@ def decode_finer(pieces: Iterable[bytes]) -> FinerRelease | None:
         require_sound(type(values[name]) is np.ndarray and len(values[name]) == count)
     columns = {digest: (name, index) for index, (digest, name) in enumerate(measures)}
     keys = tuple(sums["keys"])
-    return FinerRelease(sums["rows"], keys, sums["kept"], columns, values, noise)
+    return RollUpSource(sums["rows"], keys, sums["kept"], columns, values, noise)
 
 
 def _document(pieces: Iterable[bytes]) -> dict[str, Any] | None:

@@ -142,8 +142,8 @@ class CascadeShares:
     to the threshold of the last one.
     """
 
-    look: float
-    second_look: float
+    pilot: float
+    second_pilot: float
     counting: float
     parts: tuple[int, ...]
     deltas: tuple[float, ...]
@@ -152,7 +152,7 @@ class CascadeShares:
     @property
     def naming(self) -> float:
         """What the rounds have together."""
-        return 1 - self.look - self.second_look - self.counting
+        return 1 - self.pilot - self.second_pilot - self.counting
 
 
 _SHARES = {
@@ -163,7 +163,7 @@ _SHARES = {
 
 
 @dataclass(frozen=True, slots=True)
-class LookNoise:
+class PilotNoise:
     """Noise on the number of units in each bucket of a look.
 
     Guarantee: 1/(2σ²)-zCDP, as a unit is in one bucket at most.
@@ -278,14 +278,14 @@ class Cascade(Usual):
         return self.budget * share * (1 - _SLACK)
 
     @property
-    def look(self) -> LookNoise:
+    def pilot(self) -> PilotNoise:
         """The noise of the first look."""
-        return LookNoise(gaussian(PrivacyLoss(self._part(self.shares.look)), 1, 1))
+        return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.pilot)), 1, 1))
 
     @property
-    def second_look(self) -> LookNoise:
+    def second_pilot(self) -> PilotNoise:
         """The noise of the second look."""
-        return LookNoise(gaussian(PrivacyLoss(self._part(self.shares.second_look)), 1, 1))
+        return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.second_pilot)), 1, 1))
 
     def rounds(self, kept: int) -> tuple[NamingRound, ...]:
         """Build the rounds of a naming that keeps so many keys of a unit."""
@@ -312,9 +312,9 @@ class Cascade(Usual):
     @property
     def only_round(self) -> WeightedPositiveCounts:
         """The one round where units have one key each, at all but the first look's share."""
-        look = 0.0 if self.single else self.shares.look
+        pilot = 0.0 if self.single else self.shares.pilot
         # What the price of counting is taken for is spent here.
-        price = PrivacyLoss(self._part(1 - look), self.delta)
+        price = PrivacyLoss(self._part(1 - pilot), self.delta)
         return weighted_positive_counts(price, Weights(1, 1), self.floor)
 
     # -- figures for plans --------------------------------------------------------------------
@@ -396,11 +396,11 @@ class Cascade(Usual):
 
         The choice names most where a key's weight is about a unit's times how many have it.
         """
-        units, sizes = self.look.histogram(rows.unit_sizes(None), source), _bucket_sizes()
+        units, sizes = self.pilot.histogram(rows.unit_sizes(None), source), _bucket_sizes()
         pairs = float(units @ sizes)
         if units[0] > _ALONE * pairs:
             return None
-        units = self.look.with_unseen(units, _UNSEEN_SIZE)
+        units = self.pilot.with_unseen(units, _UNSEEN_SIZE)
         gains = {
             kept: float(units @ np.sqrt(np.minimum(sizes, kept))) / self.rounds(kept)[-1].threshold
             for kept in KEPT_CHOICES
@@ -427,8 +427,8 @@ class Cascade(Usual):
         most = enough if self.most is None else min(enough, self.most)
         choices = [cap for cap in CAP_CHOICES if cap <= most]
         sizes, groups = _bucket_sizes(), max(1, len(named.ids))
-        units = self.second_look.histogram(rows.unit_sizes(named.ids), source)
-        units = self.second_look.with_unseen(units, min(_UNSEEN_SIZE, groups))
+        units = self.second_pilot.histogram(rows.unit_sizes(named.ids), source)
+        units = self.second_pilot.with_unseen(units, min(_UNSEEN_SIZE, groups))
         noise = _MEAN_ABSOLUTE * float(np.mean(scales))
 
         def error(cap: int) -> float:

@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 
 from dpsql.privacy.mechanisms.additive import Steps
-from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 from dpsql.privacy.sampling.numeric import normal_quantile_sf
 
@@ -103,7 +103,7 @@ def _chernoff(draws: tuple[_Draws, ...], risk: float) -> float:
 def _continuous(draws: tuple[_Draws, ...], risk: float) -> float:
     """Bound a sum of Gaussians by continuous ones, each of which its draw follows within one step.
 
-    See :mod:`dpsql.privacy.mechanisms.combination`. Infinite where there is a Laplace among them.
+    See :mod:`dpsql.privacy.mechanisms.pooling`. Infinite where there is a Laplace among them.
     """
     if any(isinstance(d.law, DiscreteLaplace) for d in draws):
         return math.inf

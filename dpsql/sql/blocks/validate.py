@@ -54,7 +54,7 @@ def validate(
     dialect: Dialect,
     decide: Callable[[Block], Block],
     *,
-    combines: bool = False,
+    pools: bool = False,
     catalog: str = "",
     beside: Sequence[PublicSource] = (),
 ) -> Query:
@@ -87,7 +87,7 @@ def validate(
         replace(
             decide(block),
             source=replace(block.source, edition=policy.edition),
-            combines=combines,
+            pools=pools,
             counted=block.name in counted,
         )
         for block in splitter.blocks

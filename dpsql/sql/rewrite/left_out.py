@@ -23,7 +23,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Measure, MeasureKind
-from dpsql.ir.plan import BlockPlan, LeftOutLook
+from dpsql.ir.plan import BlockPlan, LeftOutPlan
 from dpsql.ir.relations import scanned
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
@@ -44,34 +44,36 @@ _BOTH: Final = f"{INTERNAL_PREFIX}both"
 _LARGEST = 2**62
 
 
-def climbed_columns(look: LeftOutLook) -> list[str]:
+def climbed_columns(estimate: LeftOutPlan) -> list[str]:
     """List the columns of what units climbed below each rung, from the lowest."""
-    return [f"{INTERNAL_PREFIX}climbed{place}" for place in range(look.noise.ladder.rungs)]
+    return [f"{INTERNAL_PREFIX}climbed{place}" for place in range(estimate.noise.ladder.rungs)]
 
 
-def left_out_sql(plan: BlockPlan, look: LeftOutLook, dialect: Dialect) -> Sql:
+def left_out_sql(plan: BlockPlan, estimate: LeftOutPlan, dialect: Dialect) -> Sql:
     """Write a look's exact row: a row id, ``KEPT_COLUMN``, ``climbed_columns``; all 0 of no rows.
 
     Sensitivity: when one unit is added, what is kept grows by at most ``look.noise.most``, and what
     is climbed in each of the ladder's spans by at most the span, and in none before those below are
     climbed. Checked by ``tests/sql/test_left_out_sql.py``.
     """
-    measure = look.subject.looked_at(plan)
-    only = replace(plan, measures=(replace(plan.measures[look.subject.measure], measure=measure),))
-    alone = replace(look, subject=replace(look.subject, measure=0, rows=False))
+    measure = estimate.subject.bounded_measure(plan)
+    only = replace(
+        plan, measures=(replace(plan.measures[estimate.subject.measure], measure=measure),)
+    )
+    alone = replace(estimate, subject=replace(estimate.subject, measure=0, rows=False))
     shared = _Shared(PrivateRows(only, 0, dialect), (alone,))
     pairs = dialect.derived(shared.pairs())
     units = dialect.derived(shared.units(pairs)) if shared.by_unit else None
-    return shared.look(shared.looked[0], pairs, units)
+    return shared.estimate(shared.estimated[0], pairs, units)
 
 
-def tables_read(plan: BlockPlan, look: LeftOutLook) -> tuple[TableName, ...]:
+def tables_read(plan: BlockPlan, estimate: LeftOutPlan) -> tuple[TableName, ...]:
     """List the tables that ``left_out_sql`` scans, each as often as it does.
 
     Where a unit keeps all of its groups, it adds up twice: within bounds, and what is beyond.
     """
     keeps_all = plan.bounding is None or not plan.block.keys
-    return scanned(plan.block.source.rows) * (2 if keeps_all and not look.clamped else 1)
+    return scanned(plan.block.source.rows) * (2 if keeps_all and not estimate.clamped else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +86,16 @@ class SharedSQL:
 
     stored: tuple[tuple[str, Sql], ...]
     groups: Sql
-    looks: tuple[Sql, ...]
+    estimates: tuple[Sql, ...]
 
 
-def shared_sql(rows: PrivateRows, looks: Sequence[LeftOutLook]) -> SharedSQL:
+def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL:
     """Write a block and looks at it, for a plan that ``shares_rows``.
 
     The groups are those of ``groups_sql`` under the same salt, and the looks' rows those of
     ``left_out_sql``, with the same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
     """
-    shared = _Shared(rows, looks)
+    shared = _Shared(rows, estimates)
     if rows.ranks_rows:
         return shared.of_sorted_rows()
     pairs, units = quoted(_PAIRS), quoted(_UNITS) if shared.by_unit else None
@@ -103,18 +105,18 @@ def shared_sql(rows: PrivateRows, looks: Sequence[LeftOutLook]) -> SharedSQL:
     return SharedSQL(
         tuple(stored),
         groups_of_pairs(rows, pairs, units),
-        tuple(shared.look(one, pairs, units) for one in shared.looked),
+        tuple(shared.estimate(one, pairs, units) for one in shared.estimated),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Looked:
+class _Estimated:
     """A look with its measure: ``name`` is the column that holds what rows add to a group.
 
     Its other columns are told from those of other looks by ``place``.
     """
 
-    look: LeftOutLook
+    plan: LeftOutPlan
     measure: Measure
     name: Sql
     place: int
@@ -126,31 +128,33 @@ class _Shared:
     ``by_unit``: of a unit with many groups not all are kept, so it counts how many it has.
     """
 
-    def __init__(self, rows: PrivateRows, looks: Sequence[LeftOutLook]) -> None:
+    def __init__(self, rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> None:
         self.rows = rows
         self.dialect = rows.dialect
         self.by_unit = rows.plan.bounding is not None and bool(rows.keys)
-        self.looked = [self._looked(place, look) for place, look in enumerate(looks)]
+        self.estimated = [
+            self._estimated(place, estimate) for place, estimate in enumerate(estimates)
+        ]
         self._max_rows = rows.plan.block.parameters.max_rows_contributed
 
-    def _looked(self, place: int, look: LeftOutLook) -> _Looked:
-        subject = look.subject
+    def _estimated(self, place: int, estimate: LeftOutPlan) -> _Estimated:
+        subject = estimate.subject
         name = self._all_rows if subject.rows else self.rows.measures[subject.measure]
-        return _Looked(look, subject.looked_at(self.rows.plan), name, place)
+        return _Estimated(estimate, subject.bounded_measure(self.rows.plan), name, place)
 
     @property
     def _all_rows(self) -> Sql:
         """The column with the number of rows, where only units are counted."""
         return self.rows.internal("rows")
 
-    def _column(self, one: _Looked, name: str) -> Sql:
+    def _column(self, one: _Estimated, name: str) -> Sql:
         return self.rows.internal(f"{name}{one.place}")
 
     # -- the rows of units --------------------------------------------------------------------
 
     def pairs(self) -> Sql:
         """Write one row per unit and keys, with all that looks need of them."""
-        rows = any(one.look.subject.rows for one in self.looked)
+        rows = any(one.plan.subject.rows for one in self.estimated)
         counted = self._all_rows if rows else None
         return unit_groups(self.rows, self._values_counted(), counted, self._limits())
 
@@ -160,19 +164,19 @@ class _Shared:
             CountedValues(
                 self._column(one, "values"),
                 self._column(one, "found"),
-                one.look.subject.measure,
+                one.plan.subject.measure,
                 partial(self._outside, one.measure),
             )
-            for one in self.looked
-            if one.look.clamped
+            for one in self.estimated
+            if one.plan.clamped
         ]
 
     def _limits(self) -> dict[int, int]:
         """Tell up to where sums are told apart, by measure."""
         return {
-            one.look.subject.measure: self._seen(one)
-            for one in self.looked
-            if one.measure.kind is MeasureKind.SUM and not one.look.clamped
+            one.plan.subject.measure: self._seen(one)
+            for one in self.estimated
+            if one.measure.kind is MeasureKind.SUM and not one.plan.clamped
         }
 
     def _outside(self, measure: Measure, name: Sql) -> Sql:
@@ -188,26 +192,26 @@ class _Shared:
         return sql("CASE WHEN {} THEN 1 END", outside)
 
     @staticmethod
-    def _seen(one: _Looked) -> int:
+    def _seen(one: _Estimated) -> int:
         """Return how much of a unit's rows in a group a look can see: all that a block can, too."""
-        return one.look.noise.ladder.top + one.look.noise.most
+        return one.plan.noise.ladder.top + one.plan.noise.most
 
     def units(self, pairs: Sql) -> Sql:
         """Write one row per unit: its number of groups, and what it has in all of them."""
         columns = [sql("count(*) AS {}", self.rows.number)]
-        for one in self.looked:
+        for one in self.estimated:
             columns += (sql("{} AS {}", total.sql, name) for total, name in self._totals(one))
         selected = join(", ", [self.rows.unit, *columns])
         return sql("SELECT {} FROM {} GROUP BY {}", selected, pairs, self.rows.unit)
 
-    def _totals(self, one: _Looked) -> Iterator[tuple[Ranged, Sql]]:
+    def _totals(self, one: _Estimated) -> Iterator[tuple[Ranged, Sql]]:
         """Yield what a unit's groups add up to, with the columns these are."""
         for part, name in self._parts(one):
             yield part.sum(), self._column(one, name)
 
-    def _parts(self, one: _Looked) -> Iterator[tuple[Ranged, str]]:
+    def _parts(self, one: _Estimated) -> Iterator[tuple[Ranged, str]]:
         """Yield what a look knows of one group of a unit, with a name."""
-        if one.look.clamped:
+        if one.plan.clamped:
             for name in ("found", "values"):
                 counted = column(self._column(one, name), 0, MOST_ROWS, dialect=self.dialect)
                 yield counted, name
@@ -216,11 +220,11 @@ class _Shared:
             if not one.measure.counts_units:
                 yield self._whole(one), "found"
 
-    def _within(self, one: _Looked) -> Ranged:
+    def _within(self, one: _Estimated) -> Ranged:
         """Compute what a unit adds to a group within the bounds."""
         return clamped(one.measure, one.name, self._max_rows, self.dialect)
 
-    def _whole(self, one: _Looked) -> Ranged:
+    def _whole(self, one: _Estimated) -> Ranged:
         """Compute what a unit would add to a group without bounds, as far as a look can see."""
         rows = Gathered(one.name, one.name, self._max_rows, self.dialect)
         return rows.of(one.measure).named(one.name).clamped(0, self._seen(one))
@@ -228,7 +232,7 @@ class _Shared:
     def of_sorted_rows(self) -> SharedSQL:
         """Write the statements for rows that are sorted once, for groups and for units."""
         of_units = {self.rows.number: self.rows.first_rows(1)}
-        for one in self.looked:
+        for one in self.estimated:
             of_units |= {
                 self._column(one, name): total.widened().sql
                 for total, name in self._sorted_totals(one)
@@ -239,12 +243,12 @@ class _Shared:
         return SharedSQL(
             ((_BOTH, stored),),
             groups_beside(self.rows, both),
-            tuple(self.look(one, both, self.dialect.derived(units)) for one in self.looked),
+            tuple(self.estimate(one, both, self.dialect.derived(units)) for one in self.estimated),
         )
 
-    def _sorted_totals(self, one: _Looked) -> Iterator[tuple[Ranged, str]]:
+    def _sorted_totals(self, one: _Estimated) -> Iterator[tuple[Ranged, str]]:
         """Yield the same as ``_totals``, of a unit's sorted rows."""
-        if one.look.clamped:
+        if one.plan.clamped:
             for name in ("found", "values"):
                 yield count(self._column(one, name), dialect=self.dialect), name
         elif one.measure.kind is MeasureKind.ROWS:
@@ -258,9 +262,9 @@ class _Shared:
 
     # -- the row of a look --------------------------------------------------------------------
 
-    def look(self, one: _Looked, pairs: Sql, units: Sql | None) -> Sql:
+    def estimate(self, one: _Estimated, pairs: Sql, units: Sql | None) -> Sql:
         """Write a look's exact row over ``pairs``, and over ``units`` where groups are capped."""
-        if units is None and not one.look.clamped:
+        if units is None and not one.plan.clamped:
             return self._row(one, self._apart(one, pairs))
         kept, left = self._of_unit(one)
         columns = sql(
@@ -276,8 +280,8 @@ class _Shared:
             one, sql("SELECT {} FROM {}", join(", ", sums), self.dialect.derived(rows))
         )
 
-    def _row(self, one: _Looked, sums: Sql) -> Sql:
-        names = join(", ", map(quoted, [KEPT_COLUMN, *climbed_columns(one.look)]))
+    def _row(self, one: _Estimated, sums: Sql) -> Sql:
+        names = join(", ", map(quoted, [KEPT_COLUMN, *climbed_columns(one.plan)]))
         return sql(
             "SELECT 1 AS {}, {} FROM {}", self.rows.row_id, names, self.dialect.derived(sums)
         )
@@ -290,25 +294,25 @@ class _Shared:
     def _left(self) -> Sql:
         return self.rows.internal("left")
 
-    def _kept_sum(self, one: _Looked) -> Sql:
+    def _kept_sum(self, one: _Estimated) -> Sql:
         """Add up what is kept, of a column with what is kept of each unit or of each group."""
-        kept = column(self._kept_name, 0, one.look.noise.most, dialect=self.dialect)
+        kept = column(self._kept_name, 0, one.plan.noise.most, dialect=self.dialect)
         return sql("{} AS {}", _total(kept), self._kept_name)
 
-    def _climbed(self, one: _Looked) -> Iterator[Sql]:
+    def _climbed(self, one: _Estimated) -> Iterator[Sql]:
         """Add up how far units climbed, of a column with what is left out of each, in grains."""
-        ladder = one.look.noise.ladder
+        ladder = one.plan.noise.ladder
         left = column(self._left, 0, ladder.top // ladder.grain, dialect=self.dialect)
-        for (low, span), name in zip(ladder.spans, climbed_columns(one.look), strict=True):
+        for (low, span), name in zip(ladder.spans, climbed_columns(one.plan), strict=True):
             yield sql("{} AS {}", _total((left - low).clamped(0, span)), quoted(name))
 
-    def _grains(self, one: _Looked, left: Ranged) -> Sql:
+    def _grains(self, one: _Estimated, left: Ranged) -> Sql:
         """Write what is left out of a unit in grains of the ladder, up to its top."""
-        ladder = one.look.noise.ladder
+        ladder = one.plan.noise.ladder
         counted = left.clamped(0, ladder.top)
         return (counted if ladder.grain == 1 else counted // ladder.grain).narrowed().sql
 
-    def _apart(self, one: _Looked, pairs: Sql) -> Sql:
+    def _apart(self, one: _Estimated, pairs: Sql) -> Sql:
         """Write the sums where a unit keeps all of its groups: of them, and of what is beyond.
 
         Most groups have nothing beyond the bounds, so that few rows are put together by unit.
@@ -335,7 +339,7 @@ class _Shared:
         second = derived(sql("SELECT {} FROM {}", join(", ", self._climbed(one)), units))
         return sql("SELECT * FROM {} CROSS JOIN {}", first, second)
 
-    def _valued(self, one: _Looked, pairs: Sql) -> Sql:
+    def _valued(self, one: _Estimated, pairs: Sql) -> Sql:
         """Write one row per unit with its values, in and out of bounds."""
         if not self.rows.keys:
             return pairs
@@ -349,13 +353,13 @@ class _Shared:
             )
         )
 
-    def _of_unit(self, one: _Looked) -> tuple[Ranged, Ranged]:
+    def _of_unit(self, one: _Estimated) -> tuple[Ranged, Ranged]:
         """Compute what is kept of a unit, and what is left out."""
         parts = {name: part.named(self._column(one, name)) for part, name in self._parts(one)}
         if self.rows.keys:
             parts = {name: part.sum().named(part.sql) for name, part in parts.items()}
-        most = one.look.noise.most
-        if one.look.clamped:
+        most = one.plan.noise.most
+        if one.plan.clamped:
             number, some = parts["values"], parts["found"]
             kept = number.split(0, 0, lambda many: (many - some) * most // many)
             left = number.split(0, 0, lambda many: some * most // many)

@@ -22,8 +22,8 @@ from dpsql.privacy.mechanisms.cascade import (
     Cascade,
     CascadeGoal,
     CascadeRows,
-    LookNoise,
     NamedGroups,
+    PilotNoise,
     UnitSizes,
     scaled_counts,
     spread_noise,
@@ -72,22 +72,22 @@ def test_all_steps_together_cost_what_is_stated_however_they_turn_out(
     goal: CascadeGoal, rho: float
 ) -> None:
     one = cascade(rho, goal=goal)
-    looks = one.look.noise.rho(1)
+    pilots = one.pilot.noise.rho(1)
     if goal is not CascadeGoal.KEYS:
-        looks += one.second_look.noise.rho(1)
+        pilots += one.second_pilot.noise.rho(1)
     for kept in KEPT_CHOICES:
         rounds = one.rounds(kept)
-        assert looks + sum(r.rho(None) for r in rounds) <= one.rho(None)
-        assert looks + sum(r.rho(None) for r in rounds) > 0.999 * one.rho(None)
+        assert pilots + sum(r.rho(None) for r in rounds) <= one.rho(None)
+        assert pilots + sum(r.rho(None) for r in rounds) > 0.999 * one.rho(None)
         assert sum(r.delta for r in rounds) <= one.delta
         if one.shares.ends_after is None:
             continue
         # After rounds that leave little: the others, or what they would have had for counting.
-        spent = looks + sum(r.rho(None) for r in rounds[: one.shares.ends_after])
+        spent = pilots + sum(r.rho(None) for r in rounds[: one.shares.ends_after])
         assert 0.999 * rho < spent + one.spared_counting.rho(1) <= rho
     whole = one.rho(None) + one.counting_rho
     assert whole <= rho
-    assert one.look.noise.rho(1) + one.only_round.rho(None) <= rho
+    assert one.pilot.noise.rho(1) + one.only_round.rho(None) <= rho
     assert one.only_round.delta == one.delta
     single = cascade(rho, goal=goal, most=1)
     assert 0.999 * rho < single.only_round.rho(None) <= rho
@@ -102,7 +102,7 @@ def test_counting_costs_the_same_at_every_cap(cap: int) -> None:
 
 
 def test_a_unit_is_in_one_bucket_of_a_look() -> None:
-    silent = LookNoise(IndependentNoise(DiscreteGaussian(0.05), 1))
+    silent = PilotNoise(IndependentNoise(DiscreteGaussian(0.05), 1))
     for size in (1, 2, 3, 4, 7, 8, 1023, 1024, 8191, 8192, 10**9, 2**40):
         one = silent.histogram(UnitSizes(np.array([size]), np.array([1])), SeededSource(1))
         assert one.sum() == 1
@@ -403,18 +403,18 @@ class Units:
         raise NotImplementedError
 
 
-class UsedBeforeReleased(LookNoise):
+class UsedBeforeReleased(PilotNoise):
     """A look that tells what it sees, without noise."""
 
     def histogram(self, exact: UnitSizes, source: EntropySource) -> NDArray[np.float64]:
-        silent = LookNoise(IndependentNoise(DiscreteGaussian(0.05), 1))
+        silent = PilotNoise(IndependentNoise(DiscreteGaussian(0.05), 1))
         return silent.histogram(exact, source)
 
 
 class Peeking(Cascade):
     @property
-    def look(self) -> LookNoise:
-        return UsedBeforeReleased(super().look.noise)
+    def pilot(self) -> PilotNoise:
+        return UsedBeforeReleased(super().pilot.noise)
 
 
 Choice = Callable[[Cascade, OnTheEdge, EntropySource], object]
@@ -454,7 +454,7 @@ def largest_gap(one: Cascade) -> float:
 def test_a_choice_depends_on_a_look_only_through_its_noise() -> None:
     honest = cascade(0.05)
     # rho of the look bounds the total variation by sqrt(rho / 2), here 0.016.
-    bound = math.sqrt(honest.look.noise.rho(1) / 2)
+    bound = math.sqrt(honest.pilot.noise.rho(1) / 2)
     assert largest_gap(honest) < bound + 0.1
     assert largest_gap(Peeking(0.05, 1e-6, 0, None, CascadeGoal.COUNTS)) > 0.9
 
@@ -468,17 +468,17 @@ def test_what_the_cut_off_may_hide_keeps_choices_moderate_and_weighs_nothing_bes
     assert {one._kept(rows, source) for rows in [Units(few)] * 20} <= {100, 300}
     many = UnitSizes(np.array([2, 3]), np.array([200_000, 300_000]))
     assert {one._kept(rows, source) for rows in [Units(many)] * 20} == {3}
-    seen = one.look.with_unseen(np.zeros(14), 64)
+    seen = one.pilot.with_unseen(np.zeros(14), 64)
     assert np.flatnonzero(seen).tolist() == [0, 1, 2, 3, 4, 5]
-    assert (seen[:6] == one.look.noise.noise.std).all()
-    shown = one.look.with_unseen(np.full(14, 1e5), 64)
+    assert (seen[:6] == one.pilot.noise.noise.std).all()
+    shown = one.pilot.with_unseen(np.full(14, 1e5), 64)
     assert (shown == 1e5).all()
 
 
 def test_noise_alone_makes_no_bucket() -> None:
     empty = UnitSizes(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    source, look = SeededSource(8), cascade(0.02).look
-    shown = sum(bool(look.histogram(empty, source).any()) for _ in range(3_000))
+    source, pilot = SeededSource(8), cascade(0.02).pilot
+    shown = sum(bool(pilot.histogram(empty, source).any()) for _ in range(3_000))
     assert shown <= 15  # 14 * 3e-5 of them on average
 
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.privacy.mechanisms.combination import PublishedNoise
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.privacy.mechanisms.summation import (
     _chernoff,
     _continuous,

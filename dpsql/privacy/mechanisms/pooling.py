@@ -141,29 +141,29 @@ def noise_of_law(law: str, groups: int, parameters: Mapping[str, float | int]) -
     return found
 
 
-def combining_weights(noises: Sequence[PublishedNoise]) -> tuple[float, ...]:
+def pooling_weights(noises: Sequence[PublishedNoise]) -> tuple[float, ...]:
     """Compute the weights of values with such noise: inverse variances, of sum 1."""
     precisions = [1 / noise.variance for noise in noises]
     total = math.fsum(precisions)
     return tuple(precision / total for precision in precisions)
 
 
-def combined_std(noises: Sequence[PublishedNoise]) -> float:
+def pooled_std(noises: Sequence[PublishedNoise]) -> float:
     """Compute the standard deviation of the weighted mean, in steps."""
-    weights = combining_weights(noises)
+    weights = pooling_weights(noises)
     return math.sqrt(math.fsum(w**2 * n.variance for w, n in zip(weights, noises, strict=True)))
 
 
-def combined_margin(noises: Sequence[PublishedNoise], risk: float) -> float:
+def pooled_margin(noises: Sequence[PublishedNoise], risk: float) -> float:
     """Bound the error of the weighted mean of independent noises, in steps.
 
     It is larger with probability at most ``risk``. For one noise that is its own exact margin.
-    Checked by ``tests/privacy/mechanisms/test_combined_noise.py``.
+    Checked by ``tests/privacy/mechanisms/test_pooled_noise.py``.
     """
     if len(noises) == 1:
         (only,) = noises
         return only.noise.margin(1 - risk, only.groups)
-    weights = combining_weights(noises)
+    weights = pooling_weights(noises)
     normal = math.fsum(w**2 * n.normal_variance for w, n in zip(weights, noises, strict=True))
     scales = [w * n.laplace_scale for w, n in zip(weights, noises, strict=True)]
     apart = math.fsum(w * n.apart for w, n in zip(weights, noises, strict=True)) * (1 + 1e-12)

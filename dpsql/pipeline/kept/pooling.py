@@ -1,7 +1,7 @@
 """Puts the stored releases of one statistic together: post-processing, computed anew each time.
 
 What the ledger keeps is each release for itself; here their values become one estimate per key and
-measure, weighted by inverse variance (:mod:`dpsql.privacy.mechanisms.combination`). A key that a
+measure, weighted by inverse variance (:mod:`dpsql.privacy.mechanisms.pooling`). A key that a
 release does not have is estimated from those that have it. Nothing is read but what was released
 before.
 """
@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.plan import BlockPlan, PreparedBlock
-from dpsql.kinds.pooled import combined_values
+from dpsql.kinds.pooled import pooled_values
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows
 from dpsql.kinds.values import answer_of_parts
 from dpsql.pipeline.kept.release_codec import key_lists, unpacked_keys
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO
-from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.pooling import PublishedNoise
 
 Release: TypeAlias = tuple[ReleasedBlock, ...]
 """What was released of the blocks of one statement, at one time."""
@@ -42,7 +42,7 @@ class _MergedKeys:
     places: NDArray[np.int64]
 
 
-def combine_releases(
+def pool_releases(
     spelling: KeySpelling, blocks: Sequence[PreparedBlock], releases: Sequence[Release]
 ) -> Release | None:
     """Put releases of the same statistics together, as blocks that say from which each row is.
@@ -51,16 +51,16 @@ def combine_releases(
     ledger, each with a block for each of these. None where that cannot be done: some noise is not
     known, or keys have no exact text.
     """
-    combined = []
+    pooled = []
     for index, block in enumerate(blocks):
-        found = _combined_block(spelling, block, [release[index] for release in releases])
+        found = _pooled_block(spelling, block, [release[index] for release in releases])
         if found is None:
             return None
-        combined.append(found)
-    return tuple(combined)
+        pooled.append(found)
+    return tuple(pooled)
 
 
-def _combined_block(
+def _pooled_block(
     spelling: KeySpelling, block: PreparedBlock, releases: Sequence[ReleasedBlock]
 ) -> ReleasedBlock | None:
     noises = [release.noise for release in releases if release.noise is not None]
@@ -73,7 +73,7 @@ def _combined_block(
     plan = replace(block.plan, kept=tuple(noises))
     with np.errstate(all="ignore"):
         values = release_kind(plan).with_noise_columns(
-            _combined_columns(plan, releases, merged.places)
+            _pooled_columns(plan, releases, merged.places)
         )
     rows = ReleasedRows(merged.row_ids, merged.keys, values, ZERO)
     return ReleasedBlock(replace(block, plan=plan), rows)
@@ -114,7 +114,7 @@ def _merged_keys(
     )
 
 
-def _combined_columns(
+def _pooled_columns(
     plan: BlockPlan, releases: Sequence[ReleasedBlock], places: NDArray[np.int64]
 ) -> dict[str, NumericArray]:
     """Compute the released columns: each aggregate, its measures, and from which releases it is."""
@@ -126,7 +126,7 @@ def _combined_columns(
         name, supports = block.aggregate_column(index), block.support_columns(index)
         drawn = supports[:-1] if aggregate.kind.composed else (name,)
         parts = [
-            combined_values(
+            pooled_values(
                 _aligned([release.rows.values[column] for release in releases], places),
                 held,
                 _noises(releases, measure),

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
-from dpsql.ir.plan import AddedUp, BlockPlan, Bounding, NoisyMeasure, PreparedBlock
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure, PreparedBlock, RolledUp
 from dpsql.ir.query import Block, Key
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows, drawn_columns
 from dpsql.kinds.values import answer_of_parts
-from dpsql.pipeline.kept.finer import FinerRelease
 from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint
+from dpsql.pipeline.kept.roll_up_source import RollUpSource
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, Sizes
 
@@ -33,36 +33,36 @@ _ONCE = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS})
 _EXACT = 2.0**53
 
 
-def may_follow(block: Block) -> bool:
+def may_roll_up(block: Block) -> bool:
     """Tell whether a block is of a kind that could follow from a finer release of its rows."""
     return bool(block.known_domain and block.measures) and not (
         block.quantiles or block.hides_small_groups
     )
 
 
-def added_up(block: PreparedBlock, finer: FinerRelease, settled: str) -> ReleasedBlock | None:
+def rolled_up(block: PreparedBlock, source: RollUpSource, settled: str) -> ReleasedBlock | None:
     """Answer a block from a release of its rows by more keys, or by the same; None if it cannot be.
 
     It cannot be if any key, any of their declared values, any measure or its bounds differ.
     """
     asked = block.plan.block
-    keys = _keys(asked, finer)
-    found = [finer.columns.get(part_fingerprint(measure)) for measure in asked.measures]
-    if keys is None or not may_follow(asked) or rows_fingerprint(asked) != finer.rows:
+    keys = _keys(asked, source)
+    found = [source.columns.get(part_fingerprint(measure)) for measure in asked.measures]
+    if keys is None or not may_roll_up(asked) or rows_fingerprint(asked) != source.rows:
         return None
     groups = math.prod(len(key.domain or ()) for key in keys) // asked.domain_size
-    adds = all(_adds(measure, finer, groups) for measure in asked.measures)
+    adds = all(_adds(measure, source, groups) for measure in asked.measures)
     columns = [column for column in found if column is not None]
     if not adds or len(columns) < len(found):
         return None
-    total = [_totals(finer.values[name], keys, asked.keys) for name, _ in columns]
+    total = [_totals(source.values[name], keys, asked.keys) for name, _ in columns]
     if any(column is None for column in total):
         return None
-    noises = tuple(finer.noise.measures[index] for _, index in columns)
+    noises = tuple(source.noise.measures[index] for _, index in columns)
     own = {_digest(key) for key in asked.keys}
     over = tuple(key.text for key in keys if _digest(key) not in own)
     names = tuple(key.text for key in keys)
-    plan = _plan(block.plan, AddedUp(settled, names, over, groups, finer.kept, noises))
+    plan = _plan(block.plan, RolledUp(settled, names, over, groups, source.kept, noises))
     with np.errstate(all="ignore"):
         values = _answers(plan, [column for column in total if column is not None])
     ids = np.arange(asked.domain_size, dtype=np.int64)
@@ -73,21 +73,21 @@ def _digest(key: Key) -> str:
     return part_fingerprint(key)
 
 
-def _keys(asked: Block, finer: FinerRelease) -> list[Key] | None:
+def _keys(asked: Block, source: RollUpSource) -> list[Key] | None:
     """Find what the finer release's keys are today; None if one is not declared as it was."""
     today = {_digest(key): key for key in asked.source.declared}
-    found = [today[digest] for digest in finer.keys if digest in today]
+    found = [today[digest] for digest in source.keys if digest in today]
     wanted = {_digest(key) for key in asked.keys}
-    if len(found) < len(finer.keys) or not wanted <= set(finer.keys):
+    if len(found) < len(source.keys) or not wanted <= set(source.keys):
         return None
     return found
 
 
-def _adds(measure: Measure, finer: FinerRelease, groups: int) -> bool:
+def _adds(measure: Measure, source: RollUpSource, groups: int) -> bool:
     """Tell whether values of a measure in several groups add up to that of all of them."""
     if groups == 1 or measure.kind not in COUNTED_DISTINCT:
         return True
-    return finer.kept == 1 and measure.kind in _ONCE
+    return source.kept == 1 and measure.kind in _ONCE
 
 
 def _totals(
@@ -112,20 +112,20 @@ def _totals(
     return found
 
 
-def _plan(plan: BlockPlan, added: AddedUp) -> BlockPlan:
+def _plan(plan: BlockPlan, rolled_up: RolledUp) -> BlockPlan:
     """Return the plan of the answer: that of all declared groups, with what is known of them."""
     size = plan.block.domain_size
-    measures = zip(plan.block.measures, added.noises, strict=True)
+    measures = zip(plan.block.measures, rolled_up.noises, strict=True)
     return replace(
         plan,
         selection=KNOWN_DOMAIN.built(Sizes(domain=size), ZERO),
         measures=tuple(NoisyMeasure(measure, noise.noise) for measure, noise in measures),
         score=None,
         groups=size,
-        bounding=None if added.kept is None else Bounding.sample(added.kept),
+        bounding=None if rolled_up.kept is None else Bounding.sample(rolled_up.kept),
         candidates=(),
-        looks=(),
-        kept=added,
+        estimates=(),
+        kept=rolled_up,
     )
 
 

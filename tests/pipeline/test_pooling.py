@@ -16,7 +16,7 @@ from dpsql.ledger import Ledger
 from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
-from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.pooling import PublishedNoise
 
 WARDS = "SELECT c, count(*) AS n FROM visits GROUP BY c ORDER BY c"
 QUESTIONS = [
@@ -50,7 +50,7 @@ def test_a_question_asked_for_more_is_answered_from_all_it_has_bought(
     monkeypatch.setattr("dpsql.pipeline.tail.runner._FEW_ROWS", few)
     first = connection.sql(sql, epsilon=4.0)
     second = connection.sql(sql, epsilon=5.0)
-    assert [first.combined, second.combined] == [1, 2]
+    assert [first.pooled, second.pooled] == [1, 2]
     assert second.cost.settled_epsilon > 0
     assert "combined from 2 releases" in str(second).replace("\n", " ")
     spent = connection.budget()
@@ -84,7 +84,7 @@ def test_intervals_are_narrower(connection: dpsql.Connection) -> None:
 
 def test_the_series_begins_where_a_question_was_asked_fresh(connection: dpsql.Connection) -> None:
     def combined(epsilon: float, **options: Any) -> int:
-        return connection.sql(WARDS, epsilon=epsilon, **options).combined
+        return connection.sql(WARDS, epsilon=epsilon, **options).pooled
 
     assert [combined(e) for e in (1.0, 1.1, 1.2)] == [1, 2, 3]
     assert combined(1.2, fresh=True) == 1
@@ -96,7 +96,7 @@ def test_the_series_begins_where_a_question_was_asked_fresh(connection: dpsql.Co
     assert combined(1.4, combine="off") == 1
     assert combined(1.1) == 2
     option = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (combine = off)"
-    assert connection.sql(WARDS.replace("SELECT", option), epsilon=1.3).combined == 1
+    assert connection.sql(WARDS.replace("SELECT", option), epsilon=1.3).pooled == 1
     connection.sql("SET combine = 'all'")
     assert combined(1.5) == 8
 
@@ -136,23 +136,23 @@ def test_of_large_answers_only_the_latest_are_put_together(
     size = max(len(each.payload) for each in kept)
     monkeypatch.setattr("dpsql.ledger.releases.MAX_ALIKE_BYTES", 2 * size)
     assert ledger.stored_alike(account, start, 10) == kept[2:]
-    assert connection.sql(WARDS, epsilon=9.0).combined == 3
+    assert connection.sql(WARDS, epsilon=9.0).pooled == 3
 
 
 def test_other_bounding_is_another_statistic(connection: dpsql.Connection) -> None:
     asked = "SELECT k, count(*) AS n FROM visits GROUP BY k"
-    assert connection.sql(asked, epsilon=2.0, max_groups_contributed=3).combined == 1
-    assert connection.sql(asked, epsilon=3.0, max_groups_contributed=2).combined == 1
+    assert connection.sql(asked, epsilon=2.0, max_groups_contributed=3).pooled == 1
+    assert connection.sql(asked, epsilon=3.0, max_groups_contributed=2).pooled == 1
     more: dict[str, Any] = {"max_groups_contributed": 3, "max_rows_contributed": 5}
-    assert connection.sql(asked, epsilon=3.0, **more).combined == 1
+    assert connection.sql(asked, epsilon=3.0, **more).pooled == 1
     weights: dict[str, Any] = {"max_groups_contributed": 3, "contribution_bounding": "weight"}
-    assert connection.sql(asked, epsilon=3.0, **weights).combined == 1
+    assert connection.sql(asked, epsilon=3.0, **weights).pooled == 1
     assert (
-        connection.sql(f"{asked} HAVING n > 3", epsilon=3.0, max_groups_contributed=3).combined == 2
+        connection.sql(f"{asked} HAVING n > 3", epsilon=3.0, max_groups_contributed=3).pooled == 2
     )
     narrower = asked.replace("GROUP", "WHERE x > 0 GROUP")
-    assert connection.sql(narrower, epsilon=3.0, max_groups_contributed=3).combined == 1
-    assert connection.sql(asked, epsilon=1.0, max_groups_contributed=3).combined == 3
+    assert connection.sql(narrower, epsilon=3.0, max_groups_contributed=3).pooled == 1
+    assert connection.sql(asked, epsilon=1.0, max_groups_contributed=3).pooled == 3
 
 
 def test_a_statistic_is_the_first_half_of_a_fingerprint(connection: dpsql.Connection) -> None:
@@ -170,7 +170,7 @@ def test_an_account_combines_its_own_releases_alone(tmp_path: Path) -> None:
     for name, session in (("ana", ""), ("ben", ""), ("ana", "s")):
         place = tmp_path / "world.duckdb", rules, tmp_path / "budget.db", name
         with dpsql.connect(*place, session=session) as opened:
-            found.append(opened.sql(WARDS, epsilon=2.0 + len(found)).combined)
+            found.append(opened.sql(WARDS, epsilon=2.0 + len(found)).pooled)
     assert found == [1, 1, 2]
 
 
@@ -250,7 +250,7 @@ def coverage(con: dpsql.Connection, asked: str, truth: dict[Any, int], rounds: i
     for number in range(rounds):
         con.sql(asked, epsilon=0.1, fresh=True)
         result = con.sql(asked, epsilon=1.0 + number / 1e4)
-        assert result.combined == 2
+        assert result.pooled == 2
         interval = result.intervals(0.9)["n"]
         for (key, _), low, high in zip(result.fetchall(), interval.low, interval.high, strict=True):
             held.append(low <= truth[key] <= high)
@@ -273,7 +273,7 @@ def test_a_twin_that_weighs_all_releases_alike_is_caught(
     def alike(noises: Sequence[PublishedNoise]) -> tuple[float, ...]:
         return (1 / len(noises),) * len(noises)
 
-    monkeypatch.setattr("dpsql.kinds.pooled.combining_weights", alike)
+    monkeypatch.setattr("dpsql.kinds.pooled.pooling_weights", alike)
     with wards(tmp_path, [200, 300, 400]) as con:
         assert coverage(con, ASKED, TRUTH, 20) < 0.7
 
@@ -283,14 +283,14 @@ def test_a_twin_that_counts_a_release_twice_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one would that stored what it has put together, and put that together again."""
-    from dpsql.pipeline.kept import combine
+    from dpsql.pipeline.kept import pooling
 
-    honest = combine._combined_block
+    honest = pooling._pooled_block
 
     def doubled(spelling: Any, block: Any, releases: Any) -> Any:
         return honest(spelling, block, [*releases[:1] * 12, *releases[1:]])
 
-    monkeypatch.setattr("dpsql.pipeline.kept.combine._combined_block", doubled)
+    monkeypatch.setattr("dpsql.pipeline.kept.pooling._pooled_block", doubled)
     with wards(tmp_path, [200, 300, 400]) as con:
         held = []
         for number in range(40):

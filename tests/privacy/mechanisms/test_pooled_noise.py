@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
-from dpsql.privacy.mechanisms.combination import (
-    PublishedNoise,
-    combined_margin,
-    combined_std,
-    combining_weights,
-)
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
+from dpsql.privacy.mechanisms.pooling import (
+    PublishedNoise,
+    pooled_margin,
+    pooled_std,
+    pooling_weights,
+)
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
 
@@ -57,7 +57,7 @@ def law(noise: PublishedNoise, reach: int = 600) -> tuple[Any, Any]:
 
 def exact_risk(noises: Sequence[PublishedNoise], margin: float) -> float:
     """The chance that the weighted mean of two or three noises is off by more, by enumeration."""
-    weights = combining_weights(noises)
+    weights = pooling_weights(noises)
     values, masses = np.zeros(1), np.ones(1)
     for weight, noise in zip(weights[:-1], noises[:-1], strict=True):
         points, chances = law(noise, 150)
@@ -92,27 +92,27 @@ MIXED = [
 @pytest.mark.parametrize("noises", MIXED)
 @pytest.mark.parametrize("risk", [0.5, 0.1, 0.05, 0.001])
 def test_the_mean_is_within_its_margin(noises: tuple[PublishedNoise, ...], risk: float) -> None:
-    assert exact_risk(noises, combined_margin(noises, risk)) <= risk * (1 + 1e-9)
+    assert exact_risk(noises, pooled_margin(noises, risk)) <= risk * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("noises", MIXED[:-1])
 def test_the_margin_is_near_the_smallest(noises: tuple[PublishedNoise, ...]) -> None:
     """Two steps less would not do: one is the lattice's, one that of the mean's own jumps."""
-    assert exact_risk(noises, combined_margin(noises, 0.05) - 2.2) > 0.05
+    assert exact_risk(noises, pooled_margin(noises, 0.05) - 2.2) > 0.05
 
 
 def test_margins_from_wrong_variances_do_not_hold() -> None:
     """A twin that takes all noises for as small as the smallest is caught by the same figures."""
     honest, twin = (gaussian(4), gaussian(8), laplace(6)), (gaussian(4), gaussian(4), gaussian(4))
-    assert exact_risk(honest, combined_margin(twin, 0.05)) > 0.08
+    assert exact_risk(honest, pooled_margin(twin, 0.05)) > 0.08
 
 
 def test_a_mean_with_equal_weights_is_caught() -> None:
     """A twin that averages without weights has more error than the margin of the weighted mean."""
     noises = (gaussian(3), gaussian(30))
     error = math.sqrt(3**2 + 30**2) / 2
-    assert combined_margin(noises, 0.05) < error
-    assert combined_std(noises) == pytest.approx(1 / math.sqrt(1 / 9 + 1 / 900), rel=1e-6)
+    assert pooled_margin(noises, 0.05) < error
+    assert pooled_std(noises) == pytest.approx(1 / math.sqrt(1 / 9 + 1 / 900), rel=1e-6)
 
 
 @pytest.mark.parametrize("spread", [0.3, 0.5, 1.0, 2.5, 7.0, 40.0])
@@ -131,24 +131,24 @@ def test_lattice_noise_follows_continuous_noise_within_a_step(spread: float) -> 
 
 @pytest.mark.parametrize("noise", [gaussian(5), laplace(5), shared(5, 9)])
 def test_one_release_has_its_own_margin(noise: PublishedNoise) -> None:
-    assert combined_margin([noise], 0.05) == noise.noise.margin(0.95, noise.groups)
+    assert pooled_margin([noise], 0.05) == noise.noise.margin(0.95, noise.groups)
 
 
 @pytest.mark.parametrize("kind", [gaussian, laplace])
 @pytest.mark.parametrize("risk", [0.05, 1e-9, 1e-18])
 def test_more_releases_are_nearer(kind: object, risk: float) -> None:
-    margins = [combined_margin([kind(50.0)] * m, risk) for m in (2, 4, 8, 16, 32)]  # type: ignore[operator]
+    margins = [pooled_margin([kind(50.0)] * m, risk) for m in (2, 4, 8, 16, 32)]  # type: ignore[operator]
     assert margins == sorted(margins, reverse=True)
 
 
 def test_half_the_price_twice_is_nearly_the_whole() -> None:
     """Under zCDP: rho twice is 2 rho, and two Gaussians of rho each have the variance of 2 rho."""
-    assert combined_std([gaussian(100.0)] * 2) == pytest.approx(100 / math.sqrt(2), rel=1e-9)
-    assert combined_margin([gaussian(100.0)] * 2, 0.05) == pytest.approx(138.6, abs=1.1)
+    assert pooled_std([gaussian(100.0)] * 2) == pytest.approx(100 / math.sqrt(2), rel=1e-9)
+    assert pooled_margin([gaussian(100.0)] * 2, 0.05) == pytest.approx(138.6, abs=1.1)
 
 
 def test_weights_have_sum_one_and_favour_the_exact() -> None:
-    first, second, third = combining_weights([gaussian(2.0), gaussian(4.0), laplace(50.0)])
+    first, second, third = pooling_weights([gaussian(2.0), gaussian(4.0), laplace(50.0)])
     assert first + second + third == pytest.approx(1)
     assert first / second == pytest.approx(4, rel=1e-6)
     assert third < 0.001

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 import dpsql
 from dpsql.errors import BudgetExceeded, LedgerError, QueryRefused
 from dpsql.ledger import Ledger
-from dpsql.pipeline.kept.release_codec import decode_finer
+from dpsql.pipeline.kept.release_codec import decode_roll_up_source
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
-from dpsql.privacy.mechanisms.combination import PublishedNoise
+from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.service.statements import Arguments
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def follows(connection: dpsql.Connection, sql: str, **parameters: Any) -> bool:
     offered = connection.explain(sql, **parameters).follows is not None
     if offered:
         result = connection.sql(sql, answer_from="released", **parameters)
-        assert result.added_up
+        assert result.rolled_up
         assert result.cost.stored
         assert result.cost.settled == result.cost.reserved
         assert result.cost.settled_epsilon == 0
@@ -150,7 +150,7 @@ def test_a_coarser_answer_is_the_sum_of_the_finer_released_values(
     }
     for key, values in shown.items():
         assert values[2] == pytest.approx(totals[key][2], rel=1e-12, abs=1e-9)
-    (added,) = coarse.added_up
+    (added,) = coarse.rolled_up
     assert added.keys == tuple(finer)
     assert set(added.over) == set(finer) - set(names)
     assert added.groups * len(shown) == len(fine)
@@ -263,7 +263,7 @@ def test_a_twin_that_adds_up_numbers_of_units_is_caught(
     """As one would that took a count of units for one of rows: 601 of them have 3000 rows."""
     units = "count(DISTINCT v) AS n"
     fine = f"SELECT region, month, {units} FROM t GROUP BY region, month"
-    monkeypatch.setattr("dpsql.pipeline.kept.coarser._adds", lambda *given: True)
+    monkeypatch.setattr("dpsql.pipeline.kept.roll_up._adds", lambda *given: True)
     with opened(rules(unit="v")) as twin:
         twin.sql(fine, epsilon=900.0)
         ((found,),) = twin.sql(f"SELECT {units} FROM t", answer_from="released").fetchall()
@@ -296,10 +296,10 @@ def test_the_answer_says_what_it_is_of(connection: dpsql.Connection) -> None:
     assert "at most 2 groups and at most 5 rows in each of its groups" in words
     assert "rows whose month has no declared value are not in them" in words
     assert "added up from finer groups" in str(result).replace("\n", " ")
-    (added,) = result.added_up
+    (added,) = result.rolled_up
     assert (added.keys, added.over, added.groups) == (("region", "month"), ("month",), 4)
     assert result.cost.answered == added.settled
-    assert fine.added_up == ()
+    assert fine.rolled_up == ()
     told = connection.explain(COARSE)
     margin = told.blocks[0].columns[0].follows95
     interval = result.intervals()["n"]
@@ -316,16 +316,16 @@ def test_it_is_asked_for_by_option_by_connection_and_by_statement(opened: Open) 
     option = "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (answer_from = released)"
     with opened() as connection:
         connection.sql(FINE)
-        assert connection.sql(COARSE.replace("SELECT", option)).added_up
+        assert connection.sql(COARSE.replace("SELECT", option)).rolled_up
         connection.sql("SET answer_from = 'released'")
-        assert connection.sql(COARSE).added_up
+        assert connection.sql(COARSE).rolled_up
         assert connection.sql(FINE).cost.stored
         with pytest.raises(QueryRefused) as refused:
             connection.sql(COARSE, fresh=True)
         assert refused.value.code == "nothing_released"
         connection.sql("RESET answer_from")
         bought = connection.sql(COARSE)
-        assert not bought.added_up
+        assert not bought.rolled_up
         assert bought.cost.settled_epsilon > 0
     with opened(answer_from="released") as connection:
         assert connection.sql(COARSE).fetchall() == bought.fetchall()
@@ -348,7 +348,7 @@ def test_no_row_is_read_and_nothing_is_written(
         monkeypatch.setattr(type(connection._answerer.engine), "run", refuse)
         assert follows(connection, COARSE)
         assert not follows(connection, "SELECT region, count(x) FROM t GROUP BY region")
-        assert connection.sql("SELECT sum(x) FROM t", answer_from="released").added_up
+        assert connection.sql("SELECT sum(x) FROM t", answer_from="released").rolled_up
         assert ledger.head() == head
         with pytest.raises(AssertionError):
             connection.sql(COARSE)
@@ -360,7 +360,7 @@ def test_who_has_spent_all_is_told_what_still_follows(opened: Open) -> None:
         with pytest.raises(BudgetExceeded) as refused:
             spent.sql(COARSE)
         assert "answer_from = released" in str(refused.value.hint)
-        assert spent.sql(COARSE, answer_from="released").added_up
+        assert spent.sql(COARSE, answer_from="released").rolled_up
         with pytest.raises(BudgetExceeded) as refused:
             spent.sql("SELECT count(x) FROM t")
         assert "answer_from" not in str(refused.value.hint)
@@ -433,11 +433,11 @@ def test_a_damaged_release_is_an_error_and_quotes_nothing(
         connection._statements.question(FINE, Arguments())
     )
     (kept,) = ledger.stored_on_rows("sales/ana", prepared.fingerprint[64:], 5)
-    assert decode_finer([kept.payload]) is not None
+    assert decode_roll_up_source([kept.payload]) is not None
     document = json.loads(kept.payload)
     break_it(document)
     with pytest.raises(LedgerError) as broken:
-        decode_finer([json.dumps(document).encode()])
+        decode_roll_up_source([json.dumps(document).encode()])
     assert broken.value.code == "ledger_corrupt"
 
 
@@ -453,7 +453,7 @@ def coverage(opened: Open, rounds: int, **parameters: Any) -> float:
         for _ in range(rounds):
             connection.sql(FINE, fresh=True, epsilon=0.3, **parameters)
             result = connection.sql(COARSE, answer_from="released")
-            assert result.added_up
+            assert result.rolled_up
             interval = result.intervals(0.8)["n"]
             for (key, _), low, high in zip(
                 result.fetchall(), interval.low, interval.high, strict=True
@@ -492,9 +492,9 @@ def test_releases_are_put_together_and_added_up_from_a_ledger_in_postgresql(
 ) -> None:
     url = postgres_server.without_ledger()
     with dpsql.connect(table, rules(), url, "ana") as connection:
-        assert [connection.sql(FINE, epsilon=e).combined for e in (1.0, 1.1, 1.2)] == [1, 2, 3]
+        assert [connection.sql(FINE, epsilon=e).pooled for e in (1.0, 1.1, 1.2)] == [1, 2, 3]
         assert follows(connection, COARSE)
-        assert connection.sql(FINE, epsilon=1.1).combined == 2
+        assert connection.sql(FINE, epsilon=1.1).pooled == 2
     with dpsql.connect(table, rules(), url, "ben") as other:
         assert not follows(other, COARSE)
-        assert other.sql(FINE, epsilon=1.3).combined == 1
+        assert other.sql(FINE, epsilon=1.3).pooled == 1

@@ -18,7 +18,7 @@ from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.groups import deciding_measure
 from dpsql.kinds.pooled import (
     PooledKind,
-    combined_values,
+    pooled_values,
     releases_in,
 )
 from dpsql.kinds.registry import release_kind
@@ -66,7 +66,7 @@ def missed(plan: BlockPlan, size: int, error: float) -> tuple[float, int]:
         assert release.appears_half is not None
         out &= size + noise >= release.appears_half
         drawn.append(noise)
-    mean = combined_values(
+    mean = pooled_values(
         np.array(drawn),
         np.ones((len(drawn), DRAWS), bool),
         [release.measures[0] for release in releases],
@@ -128,7 +128,7 @@ def test_a_mean_leaves_out_what_a_release_does_not_have() -> None:
     noises = [noise_of(COUNTS, epsilon).measures[0] for epsilon in (0.5, 1.0)]
     values = np.array([[10.0, 20.0, 7.0], [40.0, 30.0, 9.0]])
     held = np.array([[True, True, False], [True, False, True]])
-    first, second, third = combined_values(values, held, noises)
+    first, second, third = pooled_values(values, held, noises)
     assert 25 < first < 40
     assert (second, third) == (20.0, 9.0)
 

@@ -24,7 +24,7 @@ _PARTS: Final = frozenset({"rows", "keys", "kept", "measures"})
 
 
 @dataclass(frozen=True, slots=True)
-class FinerRelease:
+class RollUpSource:
     """A release whose groups are all those of declared keys, and can be added up.
 
     ``rows`` and ``keys`` are fingerprints, and ``columns`` maps those of measures to the columns

@@ -10,48 +10,48 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.released import ReleasedBlock
 from dpsql.kinds.rolled_up import RolledUpKind
-from dpsql.pipeline.kept.coarser import added_up, may_follow
 from dpsql.pipeline.kept.fingerprint import rows_fingerprint
-from dpsql.pipeline.kept.release_codec import decode_finer
+from dpsql.pipeline.kept.release_codec import decode_roll_up_source
+from dpsql.pipeline.kept.roll_up import may_roll_up, rolled_up
 from dpsql.pipeline.prepare import Prepared
-from dpsql.policy.parameters import Combining
+from dpsql.policy.parameters import Pooling
 from dpsql.privacy.mechanisms.summation import summed_std
 from dpsql.service.ages import AgeLimit, KeptReleases
 
-MAX_FINER = 32
+MAX_ROLL_UP_SOURCES = 32
 """How many releases of the same rows a coarser question is looked for in, the latest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class RollUp:
     """What follows for each block of a question, and when the latest of it was paid for."""
 
     settled: str
     blocks: tuple[ReleasedBlock, ...]
 
 
-class FinerReleases:
+class RollUps:
     """Finds the releases of one account and its sessions that a question's answer follows from."""
 
     def __init__(self, kept: KeptReleases) -> None:
         self._kept = kept
 
-    def following(self, prepared: Prepared, limit: AgeLimit) -> Following | None:
+    def roll_up(self, prepared: Prepared, limit: AgeLimit) -> RollUp | None:
         """Answer a question from releases by more keys; None if a block of it follows from none.
 
         None of them is too old.
         """
-        if not all(may_follow(block.plan.block) for block in prepared.blocks):
+        if not all(may_roll_up(block.plan.block) for block in prepared.blocks):
             return None
         blocks: list[ReleasedBlock] = []
         for block in prepared.blocks:
-            series = prepared.combine is not Combining.ALL
+            series = prepared.combine is not Pooling.ALL
             found = self._nearest(block, limit, series=series)
             if found is None:
                 return None
             blocks.append(found)
-        times = [RolledUpKind(each.block.plan).added.settled for each in blocks]
-        return Following(max(times), tuple(blocks)) if blocks else None
+        times = [RolledUpKind(each.block.plan).rolled_up.settled for each in blocks]
+        return RollUp(max(times), tuple(blocks)) if blocks else None
 
     def _nearest(
         self, block: PreparedBlock, limit: AgeLimit, *, series: bool
@@ -62,15 +62,15 @@ class FinerReleases:
         before the latest that was asked for afresh is looked at: the rows were others then.
         """
         rows = rows_fingerprint(block.plan.block)
-        kept = self._kept.on_rows(rows, MAX_FINER, limit)
+        kept = self._kept.on_rows(rows, MAX_ROLL_UP_SOURCES, limit)
         found: list[ReleasedBlock] = []
         for each in reversed(kept):
-            finer = decode_finer(self._kept.pieces(each))
-            answer = None if finer is None else added_up(block, finer, each.settled)
-            if finer is None or answer is None:
+            source = decode_roll_up_source(self._kept.pieces(each))
+            answer = None if source is None else rolled_up(block, source, each.settled)
+            if source is None or answer is None:
                 continue
             found.append(answer)
-            if series and finer.noise.alone:
+            if series and source.noise.alone:
                 break
         return min(found, key=_noise_of, default=None)
 
@@ -100,7 +100,7 @@ _YOUNG = ", and that max_age allows"
 
 def _noise_of(answer: ReleasedBlock) -> float:
     """Compute the product of the standard deviations of all measures, as its logarithm."""
-    added = RolledUpKind(answer.block.plan).added
+    added = RolledUpKind(answer.block.plan).rolled_up
     return _log_product([summed_std(noise, added.groups) for noise in added.noises])
 
 
