@@ -34,7 +34,9 @@ from dpsql.accuracy.wording import (
 )
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent
-from dpsql.core.sql import Sql
+from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID
+from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
 from dpsql.ir.measures import Aggregate, MeasureKind
@@ -52,7 +54,6 @@ from dpsql.ir.query import NoiseFigure
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.rewrite.quantile_histograms import chosen_groups
 from dpsql.sql.rewrite.rows import PrivateRows
 
 KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
@@ -63,6 +64,10 @@ Rows: TypeAlias = NDArray[np.bool_] | slice
 
 USUAL: Final = 0
 """The way in which rows came out of which nothing else is known."""
+GROUPS: Final = f"{INTERNAL_PREFIX}groups"
+"""The table of the groups that a read has stored: row id, keys, measures where there are some."""
+_CHOSEN_FEW: Final = 50  # groups that are found faster one by one than by a join
+
 FEW: Final = np.arange(1, 2, dtype=np.int64)
 MANY: Final = np.arange(1, 101, dtype=np.int64)
 """Row ids for rehearsals: few are looked for in one way, many in another."""
@@ -393,6 +398,17 @@ def keys_at(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStr
     if isinstance(exact.keys, dict):
         return {name: values[indices] for name, values in exact.keys.items()}
     return exact.keys
+
+
+def stored_groups(columns: Sequence[str]) -> Sql:
+    """Write the query of row ids and some columns of the groups that are stored as GROUPS."""
+    return sql("SELECT {} FROM {}", join(", ", map(quoted, (ROW_ID, *columns))), quoted(GROUPS))
+
+
+def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> Sql:
+    """Write the same query of so many groups, whose row ids are given as a list."""
+    among = dialect.among_given(quoted(ROW_ID), few=chosen <= _CHOSEN_FEW)
+    return sql("{} WHERE {}", stored_groups(columns), among)
 
 
 def keys_in(scratch: Scratch, reading: BlockReading) -> KeysOf:

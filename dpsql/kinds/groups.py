@@ -1,9 +1,8 @@
-"""Groups with measures and quantiles: all declared ones, or those that a selection names."""
+"""Groups with measures: all declared ones, or those that a selection names."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -16,73 +15,101 @@ from dpsql.accuracy.intervals import chosen_noise
 from dpsql.accuracy.wording import (
     UNBOUNDED,
     Part,
-    enumerated,
     groups_chosen,
-    printable_name,
     rows_per_group,
     score_unit,
     unit_words,
 )
-from dpsql.core.formatting import figure_above, level, ordinal
+from dpsql.core.formatting import figure_above, ordinal
 from dpsql.core.sql import Sql, join, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
-from dpsql.ir.measures import Quantile, Ranked
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.ir.query import Block
-from dpsql.kinds.base import FEW, MANY, BlockReading, KeysOf, ReleaseKind, keys_at, keys_in
+from dpsql.kinds.base import (
+    FEW,
+    GROUPS,
+    MANY,
+    BlockReading,
+    KeysOf,
+    ReleaseKind,
+    keys_at,
+    keys_in,
+    stored_groups,
+)
 from dpsql.kinds.left_out import ExactLeftOut, read_left_out_of
-from dpsql.kinds.released import ReleasedRows
+from dpsql.kinds.released import NumericArray, ReleasedRows, drawn_columns
 from dpsql.kinds.values import aggregate_answers
 from dpsql.policy.parameters import ContributionBounding
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.pooling import published
-from dpsql.privacy.mechanisms.quantiles import Histograms
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import shared_sql
-from dpsql.sql.rewrite.quantile_histograms import (
-    GROUPS,
-    HistogramSQL,
-    histogram_sql,
-    stored_groups,
-)
 from dpsql.sql.rewrite.rewrite import declared_groups, groups_sql, numbered
 from dpsql.sql.rewrite.rows import PrivateRows
-
-HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
-"""The values of groups given by their row ids, in this order; 0 is a group without rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExactGroups:
     """The exact rows of a block's groups.
 
-    ``histograms`` reads the values of groups for quantiles, None where none are asked for.
     ``keys_of`` reads the keys of released groups, None where ``rows`` has those of all groups.
-    ``looks`` are those that were taken at the same rows, by fingerprint.
+    ``estimates`` are those that were taken at the same rows, by fingerprint.
     """
 
     rows: ExactRows
-    histograms: HistogramsOf | None = None
     keys_of: KeysOf | None = None
     estimates: Mapping[str, ExactLeftOut] = field(default_factory=dict)
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
-        """Draw which groups come out, the noise on their values, and their quantiles."""
-        return release(plan, self.rows, source, self.histograms, self.keys_of)
+        """Draw which groups come out, and the noise on their values.
+
+        Guarantee: ``plan.loss(released)``, as δ-approximate zCDP, for exact rows within the plan's
+        sensitivities; see the mechanisms for sources and tests.
+        """
+        exact, block = self.rows, plan.block
+        columns = [exact.measures[block.measure_column(i)] for i in range(len(plan.measures))]
+        ids = exact.row_ids
+        if plan.declared:
+            *columns, ids = _dense(block, exact, [*columns, ids])
+        # Without a score all groups come out, and only their number matters.
+        selected = plan.selection.select(ids if plan.score is None else columns[plan.score], source)
+        chosen = selected.indices
+        noisy = [
+            selected.noisy if measure.noise is None else measure.noise.add(column[chosen], source)
+            for measure, column in zip(plan.measures, columns, strict=True)
+        ]
+        named = ids[chosen]
+        answers = aggregate_answers(plan, [n for n in noisy if n is not None])
+        answers |= self.beside(plan, named, source)
+        keys = None
+        if not plan.declared:
+            keys = keys_at(exact, chosen) if self.keys_of is None else self.keys_of(named)
+        drawn = {name: answers[name] for name in drawn_columns(block)}
+        found = ReleasedRows(
+            row_ids=chosen if plan.declared else named,
+            keys=keys,
+            values=GroupsKind(plan).with_noise_columns(drawn),
+            loss=plan.loss(len(named)),
+        )
+        units = plan.units_measure
+        return found if units is None else _large_enough(plan, found, noisy[units])
+
+    def beside(
+        self, plan: BlockPlan, ids: NDArray[np.int64], source: EntropySource
+    ) -> dict[str, NumericArray]:
+        """Draw what is no noise on measures, of the groups with these row ids."""
+        return {}
 
     def rehearse(self, plan: BlockPlan) -> None:
-        """Ask for the values of quantiles, and for keys of few groups and of many."""
-        if self.histograms is not None:
-            for ranked in dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles):
-                self.histograms(ranked, FEW)
+        """Ask for keys of few groups and of many."""
         if self.keys_of is not None:
             for ids in (FEW, MANY):
                 self.keys_of(ids)
 
 
 class GroupsKind(ReleaseKind):
-    """Groups with measures and quantiles."""
+    """Groups with measures."""
 
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
@@ -90,17 +117,11 @@ class GroupsKind(ReleaseKind):
         return True
 
     def statement(self, salt: int, dialect: Dialect) -> Sql:
-        """Write the exact rows of groups and, below them, the histograms of their values."""
-        return (
-            self.histograms(salt, dialect).sql if self.plan.quantiles else self.rows(salt, dialect)
-        )
-
-    def rows(self, salt: int, dialect: Dialect) -> Sql:
         """Write the exact rows of groups: row id, keys, measures."""
         rows = self.private_rows(salt, dialect)
-        return (
-            self.numbered(rows, groups_sql(rows)) if self.plan.measures else declared_groups(rows)
-        )
+        if not self.plan.measures:
+            return declared_groups(rows)
+        return self.numbered(rows, groups_sql(rows))
 
     def numbered(self, rows: PrivateRows, groups: Sql) -> Sql:
         """Number the groups: the largest alone, in order, where these are asked for."""
@@ -113,22 +134,44 @@ class GroupsKind(ReleaseKind):
             groups = rows.dialect.limited(ordered, largest)
         return numbered(rows, groups)
 
-    def histograms(self, salt: int, dialect: Dialect) -> HistogramSQL:
-        """Write the statements of a plan with quantiles."""
-        return histogram_sql(self.private_rows(salt, dialect), self.rows(salt, dialect))
-
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactGroups]:
         """Read groups by one statement, or by several where they are stored first."""
-        plan, rows = reading.plan, reading.rows
+        rows = reading.rows
         if reading.estimates:
             with rows.scratch() as scratch:
-                yield _shared(reading, scratch)
-        elif _at_once(plan) and not plan.quantiles:
-            yield ExactGroups(_exact_rows(reading, rows, _salted(reading)))
-        else:
-            with rows.scratch() as scratch:
-                yield _stored(reading, scratch)
+                yield self._shared(reading, scratch)
+            return
+        statement = self.statement(reading.salt, reading.dialect)
+        if self.read_at_once:
+            yield ExactGroups(_exact_rows(reading, rows, statement))
+            return
+        with rows.scratch() as scratch:
+            scratch.store(GROUPS, statement)
+            yield groups_stored(reading, scratch)
+
+    @property
+    def read_at_once(self) -> bool:
+        """True if the statement bounds the number of groups that are read."""
+        return self.plan.declared or self.plan.selection.top_rows_needed is not None
+
+    def _shared(self, reading: BlockReading, scratch: Scratch) -> ExactGroups:
+        """Read groups, and looks at them, over rows that are stored once."""
+        rows, estimates = self.private_rows(reading.salt, reading.dialect), reading.estimates
+        shared = shared_sql(rows, [estimate.plan for estimate in estimates])
+        groups = self.numbered(rows, shared.groups)
+        for stored, statement in shared.stored:
+            scratch.store(stored, statement)
+        told = {
+            estimate.fingerprint: read_left_out_of(scratch, estimate, statement)
+            for estimate, statement in zip(estimates, shared.estimates, strict=True)
+        }
+        if self.read_at_once:
+            return ExactGroups(_exact_rows(reading, scratch, groups), estimates=told)
+        scratch.store(GROUPS, groups)
+        for stored, _ in shared.stored:
+            scratch.drop(stored)
+        return replace(groups_stored(reading, scratch), estimates=told)
 
     def chosen(self, released: int, index: int, confidence: float) -> ChosenNoise | None:
         """Describe the noise of an aggregate of one measure given LIMIT's choice by it."""
@@ -138,15 +181,14 @@ class GroupsKind(ReleaseKind):
         return chosen_noise(self.plan, released, measures[0], confidence)
 
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
-        """Yield where values come from, their ranks, which groups appear, and a unit's bounds."""
-        yield from self.origin(part)
-        yield from _ranks(self.plan, confidence)
+        """Yield what is to be known of values, which groups appear, and a unit's bounds."""
+        yield from self.of_values(part, confidence)
         yield from self.appearing(part)
         if self.plan.bounding is not None:
             yield from groups_chosen(self.plan)
 
-    def origin(self, part: Part) -> Iterator[str]:
-        """Yield where values come from that were not drawn for this answer."""
+    def of_values(self, part: Part, confidence: float) -> Iterator[str]:
+        """Yield what values need said beside how close they are: of noise on measures nothing."""
         yield from ()
 
     def appearing(self, part: Part) -> Iterator[str]:
@@ -241,12 +283,11 @@ class GroupsKind(ReleaseKind):
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
         """Describe the noise in a release.
 
-        None for groups that are named by their rank, keys alone, and quantiles, whose error has no
-        variance that is known.
+        None for groups that are named by their rank, and for keys alone.
         """
         plan, block = self.plan, self.plan.block
         ranked = plan.base_rank is not None or plan.selection.leaves_out
-        if ranked or block.quantiles or not block.aggregates:
+        if ranked or not block.aggregates:
             return None
         groups = plan.spread_groups(released)
         noises = [published(plan.noise_of(index), groups) for index in range(len(block.measures))]
@@ -263,13 +304,13 @@ class GroupsKind(ReleaseKind):
         plan = self.plan
         whole = all(noisy.measure.weights is None for noisy in plan.measures)
         every = plan.answers_all and plan.units_measure is None
-        return every and whole and bool(plan.block.keys) and not plan.block.quantiles
+        return every and whole and bool(plan.block.keys)
 
     @property
     def groups_added(self) -> int | None:
-        """The most groups that a unit adds to in full; None beside quantiles and in Gaussian DP."""
+        """The most groups that a unit adds to in full; None in Gaussian DP."""
         plan, block = self.plan, self.plan.block
-        if plan.gaussian or block.quantiles:
+        if plan.gaussian:
             return None
         if plan.bounding is not None:
             return None if plan.bounding.weighted else plan.bounding.kept
@@ -286,34 +327,6 @@ def deciding_measure(plan: BlockPlan) -> int | None:
     if plan.units_measure is not None:
         return plan.units_measure
     return plan.score if plan.selection.score_noise is not None else None
-
-
-def _ranks(plan: BlockPlan, confidence: float) -> Iterator[str]:
-    """Yield how far quantiles are from the rank asked for; in thin data values can be far off."""
-    if not plan.quantiles:
-        return
-    texts = {
-        a.quantile: printable_name(a.text) for a in plan.block.aggregates if a.quantile is not None
-    }
-    sizes = [
-        f"{text} is within ± {_rank_margin(plan, quantile, confidence):,} rows"
-        for quantile, text in texts.items()
-    ]
-    yield (
-        f"At least {level(confidence)} of the time {enumerated(sizes)} of the rank asked for "
-        "(after bounding)."
-    )
-
-
-def _rank_margin(plan: BlockPlan, quantile: Quantile, confidence: float) -> int:
-    """Return a distance in ranks.
-
-    Quantiles of the same values are put in order, which keeps all of them within the largest of
-    their margins if they were within their own.
-    """
-    alike = [q.mechanism for q in plan.quantiles if q.quantile.ranked == quantile.ranked]
-    each = 1 - (1 - confidence) / len(alike)
-    return math.ceil(max(mechanism.margin(each) for mechanism in alike))
 
 
 def _top_k(plan: BlockPlan, found: Appearance) -> str:
@@ -343,66 +356,16 @@ def whole_units(plan: BlockPlan) -> str:
     return f". A unit with more than {plan.bounding.groups:,} groups is no whole one"
 
 
-def _at_once(plan: BlockPlan) -> bool:
-    """Tell whether the groups that are read are bounded in number by the statement."""
-    return plan.declared or plan.selection.top_rows_needed is not None
+def groups_stored(reading: BlockReading, scratch: Scratch) -> ExactGroups:
+    """Read the groups that are stored as GROUPS: declared ones whole.
 
-
-def _shared(reading: BlockReading, scratch: Scratch) -> ExactGroups:
-    """Read the exact rows of a block, and looks at them, over rows that are stored once."""
-    kind, estimates = GroupsKind(reading.plan), reading.estimates
-    rows = kind.private_rows(reading.salt, reading.dialect)
-    shared = shared_sql(rows, [estimate.plan for estimate in estimates])
-    groups = kind.numbered(rows, shared.groups)
-    for stored, statement in shared.stored:
-        scratch.store(stored, statement)
-    told = {
-        estimate.fingerprint: read_left_out_of(scratch, estimate, statement)
-        for estimate, statement in zip(estimates, shared.estimates, strict=True)
-    }
-    if _at_once(reading.plan):
-        return ExactGroups(_exact_rows(reading, scratch, groups), estimates=told)
-    scratch.store(GROUPS, groups)
-    for stored, _ in shared.stored:
-        scratch.drop(stored)
-    return replace(_groups_stored(reading, scratch), estimates=told)
-
-
-def _stored(reading: BlockReading, scratch: Scratch) -> ExactGroups:
-    """Read the exact rows of a block whose groups are stored first, to be asked for more."""
-    plan, histograms = reading.plan, None
-    if plan.quantiles:
-        steps = GroupsKind(plan).histograms(reading.salt, reading.dialect)
-        scratch.store(GROUPS, steps.groups)
-        histograms = _histograms(steps, scratch)
-    else:
-        scratch.store(GROUPS, _salted(reading))
-    if plan.declared:
-        stored = sql("SELECT * FROM {}", name(GROUPS))
-        return ExactGroups(_exact_rows(reading, scratch, stored), histograms)
-    return replace(_groups_stored(reading, scratch), histograms=histograms)
-
-
-def _groups_stored(reading: BlockReading, scratch: Scratch) -> ExactGroups:
-    """Read measures of all groups, however many there are; keys of those alone that come out."""
+    Of others, however many there are, measures are read, and keys of those alone that come out.
+    """
+    if reading.plan.declared:
+        return ExactGroups(_exact_rows(reading, scratch, sql("SELECT * FROM {}", name(GROUPS))))
     measures = _measure_columns(reading.plan)
-    exact = scratch.exact(stored_groups(measures, reading.dialect), (), measures)
-    return ExactGroups(exact, keys_of=keys_in(scratch, reading))
-
-
-def _histograms(steps: HistogramSQL, scratch: Scratch) -> HistogramsOf:
-    """Return how to count the rows of groups whose exact rows are stored in ``scratch``."""
-    counts = dict(steps.counts)
-
-    def histograms(ranked: Ranked, ids: NDArray[np.int64]) -> Histograms:
-        owners, points, rows = scratch.integers(counts[ranked], ids.tolist())
-        ascending = np.argsort(ids, kind="stable")  # ids may be few and large: 2**33 in Spark
-        owners = ascending[np.searchsorted(ids, owners, sorter=ascending)]
-        order = np.argsort(owners, kind="stable")
-        ends = np.searchsorted(owners[order], np.arange(len(ids)), side="right")
-        return Histograms(ends, points[order], rows[order])
-
-    return histograms
+    exact = scratch.exact(stored_groups(measures), (), measures)
+    return ExactGroups(exact, keys_in(scratch, reading))
 
 
 def _exact_rows(reading: BlockReading, rows: PrivateReader | Scratch, statement: Sql) -> ExactRows:
@@ -415,54 +378,6 @@ def _exact_rows(reading: BlockReading, rows: PrivateReader | Scratch, statement:
 
 def _measure_columns(plan: BlockPlan) -> list[str]:
     return [plan.block.measure_column(i) for i in range(len(plan.measures))]
-
-
-def _salted(reading: BlockReading) -> Sql:
-    """Write the statement of a block, under the salt of this read."""
-    return GroupsKind(reading.plan).rows(reading.salt, reading.dialect)
-
-
-def release(
-    plan: BlockPlan,
-    exact: ExactRows,
-    source: EntropySource,
-    histograms: HistogramsOf | None = None,
-    keys_of: KeysOf | None = None,
-) -> ReleasedRows:
-    """Draw which groups are released, the noise on their values, and their quantiles.
-
-    ``keys_of`` reads the keys of released groups where ``exact`` is without keys.
-
-    Guarantee: ``plan.loss(released)``, as δ-approximate zCDP, for exact rows within the plan's
-    sensitivities; see the mechanisms for sources and tests.
-    """
-    columns = [exact.measures[plan.block.measure_column(i)] for i in range(len(plan.measures))]
-    ids = exact.row_ids
-    if plan.declared:
-        *columns, ids = _dense(plan.block, exact, [*columns, ids])
-    # Without a score all groups come out, and only their number matters.
-    selected = plan.selection.select(ids if plan.score is None else columns[plan.score], source)
-    noisy = [
-        selected.noisy
-        if measure.noise is None
-        else measure.noise.add(column[selected.indices], source)
-        for measure, column in zip(plan.measures, columns, strict=True)
-    ]
-    released = len(selected.indices)
-    named = ids[selected.indices]
-    quantiles = {} if histograms is None else _quantiles(plan, named, histograms, source)
-    keys = None
-    if not plan.declared:
-        keys = keys_at(exact, selected.indices) if keys_of is None else keys_of(named)
-    answers = aggregate_answers(plan, [n for n in noisy if n is not None], quantiles)
-    found = ReleasedRows(
-        row_ids=selected.indices if plan.declared else named,
-        keys=keys,
-        values=GroupsKind(plan).with_noise_columns(answers),
-        loss=plan.loss(released),
-    )
-    units = plan.units_measure
-    return found if units is None else _large_enough(plan, found, noisy[units])
 
 
 def _large_enough(plan: BlockPlan, released: ReleasedRows, units: Steps | None) -> ReleasedRows:
@@ -490,17 +405,3 @@ def _dense(
     for whole, column in zip(dense, columns, strict=True):
         whole[positions] = column
     return dense
-
-
-def _quantiles(
-    plan: BlockPlan, ids: NDArray[np.int64], histograms: HistogramsOf, source: EntropySource
-) -> dict[Quantile, NDArray[np.int64]]:
-    """Draw a point for each quantile and group. Quantiles of the same values are put in order."""
-    drawn: dict[Quantile, NDArray[np.int64]] = {}
-    for ranked in dict.fromkeys(noisy.quantile.ranked for noisy in plan.quantiles):
-        counted = histograms(ranked, ids)
-        alike = [noisy for noisy in plan.quantiles if noisy.quantile.ranked == ranked]
-        alike.sort(key=lambda noisy: noisy.quantile.fraction)
-        points = np.sort([noisy.mechanism.draw(counted, source) for noisy in alike], axis=0)
-        drawn |= {noisy.quantile: row for noisy, row in zip(alike, points, strict=True)}
-    return drawn

@@ -93,7 +93,7 @@ class PooledKind(GroupsKind):
         masks = values[self.plan.block.support_columns(0)[-1]]
         return bool(np.all(masks == self.every))
 
-    def origin(self, part: Part) -> Iterator[str]:
+    def of_values(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield from how many releases values are put together, and of what that is true."""
         whole = "those that name it" if not self.plan.declared else "those that show it"
         each = "" if part.uniform else f", each group from {whole}"

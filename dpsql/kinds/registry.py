@@ -9,6 +9,7 @@ from dpsql.kinds.base import ReleaseKind
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.pooled import PooledKind
+from dpsql.kinds.quantiles import QuantilesKind
 from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.kinds.union import UnionKind
 
@@ -17,6 +18,7 @@ KINDS: Final[tuple[type[ReleaseKind], ...]] = (
     RolledUpKind,
     CascadeKind,
     UnionKind,
+    QuantilesKind,
     GroupsKind,
 )
 """All kinds of release; a plan is of the first that it fits."""

@@ -43,7 +43,7 @@ class RolledUpKind(GroupsKind):
         """Compute the standard deviation of a sum of groups, in steps."""
         return summed_std(self.rolled_up.noises[measure], self.rolled_up.groups)
 
-    def origin(self, part: Part) -> Iterator[str]:
+    def of_values(self, part: Part, confidence: float) -> Iterator[str]:
         """Yield of which release values are sums, and of what that is true."""
         yield f"Values are {self.sums}."
 

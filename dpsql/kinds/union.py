@@ -1,6 +1,17 @@
 """Set unions: keys alone, named by the units that have them.
 
-Units and their keys are stored, and streamed past a policy that weighs the keys.
+Units and their keys are stored, and streamed past a policy that weighs the keys. Tables are stored
+one after the other, each by a generated SELECT over earlier ones:
+
+* ``kept``: the distinct pairs of unit and keys, of which a unit keeps its first
+  ``max_groups_contributed`` in the order of a salted hash;
+* ``keys``: every kept key with a row id, its rank among them;
+* for fixed weights, ``keys`` also has the sum of what units give to each;
+* for a policy, ``pairs``: the kept pairs as numbers, the unit's position in the order of a salted
+  hash and the key's row id.
+
+The rank of keys depends on no more than which keys there are, and the position of one unit
+relative to another on these two units alone: what the proof of the policies relies on.
 """
 
 from __future__ import annotations
@@ -16,8 +27,10 @@ from dpsql.accuracy.appearance import Appearance, appearance
 from dpsql.accuracy.wording import Part, groups_chosen, printable_name
 from dpsql.core.formatting import figure_above
 from dpsql.core.progress import Percent, ReadingProgress
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column
-from dpsql.core.sql import Sql
+from dpsql.core.sql import Sql, digits, join, sql
+from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
@@ -25,10 +38,15 @@ from dpsql.kinds.base import FEW, BlockReading, ReleaseKind
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import ReleasedRows
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting, set_union_in
-from dpsql.privacy.mechanisms.set_union_weights import UnitItems
+from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS, UnitItems
 from dpsql.privacy.sampling.noise import EntropySource
-from dpsql.sql.rewrite.set_union import PAIRS_TABLE, UNITS_TABLE, SetUnionSQL, set_union_sql
+from dpsql.sql.expressions.proven_integers import Ranged, column
+from dpsql.sql.rewrite.rows import PrivateRows
 
+KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE = (
+    f"{INTERNAL_PREFIX}{name}" for name in ("kept", "keys", "units", "pairs")
+)
+_SATURATION = 2**62
 _PAIRS_AT_ONCE = 2**19
 _STORED = 60  # percent, once what a policy reads is stored
 
@@ -184,3 +202,180 @@ def _weighed(
     weights = union.weigh(batches, tell, units)
     progress.reach(100)  # where there are no units
     return weights
+
+
+@dataclass(frozen=True, slots=True)
+class SetUnionSQL:
+    """The statements of one set union.
+
+    ``tables`` are names and SELECTs, to be stored in this order; those in ``dropped`` are not
+    needed once all are. ``weights`` lists the keys' weights in order of row id, in steps, and is
+    None for a policy. ``pairs`` is None for all others: it takes two positions, from 0, and lists
+    in order the position and key code, from 0, of the pairs of all units between them. ``named``
+    takes a list of row ids and returns these and their keys. ``sql`` is all of it as one statement:
+    row id and keys, then the weight, or for a policy the position of each unit that has them.
+    """
+
+    tables: tuple[tuple[str, Sql], ...]
+    dropped: tuple[str, ...]
+    weights: Sql | None
+    pairs: Sql | None
+    named: Sql
+    sql: Sql
+
+
+def set_union_sql(rows: PrivateRows, union: SetUnion) -> SetUnionSQL:
+    """Write a set union's statements, under a salt that is a fresh random number for each query.
+
+    Sensitivity: ``SetUnion.sensitivity`` for the weights they lead to. One unit is in
+    at most ``plan.groups`` pairs; without it, all other pairs stay, and their order too. Checked by
+    ``tests/sql/test_set_union_sql.py``.
+    """
+    return _policy(rows) if union.weighting is Weighting.POLICY else _fixed(rows, union.norm)
+
+
+def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
+    """Give every key the sum of what units give it: equal shares of one, rounded down."""
+    keys, unit, kept = join(", ", rows.keys), rows.unit, quoted(KEPT_TABLE)
+    weight, size = rows.internal("weight"), rows.internal("size")
+    share = _share(size, norm, rows.dialect)
+    total = sql("{} AS {}", share.sum().at_most(_SATURATION).narrowed().sql, weight)
+    sizes = sql(
+        "SELECT {unit}, count(*) AS {size} FROM {kept} GROUP BY {unit}",
+        unit=unit,
+        size=size,
+        kept=kept,
+    )
+    weighed = sql(
+        "SELECT {keys}, {total} FROM {kept} JOIN {} USING ({unit}) GROUP BY {keys}",
+        rows.dialect.derived(sizes),
+        keys=keys,
+        total=total,
+        kept=kept,
+        unit=unit,
+    )
+    ranked = sql("SELECT {}, {} FROM {}", _ranked(rows), weight, rows.dialect.derived(weighed))
+    tables = ((KEPT_TABLE, _kept(rows)), (KEYS_TABLE, ranked))
+    in_order = sql("FROM {} ORDER BY {}", quoted(KEYS_TABLE), rows.row_id)
+    return SetUnionSQL(
+        tables=tables,
+        dropped=(KEPT_TABLE,),
+        weights=sql("SELECT {} {}", weight, in_order),
+        pairs=None,
+        named=_named(rows),
+        sql=_as_one(
+            rows,
+            tables,
+            sql(
+                "SELECT {row_id}, {keys}, {weight} {in_order}",
+                row_id=rows.row_id,
+                keys=keys,
+                weight=weight,
+                in_order=in_order,
+            ),
+        ),
+    )
+
+
+def _share(size: Sql, norm: int, dialect: Dialect) -> Ranged:
+    """Compute what a unit gives each of its keys.
+
+    The results are those of ``SetUnion.item_weights``, in float64 as well, for every size that it
+    allows.
+    """
+    if norm == 1:
+        share = dialect.cast(dialect.divided(digits(UNIT_WEIGHT_STEPS), size, wide=False), "BIGINT")
+    else:
+        share = dialect.divided_by_root(UNIT_WEIGHT_STEPS, size)
+    return column(share, 0, UNIT_WEIGHT_STEPS, dialect=dialect)
+
+
+def _policy(rows: PrivateRows) -> SetUnionSQL:
+    """Number units and keys; pairs of them are sorted as the pass takes them."""
+    dialect, unit, row_id = rows.dialect, rows.unit, rows.row_id
+    kept, all_keys, all_units, pairs = map(
+        quoted, (KEPT_TABLE, KEYS_TABLE, UNITS_TABLE, PAIRS_TABLE)
+    )
+    keys, position = join(", ", rows.keys), rows.internal("position")
+    by_hash = sql("{}, {}", rows.hashed([unit]), dialect.ascending(unit))
+    numbered = sql("row_number() OVER (ORDER BY {}) - 1 AS {}", by_hash, position)
+    distinct_keys = dialect.derived(sql("SELECT DISTINCT {} FROM {}", keys, kept))
+    distinct_units = dialect.derived(sql("SELECT DISTINCT {} FROM {}", unit, kept))
+    same_keys = join(
+        " AND ", (dialect.same(sql("p.{}", key), sql("k.{}", key)) for key in rows.keys)
+    )
+    order = sql("ORDER BY {}, {}", position, row_id)
+    tables = (
+        (KEPT_TABLE, _kept(rows)),
+        (KEYS_TABLE, sql("SELECT {} FROM {}", _ranked(rows), distinct_keys)),
+        (UNITS_TABLE, sql("SELECT {}, {} FROM {}", unit, numbered, distinct_units)),
+        (
+            PAIRS_TABLE,
+            sql(
+                "SELECT {position}, {row_id} FROM {kept} p JOIN {all_keys} k ON {same_keys} "
+                "JOIN {all_units} USING ({unit}) {order}",
+                position=position,
+                row_id=row_id,
+                kept=kept,
+                all_keys=all_keys,
+                same_keys=same_keys,
+                all_units=all_units,
+                unit=unit,
+                order=order,
+            ),
+        ),
+    )
+    last = sql(
+        "SELECT {row_id}, {keys}, {position} FROM {pairs} JOIN {all_keys} USING ({row_id}) {order}",
+        row_id=row_id,
+        keys=keys,
+        position=position,
+        pairs=pairs,
+        all_keys=all_keys,
+        order=order,
+    )
+    first, end = dialect.parameter(1), dialect.parameter(2)
+    between = sql(
+        "SELECT {position}, {row_id} - 1 FROM {pairs} WHERE {position} >= {first} AND "
+        "{position} < {end} {order}",
+        position=position,
+        row_id=row_id,
+        pairs=pairs,
+        first=first,
+        end=end,
+        order=order,
+    )
+    return SetUnionSQL(
+        tables=tables,
+        dropped=(KEPT_TABLE, UNITS_TABLE),
+        weights=None,
+        pairs=between,
+        named=_named(rows),
+        sql=_as_one(rows, tables, last),
+    )
+
+
+def _kept(rows: PrivateRows) -> Sql:
+    columns = join(", ", [rows.unit, *rows.keys])
+    every = rows.dialect.to_group(rows.dialect.derived(rows.select()), [rows.unit, *rows.keys])
+    pairs = sql("SELECT DISTINCT {} FROM {}", columns, every)
+    return sql("SELECT {} FROM {}", columns, rows.capped(pairs))
+
+
+def _ranked(rows: PrivateRows) -> Sql:
+    order = join(", ", rows.ascending(rows.keys))
+    return sql(
+        "row_number() OVER (ORDER BY {}) AS {}, {}", order, rows.row_id, join(", ", rows.keys)
+    )
+
+
+def _named(rows: PrivateRows) -> Sql:
+    columns = join(", ", [rows.row_id, *rows.keys])
+    chosen = rows.dialect.among_given(rows.row_id, few=False)
+    return sql("SELECT {} FROM {} WHERE {}", columns, quoted(KEYS_TABLE), chosen)
+
+
+def _as_one(rows: PrivateRows, tables: tuple[tuple[str, Sql], ...], last: Sql) -> Sql:
+    dialect = rows.dialect
+    steps = join(", ", (dialect.materialized(quoted(name), written) for name, written in tables))
+    return sql("WITH {} {}", steps, last)

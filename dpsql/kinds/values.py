@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpsql.accuracy.estimates import estimate
-from dpsql.ir.measures import Measure, Quantile
+from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.released import NumericArray
 from dpsql.privacy.mechanisms.additive import Steps
@@ -16,23 +15,17 @@ from dpsql.privacy.mechanisms.additive import Steps
 _LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
 
 
-def aggregate_answers(
-    plan: BlockPlan,
-    noisy: Sequence[Steps],
-    quantiles: Mapping[Quantile, NDArray[np.int64]],
-) -> dict[str, NumericArray]:
-    """Compute the aggregates the analyst asked for: post-processing of what was drawn."""
+def aggregate_answers(plan: BlockPlan, noisy: Sequence[Steps]) -> dict[str, NumericArray]:
+    """Compute the aggregates that are made of measures: post-processing of what was drawn."""
     found: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):
-        name = plan.block.aggregate_column(index)
-        if aggregate.quantile is not None:
-            found[name] = _value(aggregate.quantile, quantiles[aggregate.quantile])
-        elif aggregate.kind.composed:
+        if aggregate.kind.composed:
             parts = [noisy[m] * measures[m].step for m in aggregate.measures]
             found |= answer_of_parts(plan, index, parts)
-        else:
-            (measure,) = aggregate.measures
+            continue
+        for measure in aggregate.measures:
+            name = plan.block.aggregate_column(index)
             found[name] = _plain(measures[measure], noisy[measure])
     return found
 
@@ -54,13 +47,6 @@ def answer_of_parts(
     if plan.is_whole(aggregate) and first.dtype.kind != "i":
         return {name: np.rint(np.clip(first, -_LARGEST, _LARGEST)).astype(np.int64)}
     return {name: first}
-
-
-def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:
-    """Return what the points of a grid stand for, within the bounds."""
-    lattice = quantile.ranked.lattice
-    values: Steps = np.clip((points + lattice.low) * lattice.quantum, lattice.lower, lattice.upper)
-    return np.rint(values).astype(np.int64) if quantile.whole else values
 
 
 def _plain(measure: Measure, values: Steps) -> NumericArray:

@@ -68,7 +68,7 @@ def presented(
         places, values = places[largest], [column[largest] for column in values]
     with np.errstate(all="ignore"):
         noisy = [column.astype(np.float64) for column in values]
-        answers = aggregate_answers(plan.at(step), noisy, {})
+        answers = aggregate_answers(plan.at(step), noisy)
     groups = tuple(_texts(keys, place) for place in places.tolist())
     return StepRelease(step, groups, {name: answers[name] for name in drawn_columns(block)})
 

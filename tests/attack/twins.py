@@ -141,7 +141,7 @@ TRY = (  # where private rows are read: what is examined before keeps it
     Patch("dpsql.sql.rewrite.rows", "total_sql", _as_written),
     Patch("dpsql.sql.rewrite.rows", "total_condition_sql", _as_written),
     Patch("dpsql.sql.rewrite.rewrite", "total_sql", _as_written),
-    Patch("dpsql.sql.rewrite.quantile_histograms", "total_sql", _as_written),
+    Patch("dpsql.kinds.quantiles", "total_sql", _as_written),
 )
 EVIDENCE = Patch("dpsql.engines.evidence.evidence", "Evidence.objection", _constant(None))
 DRY_RUN = Patch("dpsql.engines.base.twin", "Twin._try", _constant(None))

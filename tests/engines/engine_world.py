@@ -29,6 +29,7 @@ from dpsql.ir.plan import BlockPlan, PreparedBlock
 from dpsql.ir.relations import scanned
 from dpsql.kinds.cascade import ExactCascade
 from dpsql.kinds.groups import ExactGroups
+from dpsql.kinds.quantiles import ExactQuantiles
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import ExactUnion
 from dpsql.pipeline.release import read_exact
@@ -208,7 +209,7 @@ def _read_block(exact: ExactGroups, block: PreparedBlock) -> Found:
         values = zip(*(exact.rows.measures[name].tolist() for name in columns), strict=True)
         found = dict(zip(keys, list(values) or [() for _ in keys], strict=True))
     others: dict[Any, Any] = {}
-    if exact.histograms is not None:
+    if isinstance(exact, ExactQuantiles):
         for place, noisy in enumerate(block.plan.quantiles):
             histogram = exact.histograms(noisy.quantile.ranked, ids)
             start = 0

@@ -204,7 +204,7 @@ def test_what_fails_even_where_the_policy_keeps_accounts_open_for_resources(
     ],
 )
 @pytest.mark.parametrize(
-    "where", ["dpsql.kinds.groups.release", "dpsql.pipeline.purchase.encode_release"]
+    "where", ["dpsql.kinds.groups.ExactGroups.release", "dpsql.pipeline.purchase.encode_release"]
 )
 def test_errors_of_ours_on_private_rows_are_failures(
     where: str, error: Exception, code: str, opened: Opened, monkeypatch: pytest.MonkeyPatch
@@ -251,7 +251,7 @@ def test_ctrl_c_is_no_failure(
 
     with opened() as con:
         with monkeypatch.context() as patch:
-            patch.setattr("dpsql.kinds.groups.release", fail)
+            patch.setattr("dpsql.kinds.groups.ExactGroups.release", fail)
             with pytest.raises(error):
                 con.sql(QUESTION)
         assert con.budget().unsettled == 1

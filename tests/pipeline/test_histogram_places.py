@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpsql.kinds.groups import _histograms
+from dpsql.kinds.quantiles import _histograms
 
 
 class Scratch:

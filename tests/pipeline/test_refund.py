@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import CascadeKind
-from dpsql.kinds.groups import release
+from dpsql.kinds.groups import ExactGroups
 from dpsql.planner import plan_block
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
@@ -63,7 +63,7 @@ def told_apart(price: Price) -> bool:
     found = []
     for sizes in ([5000], [5000, 1, 1, 1]):
         rows = exact(plan, sizes)
-        drawn = release(plan, rows, SeededSource(7))
+        drawn = ExactGroups(rows).release(plan, SeededSource(7))
         assert drawn.count == 1
         found.append(price(plan, rows, drawn.count))
     return found[0] != found[1]
@@ -80,7 +80,7 @@ def test_a_twin_that_looks_at_what_did_not_come_out_is_caught() -> None:
 @pytest.mark.parametrize("sizes", [[], [5000], [5000] * 3, [5000] * 4, [5000] * 9])
 def test_what_is_charged_is_that_of_the_groups_that_came_out(sizes: list[int]) -> None:
     plan = capped()
-    drawn = release(plan, exact(plan, sizes), SeededSource(3))
+    drawn = ExactGroups(exact(plan, sizes)).release(plan, SeededSource(3))
     assert drawn.count == len(sizes)
     assert drawn.loss == plan.loss(len(sizes))
     few, worst, none = min(CAP, len(sizes)), plan.loss(None), plan.loss(0)

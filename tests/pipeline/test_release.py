@@ -17,7 +17,7 @@ import dpsql
 from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.groups import release
+from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.released import ReleasedRows
 from dpsql.pipeline.tail.tables import _sorted_lists
 from dpsql.planner import plan_block
@@ -50,7 +50,7 @@ def names(released: ReleasedRows) -> list[object]:
 
 def test_a_declared_domain_is_answered_whole_and_absent_groups_are_zero() -> None:
     plan = plan_block(block(EXACT, ROWS, domain=5))
-    released = release(plan, rows(plan, [[70, 90]], [(4,), (2,)]), OSEntropy())
+    released = ExactGroups(rows(plan, [[70, 90]], [(4,), (2,)])).release(plan, OSEntropy())
     assert released.row_ids.tolist() == [0, 1, 2, 3, 4]
     assert released.keys is None
     assert np.abs(released.values["__dpsql_a0"] - [0, 90, 0, 70, 0]).max() < 5
@@ -61,7 +61,9 @@ def test_the_largest_declared_groups_come_out_in_order_with_their_values() -> No
     b = block(EXACT, ROWS, UNITS, domain=9, limit=3)
     plan = plan_block(b, "known_domain_top_k")
     keys: list[tuple[object, ...]] = [(4,), (2,), (9,)]
-    released = release(plan, rows(plan, [[7000, 90, 800], [6000, 80, 700]], keys), OSEntropy())
+    released = ExactGroups(rows(plan, [[7000, 90, 800], [6000, 80, 700]], keys)).release(
+        plan, OSEntropy()
+    )
     assert released.row_ids.tolist()[:2] == [3, 8]
     assert released.row_ids.tolist()[2] == 1
     assert released.keys is None
@@ -72,7 +74,9 @@ def test_the_largest_declared_groups_come_out_in_order_with_their_values() -> No
 
 def test_as_many_declared_groups_come_out_of_empty_data_for_the_same_charge() -> None:
     plan = plan_block(block(USUAL, ROWS, domain=9, limit=3), "known_domain_top_k")
-    found = [release(plan, rows(plan, [[]], []), SeededSource(seed)) for seed in range(60)]
+    found = [
+        ExactGroups(rows(plan, [[]], [])).release(plan, SeededSource(seed)) for seed in range(60)
+    ]
     assert {r.count for r in found} == {3}
     assert {r.loss for r in found} == {plan.loss(None)}
     assert {i for r in found for i in r.row_ids.tolist()} == set(range(9))
@@ -80,15 +84,17 @@ def test_as_many_declared_groups_come_out_of_empty_data_for_the_same_charge() ->
 
 def test_empty_data_has_the_same_shape_and_charge_as_full_data() -> None:
     plan = plan_block(block(USUAL, ROWS, domain=5))
-    empty = release(plan, rows(plan, [[]], []), OSEntropy())
-    full = release(plan, rows(plan, [[9] * 5], [(i,) for i in range(1, 6)]), OSEntropy())
+    empty = ExactGroups(rows(plan, [[]], [])).release(plan, OSEntropy())
+    full = ExactGroups(rows(plan, [[9] * 5], [(i,) for i in range(1, 6)])).release(
+        plan, OSEntropy()
+    )
     assert (empty.count, empty.loss) == (full.count, full.loss)
 
 
 def test_keys_and_values_of_the_released_groups_stay_together() -> None:
     plan = plan_block(block(replace(EXACT, delta=1e-9), ROWS, UNITS))
     exact = rows(plan, [[300, 3, 6000], [100, 1, 2000]], [("a",), ("b",), ("c",)])
-    released = release(plan, exact, OSEntropy())
+    released = ExactGroups(exact).release(plan, OSEntropy())
     assert names(released) == ["a", "c"]
     assert released.row_ids.tolist() == [1, 3]
     assert np.abs(released.values["__dpsql_a0"] - [300, 6000]).max() < 20
@@ -97,7 +103,9 @@ def test_keys_and_values_of_the_released_groups_stay_together() -> None:
 
 def test_a_hidden_unit_count_selects_but_is_not_shown() -> None:
     plan = plan_block(block(EXACT, ROWS))
-    released = release(plan, rows(plan, [[500, 500], [400, 1]], [("a",), ("b",)]), OSEntropy())
+    released = ExactGroups(rows(plan, [[500, 500], [400, 1]], [("a",), ("b",)])).release(
+        plan, OSEntropy()
+    )
     assert names(released) == ["a"]
     assert list(released.values) == ["__dpsql_a0"]
 
@@ -110,7 +118,7 @@ def test_sums_come_back_in_the_units_of_the_data() -> None:
     assert measure.lattice.coarsening > 1
     exact = 5 * 10**12
     coarse = exact // measure.lattice.coarsening
-    released = release(plan, rows(plan, [[coarse]], [(1,)]), OSEntropy())
+    released = ExactGroups(rows(plan, [[coarse]], [(1,)])).release(plan, OSEntropy())
     assert released.values["__dpsql_a0"].dtype == np.int64
     assert released.values["__dpsql_a0"][0] == pytest.approx(exact, rel=1e-3)
 
@@ -125,7 +133,7 @@ def test_averages_stay_within_their_bounds_and_near_the_truth_with_little_noise(
     # Averages 10 + 900/300 = 13, and of nothing, and 10 - 2000/100 = -10 (the lower bound).
     exact = rows(plan, [[900, 0, -2000], [300, 0, 100]], [(1,), (2,), (3,)])
     for _ in range(50):
-        released = release(plan, exact, OSEntropy())
+        released = ExactGroups(exact).release(plan, OSEntropy())
         means = released.values["__dpsql_a0"]
         assert bool(((means >= -10) & (means <= 30)).all())
         assert "__dpsql_n0_1" in released.values
@@ -140,7 +148,7 @@ def test_the_charge_is_a_function_of_how_many_groups_came_out() -> None:
     for scores in ([0], [60, 50, 40], [10**6] * 3, [300, 2, 1], [200, 90, 80, 70, 60, 50]):
         keys: list[tuple[object, ...]] = [(i,) for i in range(len(scores))]
         for seed in range(25):
-            released = release(plan, rows(plan, [scores], keys), SeededSource(seed))
+            released = ExactGroups(rows(plan, [scores], keys)).release(plan, SeededSource(seed))
             losses.setdefault(released.count, set()).add(released.loss.rho)
             assert released.loss == plan.loss(released.count)
             assert released.loss.rho <= plan.loss(None).rho
@@ -152,8 +160,12 @@ def test_groups_a_top_k_query_did_not_release_leave_no_trace() -> None:
     """The same draws with other names for the unreleased groups give the same release."""
     plan = plan_block(block(replace(USUAL, k_bar=3), UNITS, limit=3), "gaussian_top_k")
     for seed in range(20):
-        one = release(plan, rows(plan, [[900, 2, 1]], [("a",), ("b",), ("c",)]), SeededSource(seed))
-        two = release(plan, rows(plan, [[900, 2, 1]], [("a",), ("x",), ("y",)]), SeededSource(seed))
+        one = ExactGroups(rows(plan, [[900, 2, 1]], [("a",), ("b",), ("c",)])).release(
+            plan, SeededSource(seed)
+        )
+        two = ExactGroups(rows(plan, [[900, 2, 1]], [("a",), ("x",), ("y",)])).release(
+            plan, SeededSource(seed)
+        )
         assert names(one) == names(two) == ["a"]
         assert one.values["__dpsql_a0"].tolist() == two.values["__dpsql_a0"].tolist()
 
@@ -161,7 +173,7 @@ def test_groups_a_top_k_query_did_not_release_leave_no_trace() -> None:
 def test_fresh_noise_is_drawn_for_every_value_and_every_run() -> None:
     plan = plan_block(block(USUAL, ROWS, summed(USUAL, 0, 9), domain=40))
     exact = rows(plan, [[0] * 40, [0] * 40], [(i,) for i in range(1, 41)])
-    one, two = (release(plan, exact, OSEntropy()) for _ in range(2))
+    one, two = (ExactGroups(exact).release(plan, OSEntropy()) for _ in range(2))
     seen = [tuple(v.tolist()) for r in (one, two) for v in r.values.values()]
     assert len(set(seen)) == 4
     assert all(len(set(values)) > 20 for values in seen)
@@ -186,7 +198,7 @@ def test_ties_between_released_rows_are_not_broken_by_the_engines_order(
 
 def test_nothing_released_is_an_answer_too() -> None:
     plan = plan_block(block(USUAL, UNITS))
-    released = release(plan, rows(plan, [[]], []), OSEntropy())
+    released = ExactGroups(rows(plan, [[]], [])).release(plan, OSEntropy())
     assert released.count == 0
     assert released.loss == plan.loss(None)
     assert math.isfinite(released.loss.rho)

@@ -29,12 +29,11 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.cascade import CascadeKind
-from dpsql.kinds.groups import GroupsKind
+from dpsql.kinds.base import chosen_groups, stored_groups
+from dpsql.kinds.cascade import LEFT_PAIRS, STAGED_PAIRS, CascadeKind
+from dpsql.kinds.quantiles import QuantilesKind
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.union import UnionKind
-from dpsql.sql.rewrite.cascade import LEFT_PAIRS, STAGED_PAIRS
-from dpsql.sql.rewrite.quantile_histograms import chosen_groups, stored_groups
 from dpsql.syntax.text import pretty
 
 PLACE = Path(__file__).parent / "golden"
@@ -125,11 +124,13 @@ def _steps(plan: BlockPlan, dialect: Dialect) -> Iterator[tuple[str, Sql]]:
         yield "a round", cascade.weights(LEFT_PAIRS, 30)
         if any(noisy.noise is not None for noisy in plan.measures):
             yield "counting", cascade.totals(20)
-    if plan.quantiles:
-        steps = GroupsKind(plan).histograms(SALT, dialect)
+    if QuantilesKind.fits(plan):
+        kind = release_kind(plan)
+        assert isinstance(kind, QuantilesKind)
+        steps = kind.sql(SALT, dialect)
         keys = [plan.block.key_column(i) for i in range(len(plan.block.keys))]
         yield "groups", steps.groups
-        yield "stored groups", stored_groups(keys, dialect)
+        yield "stored groups", stored_groups(keys)
         yield "few chosen groups", chosen_groups(keys, 1, dialect)
         yield "many chosen groups", chosen_groups(keys, 1000, dialect)
         yield from ((f"values {i}", sql) for i, (_, sql) in enumerate(steps.counts))

@@ -34,6 +34,7 @@ from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.duckdb.engine import DuckDBScratch
 from dpsql.errors import EngineError, LedgerError, ParameterError, PolicyError, QueryRefused
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.base import GROUPS
 from dpsql.kinds.cascade import CascadeKind, ExactCascade, draw_cascade, read_cascade
 from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_block
@@ -52,7 +53,6 @@ from dpsql.privacy.mechanisms.cascade import (
 from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.results.explanation import explain_block
-from dpsql.sql.rewrite.quantile_histograms import GROUPS
 
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("f", "DOUBLE"), ("s", "VARCHAR"), ("i", "INTEGER"))
 SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))

@@ -24,7 +24,7 @@ from helpers.sql_text import Spelled, of_text, text
 from sqlglot import exp
 from sqlglot.errors import UnsupportedError
 
-import dpsql.sql
+import dpsql
 from dpsql.core.quoting import quote, quote_text
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql
@@ -772,8 +772,9 @@ def spelled(source: str) -> list[str]:
 
 GENERATING = [
     path
-    for folder in ("rewrite", "relations", "expressions")
-    for path in sorted((Path(next(iter(dpsql.sql.__path__))) / folder).glob("*.py"))
+    for folder in ("sql/rewrite", "sql/relations", "sql/expressions", "kinds")
+    for path in sorted((Path(dpsql.__file__).parent / folder).glob("*.py"))
+    if "from dpsql.core.sql import" in path.read_text("utf-8")
 ]
 
 

@@ -28,6 +28,7 @@ from dpsql.core.schema import Column, Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.measures import Lattice
+from dpsql.kinds.union import _share
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.sql.blocks.quantiles import points_for
@@ -36,7 +37,6 @@ from dpsql.sql.expressions.lattices import lattice_for
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, Ranged, column, count
 from dpsql.sql.relations import from_clause
 from dpsql.sql.rewrite.contributions import RowValue, clamped_step
-from dpsql.sql.rewrite.set_union import _share
 from dpsql.syntax.parse import parse
 
 NAN, INF = float("nan"), float("inf")

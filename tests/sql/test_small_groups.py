@@ -23,7 +23,7 @@ from dpsql.accuracy.wording import Part, ShownAggregate
 from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile, Ranked
 from dpsql.ir.plan import BlockPlan
-from dpsql.kinds.groups import release
+from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.released import ReleasedRows
 from dpsql.kinds.summary import summary
 from dpsql.planner import plan_block
@@ -69,7 +69,7 @@ def released(plan: BlockPlan, units: NDArray[np.int64], seed: int = 1) -> Releas
     }
     columns[plan.block.key_column(0)] = np.arange(1, len(units) + 1)
     exact = ExactRows(np.arange(1, len(units) + 1), columns, {})
-    return release(plan, exact, SeededSource(seed))
+    return ExactGroups(exact).release(plan, SeededSource(seed))
 
 
 # -- plans ------------------------------------------------------------------------------------

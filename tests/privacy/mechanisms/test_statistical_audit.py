@@ -24,7 +24,7 @@ import dpsql
 from dpsql.engines.base.engine import ExactRows
 from dpsql.ir.plan import BlockPlan, Bounding
 from dpsql.ir.query import Block
-from dpsql.kinds.groups import release
+from dpsql.kinds.groups import ExactGroups
 from dpsql.planner import plan_block
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.histograms import histogram_options
@@ -108,7 +108,7 @@ def sampler(plan: BlockPlan, without: list[list[int]], rises: list[list[int]]) -
     rows = {present: exact(present) for present in (True, False)}
 
     def draw(with_unit: bool, source: EntropySource) -> Hashable:
-        released = release(plan, rows[with_unit], source)
+        released = ExactGroups(rows[with_unit]).release(plan, source)
         # Which groups came out, and all noisy values summed: the direction a unit pushes in.
         keys = (
             released.keys["k"] if isinstance(released.keys, dict) else released.row_ids
