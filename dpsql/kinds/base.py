@@ -212,15 +212,20 @@ class ReleaseKind(ABC):
         share is larger the fewer they are, and what LIMIT's choice may do to it the more they are.
         """
         plan = self.plan
-        aggregate, most = plan.block.aggregates[index], plan.max_released
+        aggregate, most = plan.block.aggregates[index], self.most_released
         if aggregate.kind.composed or aggregate.quantile is not None:
             return None
-        fetched = plan.selection.top_rows_needed
-        if plan.selection.score_noise is not None and fetched is not None:
-            most = fetched - 1
         (measure,), whole = aggregate.measures, plan.is_whole(aggregate)
         released = (1,) if most is None else (1, most)
         return max(self.margin(n, measure, whole, confidence) for n in released)
+
+    @property
+    def most_released(self) -> int | None:
+        """The most groups that can come out, of which LIMIT shows some; None without a bound."""
+        selection = self.plan.selection
+        if selection.score_noise is not None and selection.top_rows_needed is not None:
+            return selection.top_rows_needed - 1
+        return self.plan.max_released
 
     def scales(self, index: int, columns: Sequence[FloatArray]) -> FloatArray:
         """Compute the scale of the noise on an aggregate of one measure, in the answer's units.
@@ -294,11 +299,15 @@ class ReleaseKind(ABC):
         if not selected or half is None:
             return ""
         whose = "" if len(selected) == len(shown) else f" that of {enumerated(selected)}"
+        return f",{whose} in groups {self.large_groups(half)}"
+
+    def large_groups(self, half: float) -> str:
+        """Name the groups that appear at least half the time, which those of size ``half`` do."""
         if large_enough(self.plan) is not None:
-            return f",{whose} in groups of {figure_above(half)} {unit_words(self.plan)} or more"
-        if self.plan.base_rank is None:
-            return f",{whose} in groups of {figure_above(half)} {score_unit(self.plan)} or more"
-        return f",{whose} in groups that clear the threshold at least half the time"
+            return f"of {figure_above(half)} {unit_words(self.plan)} or more"
+        if self.plan.base_rank is not None:
+            return "that clear the threshold at least half the time"
+        return f"of {figure_above(half)} {score_unit(self.plan)} or more"
 
     def appears_half(self) -> float | None:
         """Find the size from which a group appears at least half the time in each release."""

@@ -197,7 +197,7 @@ class GroupsKind(ReleaseKind):
         large = large_enough(plan)
         if plan.answers_all:
             if large is not None:
-                yield self._left_out(part, large)
+                yield self.small_left_out(part, large)
             elif plan.block.keys:
                 verb = "appear" if part.shown and part.rows >= part.released else "were answered"
                 groups = f"{selection.declared:,} declared groups"
@@ -217,7 +217,7 @@ class GroupsKind(ReleaseKind):
                 f"{figure_above(found.surely)}{_if_bounded(plan)}."
             )
             if large is not None:
-                yield self._left_out(part, large)
+                yield self.small_left_out(part, large)
         else:
             yield _top_k(plan, found)
 
@@ -232,7 +232,7 @@ class GroupsKind(ReleaseKind):
             text += f", one with {found.rarely:,.0f} or fewer at most 5%"
         return f"{text}{self.counted_too_high(part, found.half)}{whole_units(plan)}."
 
-    def _left_out(self, part: Part, large: Appearance) -> str:
+    def small_left_out(self, part: Part, large: Appearance) -> str:
         """State a minimum of units that declared groups must reach, noise included."""
         plan, least = self.plan, self.plan.block.parameters.min_units_per_group
         text = (
