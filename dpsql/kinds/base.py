@@ -222,9 +222,6 @@ class ReleaseKind(ABC):
     @property
     def most_released(self) -> int | None:
         """The most groups that can come out, of which LIMIT shows some; None without a bound."""
-        selection = self.plan.selection
-        if selection.score_noise is not None and selection.top_rows_needed is not None:
-            return selection.top_rows_needed - 1
         return self.plan.max_released
 
     def scales(self, index: int, columns: Sequence[FloatArray]) -> FloatArray:
@@ -303,11 +300,9 @@ class ReleaseKind(ABC):
 
     def large_groups(self, half: float) -> str:
         """Name the groups that appear at least half the time, which those of size ``half`` do."""
-        if large_enough(self.plan) is not None:
-            return f"of {figure_above(half)} {unit_words(self.plan)} or more"
-        if self.plan.base_rank is not None:
-            return "that clear the threshold at least half the time"
-        return f"of {figure_above(half)} {score_unit(self.plan)} or more"
+        plan = self.plan
+        unit = score_unit(plan) if large_enough(plan) is None else unit_words(plan)
+        return f"of {figure_above(half)} {unit} or more"
 
     def appears_half(self) -> float | None:
         """Find the size from which a group appears at least half the time in each release."""

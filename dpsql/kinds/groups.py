@@ -13,15 +13,14 @@ from dpsql.accuracy.appearance import Appearance, large_enough
 from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.intervals import chosen_noise
 from dpsql.accuracy.wording import (
-    UNBOUNDED,
     Part,
     groups_chosen,
     rows_per_group,
     score_unit,
     unit_words,
 )
-from dpsql.core.formatting import figure_above, ordinal
-from dpsql.core.sql import Sql, join, name, sql
+from dpsql.core.formatting import figure_above
+from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
@@ -124,14 +123,7 @@ class GroupsKind(ReleaseKind):
         return self.numbered(rows, groups_sql(rows))
 
     def numbered(self, rows: PrivateRows, groups: Sql) -> Sql:
-        """Number the groups: the largest alone, in order, where these are asked for."""
-        largest = self.plan.selection.top_rows_needed
-        if largest is not None:
-            assert self.plan.score is not None
-            score = rows.dialect.descending(rows.measures[self.plan.score])
-            terms = [score, *rows.ascending(rows.keys)]
-            ordered = sql("{} ORDER BY {}", groups, join(", ", terms))
-            groups = rows.dialect.limited(ordered, largest)
+        """Number the groups that are read."""
         return numbered(rows, groups)
 
     @contextmanager
@@ -153,7 +145,7 @@ class GroupsKind(ReleaseKind):
     @property
     def read_at_once(self) -> bool:
         """True if the statement bounds the number of groups that are read."""
-        return self.plan.declared or self.plan.selection.top_rows_needed is not None
+        return self.plan.declared
 
     def _shared(self, reading: BlockReading, scratch: Scratch) -> ExactGroups:
         """Read groups, and looks at them, over rows that are stored once."""
@@ -204,22 +196,8 @@ class GroupsKind(ReleaseKind):
                 yield f"All {groups} {verb}, whether they hold rows or not."
             return
         found = self.appearance()
-        if found is None:
-            return
-        if plan.base_rank is None:
+        if found is not None:
             yield self._histogram(part, found)
-        elif plan.declared:
-            base, names = ordinal(plan.base_rank), "picks" if large is not None else "always names"
-            yield (
-                f"It {names} {plan.base_rank - 1:,} of the {selection.declared:,} declared groups. "
-                f"One is among them at least half the time if it is {figure_above(found.half)} "
-                f"{score_unit(plan)} above the {base} largest, and at least 95% of the time at "
-                f"{figure_above(found.surely)}{_if_bounded(plan)}."
-            )
-            if large is not None:
-                yield self.small_left_out(part, large)
-        else:
-            yield _top_k(plan, found)
 
     def _histogram(self, part: Part, found: Appearance) -> str:
         """State a threshold on the number of units."""
@@ -276,18 +254,12 @@ class GroupsKind(ReleaseKind):
             return f"at most {bounding.groups} groups per unit {sampled}, {rows}"
         if not plan.block.keys:
             return rows.replace("unit and group", "unit")
-        if plan.groups is None or plan.score is not None:
-            return f"a unit may touch any number of groups, {rows}"
         return f"a unit may touch all {plan.groups} declared groups, {rows}"
 
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
-        """Describe the noise in a release.
-
-        None for groups that are named by their rank, and for keys alone.
-        """
+        """Describe the noise in a release; None for keys alone."""
         plan, block = self.plan, self.plan.block
-        ranked = plan.base_rank is not None or plan.selection.leaves_out
-        if ranked or not block.aggregates:
+        if not block.aggregates:
             return None
         groups = plan.spread_groups(released)
         noises = [published(plan.noise_of(index), groups) for index in range(len(block.measures))]
@@ -327,26 +299,6 @@ def deciding_measure(plan: BlockPlan) -> int | None:
     if plan.units_measure is not None:
         return plan.units_measure
     return plan.score if plan.selection.score_noise is not None else None
-
-
-def _top_k(plan: BlockPlan, found: Appearance) -> str:
-    """State a threshold that counts from the first group that cannot come out."""
-    assert plan.block.top_k is not None
-    assert plan.base_rank is not None
-    floor = plan.block.parameters.min_units_per_group - 1
-    limit = plan.block.top_k.limit
-    return (
-        f"At most {limit:,} group{'s' * (limit > 1)} come{'s' * (limit == 1)} out. One clears the "
-        f"threshold at least half the time if it is {figure_above(found.half)} {score_unit(plan)} "
-        f"above the {ordinal(plan.base_rank)} largest (above {floor:,} if there are not so many), "
-        f"and at least 95% of the time at {figure_above(found.surely)}{_if_bounded(plan)}."
-    )
-
-
-def _if_bounded(plan: BlockPlan) -> str:
-    """Say what to add where a group's size may be less than that of the group in the table."""
-    whole = plan.bounding is None and plan.measures[plan.score or 0].measure.kind in UNBOUNDED
-    return "" if whole else " (after bounding)"
 
 
 def whole_units(plan: BlockPlan) -> str:

@@ -10,6 +10,7 @@ from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.pooled import PooledKind
 from dpsql.kinds.quantiles import QuantilesKind
+from dpsql.kinds.ranked import RankedKind, RankedQuantilesKind
 from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.kinds.union import UnionKind
 
@@ -18,7 +19,9 @@ KINDS: Final[tuple[type[ReleaseKind], ...]] = (
     RolledUpKind,
     CascadeKind,
     UnionKind,
+    RankedQuantilesKind,
     QuantilesKind,
+    RankedKind,
     GroupsKind,
 )
 """All kinds of release; a plan is of the first that it fits."""
