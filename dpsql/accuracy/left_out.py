@@ -1,9 +1,9 @@
 """How much bounding left out of an answer, in numbers and in plain words.
 
-All is computed from what a look released and from the plan: post-processing. A ladder is cut at the
-height that suits its noise (:mod:`dpsql.privacy.mechanisms.left_out`): where units have more left
-out than that, an estimate is one of "at least". All heights are looked at, so the confidence is
-shared among them: what is said of the one that is chosen holds with the confidence stated,
+All is computed from what an estimate released and from the plan: post-processing. A ladder is cut
+at the height that suits its noise (:mod:`dpsql.privacy.mechanisms.left_out`): where units have more
+left out than that, an estimate is one of "at least". All heights are looked at, so the confidence
+is shared among them: what is said of the one that is chosen holds with the confidence stated,
 whichever it is.
 """
 
@@ -64,7 +64,7 @@ class LeftOutPart:
 class ShareEstimate:
     """A share that was left out, and an interval that holds it.
 
-    ``there`` is what there is, left out or not, by the same estimate: in the steps of the look.
+    ``there`` is what there is, left out or not, by the same estimate: in the steps of the estimate.
     """
 
     share: float
@@ -91,7 +91,7 @@ def estimated_share(
     all of their bounds hold at once: the largest of the lower ones is taken, with the upper one of
     the whole ladder. It holds of the share, of each unit at most the ladder's top being counted.
 
-    ``beyond`` asks what bounds that keep so much more of each unit would leave out, of a look
+    ``beyond`` asks what bounds that keep so much more of each unit would leave out, of an estimate
     whose bounds keep the first of what a unit has and no other. Of a unit that has x beyond that
     they would leave out max(0, x - beyond), which is straight between rungs if ``beyond`` is one:
     then it adds up exactly. Else sums over the rungs are more, and those beyond the next rung less.
@@ -181,7 +181,7 @@ def _laplace_margin(scale: float, heights: Sequence[int], risk: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class EstimateEvidence:
-    """What a look has released, and the noise in it: estimates of any confidence follow."""
+    """What an estimate has released, and the noise in it: estimates of any confidence follow."""
 
     noise: LeftOutNoise
     release: LeftOutRelease
@@ -192,7 +192,7 @@ class EstimateEvidence:
 
     @property
     def reach(self) -> int:
-        """The most that is counted of one unit, in the steps of the look."""
+        """The most that is counted of one unit, in the steps of the estimate."""
         return self.noise.most + self.noise.ladder.top
 
 
@@ -205,8 +205,8 @@ class CorrectedTotal:
 
     ``value`` is what was released in ``column``, ``corrected`` what it would be by estimate without
     ``limits``. That lies between ``low`` and ``high`` with the confidence asked for, the noise in
-    the value and in the look taken together, counting at most ``reach`` of each unit. ``high`` is
-    None where the noise hides how much single units have left out. Values of sums count as their
+    the value and in the estimate taken together, counting at most ``reach`` of each unit. ``high``
+    is None where the noise hides how much single units have left out. Values of sums count as their
     bounds make them.
     """
 

@@ -40,7 +40,7 @@ class Part:
 
     ``released`` is how many groups came out of it. ``shown`` is empty where the query above the
     aggregates is too involved to tell what became of them. ``uniform`` is False where values are
-    put together from several releases, and not all groups came out of all of them.
+    pooled from several releases, and not all groups came out of all of them.
     """
 
     plan: BlockPlan

@@ -172,12 +172,12 @@ class BudgetReport:
 
     @property
     def looks(self) -> int:
-        """The number of looks at what bounding leaves out; each is charged for itself, once."""
+        """The number of estimates of what bounding leaves out; each is charged for itself, once."""
         return self.own.spent.looks
 
     @property
     def unsettled(self) -> int:
-        """The number of queries and looks that hold their whole reservation."""
+        """The number of queries and estimates that hold their whole reservation."""
         return self.own.spent.unsettled
 
     @property

@@ -52,7 +52,7 @@ class Spending:
 
     @property
     def charges(self) -> int:
-        """How many charges there were: queries and looks."""
+        """How many charges there were: queries and estimates."""
         return self.queries + self.looks
 
 

@@ -70,7 +70,7 @@ class LoggedQuery:
 
     @property
     def is_estimate(self) -> bool:
-        """True if it is no question, but a look at what bounding leaves out."""
+        """True if it is no question, but an estimate of what bounding leaves out."""
         return any(block.mechanism == LEFT_OUT_MECHANISM for block in self.blocks)
 
     @property
@@ -114,7 +114,7 @@ def _record(
 def estimate_record(
     estimate: PreparedEstimate, statement: str = "", values: PlaceholderValues = ()
 ) -> str:
-    """Return a look as the ledger keeps it, with a mechanism of its own.
+    """Return an estimate as the ledger keeps it, with a mechanism of its own.
 
     Beside a question, whose entry follows, it has no statement.
     """

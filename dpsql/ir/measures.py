@@ -1,4 +1,4 @@
-"""What noise is added to: integers per group, how far one unit moves them, in which steps.
+"""Measures: the integers per group that get noise, their steps, and how far a unit moves them.
 
 An aggregate is what an analyst wrote; it is computed from one measure or from several. A quantile
 is computed from no measure: it is drawn from all values of a group.
@@ -38,7 +38,7 @@ COUNTED_DISTINCT = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, Mea
 
 @dataclass(frozen=True, slots=True)
 class AggregateSpec:
-    """An aggregate: how it is written and spoken of, and what it is computed from.
+    """An aggregate: its spelling in SQL, its noun in sentences, and the measures behind it.
 
     ``noun`` is one answer of it, ``written`` the names that the shell suggests, ``nodes`` what the
     parser makes of it; none for counts and sums, which are read by their arguments. ``parts`` are
@@ -170,7 +170,7 @@ class Measure:
         return replace(self, weights=WeightGrid(steps, coarsening_for(products)))
 
     def contribution(self, max_rows_contributed: int) -> tuple[int, int]:
-        """Find the least and the most that one unit adds to one group, in steps of the quantum."""
+        """Find the least and the most that a unit adds to a group, in steps of the quantum."""
         if self.per_group is not None:
             return min(0, self.per_group[0]), max(0, self.per_group[1])
         if self.kind in (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS):
@@ -183,7 +183,7 @@ class Measure:
         return -rows * lattice.half_width, rows * lattice.half_width
 
     def reach(self, max_rows_contributed: int) -> int:
-        """Find the most that one unit moves one group, in steps of the lattice's quantum."""
+        """Find the most by which a unit moves a group, in steps of the lattice's quantum."""
         low, high = self.contribution(max_rows_contributed)
         return max(-low, high)
 

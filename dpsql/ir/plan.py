@@ -44,7 +44,7 @@ class ReleaseNoise:
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """Of which release a block's values were added up, and the noise that is on it.
+    """The release whose groups were summed for a block (a roll-up), and the noise of those groups.
 
     It was settled at a time (a UTC time in ISO 8601), had these ``keys``, ``over`` of which it was
     added, and so many of its groups make one. ``kept`` is how many of its groups it kept of a unit,
@@ -133,7 +133,7 @@ class Bounding:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutSubject:
-    """What a look is at: a measure of a plan, by index.
+    """The subject of an estimate: a measure of a plan, by index.
 
     With ``rows``, the rows that a number of units stands for, as each unit may add one row only.
     With ``clamped``, the parts of units' values that lie outside their bounds.
@@ -145,7 +145,7 @@ class LeftOutSubject:
 
     @classmethod
     def of(cls, plan: BlockPlan, aggregate: Aggregate) -> LeftOutSubject | None:
-        """Tell what to look at to know what is left out of an aggregate; None if there is none."""
+        """Find the subject of an aggregate's estimate; None for aggregates without one."""
         if aggregate.quantile is not None or aggregate.kind.composed:
             return None
         (index,) = aggregate.measures
@@ -162,7 +162,7 @@ class LeftOutSubject:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutPlan:
-    """What is asked beside a block: how much of its subject bounding keeps and leaves out.
+    """The plan of a left-out estimate: how much of its subject bounding keeps and leaves out.
 
     One unit adds at most ``noise.most`` to what is kept, in steps of the measure's quantum, or of a
     whole unit where it is asked which part of its values lies outside their bounds.
@@ -192,13 +192,13 @@ class BlockPlan:
     ``groups`` is the number of groups one unit may change among those released, or None where the
     released groups themselves are the bound. ``bounding`` is what the rewriting enforces on groups
     per unit, or None where nothing is needed. ``score`` indexes the measure that selection reads,
-    or is None for a known domain. ``conversion_delta`` is the part of the query's delta that
-    turns zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is
-    then (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
-    Gaussian DP costs, and the block is charged so. ``looks`` are asked and paid for apart, where
-    the account has no release of them yet. ``kept`` are the earlier releases that values follow
-    from: several that are put together, in the order of the bits by which each row says from which,
-    or one of more groups, which are added up; None where values are of their own.
+    or is None for a known domain. ``conversion_delta`` is the part of the query's delta that turns
+    zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is then
+    (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
+    Gaussian DP costs, and the block is charged so. ``estimates`` are asked and paid for apart,
+    where the account has no release of them yet. ``kept`` are the earlier releases that values
+    follow from: several that are pooled, in the order of the bits by which each row says from
+    which, or one of more groups, which are rolled up; None where values are of their own.
     """
 
     block: Block
@@ -217,7 +217,7 @@ class BlockPlan:
 
     @property
     def tells_left_out(self) -> bool:
-        """True if it is told what bounding leaves out, or was asked for even if it cannot be."""
+        """True if the plan has estimates of what bounding leaves out, or they were asked for."""
         return bool(self.estimates) or self.block.parameters.estimates_anywhere
 
     @property
@@ -331,10 +331,10 @@ class BlockPlan:
 
 @dataclass(frozen=True, slots=True)
 class PreparedEstimate:
-    """A look ready to be run: its generated SQL, and the fingerprint by which it is known.
+    """A left-out estimate ready to run: its generated SQL, and the fingerprint of its release.
 
     ``tables`` are those that its statement scans, each as often as it does. ``write`` writes that
-    statement, which is for a look taken by itself, and to be shown.
+    statement, which is for an estimate taken by itself, and to be shown.
     """
 
     plan: LeftOutPlan
@@ -345,7 +345,7 @@ class PreparedEstimate:
 
     @property
     def statement(self) -> Sql:
-        """The generated SQL of the look alone."""
+        """The generated SQL of the estimate alone."""
         return self.write()
 
     @property
@@ -359,7 +359,8 @@ class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
 
     ``write`` writes how private rows are read, under a salt that is shown; each read has a salt of
-    its own. ``keys`` are the released key columns and their types. ``looks`` are those of the plan.
+    its own. ``keys`` are the released key columns and their types. ``estimates`` are those of the
+    plan.
     """
 
     plan: BlockPlan
@@ -400,7 +401,7 @@ class PreparedBlock:
 class PrivacyPlan:
     """The plan of a whole statement: one block plan per private block, costs added.
 
-    ``reserved`` is the worst case of its blocks, without looks.
+    ``reserved`` is the worst case of its blocks, without estimates.
     """
 
     blocks: tuple[BlockPlan, ...]
@@ -408,7 +409,7 @@ class PrivacyPlan:
 
     @property
     def reserved_with_estimates(self) -> PrivacyLoss:
-        """The worst case where the account has no release of any look."""
+        """The worst case where the account has no release of any estimate."""
         estimates = (estimate.noise.loss for block in self.blocks for estimate in block.estimates)
         return sum(estimates, self.reserved)
 

@@ -39,7 +39,7 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The rows a block reads, and those of their columns that it may name.
+    """The rows that a block reads, with the columns that its expressions may name.
 
     ``declared`` are the keys that any question over these rows could have whose values are
     declared, under the policy as it is now. ``edition`` is that of the data, in the owner's words.
@@ -75,12 +75,12 @@ class NoiseColumn:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A private block: what is counted, per which keys, over which rows.
+    """A private block: aggregates per group of keys over the rows of a source.
 
     ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
     OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
-    ``fresh`` asks for new noise even where the same was answered before. ``combines`` says that its
-    values are put together from several releases, and that each row says from which. ``counted``
+    ``fresh`` asks for new noise even where the same was answered before. ``pools`` says that its
+    values are pooled from several releases, and that each row says from which. ``counted``
     says that its tail aggregates the groups that come out, of which small ones are missing.
     ``groups_chosen`` says what became of a number of groups that nobody gave, and why; empty where
     one was given, or ``auto`` by name, and until it is decided. ``most_rows`` and ``most_groups``
@@ -205,7 +205,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class OutputColumn:
-    """A column of the final answer and, where it is an aggregate as released, which one."""
+    """A column of the final answer, and the aggregate that it shows as released, if any."""
 
     block: int
     aggregate: int

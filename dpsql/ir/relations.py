@@ -1,4 +1,4 @@
-"""The rows that a block reads, as values: a small relational algebra that names no engine.
+"""Rows of a block as values: a small relational algebra without anything of an engine.
 
 A relation is a tree of frozen values over the tables of the catalog; two may share a part. Columns
 have names that are unique wherever relations meet, and conditions and computed columns are
@@ -43,7 +43,7 @@ class RowSet(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Derived(RowSet):
-    """Rows made of those of one other relation, with the same columns unless it says otherwise."""
+    """Rows made from one other relation, with the same columns unless a subclass says otherwise."""
 
     source: RowSet
 
@@ -75,7 +75,7 @@ class Scan(RowSet):
 
 @dataclass(frozen=True, slots=True)
 class ViewScan(Scan):
-    """The rows of a materialized view, which no engine has: what reads them is refused."""
+    """The rows of a materialized view, which no engine has: statements reading them are refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Distinct(_Derived):
 
 @dataclass(frozen=True, slots=True)
 class OneSpelling(_Derived):
-    """All rows, values of the columns ``names`` each in one spelling of all that are equal to it.
+    """All rows, with one spelling for equal values of the columns ``names``.
 
     For rows that were made distinct or grouped, which leaves open which of several spellings stays.
     Columns that are ``kept`` stay as they are; others may be dropped.
@@ -174,7 +174,7 @@ class UnitValue:
 
 @dataclass(frozen=True, slots=True)
 class PerUnit(_Derived):
-    """One row for each combination of keys, one of which is the privacy unit, with exact values.
+    """One row per combination of keys, with exact values; the privacy unit is among the keys.
 
     Their types are not known yet (see :class:`Typed`). No function fails or depends on the order of
     rows: sums of fractions are of decimals too few to overflow.
@@ -211,7 +211,7 @@ class _Pair(RowSet):
 
 
 class JoinKind(Enum):
-    """Which rows without a match a join keeps: none, or those of one side."""
+    """The rows without a match that a join keeps: none, or the rows of one side."""
 
     INNER = "inner"
     LEFT = "left"
@@ -220,7 +220,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Join(_Pair):
-    """The pairs of rows for which all conditions are true, and those that the kind keeps."""
+    """The pairs of rows that fulfil all conditions, and the unmatched rows that the kind keeps."""
 
     kind: JoinKind
     conditions: tuple[exp.Expr, ...]
@@ -281,7 +281,7 @@ class Combined(_Pair):
 
 
 def bottom_up(rows: RowSet, known: Container[int] = ()) -> Iterator[RowSet]:
-    """Walk a relation: each node once, after all that it is made of, however deep that is.
+    """Walk a relation: each node once, after all of its sources, at any depth.
 
     Nodes whose ``id`` is ``known``, and what only they are made of, are left out.
     """
@@ -329,7 +329,7 @@ class PublicTable:
 
 @dataclass(frozen=True, slots=True)
 class PublishedView:
-    """A materialized view: its rows are what the stream of that id has published."""
+    """A materialized view as a table: its rows are what a stream has published."""
 
     table: Table
     stream: str

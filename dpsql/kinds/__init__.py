@@ -1,1 +1,1 @@
-"""The kinds of release: what is read of each, what is drawn, and what is told of it."""
+"""The kinds of release: how each is read, drawn and described."""

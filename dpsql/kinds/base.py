@@ -77,7 +77,7 @@ MANY: Final = np.arange(1, 101, dtype=np.int64)
 class BlockReading:
     """What reading a block needs: its rows, under a salt of this read alone.
 
-    ``looks`` are those to be taken at the same rows.
+    ``estimates`` are those to be taken at the same rows.
     """
 
     block: PreparedBlock
@@ -94,11 +94,11 @@ class BlockReading:
 
 
 class ExactBlock(Protocol):
-    """What was read of a block, and what may still be read of the groups that come out."""
+    """The exact rows of a block, and further reading for the groups that come out."""
 
     @property
     def estimates(self) -> Mapping[str, ExactLeftOut]:
-        """The looks that were taken at the same rows, by fingerprint."""
+        """The exact rows of estimates that were read with the block, by fingerprint."""
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
         """Draw what comes out.
@@ -138,7 +138,7 @@ class ReleaseKind(ABC):
 
     @abstractmethod
     def statement(self, salt: int, dialect: Dialect) -> Sql:
-        """Write what it reads as one statement: to be shown, and bound for the keys' types.
+        """Write the private reading as one statement, to be shown and bound for the types of keys.
 
         Its columns begin with the row id and the keys.
         """
@@ -186,7 +186,7 @@ class ReleaseKind(ABC):
         return Interval(low, high)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
-        """List the ways in which rows came out, each with the rows that did."""
+        """List the ways in which rows were released, each with its rows."""
         return [(USUAL, slice(None))]
 
     def margin(
@@ -311,12 +311,12 @@ class ReleaseKind(ABC):
 
     @property
     def pooled(self) -> int:
-        """The number of releases that values are put together from."""
+        """The number of releases that values are pooled from."""
         return 1
 
     @property
     def rolled_up(self) -> RolledUp | None:
-        """The release that values were added up from; None for values of their own."""
+        """The release that values were rolled up from; None for values of their own."""
         return None
 
     # -- figures ------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ class ReleaseKind(ABC):
     def groups_added(self) -> int | None:
         """The most groups that a unit adds to with undivided weight; None without such a number.
 
-        None as well where looks have no price.
+        None as well where estimates have no price.
         """
         return None
 
@@ -354,7 +354,7 @@ class ReleaseKind(ABC):
 
     @property
     def shares_rows(self) -> bool:
-        """True if looks can be taken at the rows of units and groups that the block is made of.
+        """True if estimates can be taken at the rows of units and groups that the block is made of.
 
         Not where it counts distinct values, which needs the rows below these.
         """
@@ -362,14 +362,14 @@ class ReleaseKind(ABC):
         return self.groups_added is not None and MeasureKind.DISTINCT not in kinds
 
     def beside(self, block: PreparedBlock, wanted: Set[str]) -> tuple[PreparedEstimate, ...]:
-        """List a block's looks, of these fingerprints, that can be taken at the same rows."""
+        """List a block's estimates, of these fingerprints, that can be taken at the same rows."""
         if not self.shares_rows:
             return ()
         beside = {one.fingerprint: one for one in block.estimates if one.fingerprint in wanted}
         return tuple(beside.values())
 
     def left_out_status(self, aggregate: Aggregate) -> LeftOutStatus:
-        """Tell what can be said of what bounding leaves out of an aggregate."""
+        """Tell whether bounding leaves out rows of an aggregate, and whether that is estimated."""
         subject = LeftOutSubject.of(self.plan, aggregate)
         if subject is None:
             return LeftOutStatus.NOT_TOLD
@@ -384,13 +384,13 @@ class ReleaseKind(ABC):
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
         """Describe the noise in a release of a plan, of which ``released`` groups came out.
 
-        It is kept with the release. None for what is not put together with others.
+        It is kept with the release. None for what is not pooled with others.
         """
         return None
 
     @property
     def adds_up(self) -> bool:
-        """True if its groups can be added up to those of fewer keys, as they come out."""
+        """True if its groups can be rolled up to those of fewer keys, as they come out."""
         return False
 
 

@@ -93,7 +93,7 @@ class ExactCascade:
     estimates: Mapping[str, ExactLeftOut] = field(default_factory=dict)
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
-        """Draw which groups are named and what is counted in them.
+        """Draw the named groups and their values.
 
         Guarantee: ``plan.loss(None)``, whatever comes out, for steps within the sensitivities of
         ``CascadeSQL``.
@@ -115,7 +115,7 @@ class ExactCascade:
 
 
 class CascadeKind(ReleaseKind):
-    """Groups that are named in rounds, and counted at a cap that is chosen privately."""
+    """Groups that are named in rounds, then counted at a privately chosen cap."""
 
     countings = COUNTINGS
 
@@ -126,9 +126,7 @@ class CascadeKind(ReleaseKind):
 
     @property
     def cascade(self) -> Cascade:
-        """The rounds that name groups; measures are counted at a cap that is chosen on the way, and
-        their noise is that at a cap of 1.
-        """
+        """The mechanism that names groups in rounds; its noise of measures is for a cap of 1."""
         found = cascade_in(self.plan.selection)
         assert found is not None
         return found
@@ -149,7 +147,7 @@ class CascadeKind(ReleaseKind):
             yield read_cascade(steps, scratch, keys_in(scratch, reading), reading.progress)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
-        """List the ways in which rows were counted, of those that there are."""
+        """List the kinds of counting that rows of the release have, each with its rows."""
         found = ((counting, columns[-1] == counting) for counting in COUNTINGS)
         return [(counting, rows) for counting, rows in found if rows.any()]
 
@@ -171,7 +169,7 @@ class CascadeKind(ReleaseKind):
         return True
 
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
-        """Yield which groups appear, and that nobody knows how many rows bounding left out."""
+        """Yield sentences on how groups appear, and on rows that bounding leaves out untold."""
         plan, parameters = self.plan, self.plan.block.parameters
         found = self.appearance()
         if found is not None:
@@ -198,21 +196,21 @@ class CascadeKind(ReleaseKind):
             naming += ", of which the second is the last where it names few more than the first"
         if cascade.single:
             return f"at most 1 group per unit (sampled by a salted hash), {rows}"
-        kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the look says"
+        kept = f"of which a unit keeps {KEPT_CHOICES[0]} to {KEPT_CHOICES[-1]:,}, as the pilot says"
         if cascade.goal is CascadeGoal.KEYS:
             return f"{naming}, {kept} (sampled by a salted hash)"
         caps = [cap for cap in CAP_CHOICES if cascade.most is None or cap <= cascade.most]
         return (
             f"{naming}, {kept} (sampled by a salted hash); named groups weigh as much as {caps[0]} "
-            f"to {caps[-1]:,} together in l2, as the second look says; {rows}"
+            f"to {caps[-1]:,} together in l2, as the second pilot says; {rows}"
         )
 
     @property
     def steps(self) -> tuple[StepFigure, ...]:
-        """Its looks, rounds and countings."""
+        """Its pilots, rounds and countings."""
         cascade, found = self.cascade, list[StepFigure]()
         if not cascade.single:
-            found.append(_pilot_figure("look at keys per unit", cascade.pilot))
+            found.append(_pilot_figure("pilot of keys per unit", cascade.pilot))
         narrow, wide = (cascade.naming_rounds(kept) for kept in (KEPT_CHOICES[0], KEPT_CHOICES[-1]))
         for number, (one, other) in enumerate(zip(narrow, wide, strict=True), start=1):
             thresholds = (one.threshold / WEIGHT_STEPS, other.threshold / WEIGHT_STEPS)
@@ -222,7 +220,7 @@ class CascadeKind(ReleaseKind):
             )
         counted = [noisy for noisy in self.plan.measures if noisy.noise is not None]
         if counted and not cascade.single:
-            found.append(_pilot_figure("look at named groups per unit", cascade.second_pilot))
+            found.append(_pilot_figure("pilot of named groups per unit", cascade.second_pilot))
         for noisy in counted:
             assert noisy.noise is not None
             if noisy.measure.kind is MeasureKind.UNITS and cascade.single:
@@ -353,7 +351,7 @@ class _StagedRows:
 
 @dataclass(frozen=True, slots=True)
 class CascadeValues:
-    """What a cascade released of the measures of the groups that it named, in steps.
+    """The released measures of the groups that a cascade named, in steps.
 
     ``released`` and ``counted`` have an array of shape (groups,) for each measure: what is shown,
     and what it was counted as. ``countings`` tell how measures were, each as ``COUNTINGS`` does.

@@ -148,7 +148,7 @@ class GroupsKind(ReleaseKind):
         return self.plan.declared
 
     def _shared(self, reading: BlockReading, scratch: Scratch) -> ExactGroups:
-        """Read groups, and looks at them, over rows that are stored once."""
+        """Read the exact rows of a block and of its estimates, over rows stored once."""
         rows, estimates = self.private_rows(reading.salt, reading.dialect), reading.estimates
         shared = shared_sql(rows, [estimate.plan for estimate in estimates])
         groups = self.numbered(rows, shared.groups)
@@ -223,7 +223,7 @@ class GroupsKind(ReleaseKind):
         return f"{text}{self.counted_too_high(part, large.half)}."
 
     def counted_too_high(self, part: Part, half: float) -> str:
-        """Say below which size groups that appear are counted too high, if any are."""
+        """Name the size below which appearing groups are counted too high; empty if none are."""
         selected = any(self.selected(shown.aggregate) for shown in part.shown)
         return f"; below {figure_above(half)} what appears is counted too high" * selected
 
@@ -295,7 +295,7 @@ class GroupsKind(ReleaseKind):
 
 
 def deciding_measure(plan: BlockPlan) -> int | None:
-    """Find the measure whose released noise also decided which groups appear; None if none did."""
+    """Find the measure whose released noise also selected the groups; None if there is none."""
     if plan.units_measure is not None:
         return plan.units_measure
     return plan.score if plan.selection.score_noise is not None else None

@@ -1,4 +1,4 @@
-"""Looks at what bounding leaves out: how they are read, drawn, and kept as bytes.
+"""Left-out estimates: how they are read, drawn, and kept as bytes.
 
 They are read by themselves, or beside a block that has their rows.
 """
@@ -30,7 +30,7 @@ from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns
 
 _VERSION: Final = 1
 STALE_PRICE: Final = 0.25
-"""The part of a look's present price below which an older release of it is asked for anew."""
+"""The part of an estimate's present price below which an older release of it is asked for anew."""
 _PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 
 
@@ -62,7 +62,7 @@ def read_left_out_of(
 def release_estimate(
     estimate: PreparedEstimate, exact: ExactLeftOut, source: EntropySource
 ) -> ReleasedEstimate:
-    """Draw what is told of what bounding keeps and leaves out.
+    """Draw the noisy amounts that bounding keeps and leaves out.
 
     Guarantee: ``estimate.plan.noise.loss``, for exact sums within the sensitivity of
     ``left_out_sql``.
@@ -72,7 +72,7 @@ def release_estimate(
 
 
 def encode_estimate(found: ReleasedEstimate) -> bytes:
-    """Pack what was released of a look into bytes, with the price that says how noisy it is."""
+    """Pack a released estimate into bytes, with its price, which gives the scale of its noise."""
     noise, release = found.noise, found.release
     document = {
         "look": _VERSION,
@@ -85,10 +85,10 @@ def encode_estimate(found: ReleasedEstimate) -> bytes:
 
 
 def decode_estimate(estimate: PreparedEstimate, payload: bytes) -> ReleasedEstimate | None:
-    """Unpack what was released of a look; None if it is too noisy to be used again.
+    """Unpack a released estimate; None if its noise is too large for use.
 
-    That is a release of less than ``STALE_PRICE`` of what the look costs now. Raises
-    ``LedgerError`` (``ledger_corrupt``) for what no look was packed as.
+    That is a release of less than ``STALE_PRICE`` of what the estimate costs now. Raises
+    ``LedgerError`` (``ledger_corrupt``) for what no estimate was packed as.
     """
     document = json_object(payload)
     require_sound(document.keys() == _PARTS)

@@ -1,4 +1,4 @@
-"""Releases of one statistic put together: which can be, with which weights, how sure the result is.
+"""Pooled releases: the weighted mean of several releases of one statistic, and its intervals.
 
 Each release keeps its own values; putting them together is computed anew whenever an answer is
 shown, so that none counts twice. Where a count's own noise decided whether its group appears in a
@@ -36,11 +36,11 @@ from dpsql.privacy.mechanisms.pooling import (
 )
 
 MAX_POOLED = 32
-"""How many releases of one question are put together at most, the latest: each is a bit."""
+"""How many releases of one question are pooled at most, the latest: each is a bit."""
 
 
 class PooledKind(GroupsKind):
-    """Groups whose values are put together from several releases of them."""
+    """Groups whose values are pooled from several releases of the same statistic."""
 
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
@@ -49,7 +49,7 @@ class PooledKind(GroupsKind):
 
     @property
     def releases(self) -> tuple[ReleaseNoise, ...]:
-        """The releases, in the order of the bits by which each row says from which it is."""
+        """The pooled releases; the place of each is its bit in a row's set of releases."""
         assert isinstance(self.plan.kept, tuple)
         return self.plan.kept
 
@@ -98,12 +98,12 @@ class PooledKind(GroupsKind):
         whole = "those that name it" if not self.plan.declared else "those that show it"
         each = "" if part.uniform else f", each group from {whole}"
         yield (
-            f"Values are combined from {len(self.releases)} releases of this question{each}: the "
+            f"Values are pooled from {len(self.releases)} releases of this question{each}: the "
             "true ones are those of the rows as they were then, on weighted average."
         )
 
     def appearing(self, part: Part) -> Iterator[str]:
-        """Yield which groups appear where one release that names them is enough."""
+        """Yield the sizes at which groups appear: one release that names a group is enough."""
         if deciding_measure(self.plan) is None:
             yield from super().appearing(part)
             return
@@ -128,7 +128,7 @@ class PooledKind(GroupsKind):
 
 
 def releases_in(mask: int, releases: Sequence[ReleaseNoise]) -> list[ReleaseNoise]:
-    """List the releases that a row is put together from."""
+    """List the releases that a row is pooled from."""
     return [each for bit, each in enumerate(releases) if mask >> bit & 1]
 
 

@@ -136,7 +136,7 @@ class QuantilesKind(GroupsKind):
 
     @property
     def groups_added(self) -> int | None:
-        """None: looks have no price beside quantiles."""
+        """None: estimates have no price beside quantiles."""
         return None
 
 

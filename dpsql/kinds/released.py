@@ -44,7 +44,7 @@ class ReleasedRows:
 class ReleasedBlock:
     """A block and what was released of it.
 
-    ``noise`` is that of a release that was stored, if it can be put together with others.
+    ``noise`` is that of a release that was stored, if it can be pooled with others.
     """
 
     block: PreparedBlock
@@ -53,7 +53,7 @@ class ReleasedBlock:
 
     @property
     def left_out(self) -> float | None:
-        """The largest value by which LIMIT chooses that it leaves out; None if it does not."""
+        """The largest value outside of a LIMIT that chooses by value; None without such a LIMIT."""
         plan = self.block.plan
         top_k, aggregates = plan.block.top_k, plan.block.aggregates
         if top_k is None:
@@ -65,7 +65,7 @@ class ReleasedBlock:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedEstimate:
-    """What was released of a look, and the noise that is on it."""
+    """A released left-out estimate, and the noise on it."""
 
     noise: LeftOutNoise
     release: LeftOutRelease

@@ -1,4 +1,4 @@
-"""How sure a sum of a release's groups is, by the law of the sum of the noise that is on them."""
+"""Roll-ups: sums of groups of an earlier release, with intervals by the law of their noise."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class RolledUpKind(GroupsKind):
 
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
-        """Tell whether values were added up."""
+        """Tell whether the values of a plan are a roll-up."""
         return isinstance(plan.kept, RolledUp)
 
     @property
     def rolled_up(self) -> RolledUp:
-        """The release that values were added up from."""
+        """The release whose groups were summed."""
         assert isinstance(self.plan.kept, RolledUp)
         return self.plan.kept
 
@@ -49,7 +49,7 @@ class RolledUpKind(GroupsKind):
 
     @property
     def sums(self) -> str:
-        """Of which release values are sums, and what that left out, in words."""
+        """The release whose groups were summed, and the rows that the sums leave out, in words."""
         rolled_up = self.rolled_up
         keys = ", ".join(map(printable_name, rolled_up.keys))
         release = f"the release by {keys} of {rolled_up.settled[:10]}"

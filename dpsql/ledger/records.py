@@ -132,7 +132,7 @@ class Spent:
     """Totals: settled entries at their actual cost, unsettled ones at their reservation.
 
     ``queries`` counts all charges. Of them, ``looks`` were made for looks at what bounding leaves
-    out, and not for questions, and ``returned`` for looks that were given back whole, as the
+    out, and not for questions, and ``returned`` for estimates that were given back whole, as the
     question did not fit.
     """
 

@@ -32,11 +32,11 @@ SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 """The events that suspend accounts or reopen them."""
 
 LEFT_OUT_MECHANISM = "left-out look"
-"""What the plan of a charge calls a look at what bounding leaves out, which no question is."""
+"""What the plan of a charge calls an estimate of what bounding leaves out, which no question is."""
 
 # No text inside a plan has these quotes: JSON puts a backslash before each of its own.
 IS_ESTIMATE = f"kind = 'reserve' AND detail LIKE '%\"mechanism\": \"{LEFT_OUT_MECHANISM}\"%'"
-"""The charges that looks are made for."""
+"""The charges that estimates are made for."""
 
 # ``windows.opened`` is the event that opened the window, so it tells windows apart and orders them.
 # ``accounts.suspended`` and ``reopened`` are such events: an account is suspended while the first

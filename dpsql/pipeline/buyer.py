@@ -1,4 +1,4 @@
-"""Reads the private rows of what an account buys, and decides what is told where that fails.
+"""Reads the private rows of purchases, and words the error where a reading fails.
 
 Whatever fails there may have failed because of what rows hold, an error of ours too. So nothing of
 it is told but a code.
@@ -28,7 +28,7 @@ _B = TypeVar("_B", bound=Bought)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """That reading or releasing failed: the code of what the analyst is told, and nothing else."""
+    """The failure of a reading or a release: the code of the analyst's error, and nothing else."""
 
     code: str
 
@@ -73,7 +73,7 @@ class Buyer:
     def buy(
         self, run: Run, purchases: Sequence[Purchase[_B]]
     ) -> Generator[_B | Failure, None, None]:
-        """Yield what comes out of purchases, one after the other, up to the first that fails.
+        """Yield the releases of purchases, one after the other, up to the first failure.
 
         Raises what the listener to the progress raised.
         """
@@ -100,7 +100,7 @@ class Buyer:
         yield failure  # outside of any handler, so that not even a context quotes a row
 
     def buy_all(self, run: Run, purchases: Sequence[Purchase[_B]]) -> tuple[_B, ...] | Failure:
-        """Return what comes out of all purchases, or that one of them has failed."""
+        """Return the releases of all purchases, or the failure of one."""
         found = []
         with closing(self.buy(run, purchases)) as bought:
             for each in bought:

@@ -161,7 +161,7 @@ def log(event: SessionEvent) -> None:
                 *(account, asked, stored, paid.rho, paid.epsilon, paid.delta, seconds),
             )
         case ReadingFailed(fingerprint=fingerprint, code=code):
-            _logger.error("%s: failed %s, %s", account, _short(fingerprint) or "a look", code)
+            _logger.error("%s: failed %s, %s", account, _short(fingerprint) or "an estimate", code)
         case ViewCreated(stream=stream):
             _logger.info("%s: view created, stream %s", account, stream[:_SHOWN])
         case StepPublished(stream=stream, step=step):

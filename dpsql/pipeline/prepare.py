@@ -66,7 +66,7 @@ _Key: TypeAlias = tuple[str, object, str | None, tuple[Parameters, frozenset[str
 class Question:
     """What is asked: the text, its values, and how it is to be answered.
 
-    ``combining``: it is prepared to show several releases of it put together.
+    ``pooling``: it is prepared to show several releases of it pooled.
     """
 
     text: str
@@ -83,7 +83,7 @@ class Question:
 
     @property
     def key(self) -> _Key:
-        """The key of what is prepared for a question: equal for two that ask the same."""
+        """The key under which a prepared question is cached: equal for equal questions."""
         asked = (self.parameters, self.parameters.given)
         return self.text, values_key(self.values), self.mechanism, asked, self.pooling
 
@@ -101,8 +101,8 @@ class Prepared:
     """A query that has been validated, planned, rewritten and bound: ready to be paid for.
 
     ``terms`` are for asking what other epsilons would buy. ``ways`` have it planned as it will be
-    read, and have done so for looks without a release. What reads materialized views, which come
-    and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
+    read, and have done so for estimates without a release. What reads materialized views, which
+    come and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
     that it has no rows: it has no blocks then, and nothing is to be run.
     """
 
@@ -139,12 +139,12 @@ class Prepared:
 
     @property
     def estimates(self) -> tuple[PreparedEstimate, ...]:
-        """The looks at what bounding leaves out, of all blocks."""
+        """The left-out estimates of all blocks."""
         return tuple(estimate for block in self.blocks for estimate in block.estimates)
 
     @property
     def combine(self) -> Pooling:
-        """Which earlier releases its answer is put together with: what a block refuses, none."""
+        """The releases with which the answer is pooled: the strictest setting of its blocks."""
         asked = {block.plan.block.parameters.combine for block in self.blocks}
         return next((c for c in (Pooling.OFF, Pooling.ALL) if c in asked), Pooling.SERIES)
 
@@ -190,7 +190,7 @@ def _emptied(prepared: Prepared) -> Prepared:
 
 @contextmanager
 def _placed(text: str) -> Iterator[None]:
-    """Add the place to what an engine said of a statement, where it names a word of it."""
+    """Add the position in the statement to an engine's error that names a word of it."""
     try:
         yield
     except QueryRefused as error:
@@ -235,7 +235,7 @@ class Preparer:
         self._remembered: dict[_Key, Prepared] = {}
 
     def prepare(self, question: Question) -> Prepared:
-        """Prepare a query, so that nothing is left to do but to pay for it and to answer it.
+        """Prepare a query completely: paying and answering are all that is left.
 
         Raises ``QueryRefused``, ``UnknownName``, ``ParameterError`` or ``SQLSyntaxError``.
         """
@@ -258,7 +258,7 @@ class Preparer:
         return prepared
 
     def budget_of(self, parameters: Parameters) -> QueryBudget:
-        """Return what parameters give a block to spend, on the account that pays."""
+        """Return the budget that parameters give to a block, on the paying account."""
         account = self._account
         return QueryBudget.of(parameters, account.composition, 1.0, account.delta_for_conversion)
 
@@ -270,7 +270,7 @@ class Preparer:
         return self._trace.statement(question.text, schema, hidden=hidden)
 
     def _planned(self, question: Question, stages: StatementTrace | None) -> Prepared:
-        """Plan a question; of one whose text says that it has no rows, only names and types."""
+        """Plan a question; only names and types for a text without rows (``WHERE false``)."""
         with understood():
             tree = self._tree(question, stages)
             empty = has_no_rows(tree)
@@ -402,7 +402,7 @@ class Preparer:
         )
 
     def _views(self, tree: exp.Query) -> dict[str, PublishedView]:
-        """Return the materialized views that a statement may mean: names that no table has."""
+        """Return the materialized views that a statement may name: names without a table."""
         names = {name.key for table in tables_named(tree) if (name := name_of(table)) is not None}
         unknown = names - self._policy.tables.keys()
         if not unknown:
@@ -419,7 +419,7 @@ class Preparer:
         return PreparedBlock(plan, keys, estimates, write=write, renderer=self.dialect.renderer)
 
     def estimate(self, plan: BlockPlan, estimate: LeftOutPlan) -> PreparedEstimate:
-        """Write a look's SQL: all it computes of rows is what the block does."""
+        """Write the SQL of an estimate, over the same rows as its block's."""
         (prepared,) = self._estimates(plan, (estimate,))
         rehearse_estimate(self._engine, prepared)
         return prepared

@@ -1,6 +1,6 @@
-"""What an account buys with one charge: its price, and how it is read, released and kept.
+"""Purchases: what an account pays for with one charge, and how that is read, released and kept.
 
-A question buys its private blocks, together, and each look of theirs that the account has no
+A question buys its private blocks, together, and each estimate of theirs that the account has no
 release of. They are reserved, read, released and settled alike, whatever they are. A step of a
 materialized view is read and released so, too: it is paid for already.
 """
@@ -31,11 +31,11 @@ from dpsql.syntax.placeholders import PlaceholderValues
 
 @dataclass(frozen=True, slots=True)
 class Bought:
-    """What was released for one charge: what it cost, and the bytes that the ledger keeps of it.
+    """The release of one purchase: its cost, and the bytes that the ledger keeps.
 
     ``loss`` is a function of what was released alone. ``pieces`` are a tuple, or made when asked
     for; None where nothing can be kept, as keys have no exact text. ``blocks`` are empty for a
-    look, ``look`` is None for blocks.
+    estimate, ``estimate`` is None for blocks.
     """
 
     loss: PrivacyLoss
@@ -46,10 +46,10 @@ class Bought:
 
 @dataclass(slots=True)
 class PurchaseReader:
-    """Reads what is bought at one time, in one run; a look beside a block where they share rows.
+    """Reads purchases in one run, an estimate together with its block where they share rows.
 
-    ``looks`` are those that are bought, by fingerprint. What ``held`` has entered is left with the
-    run.
+    ``estimates`` are those that are bought, by fingerprint. What ``held`` has entered is left with
+    the run.
     """
 
     source: PrivateSource
@@ -62,7 +62,7 @@ class PurchaseReader:
     _drawn: dict[str, ReleasedEstimate] = field(default_factory=dict)
 
     def block(self, block: PreparedBlock) -> ReleasedBlock:
-        """Release a block, and with it the looks that are bought and share its rows."""
+        """Release a block, and with it the bought estimates over the same rows."""
         beside = release_kind(block.plan).beside(block, self.estimates.keys() - self._drawn.keys())
         with read_exact(self.source, block, self.dialect, self.progress, beside) as exact:
             released = release_block(block, exact, self.entropy)
@@ -73,7 +73,7 @@ class PurchaseReader:
         return released
 
     def estimate(self, estimate: PreparedEstimate) -> ReleasedEstimate:
-        """Release a look, if it was not with a block."""
+        """Release an estimate, unless it was released with its block."""
         drawn = self._drawn.get(estimate.fingerprint)
         return drawn or release_estimate(
             estimate, read_left_out(self.source, estimate), self.entropy
@@ -89,8 +89,8 @@ class Purchase(Generic[_B]):
 
     ``fingerprint`` is the digest by which a release of it is found again. ``reserved`` is the worst
     case, which is charged before private rows are read, and ``record`` what the ledger keeps of
-    what was asked. ``release`` reads the rows, and draws what comes out of them. ``look`` is what
-    can be read beside a block that shares its rows, None for blocks.
+    what was asked. ``release`` reads the rows, and draws what comes out of them. ``estimate`` is
+    what can be read beside a block that shares its rows, None for blocks.
     """
 
     fingerprint: str
@@ -126,7 +126,7 @@ def _blocks(blocks: tuple[PreparedBlock, ...], alone: bool, reader: PurchaseRead
 def purchase_of_estimate(
     estimate: PreparedEstimate, text: str = "", values: PlaceholderValues = ()
 ) -> Purchase[Bought]:
-    """Make the purchase of a look at what bounding leaves out, which costs what is reserved.
+    """Make the purchase of a left-out estimate, whose price is its whole reservation.
 
     ``text`` and ``values`` are those of its question, unless an entry of that follows.
     """

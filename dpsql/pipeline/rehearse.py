@@ -21,9 +21,9 @@ from dpsql.pipeline.release import read_exact
 class RehearsedWays:
     """The ways of reading a question's blocks that the engine has planned: each of them once.
 
-    Looks without a release are taken beside a block where they can share its rows, others by
-    themselves. So which of a question's looks have no release decides how it is read, and that is
-    known before anything is reserved. Used by one thread at a time.
+    Estimates without a release are taken beside a block where they can share its rows, others by
+    themselves. So which of a question's estimates have no release decides how it is read, and that
+    is known before anything is reserved. Used by one thread at a time.
     """
 
     def __init__(self, engine: Engine, blocks: Sequence[PreparedBlock], dialect: Dialect) -> None:
@@ -34,7 +34,7 @@ class RehearsedWays:
         self._planned_alone: set[str] = set()
 
     def rehearse(self, wanted: Set[str]) -> None:
-        """Have the engine plan all that the blocks would send, with looks of these fingerprints.
+        """Have the engine plan all statements of the blocks, with estimates of these fingerprints.
 
         It reads no row. Raises ``QueryRefused`` (``does_not_bind``) for what it does not take.
         """
@@ -53,7 +53,7 @@ class RehearsedWays:
 
 
 def rehearse_estimate(engine: Engine, estimate: PreparedEstimate) -> None:
-    """Have the engine plan a look taken by itself, as :class:`RehearsedWays` does."""
+    """Have the engine plan an estimate taken by itself, as :class:`RehearsedWays` does."""
     engine.rehearse(lambda source: _discard(read_left_out(source, estimate)))
 
 

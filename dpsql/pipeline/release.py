@@ -30,7 +30,7 @@ def release_block(block: PreparedBlock, exact: ExactBlock, source: EntropySource
 
 
 def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
-    """Refuse what is asked of the noise if it cannot be computed: the plan alone decides that.
+    """Refuse noise columns whose values cannot be computed, by the plan alone.
 
     Raises ``QueryRefused``.
     """
@@ -61,7 +61,7 @@ def read_exact(
 ) -> Iterator[ExactBlock]:
     """Read a block's private rows in the engine's dialect; they are readable until this is left.
 
-    With them some of its looks, where these share its rows: of others there may be none.
+    With them some of its estimates, where these share its rows: of others there may be none.
     """
     salt = _salt()
     rows = source.over(Reads(scanned(block.plan.block.source.rows), salt))

@@ -1,4 +1,4 @@
-"""The till of an account: reserves what is bought, and settles it or lets it fail.
+"""The till of an account: reserves the price of purchases, then settles or fails the charges.
 
 Steps of a materialized view are paid for already; they are begun here, and may fail as well.
 
@@ -74,7 +74,7 @@ class Till:
         return self._ledger().reserve(path, amount, query=asked, plan=record, limits=limits)
 
     def settle(self, charges: Sequence[Charge], bought: Sequence[Bought]) -> bool:
-        """Commit what charges cost and keep what was bought, all in one write.
+        """Commit the cost of charges and store the releases, in one write.
 
         Tells whether all could be kept: keys of a large release may turn out to have no exact text,
         when they are spelled. What is spelled already is kept all the same.

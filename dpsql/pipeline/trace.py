@@ -167,7 +167,7 @@ def _write_error(text: str) -> None:
 
 
 def _block_parts(block: Block, dialect: Dialect) -> Iterator[str]:
-    """Yield what a block asks for, in SQL whose names are all quoted."""
+    """Yield the parts of a block for the trace, in SQL with all names quoted."""
     rows = from_clause(block.source.rows, dialect).render(dialect.renderer)
     yield f"rows: {rows}"
     yield f"unit: {quote(block.unit_column)}"

@@ -125,7 +125,7 @@ def _plan_for_share(
     delta_for_conversion: float,
     left_out_share: float,
 ) -> BlockPlan:
-    """Find the best plan for what is left of the price without the part for looks."""
+    """Find the best plan for what is left of the price without the part for estimates."""
     mechanism = block.mechanism or mechanism
     if mechanism is not None and mechanism not in MECHANISM_NAMES:
         raise ParameterError(

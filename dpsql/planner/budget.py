@@ -80,9 +80,9 @@ class QueryBudget:
         return cls(whole.epsilon, whole.delta, composition, share)
 
     def without(self, part: float) -> QueryBudget:
-        """Return what is left for the block if a part of the price goes to its looks.
+        """Return what is left for the block if a part of the price goes to its estimates.
 
-        That is a part of ρ, or of ε under basic composition; δ stays whole, as looks need none.
+        That is a part of ρ, or of ε under basic composition; δ stays whole, as estimates need none.
         """
         if not self.basic:
             return replace(self, share=self.share * (1 - part))
@@ -90,7 +90,7 @@ class QueryBudget:
         return replace(self, epsilon=left.epsilon)
 
     def part_for_estimates(self, part: float, estimates: int) -> PrivacyLoss:
-        """Return the price of each of some looks, in whole units of a ledger.
+        """Return the price of each of some estimates, in whole units of a ledger.
 
         With what is left without them, all of them cost the whole at most.
         """

@@ -2,7 +2,7 @@
 
 Units are always weighed, as names depend on them. What is spent is shared equally between the
 number of units, with the choice of groups, and each other measure, whose values are counted once
-the groups have names. All figures are those before the looks: a plan does not know what they say.
+the groups have names. All figures are those before the pilots: a plan does not know what they say.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prices looks: how much of a block's measures bounding keeps and leaves out.
+"""Prices estimates: how much of a block's measures bounding keeps and leaves out.
 
 What can be told is decided by the plan: measures to which rows only add, of units that bounding
 lets add to a known number of groups, each with undivided weight.
@@ -29,7 +29,7 @@ MOST_ADDED: Final = 2**40
 
 
 def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:
-    """Return what looks are possible at, with what a unit may add to each in all.
+    """Return what estimates are possible at, with what a unit may add to each in all.
 
     In steps of the measure's quantum. Counts of units that may be in every group have
     none: nothing is left out of them.
@@ -53,8 +53,8 @@ def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:
 def clamped_subjects(plan: BlockPlan) -> list[LeftOutSubject]:
     """Return the sums of which it can be told how many values are out of bounds.
 
-    Where a look is to take little time, only beside a cap on groups, which puts together what each
-    unit has in any case.
+    Where an estimate is to take little time, only beside a cap on groups, which puts together what
+    each unit has in any case.
     """
     capped = plan.bounding is not None and bool(plan.block.keys)
     groups = release_kind(plan).groups_added
@@ -78,10 +78,10 @@ def estimates_possible(block: Block, budget: QueryBudget) -> bool:
 
 
 def priced_estimates(plan: BlockPlan, budget: QueryBudget, share: float) -> tuple[LeftOutPlan, ...]:
-    """Return the looks of a plan, which divide this share of the price equally.
+    """Return the estimates of a plan, which divide this share of the price equally.
 
-    None where no noise in range is so cheap. Of the usual share none either where looks would take
-    long, or where their noise hides what ``MOST_HIDDEN`` units may add in full.
+    None where no noise in range is so cheap. Of the usual share none either where estimates would
+    take long, or where their noise hides what ``MOST_HIDDEN`` units may add in full.
     """
     anywhere = plan.block.parameters.estimates_anywhere
     if not (release_kind(plan).shares_rows or anywhere):
@@ -108,5 +108,5 @@ def priced_estimates(plan: BlockPlan, budget: QueryBudget, share: float) -> tupl
 
 
 def _says_something(noise: LeftOutNoise) -> bool:
-    """Tell whether there could be data of a usual size of which a look says something."""
+    """Tell whether there could be data of a usual size of which an estimate says something."""
     return noise.kept_noise.margin(0.95, 1) * noise.coarsening <= MOST_HIDDEN * noise.most

@@ -1,8 +1,8 @@
-"""Which settings of bounds are worth a try for a question, and which looks tell them apart.
+"""Which settings of bounds are worth a try for a question, and which estimates tell them apart.
 
-A look tells of the settings that it was planned with. Of some measures one look tells of all: where
-what a unit has is a whole number of things, of which a cap keeps so many, the ladder of what is
-beyond the first says how many units have more than any cap (:func:`told_by_one_estimate`).
+An estimate tells of the settings that it was planned with. Of some measures one estimate tells of
+all: where what a unit has is a whole number of things, of which a cap keeps so many, the ladder of
+what is beyond the first says how many units have more than any cap (:func:`told_by_one_estimate`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from dpsql.privacy.mechanisms.left_out import (
 )
 
 RUNG_CAPS: Final = (1, 2, 3, 5, 9, 17, 33)
-"""Caps that one look tells of all at once, as each is 1 above a rung; more cost nothing."""
+"""Caps that one estimate tells of all at once, as each is 1 above a rung; more cost nothing."""
 ESTIMATED_CAPS: Final = (1, 3, 9, 33)
-"""Caps that are tried where each takes a look of its own."""
+"""Caps that are tried where each takes an estimate of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class CandidateSetting:
 
 @dataclass(frozen=True, slots=True)
 class TuningEstimate:
-    """A look that is to be taken, beside the plan that it is of.
+    """An estimate that is to be taken, beside the plan that it is of.
 
     ``aggregate``, by index, and ``setting`` are what it tells of; ``setting`` is None where that is
     all of them.
@@ -77,7 +77,7 @@ def tunable_aggregates(block: Block) -> tuple[int, ...]:
 
 
 def told_by_one_estimate(block: Block, aggregate: int) -> bool:
-    """Tell whether one look at an aggregate tells of all caps.
+    """Tell whether one estimate at an aggregate tells of all caps.
 
     Of units in groups, that is caps on these; of rows without groups, caps on rows.
     """
@@ -114,7 +114,7 @@ def usual_caps(block: Block, asked: int | None, most: int | None, *, rows: bool)
 
 
 def cap_of(block: Block, setting: CandidateSetting) -> int:
-    """Return the cap that one look tells of: on groups where there are any, else on rows."""
+    """Return the cap that one estimate tells of: on groups where there are any, else on rows."""
     return setting.groups if block.keys else setting.rows
 
 
@@ -123,10 +123,10 @@ def cap_estimates(
     plans: Iterable[BlockPlan],
     narrowest: BlockPlan,
 ) -> tuple[TuningEstimate, ...]:
-    """List the looks that tell of caps, each with its plan.
+    """List the estimates that tell of caps, each with its plan.
 
     ``narrowest`` is planned with a cap of 1. Measures that a cap cannot leave anything out of have
-    no look.
+    no estimate.
     """
     tried = list(zip(settings, plans, strict=True))
     caps = [cap_of(narrowest.block, setting) for setting, _ in tried]
@@ -155,7 +155,7 @@ def _told(plan: BlockPlan, aggregate: int) -> tuple[LeftOutSubject, int | None]:
 def bound_estimates(
     settings: Iterable[CandidateSetting], plans: Iterable[BlockPlan], aggregate: int
 ) -> tuple[TuningEstimate, ...]:
-    """List the looks that tell which part of the values of a sum lies outside of bounds."""
+    """List the estimates that tell which part of the values of a sum lies outside of bounds."""
     found = []
     for setting, plan in zip(settings, plans, strict=True):
         subject = LeftOutSubject(plan.block.aggregates[aggregate].measures[0], clamped=True)

@@ -100,7 +100,7 @@ class ContributionBounding(StrEnum):
 
 
 class Pooling(StrEnum):
-    """Which releases of one question that an account holds are put together into one answer.
+    """The stored releases of a question that are pooled into one answer.
 
     SERIES: those since the question was last asked with ``fresh``, that one too. ALL: all there
     are, and a fresh one with them. OFF: none, each answer is one release. It is post-processing of
@@ -263,8 +263,8 @@ _TABLE: Final = (
     ParameterSpec(
         "combine",
         Pooling,
-        option="Which earlier releases of the question its answer is put together with.",
-        default="Which earlier releases of a question its answer is put together with: `series` "
+        option="Which earlier releases of the question its answer is pooled with.",
+        default="Which earlier releases of a question its answer is pooled with: `series` "
         "since it was last asked fresh, `all`, or `off`.",
         choices="`series` takes all releases since the question was last asked fresh, `all` takes "
         "all there are, `off` none.",
@@ -284,7 +284,7 @@ _TABLE: Final = (
         "max_age",
         Period,
         option="How old what was released before may be to be given again: 7 days.",
-        default="How old a release may be to be given again, or to be put together with another: "
+        default="How old a release may be to be given again, or to be pooled with another: "
         "`12 hours`, `7 days`. What is older is asked anew, and paid for. Left out, it may be of "
         "any age.",
         optional=True,
@@ -319,7 +319,7 @@ class Parameters:
     width that intervals of counts and sums may have, in the units of the answer; the query then
     costs the least epsilon that keeps it, and ``epsilon`` means nothing. None for none.
     ``left_out_share``: the part of the price that goes to telling what bounding leaves out.
-    ``combine``: which earlier releases of the question are put together with what it releases.
+    ``combine``: which earlier releases of the question are pooled with what it releases.
     ``answer_from``: whether rows are read, or only what was released before is used. ``max_age``:
     how old that may be, None for any age. ``given`` names those that somebody asked for, and that
     are not the policy's.

@@ -315,12 +315,12 @@ def _queries(spent: Spending) -> str:
 
 
 def _asked(spent: Spending) -> str:
-    """Write ``3 queries``, or ``3 queries and 1 look``."""
+    """Write ``3 queries``, or ``3 queries and 1 estimate``."""
     return _plural(spent.queries, "query", "queries") + _looks(spent)
 
 
 def _looks(spent: Spending, between: str = " and ") -> str:
-    return f"{between}{_plural(spent.looks, 'look', 'looks')}" if spent.looks else ""
+    return f"{between}{_plural(spent.looks, 'estimate', 'estimates')}" if spent.looks else ""
 
 
 def _forecast(found: Forecast) -> Text:

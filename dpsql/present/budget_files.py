@@ -98,8 +98,8 @@ def account_row(account: AccountReport) -> list[object]:
 def entry_dict(entry: Entry) -> dict[str, Any]:
     """Return one question of the ledger; ``settled`` and ``charged`` are null until settled.
 
-    ``kind`` tells what was asked once, a query, from a look beside one, and from a stream, of which
-    ``stream`` says how far it is.
+    ``kind`` tells what was asked once, a query, from an estimate beside one, and from a stream, of
+    which ``stream`` says how far it is.
     """
     return {
         "kind": _kind(entry, read_record(entry.plan)),

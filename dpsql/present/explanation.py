@@ -15,7 +15,7 @@ from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanatio
 from dpsql.syntax.text import pretty
 
 MAX_SQL = 20_000
-PRIVATE_SQL, ESTIMATE, PUBLIC_TAIL = "Private SQL", "Look", "Public tail"
+PRIVATE_SQL, ESTIMATE, PUBLIC_TAIL = "Private SQL", "Estimate", "Public tail"
 """Headings of the parts that hold SQL."""
 MAX_RATED = 4
 """How many aggregates the exchange rate is shown for."""
@@ -58,7 +58,7 @@ def _heading(title: str, note: str = "") -> Text:
 
 def _prices(explanation: Explanation) -> Table:
     reserved = explanation.reserved
-    # What looks cost is paid in full, whatever comes out.
+    # What estimates cost is paid in full, whatever comes out.
     given_back = sum(block.reserved.rho - block.least.rho for block in explanation.blocks)
     least = reserved.rho - given_back
     delta = reserved.delta + explanation.conversion_delta
@@ -86,7 +86,7 @@ def _prices(explanation: Explanation) -> Table:
         text = f"the account's δ is for {bought:,} such question{'s' * (bought != 1)} in all"
         _row(grid, "δ", text)
     if explanation.earlier:
-        _row(grid, "Combines", _together(explanation))
+        _row(grid, "Pools", _pooled(explanation))
     if explanation.follows is not None and not explanation.only_released:
         text = "from what was released, for nothing, with answer_from = released"
         _row(grid, "Follows", f"{text}: then values are within what stands last")
@@ -95,8 +95,8 @@ def _prices(explanation: Explanation) -> Table:
     return grid
 
 
-def _together(explanation: Explanation) -> str:
-    """Say what a new release would be put together with."""
+def _pooled(explanation: Explanation) -> str:
+    """Say what a new release would be pooled with."""
     how = "with fresh and combine = all, " if explanation.answered is not None else ""
     earlier = explanation.earlier
     which = "the earlier release" if earlier == 1 else f"{earlier} earlier releases"
@@ -151,7 +151,7 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
     if estimates:
         which = which.replace(
             "the only statement that reads",
-            "over rows that the looks below share with it, all that reads",
+            "over rows that the estimates below share with it, all that reads",
         )
     parts += [_heading(PRIVATE_SQL, which), sql_panel(_laid_out(block.sql))]
     for sql in estimates:

@@ -81,7 +81,7 @@ def _entry(entry: Entry) -> Iterator[RenderableType]:
     if entry.stream is not None:
         yield indented(Text(_stream(entry.stream), style="bold"))
     statement = " ".join(asked.statement.split())
-    unknown = "a look beside a question" if asked.is_estimate else "the statement was not kept"
+    unknown = "an estimate beside a question" if asked.is_estimate else "the statement was not kept"
     yield indented(Text(printable(statement, MAX_SHOWN_STATEMENT) or unknown))
     if asked.values:
         yield indented(Text(f"with {printable('; '.join(asked.values), MAX_SHOWN_STATEMENT)}"))

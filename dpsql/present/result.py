@@ -163,11 +163,11 @@ def result_footer(result: Result, confidence: float = 0.95) -> Text:
 def footer(result: Result) -> str:
     """Write the mechanism and what the answer cost."""
     cost = result.cost
-    joined = f" · combined from {result.pooled} releases" if result.pooled > 1 else ""
+    joined = f" · pooled from {result.pooled} releases" if result.pooled > 1 else ""
     mechanisms = " + ".join(dict.fromkeys(result.mechanisms))
     if cost.stored:
         when = printable(str(cost.answered))[:16].replace("T", " ")
-        joined += " · added up from finer groups" if result.rolled_up else ""
+        joined += " · rolled up from finer groups" if result.rolled_up else ""
         return f"{mechanisms} · paid for before, at {when} UTC{joined}"
     paid, reserved = significant(cost.settled_epsilon), significant(cost.reserved_epsilon)
     if cost.settled_epsilon < cost.reserved_epsilon:

@@ -40,9 +40,9 @@ class ColumnFigure:
     depends on the released count. ``noise_scale`` is then that of the centred sum. ``resolution``
     is set for quantiles, which lie on a grid of such steps: their ``noise_scale`` and ``margin95``
     are in ranks, and the latter bounds how many rows a quantile can be off, whatever the data.
-    ``together95`` is ``margin95`` after the answer is put together with earlier releases, for
+    ``together95`` is ``margin95`` after the answer is pooled with earlier releases, for
     groups that all of these have; None where there are none. ``follows95`` is half the width of
-    its interval where it is added up from an earlier release; None where it follows from none.
+    its interval where it is rolled up from an earlier release; None where it follows from none.
     """
 
     aggregate: str
@@ -62,7 +62,8 @@ class LeftOutFigure:
     ``status`` is ``looked``, ``nothing`` or ``not told``. A look costs ``loss`` where the account
     has no release of it yet, counts units with a noise of ``noise_std`` units, and of what one unit
     has left out at most ``reach``, in steps of the values' lattice; ``limits`` names what causes it
-    and ``sql`` is its statement. All but ``aggregate`` and ``status`` say nothing without a look.
+    and ``sql`` is its statement. All but ``aggregate`` and ``status`` say nothing without an
+    estimate.
     """
 
     aggregate: str
@@ -222,7 +223,7 @@ def explain_block(
     rates: tuple[ExchangeRate, ...] = (),
     estimates: Sequence[PreparedEstimate] = (),
 ) -> BlockExplanation:
-    """Return the figures of one block plan, with its looks."""
+    """Return the figures of one block plan, with its estimates."""
     block, selection, kind = plan.block, plan.selection, release_kind(plan)
     half, high = selection.score_for_inclusion(0.5), selection.score_for_inclusion(0.95)
     step = 1.0 if plan.score is None else plan.measures[plan.score].measure.step
@@ -278,7 +279,7 @@ def _left_out_figures(
 ) -> tuple[LeftOutFigure, ...]:
     """List what is told of what bounding leaves out, where a part of the price is for it.
 
-    A trace shows plans before looks are prepared for them.
+    A trace shows plans before estimates are prepared for them.
     """
     if not plan.tells_left_out:
         return ()

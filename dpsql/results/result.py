@@ -176,7 +176,7 @@ class Result(ReadableAnswer):
 
     @property
     def rolled_up(self) -> tuple[RolledUp, ...]:
-        """The releases that its values were added up from, one for each block, or none.
+        """The releases that its values were rolled up from, one for each block, or none.
 
         ``cost.answered`` says when the latest of them was paid for.
         """

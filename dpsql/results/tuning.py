@@ -1,6 +1,6 @@
 """What tuning says: what settings of bounds would leave out, the noise with them, which is best.
 
-Everything is computed from plans and from what looks have released: post-processing.
+Everything is computed from plans and from what estimates have released: post-processing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TriedSetting:
     ``error`` is how far a value of a group of the ``size`` in question would be off: by the margin
     and by what is left out. Of all that were tried it is the least for groups from ``best_from`` to
     ``best_to``: both are None where it never is, and ``best_to`` is infinite for all larger ones.
-    What is not known, as no look was taken, is None.
+    What is not known, as no estimate was taken, is None.
     """
 
     max_groups_contributed: int
@@ -78,8 +78,8 @@ class TunedAggregate:
 class Tuning:
     """What tuning a question has found, and what it cost. With ``dry_run``, what it would cost.
 
-    ``share`` is the part of the question's price that goes to looks the account has no release of;
-    what of them is known costs nothing.
+    ``share`` is the part of the question's price that goes to estimates the account has no release
+    of; what of them is known costs nothing.
     """
 
     query: str

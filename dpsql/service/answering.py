@@ -213,7 +213,7 @@ class Answerer:
     def _offering(
         self, explanation: Explanation, prepared: Prepared, limit: AgeLimit
     ) -> Explanation:
-        """Add to an explanation what would follow from finer releases, for nothing."""
+        """Add the roll-up that would answer the question for nothing, if there is one."""
         found = None if prepared.fresh else self.roll_ups.roll_up(prepared, limit)
         plans = [] if found is None else [each.block.plan for each in found.blocks]
         settled = None if found is None else found.settled
@@ -222,7 +222,7 @@ class Answerer:
     def _pooled_with_new(
         self, prepared: Prepared, stored: StoredRelease | None, limit: AgeLimit
     ) -> tuple[StoredRelease, ...]:
-        """List what a new release would be put together with, were it asked for with ``combine``.
+        """List the releases that a new release would be pooled with under ``combine``.
 
         Of what is stored already a new one is asked for with ``fresh``, which takes all or none.
         """
@@ -236,7 +236,7 @@ class Answerer:
     def take_estimates(
         self, prepared: Prepared, question: Question, asked: Sequence[PreparedEstimate]
     ) -> tuple[Mapping[str, ReleasedEstimate], Cost]:
-        """Release looks alone, by fingerprint, with what they cost: of a question that is not.
+        """Release left-out estimates alone, by fingerprint, with their cost; no question is asked.
 
         Those that the account has a release of cost nothing. The ledger has the question's text
         with each of the others.
@@ -261,7 +261,7 @@ class Answerer:
     def estimates_to_pay(
         self, prepared: Prepared, asked: Sequence[PreparedEstimate]
     ) -> tuple[PreparedEstimate, ...]:
-        """List the looks that the account has no release of: all without a ledger."""
+        """List the estimates that the account has no release of: all without a ledger."""
         known: _Estimates = {}
         if self._ledger is not None:
             known = self._known_estimates(asked, self.kept.limit(prepared.max_age))
@@ -325,18 +325,18 @@ class Answerer:
     def _poolable(
         self, prepared: Prepared, question: Question, limit: AgeLimit
     ) -> PooledReleases | None:
-        """Find the releases that a new one will be put together with, before it is paid for."""
+        """Find the releases that a new release will be pooled with, before it is paid for."""
         return self.releases.pool(question, self.releases.before(prepared, limit))
 
     def _rolled_up(self, prepared: Prepared, limit: AgeLimit, *, fresh: bool) -> Result:
-        """Answer from what was released before by more keys; refuse what does not follow."""
+        """Answer from a roll-up of stored releases; refuse the question where there is none."""
         found = None if fresh else self.roll_ups.roll_up(prepared, limit)
         if found is None:
             raise nothing_released(fresh=fresh, aged=limit.age is not None)
         return self._present(prepared, found.blocks, self._cost_of_stored(found.settled))
 
     def _cost_of_stored(self, answered: str) -> Cost:
-        """Return the cost of what was paid for before; of which data, an edition says if given."""
+        """Return the cost of a stored release, with the time of its data or their edition."""
         written = None if self.policy.edition else self.engine.written
         outdated = written is not None and written > answered
         return replace(FREE, answered=answered, data_written=written if outdated else None)
@@ -344,7 +344,7 @@ class Answerer:
     def _pooled(
         self, prepared: Prepared, release: Bought, pool: PooledReleases | None
     ) -> tuple[Prepared, tuple[ReleasedBlock, ...]]:
-        """Put a new release together with earlier ones; show it alone where that cannot be done."""
+        """Pool a new release with earlier ones; show it alone where they cannot be pooled."""
         if pool is None or release.pieces is None:
             return prepared, release.blocks
         drawn = decode_release(self.tails.keys, prepared.blocks, release.pieces)
@@ -354,7 +354,7 @@ class Answerer:
     def _known_estimates(
         self, estimates: Sequence[PreparedEstimate], limit: AgeLimit
     ) -> dict[str, ReleasedEstimate]:
-        """Find the releases that the account has of looks, which cost nothing."""
+        """Find the stored releases of estimates, which cost nothing."""
         found = {}
         for estimate in estimates:
             kept = self.kept.latest(estimate.fingerprint, limit)
@@ -370,10 +370,10 @@ class Answerer:
         estimates: Sequence[Purchase[Bought]],
         limit: AgeLimit,
     ) -> tuple[Charge, ...]:
-        """Charge the worst case, before any private row is read: of the question, then of looks.
+        """Charge the worst case of a question and its estimates before any private row is read.
 
-        Looks go first, as all of their price can be given back: if what is left does not allow the
-        question, nothing is spent.
+        Estimates go first, as all of their price can be given back: if what is left does not allow
+        the question, nothing is spent.
         """
         self.engine.refuse_changed()
         prepared.ways.rehearse({estimate.fingerprint for estimate in estimates})
@@ -388,8 +388,9 @@ class Answerer:
     def _settle(
         self, prepared: Prepared, charges: Sequence[Charge], found: Sequence[Bought]
     ) -> tuple[Cost, bool]:
-        """Commit what a question and its looks cost, and keep them: none is lost with which it was
-        answered. Tells whether the question's release could be kept.
+        """Commit the cost of a question and its estimates, and store their releases in one write.
+
+        Tells whether the question's release could be kept.
         """
         kept = self.till.settle(charges, found)
         beside = sum((each.loss for each in found[1:]), ZERO)
@@ -479,7 +480,7 @@ def _tables_of(prepared: Prepared) -> set[TableName]:
 def _estimates_to_buy(
     estimates: Sequence[PreparedEstimate], known: _Estimates, question: Question | None = None
 ) -> tuple[Purchase[Bought], ...]:
-    """List the looks that have no release yet, each once; ``question`` is what is kept of it."""
+    """List estimates without a release, each once; ``question`` is kept with them."""
     missing = {
         estimate.fingerprint: estimate
         for estimate in estimates
@@ -492,7 +493,7 @@ def _estimates_to_buy(
 def _estimates_bought(
     estimates: Sequence[Purchase[Bought]], bought: Sequence[Bought]
 ) -> dict[str, ReleasedEstimate]:
-    """Return the releases of looks by fingerprint."""
+    """Return the bought releases of estimates by fingerprint."""
     pairs = zip(estimates, bought, strict=True)
     return {
         estimate.fingerprint: each.estimate for estimate, each in pairs if each.estimate is not None
@@ -511,7 +512,7 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
 
 
 def _evidence(prepared: Prepared, estimates: _Estimates) -> LeftOutEvidence:
-    """Collect what the looks that are known tell of what bounding left out."""
+    """Collect the evidence of all released estimates on what bounding left out."""
     return {
         (number, estimate.plan.subject): EstimateEvidence(known.noise, known.release)
         for number, block in enumerate(prepared.blocks)

@@ -1,4 +1,4 @@
-"""Answers that follow from what an account has released: finer releases, added up. All is free."""
+"""Roll-ups: answers computed from stored releases by more keys, at no cost. All is free."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ MAX_ROLL_UP_SOURCES = 32
 
 @dataclass(frozen=True, slots=True)
 class RollUp:
-    """What follows for each block of a question, and when the latest of it was paid for."""
+    """The rolled-up blocks of a question, and when the latest release among them was paid for."""
 
     settled: str
     blocks: tuple[ReleasedBlock, ...]
 
 
 class RollUps:
-    """Finds the releases of one account and its sessions that a question's answer follows from."""
+    """Finds stored releases of an account and its sessions that answer a question by roll-up."""
 
     def __init__(self, kept: KeptReleases) -> None:
         self._kept = kept
 
     def roll_up(self, prepared: Prepared, limit: AgeLimit) -> RollUp | None:
-        """Answer a question from releases by more keys; None if a block of it follows from none.
+        """Answer a question from releases by more keys; None if a block has no such release.
 
-        None of them is too old.
+        Releases older than the limit are not used.
         """
         if not all(may_roll_up(block.plan.block) for block in prepared.blocks):
             return None
@@ -56,7 +56,7 @@ class RollUps:
     def _nearest(
         self, block: PreparedBlock, limit: AgeLimit, *, series: bool
     ) -> ReleasedBlock | None:
-        """Find what is nearest to the truth, of what follows from several the latest.
+        """Find the roll-up with the least noise, of equal ones the latest.
 
         That depends on the laws of their noise alone, which are public. In a ``series`` nothing
         before the latest that was asked for afresh is looked at: the rows were others then.
@@ -76,7 +76,7 @@ class RollUps:
 
 
 def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:
-    """Build the error for a question that was to be answered from releases alone, and is not.
+    """Build the error for a question that asks for stored releases alone, where none answers it.
 
     ``aged``: it has a maximum age, beyond which nothing was looked for.
     """

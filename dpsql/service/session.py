@@ -201,11 +201,11 @@ class Session:
         ``groups`` and ``rows`` are values of ``max_groups_contributed`` and
         ``max_rows_contributed`` to try, in all combinations; left out, usual ones. ``bounds`` are
         pairs to try as those of the values of the query's sum, at the caps that it has. Each is
-        planned like a query. What it leaves out is estimated by looks at private rows, which cost
-        ``share`` of the query's price together: reserved first, kept in the ledger, known for
-        nothing when the same is tried again. ``dry_run`` says what they would cost, and which
-        noise each setting has, at no cost. ``size`` is that of the groups that matter, before
-        anything is left out, in the units of the answer; left out, one is estimated if it can be.
+        planned like a query. What it leaves out is estimated by estimates at private rows, which
+        cost ``share`` of the query's price together: reserved first, kept in the ledger, known for
+        nothing when the same is tried again. ``dry_run`` says what they would cost, and which noise
+        each setting has, at no cost. ``size`` is that of the groups that matter, before anything is
+        left out, in the units of the answer; left out, one is estimated if it can be.
 
         Raises a ``dpsql.Error``, among them ``InterfaceError`` (``nothing_to_tune``) where nothing
         can be told of the query; unless it is an ``EngineError``, nothing was spent.

@@ -27,7 +27,7 @@ class StoredRelease:
 
     @property
     def poolable(self) -> bool:
-        """True if the noise in all of it is known, so that it can be put together with others."""
+        """True if all noise of the release is known, so that it can be pooled."""
         return all(block.noise is not None for block in self.blocks)
 
     @property
@@ -38,7 +38,7 @@ class StoredRelease:
 
 @dataclass(frozen=True, slots=True)
 class PooledReleases:
-    """A question prepared to show releases put together, and these releases, the oldest first."""
+    """A question prepared for pooling, with its releases, the oldest first."""
 
     prepared: Prepared
     releases: tuple[StoredRelease, ...]
@@ -73,7 +73,7 @@ class StoredReleases:
         release: StoredRelease | None = None,
         combine: Pooling | None = None,
     ) -> tuple[StoredRelease, ...]:
-        """List the earlier releases that one is put together with, the oldest first.
+        """List the earlier releases that a release is pooled with, the oldest first.
 
         That is a new one, or one that is stored: then those before it, so that an answer given
         again is what it was, for as long as none of them is too old. Which they are, ``combine``
@@ -98,14 +98,14 @@ class StoredReleases:
         return tuple(reversed(found))
 
     def pool(self, question: Question, releases: Sequence[StoredRelease]) -> PooledReleases | None:
-        """Prepare a question for being answered from these releases, and one more; None if none."""
+        """Prepare a question for pooling these releases and a new one; None without releases."""
         if not releases:
             return None
         prepared = self._preparer.prepare(replace(question, pooling=True))
         return PooledReleases(prepared, tuple(releases))
 
     def pooled(self, found: PooledReleases) -> Release | None:
-        """Put the releases together, if that can be done."""
+        """Pool the releases; None if their noise or keys do not allow it."""
         blocks = [release.blocks for release in found.releases]
         return pool_releases(self._keys, found.prepared.blocks, blocks)
 
@@ -116,6 +116,6 @@ class StoredReleases:
 
 
 def _poolable(prepared: Prepared) -> bool:
-    """Tell whether the plan of a question is of a kind whose releases can be put together."""
+    """Tell whether releases of a question can be pooled, by the kind of its plans."""
     plans = [block.plan for block in prepared.blocks]
     return bool(plans) and all(release_kind(plan).published(1, alone=False) for plan in plans)

@@ -1,6 +1,6 @@
 """Tunes the bounds of a question: what settings of them would leave out, with which noise.
 
-Settings are planned like questions, which reads nothing. What they leave out is told by looks,
+Settings are planned like questions, which reads nothing. What they leave out is told by estimates,
 which are priced, reserved, released and kept as those beside questions are.
 """
 
@@ -239,7 +239,7 @@ class _Trial:
 
     @property
     def estimates(self) -> tuple[TuningEstimate, ...]:
-        """The looks that tell of all settings."""
+        """The estimates that tell of all settings."""
         found: tuple[TuningEstimate, ...] = ()
         if self.caps:
             found = cap_estimates(self.caps, self.caps.values(), self._narrowest)
@@ -254,7 +254,7 @@ class _Trial:
 
     @property
     def _narrowest(self) -> BlockPlan:
-        """The plan with the least cap: of a look that tells of all."""
+        """The plan with the least cap: of an estimate that tells of all."""
         if self._block.keys:
             return self._plan
         return self._prepared(CandidateSetting(1, 1)).blocks[0].plan
@@ -271,13 +271,13 @@ class _Trial:
         return found[0]
 
     def prepared_estimate(self, estimate: TuningEstimate, estimates: int) -> PreparedEstimate:
-        """Price a look and write its SQL."""
+        """Price an estimate and write its SQL."""
         budget = self._preparer.budget_of(self._block.parameters)
         try:
             priced = estimate.priced(budget, self._request.share, estimates)
         except ParameterError:
             raise _nothing(
-                "so little budget buys no look",
+                "so little budget buys no estimate",
                 "Raise epsilon or the share, or try fewer settings.",
             ) from None
         return self._preparer.estimate(estimate.plan, priced)
@@ -311,7 +311,7 @@ class _Trial:
         return prepared
 
     def _refuse_untold(self) -> None:
-        """Raise ``InterfaceError`` where no look tells anything of the question."""
+        """Raise ``InterfaceError`` where no estimate tells anything of the question."""
         obstacle = _obstacle(self._plan)
         if obstacle is None and self._request.tries_caps and not tunable_aggregates(self._block):
             obstacle = (
@@ -412,11 +412,11 @@ def _tried(
 
 
 def _obstacle(plan: BlockPlan) -> tuple[str, str] | None:
-    """Say why no look tells anything of a block, and what would; None if one may."""
+    """Say why no estimate tells anything of a block, and what would; None if one may."""
     block = plan.block
     if plan.gaussian:
         return (
-            "looks have no price under composition gdp",
+            "estimates have no price under composition gdp",
             "Tune it on an account with composition zcdp or basic.",
         )
     if not block.aggregates:

@@ -632,13 +632,13 @@ def test_looks_are_told_beside_queries(world: Path, database: Path) -> None:
         listed = {name: spent for _, name, spent, *_ in connection.sql("SHOW BUDGET").fetchall()}
     assert (report.queries, report.looks) == (2, 1)
     assert (listed["queries"], listed["looks"]) == (2.0, 1.0)
-    assert " ".join(budget().split()).startswith("2 queries and 1 look · ε ")
-    assert "2 queries and 1 look charged" in budget()
-    assert "2, 1 look" in budget("show", "--all")
+    assert " ".join(budget().split()).startswith("2 queries and 1 estimate · ε ")
+    assert "2 queries and 1 estimate charged" in budget()
+    assert "2, 1 estimate" in budget("show", "--all")
     (own,) = json.loads(budget("-f", "json"))["accounts"]
     assert (own["spent"]["queries"], own["spent"]["looks"]) == (2, 1)
     text = " ".join(budget("history").split())
-    assert text.count("a look beside a question left-out look: what bounding leaves out") == 1
+    assert text.count("an estimate beside a question left-out look: what bounding leaves out") == 1
     kinds = [entry["kind"] for entry in json.loads(budget("history", "-f", "json"))]
     assert kinds == ["query", "query", "look"]
     rows = csv.DictReader(io.StringIO(budget("export", "-f", "csv")))

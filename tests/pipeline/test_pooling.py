@@ -52,7 +52,7 @@ def test_a_question_asked_for_more_is_answered_from_all_it_has_bought(
     second = connection.sql(sql, epsilon=5.0)
     assert [first.pooled, second.pooled] == [1, 2]
     assert second.cost.settled_epsilon > 0
-    assert "combined from 2 releases" in str(second).replace("\n", " ")
+    assert "pooled from 2 releases" in str(second).replace("\n", " ")
     spent = connection.budget()
     again = connection.sql(f"{sql}  -- again", epsilon=5.0)
     assert again.cost.stored

@@ -295,7 +295,7 @@ def test_the_answer_says_what_it_is_of(connection: dpsql.Connection) -> None:
     assert "sums of 4 groups of the release by region, month of" in words
     assert "at most 2 groups and at most 5 rows in each of its groups" in words
     assert "rows whose month has no declared value are not in them" in words
-    assert "added up from finer groups" in str(result).replace("\n", " ")
+    assert "rolled up from finer groups" in str(result).replace("\n", " ")
     (added,) = result.rolled_up
     assert (added.keys, added.over, added.groups) == (("region", "month"), ("month",), 4)
     assert result.cost.answered == added.settled

@@ -400,7 +400,7 @@ def test_it_is_told_in_every_output(connection: dpsql.Connection) -> None:
     assert "left" not in result_csv(result, None)
     explained = connection.explain(ASKED, left_out_share=0.3)
     assert "Left out of" in repr(explained)
-    assert "Look" in repr(explained)
+    assert "Estimate" in repr(explained)
     assert explained.blocks[0].left_out[0].status == "looked"
 
 

@@ -274,7 +274,7 @@ def test_all_settings_together_cost_the_share(composition: Composition, tmp_path
         ("SELECT 1 AS one", {}, "one private block"),
         ("SELECT k, COUNT(*) FROM visits GROUP BY ROLLUP (k)", {}, "one private block"),
         (WHOLE, {"bounds": [(0, 1)]}, "just one"),
-        (KEYED, {"epsilon": 1e-6, "share": 1e-9, "delta": 1e-7}, "buys no look"),
+        (KEYED, {"epsilon": 1e-6, "share": 1e-9, "delta": 1e-7}, "buys no estimate"),
         (
             "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 4) k, "
             "COUNT(DISTINCT u) FROM visits GROUP BY k",

@@ -425,11 +425,11 @@ def test_explain_shows_steps_shares_noise_and_thresholds() -> None:
     plan = asked(QUESTIONS[2], epsilon=1.0, delta=1e-6).plans[0]
     steps = explain_block(plan, "").steps
     assert [step.step for step in steps] == [
-        "look at keys per unit",
+        "pilot of keys per unit",
         "naming, round 1",
         "naming, round 2",
         "naming, round 3",
-        "look at named groups per unit",
+        "pilot of named groups per unit",
         "counting units",
         "counting sum(i)",
         "counting centered_sum(i)",
@@ -639,7 +639,7 @@ def test_the_words_of_an_answer_say_what_decided(connection: dpsql.Connection) -
     assert "named in rounds" in text
     assert "±" not in text
     shown = str(connection.explain(QUERY))
-    for words in ("naming, round 2", "look at keys per unit", "counting units"):
+    for words in ("naming, round 2", "pilot of keys per unit", "counting units"):
         assert words in shown
 
 

@@ -1,1 +1,1 @@
-"""What is kept of a release: how a question is known, its bytes, what follows from several."""
+"""Kept releases: the fingerprint of a question, its bytes, pooling and roll-up."""

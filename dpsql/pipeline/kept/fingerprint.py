@@ -36,7 +36,7 @@ def fingerprint(plans: Sequence[BlockPlan], vocabulary: Vocabulary = VOCABULARY)
 
 
 def rows_fingerprint(block: Block) -> str:
-    """Digest whose rows a block reads, which of them, and how many of a unit in a group.
+    """Hash the rows of a block: table, filter, unit, and the bound on a unit's rows per group.
 
     Blocks that differ in nothing but keys, measures and price have the same.
     """
@@ -60,12 +60,12 @@ def _statistic(plan: BlockPlan) -> tuple[object, ...]:
 
 
 def estimate_fingerprints(plan: BlockPlan, estimates: Iterable[LeftOutPlan]) -> Iterator[str]:
-    """Digest what each look asks: whose rows, which, by which keys, under which bounds.
+    """Hash the inputs of left-out estimates: table, filter, keys, bounds.
 
-    Not how precisely: what was learned at one price is known at another.
+    The price is no input: a release at one price answers an estimate at another.
     """
     block, described = plan.block, Descriptions(VOCABULARY)
-    # Of all looks at a block, and described once.
+    # Of all estimates at a block, and described once.
     rows = ("left out", block.source, block.unit_column, block.condition, block.keys)
     begins = described.together(rows)
     for estimate in estimates:

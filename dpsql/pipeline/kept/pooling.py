@@ -1,4 +1,4 @@
-"""Puts the stored releases of one statistic together: post-processing, computed anew each time.
+"""Pools the stored releases of one statistic: post-processing, computed anew each time.
 
 What the ledger keeps is each release for itself; here their values become one estimate per key and
 measure, weighted by inverse variance (:mod:`dpsql.privacy.mechanisms.pooling`). A key that a
@@ -45,9 +45,9 @@ class _MergedKeys:
 def pool_releases(
     spelling: KeySpelling, blocks: Sequence[PreparedBlock], releases: Sequence[Release]
 ) -> Release | None:
-    """Put releases of the same statistics together, as blocks that say from which each row is.
+    """Pool releases of the same statistics into blocks whose rows name their releases.
 
-    ``blocks`` are prepared to say so (``Block.combines``); ``releases`` were unpacked from the
+    ``blocks`` are prepared to say so (``Block.pools``); ``releases`` were unpacked from the
     ledger, each with a block for each of these. None where that cannot be done: some noise is not
     known, or keys have no exact text.
     """
@@ -92,7 +92,7 @@ def _merged_positions(releases: Sequence[ReleasedBlock]) -> _MergedKeys:
 def _merged_keys(
     spelling: KeySpelling, block: PreparedBlock, releases: Sequence[ReleasedBlock]
 ) -> _MergedKeys | None:
-    """Merge groups that were found, by the values of their keys, in an order that these decide."""
+    """Merge undeclared groups by the values of their keys, in an order that these decide."""
     known: dict[tuple[Any, ...], list[int]] = {}
     spelled: list[list[str] | None] = []
     for index, release in enumerate(releases):

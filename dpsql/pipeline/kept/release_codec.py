@@ -1,7 +1,7 @@
 """Stored releases: a release as bytes and back, so that the same question again costs nothing.
 
 The bytes are JSON: the keys of the groups that came out, the values that were drawn for them, and
-the law of the noise in them, by which releases under other parameters can be put together.
+the law of the noise in them, by which releases under other parameters can be pooled.
 What follows from those and the plan (intervals, noise columns, the tail) is computed again.
 
 A release of many rows is a document on each line: the first says what there is, the others have
@@ -194,7 +194,7 @@ def decode_release(
 
 
 def decode_roll_up_source(pieces: Iterable[bytes]) -> RollUpSource | None:
-    """Unpack a release whose groups can be added up; None if it is none, or of another format.
+    """Unpack a release whose groups can be rolled up; None if it is none, or of another format.
 
     Raises ``LedgerError`` (``ledger_corrupt``) as :func:`decode_release` does.
     """
@@ -422,7 +422,7 @@ def unpacked_keys(
 
 
 def _listed(column: object) -> Any:
-    """Return a column of keys that is a list, or an array that was read from lines."""
+    """Return a column of keys, which is a list or an array read from lines."""
     return column if isinstance(column, np.ndarray) else json_list(column)
 
 

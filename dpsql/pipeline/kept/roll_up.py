@@ -1,4 +1,4 @@
-"""Adds the groups of a finer release up to those of a coarser question: post-processing.
+"""Rolls the groups of a stored release up to the groups of a coarser question: post-processing.
 
 Let a release have the groups of all declared values of its keys, and a question ask for fewer of
 these keys over the same rows. Then each of its groups is a sum of released ones, if what it counts
@@ -34,14 +34,14 @@ _EXACT = 2.0**53
 
 
 def may_roll_up(block: Block) -> bool:
-    """Tell whether a block is of a kind that could follow from a finer release of its rows."""
+    """Tell whether the answer of a block could be a roll-up of a release over its rows."""
     return bool(block.known_domain and block.measures) and not (
         block.quantiles or block.hides_small_groups
     )
 
 
 def rolled_up(block: PreparedBlock, source: RollUpSource, settled: str) -> ReleasedBlock | None:
-    """Answer a block from a release of its rows by more keys, or by the same; None if it cannot be.
+    """Roll a release by more keys, or the same, up to a block; None if keys or measures differ.
 
     It cannot be if any key, any of their declared values, any measure or its bounds differ.
     """
@@ -74,7 +74,7 @@ def _digest(key: Key) -> str:
 
 
 def _keys(asked: Block, source: RollUpSource) -> list[Key] | None:
-    """Find what the finer release's keys are today; None if one is not declared as it was."""
+    """Find the keys of a stored release among the keys declared today; None if one has changed."""
     today = {_digest(key): key for key in asked.source.declared}
     found = [today[digest] for digest in source.keys if digest in today]
     wanted = {_digest(key) for key in asked.keys}
@@ -113,7 +113,7 @@ def _totals(
 
 
 def _plan(plan: BlockPlan, rolled_up: RolledUp) -> BlockPlan:
-    """Return the plan of the answer: that of all declared groups, with what is known of them."""
+    """Return the plan of a roll-up: all declared groups, with the noise of their sums."""
     size = plan.block.domain_size
     measures = zip(plan.block.measures, rolled_up.noises, strict=True)
     return replace(

@@ -1,4 +1,4 @@
-"""What a stored release says of itself so that coarser questions can be answered from it.
+"""The description that a stored release carries so that coarser questions can be rolled up from it.
 
 Which rows it is of, which declared keys it has, and in which column each of its measures lies: as
 digests, which only who asks of the same rows, under the same policy, can match.
@@ -25,7 +25,7 @@ _PARTS: Final = frozenset({"rows", "keys", "kept", "measures"})
 
 @dataclass(frozen=True, slots=True)
 class RollUpSource:
-    """A release whose groups are all those of declared keys, and can be added up.
+    """A release whose groups are all those of declared keys, and can be rolled up.
 
     ``rows`` and ``keys`` are fingerprints, and ``columns`` maps those of measures to the columns
     and the index of their noise. A unit was kept in ``kept`` groups, None for all. ``values`` are
@@ -41,7 +41,7 @@ class RollUpSource:
 
 
 def described(plans: Sequence[BlockPlan]) -> dict[str, Any] | None:
-    """Describe what can be added up in a release of these blocks; None if nothing can."""
+    """Describe what can be rolled up in a release of these blocks; None if nothing can."""
     if len(plans) != 1 or not release_kind(plans[0]).adds_up:
         return None
     (plan,) = plans
@@ -57,7 +57,7 @@ def described(plans: Sequence[BlockPlan]) -> dict[str, Any] | None:
 
 
 def checked_description(found: object) -> dict[str, Any]:
-    """Check a description that the ledger had; raise ``LedgerError`` for what is none."""
+    """Check a description read from the ledger; raise ``LedgerError`` for a malformed one."""
     require_sound(isinstance(found, dict) and found.keys() == _PARTS)
     parts: dict[str, Any] = found  # type: ignore[assignment]
     kept, keys, measures = parts["kept"], parts["keys"], parts["measures"]

@@ -1,4 +1,4 @@
-"""What is refused of a tail before anything is paid: that which fails whatever is released."""
+"""Checks a tail before anything is paid: refuses tails that fail for every release."""
 
 from __future__ import annotations
 

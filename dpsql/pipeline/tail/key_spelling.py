@@ -123,7 +123,7 @@ class KeySpelling:
 
 
 def _raise_if_ended(error: Exception) -> None:
-    """Raise what a caller has ended as that: no key lacks a text, and no release is damaged."""
+    """Raise an interrupt as an interrupt, and not as a key without text or a damaged release."""
     raise_if_interrupted(error)
     told = isinstance(error, EngineError) and error.code == "interrupted"
     if told or isinstance(error, duckdb.InterruptException):
@@ -131,7 +131,7 @@ def _raise_if_ended(error: Exception) -> None:
 
 
 def _is_same(column: Column) -> Sql:
-    """Write that the text of each key of a column is read as that key again."""
+    """Write a test that the text of each key in a column casts back to the same key."""
     key = quoted(column.name)
     again = sql("TRY_CAST(CAST({} AS VARCHAR) AS {})", key, type_sql(column.type))
     return sql("coalesce(bool_and({} IS NOT DISTINCT FROM {}), true)", again, key)

@@ -57,7 +57,7 @@ class Room:
 
 
 class Stay:
-    """One connection's use of a room; it ends when neither a statement nor an answer refers to it.
+    """One connection's use of a room, which ends with its last statement and its last answer.
 
     The cursor is of this stay alone. Whoever interrupts it when it is over, late as a thread may
     be, ends nothing of those that come after.
@@ -125,9 +125,9 @@ def pool_of(engine: Engine, public: frozenset[str]) -> RoomPool:
 
 
 class Tenant:
-    """A connection, as one who takes a room when it first needs one. Entered for each statement.
+    """A connection as a tenant, which takes a room at its first statement.
 
-    Not safe for threads, but for :meth:`interrupt`.
+    Entered for each statement. Not safe for threads, but for :meth:`interrupt`.
     """
 
     def __init__(self, pool: RoomPool) -> None:

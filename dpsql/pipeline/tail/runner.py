@@ -117,7 +117,7 @@ def _copied(source: PublicSource) -> Copied:
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """What one connection has for its tails: all of them are of one tenant."""
+    """The parts with which one connection runs its tails, all for one tenant."""
 
     tenant: Tenant
     public: PublicTables
@@ -128,7 +128,7 @@ class Tails:
 
     @classmethod
     def of(cls, engine: Engine, policy: Policy) -> Tails:
-        """Make the parts for a connection to an engine, under a policy that says what is public."""
+        """Make the parts for a connection to an engine, with the public tables of a policy."""
         tables = frozenset(name for name, table in policy.tables.items() if table.public)
         tenant, apart = Tenant(pool_of(engine, tables)), Apart()
         public = PublicTables(engine, tenant)

@@ -3,7 +3,7 @@
 One question takes several steps, each a mechanism of its own over the same rows. What a step does
 depends on public parameters and on what earlier steps *released*, on nothing else:
 
-1. **A look**: how many units have 1, 2-3, 4-7, ... keys, with noise. It chooses how many keys K of
+1. **A pilot**: how many units have 1, 2-3, 4-7, ... keys, with noise. It chooses how many keys K of
    a unit are kept.
 2. **Naming**, in rounds (:mod:`dpsql.privacy.mechanisms.naming`): a unit that has n of the keys
    without a name counts 1/sqrt(min(n, K)) in each of them, so that all it adds has l2 norm 1 at
@@ -11,30 +11,30 @@ depends on public parameters and on what earlier steps *released*, on nothing el
    round's threshold are named, and their rows are left out of later rounds, where units divide
    their weight anew among what is left. Small first rounds take the largest keys out of the way of
    the others.
-3. **A second look**: how many units have 1, 2-3, ... *named* keys. It chooses a cap C.
+3. **A second pilot**: how many units have 1, 2-3, ... *named* keys. It chooses a cap C.
 4. **Counting** the named keys, whose set is public by then: a unit that has m of them counts min(1,
    sqrt(C/m)) in each. There is no threshold and no sampling.
 5. **Scaling**, which is free: narrow rounds see little of a unit, but tell keys apart with little
    noise. Each round's values are multiplied by what the counting says they are too small by, and
    both are averaged by their variances.
 
-Where the first look says that nearly all pairs of a unit and a key are those of units with one key,
-there is nothing to divide: one round at one key per unit takes all that is left. Where the second
-round names few more keys than the first, though it can tell keys of half the size, small keys are
-unlikely: as in a column with few values. Then there is no third. What is left of the naming's rho
-is spent on counting the named, and what is left of delta on a lower threshold for what the second
-round has measured.
+Where the first pilot says that nearly all pairs of a unit and a key are those of units with one
+key, there is nothing to divide: one round at one key per unit takes all that is left. Where the
+second round names few more keys than the first, though it can tell keys of half the size, small
+keys are unlikely: as in a column with few values. Then there is no third. What is left of the
+naming's rho is spent on counting the named, and what is left of delta on a lower threshold for what
+the second round has measured.
 
 **Guarantee.** Neighbours differ in one unit. Fix what earlier steps released.
 
-* A look counts each unit in one bucket, so adding one moves one count by 1: rho = 1/(2 sigma**2).
+* A pilot counts each unit in one bucket, so adding one moves one count by 1: rho = 1/(2 sigma**2).
 * The rounds together are delta-approximate rho-zCDP, with the sums of what they draw and of their
   chances to name a key of one unit, however many of them there are
   (:mod:`dpsql.privacy.mechanisms.naming`). The only round of units with one key is a weighted
   histogram with G = 1 and one key kept.
 * Counting has a fixed set of groups and no threshold. The weights of a unit have l2 norm sqrt(C) at
   most, so each value costs rho = C Delta**2/(2 sigma**2) and no delta.
-* Choices of K and C, of what follows a look or a round, and scaling are functions of what is
+* Choices of K and C, of what follows a pilot or a round, and scaling are functions of what is
   released. Whatever is released, what follows has no more than the rest of rho and of delta.
 
 Adaptive composition of approximate zCDP adds these up (docs/mechanisms/coupling.md, Lemma 2): rho
@@ -91,7 +91,7 @@ _BUCKETS = 14  # by powers of two; the last has all units with 2**13 keys or mor
 _CUT_OFF = (
     4.0  # in standard deviations: a false bucket of many keys misleads (at 3, one in 50 runs)
 )
-_UNSEEN_SIZE = 2.0**8  # keys: a look may hide units of so many, about as many as its noise
+_UNSEEN_SIZE = 2.0**8  # keys: a pilot may hide units of so many, about as many as its noise
 _ALONE = 0.9  # the part of the pairs in units with one key from which one round is enough
 _NEAR = 2.0  # times the threshold: keys below are near it
 _SEVERAL = 5  # keys: were there a tail of small ones, the next round would hardly name none
@@ -135,7 +135,7 @@ class CascadeGoal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CascadeShares:
-    """Parts of the budget: of each look, of counting units, and of the rounds among themselves.
+    """Parts of the budget: of each pilot, of counting units, and of the rounds among themselves.
 
     ``parts`` divide the ρ of the naming in proportion, ``deltas`` all of δ. Where it is given,
     naming may end after so many rounds: then the ρ of the others goes to the counting, and their δ
@@ -164,7 +164,7 @@ _SHARES = {
 
 @dataclass(frozen=True, slots=True)
 class PilotNoise:
-    """Noise on the number of units in each bucket of a look.
+    """Noise on the number of units in each bucket of a pilot.
 
     Guarantee: 1/(2σ²)-zCDP, as a unit is in one bucket at most.
     """
@@ -218,13 +218,13 @@ class NamedGroups:
 
 @dataclass(frozen=True, slots=True)
 class Cascade(Usual):
-    """Rounds that name keys, after a look that says how many keys of a unit to keep.
+    """Rounds that name keys, after a pilot that says how many keys of a unit to keep.
 
-    ``budget`` is the ρ of the looks, the rounds and, for ``CascadeGoal.COUNTS``, of counting units
+    ``budget`` is the ρ of the pilots, the rounds and, for ``CascadeGoal.COUNTS``, of counting units
     in the named groups; ``floor`` the minimum units - 1, ``most`` the owner's limit on the groups
     that a unit may count in, None without one.
 
-    Guarantee: δ-approximate ``rho(None)``-zCDP of looks and rounds together, by adaptive
+    Guarantee: δ-approximate ``rho(None)``-zCDP of pilots and rounds together, by adaptive
     composition (see the module). Checked by ``tests/privacy/mechanisms/test_cascade.py``.
     """
 
@@ -270,7 +270,7 @@ class Cascade(Usual):
         return False
 
     def cost(self, composition: Composition, reach: int | None) -> float:
-        """Compute the zCDP cost of looks and rounds: all of the budget but the counting's."""
+        """Compute the zCDP cost of pilots and rounds: all of the budget but the counting's."""
         zcdp = composition is Composition.ZCDP
         return self.budget * (1 - self.shares.counting) if zcdp else math.inf
 
@@ -279,12 +279,12 @@ class Cascade(Usual):
 
     @property
     def pilot(self) -> PilotNoise:
-        """The noise of the first look."""
+        """The noise of the first pilot."""
         return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.pilot)), 1, 1))
 
     @property
     def second_pilot(self) -> PilotNoise:
-        """The noise of the second look."""
+        """The noise of the second pilot."""
         return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.second_pilot)), 1, 1))
 
     def rounds(self, kept: int) -> tuple[NamingRound, ...]:
@@ -311,7 +311,7 @@ class Cascade(Usual):
 
     @property
     def only_round(self) -> WeightedPositiveCounts:
-        """The one round where units have one key each, at all but the first look's share."""
+        """The one round where units have one key each, at all but the first pilot's share."""
         pilot = 0.0 if self.single else self.shares.pilot
         # What the price of counting is taken for is spent here.
         price = PrivacyLoss(self._part(1 - pilot), self.delta)

@@ -154,7 +154,7 @@ class LeftOutNoise:
 
 
 def left_out_noise(most: int, price: PrivacyLoss, ladder: Ladder | None = None) -> LeftOutNoise:
-    """Build the noise of a look that costs at most ``price``: of zCDP, or an epsilon.
+    """Build the noise of an estimate that costs at most ``price``: of zCDP, or an epsilon.
 
     ``most`` is what bounding lets a unit add in all, ``ladder`` the one for that by default. Half
     of the price goes to what is kept. Raises ``ParameterError`` where no noise in range is so

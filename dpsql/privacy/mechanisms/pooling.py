@@ -1,4 +1,4 @@
-"""Several noisy values of one number put together by inverse variance, and how far they are off.
+"""Pooling of noisy values of one number by inverse variance, and margins of the result.
 
 Releases of one statistic x are x + Z_1, …, x + Z_m with independent noise of known variances v_i.
 Weights proportional to 1/v_i sum to 1 and make the variance of the weighted mean 1/(Σ 1/v_i), the
@@ -45,11 +45,11 @@ _Part: TypeAlias = tuple[float, DiscreteGaussian | DiscreteLaplace]
 
 
 Noise: TypeAlias = IndependentNoise | CorrelatedGaussian | EllipticGaussian
-"""The kinds whose releases can be put together."""
+"""The kinds whose releases can be pooled."""
 
 
 def published(noise: Additive, groups: int) -> PublishedNoise | None:
-    """Tell the noise on one of ``groups`` values; None if its releases are not put together."""
+    """Tell the noise on one of ``groups`` values; None if its releases are not pooled."""
     if isinstance(noise, IndependentNoise | CorrelatedGaussian | EllipticGaussian):
         return PublishedNoise(noise, groups)
     return None

@@ -320,7 +320,7 @@ CASCADES: Mapping[CascadeGoal, MechanismEntry[Cascade]] = {
     goal: MechanismEntry(
         Cascade.name,
         Family.CASCADE,
-        "unknown keys, named in rounds after a private look at the keys of units",
+        "unknown keys, named in rounds after a private pilot histogram of the keys of units",
         Cascade,
         _cascade(goal),
         frozenset({_Z}),

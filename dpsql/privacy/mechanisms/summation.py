@@ -1,4 +1,4 @@
-"""Several noisy values of one release added up, and how far their sum is off: post-processing.
+"""Sums of noisy values of one release, and margins of such a sum: post-processing.
 
 Let each of n values be x_i + Z_i. Independent noise adds up to the sum of n draws. Correlated and
 elliptic noise is an own draw and one that all values share, in halves of a step or finer ones, so

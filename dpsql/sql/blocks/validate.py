@@ -64,7 +64,7 @@ def validate(
     public tables that the policy does not list.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
-    releases depends on that. ``combines`` makes room for saying of each row from which releases it
+    releases depends on that. ``pools`` makes room for saying of each row from which releases it
     is put together.
 
     A statement over public tables alone, or over none, is all tail and has no blocks.

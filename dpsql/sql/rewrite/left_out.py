@@ -1,13 +1,13 @@
-"""The SQL of looks: one row of sums that say what bounding keeps and leaves out of a measure.
+"""The SQL of estimates: one row of sums that say what bounding keeps and leaves out of a measure.
 
 Rows become one row per unit and keys, as for the answer, then one row per unit: what it adds within
 its bounds, and what it has beyond that. No groups are drawn: of a unit with n groups that keeps C,
 C/n of what is within the bounds of its groups is kept, which is what a draw keeps on average. Where
 a unit keeps all of its groups, only those with something beyond the bounds are put together.
 
-A block and its looks can share their rows (:func:`shared_sql`): these are stored once per unit and
-keys, and once per unit, for all of them. Where the cap is put on sorted rows, these are sorted once
-for groups and for units, and not stored.
+A block and its estimates can share their rows (:func:`shared_sql`): these are stored once per unit
+and keys, and once per unit, for all of them. Where the cap is put on sorted rows, these are sorted
+once for groups and for units, and not stored.
 """
 
 from __future__ import annotations
@@ -50,11 +50,13 @@ def climbed_columns(estimate: LeftOutPlan) -> list[str]:
 
 
 def left_out_sql(plan: BlockPlan, estimate: LeftOutPlan, dialect: Dialect) -> Sql:
-    """Write a look's exact row: a row id, ``KEPT_COLUMN``, ``climbed_columns``; all 0 of no rows.
+    """Write the exact row of an estimate: a row id, ``KEPT_COLUMN``, ``climbed_columns``.
 
-    Sensitivity: when one unit is added, what is kept grows by at most ``look.noise.most``, and what
-    is climbed in each of the ladder's spans by at most the span, and in none before those below are
-    climbed. Checked by ``tests/sql/test_left_out_sql.py``.
+    All are 0 over no rows.
+
+    Sensitivity: when one unit is added, what is kept grows by at most ``estimate.noise.most``, and
+    what is climbed in each of the ladder's spans by at most the span, and in none before those
+    below are climbed. Checked by ``tests/sql/test_left_out_sql.py``.
     """
     measure = estimate.subject.bounded_measure(plan)
     only = replace(
@@ -78,10 +80,11 @@ def tables_read(plan: BlockPlan, estimate: LeftOutPlan) -> tuple[TableName, ...]
 
 @dataclass(frozen=True, slots=True)
 class SharedSQL:
-    """The statements of a block and its looks, over rows that are read and grouped once.
+    """The statements of a block and its estimates, over rows that are read and grouped once.
 
     ``stored`` are tables to be stored, by name, in this order. ``groups`` has the block's groups,
-    not numbered, ``looks`` the rows of the looks, in the order in which they were asked for.
+    not numbered, ``estimates`` the rows of the estimates, in the order in which they were asked
+    for.
     """
 
     stored: tuple[tuple[str, Sql], ...]
@@ -90,9 +93,9 @@ class SharedSQL:
 
 
 def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL:
-    """Write a block and looks at it, for a plan that ``shares_rows``.
+    """Write a block and its estimates, for a plan that ``shares_rows``.
 
-    The groups are those of ``groups_sql`` under the same salt, and the looks' rows those of
+    The groups are those of ``groups_sql`` under the same salt, and the estimates' rows those of
     ``left_out_sql``, with the same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
     """
     shared = _Shared(rows, estimates)
@@ -111,9 +114,9 @@ def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL
 
 @dataclass(frozen=True, slots=True)
 class _Estimated:
-    """A look with its measure: ``name`` is the column that holds what rows add to a group.
+    """An estimate with its measure: ``name`` is the column that holds what rows add to a group.
 
-    Its other columns are told from those of other looks by ``place``.
+    Its other columns are told from those of other estimates by ``place``.
     """
 
     plan: LeftOutPlan
@@ -123,7 +126,7 @@ class _Estimated:
 
 
 class _Shared:
-    """What is computed of some rows for looks at them.
+    """The SQL over some rows that a block and its estimates share.
 
     ``by_unit``: of a unit with many groups not all are kept, so it counts how many it has.
     """
@@ -153,7 +156,7 @@ class _Shared:
     # -- the rows of units --------------------------------------------------------------------
 
     def pairs(self) -> Sql:
-        """Write one row per unit and keys, with all that looks need of them."""
+        """Write one row per unit and keys, with all that estimates need of them."""
         rows = any(one.plan.subject.rows for one in self.estimated)
         counted = self._all_rows if rows else None
         return unit_groups(self.rows, self._values_counted(), counted, self._limits())
@@ -193,7 +196,7 @@ class _Shared:
 
     @staticmethod
     def _seen(one: _Estimated) -> int:
-        """Return how much of a unit's rows in a group a look can see: all that a block can, too."""
+        """Return the most rows of a unit in a group that an estimate counts, and a block, too."""
         return one.plan.noise.ladder.top + one.plan.noise.most
 
     def units(self, pairs: Sql) -> Sql:
@@ -210,7 +213,7 @@ class _Shared:
             yield part.sum(), self._column(one, name)
 
     def _parts(self, one: _Estimated) -> Iterator[tuple[Ranged, str]]:
-        """Yield what a look knows of one group of a unit, with a name."""
+        """Yield what an estimate knows of one group of a unit, with a name."""
         if one.plan.clamped:
             for name in ("found", "values"):
                 counted = column(self._column(one, name), 0, MOST_ROWS, dialect=self.dialect)
@@ -225,7 +228,7 @@ class _Shared:
         return clamped(one.measure, one.name, self._max_rows, self.dialect)
 
     def _whole(self, one: _Estimated) -> Ranged:
-        """Compute what a unit would add to a group without bounds, as far as a look can see."""
+        """Compute a unit's unbounded contribution to a group, up to the top of the ladder."""
         rows = Gathered(one.name, one.name, self._max_rows, self.dialect)
         return rows.of(one.measure).named(one.name).clamped(0, self._seen(one))
 
@@ -260,10 +263,10 @@ class _Shared:
             for part, name in self._parts(one):
                 yield part.only_if(self.rows.is_first).sum(), name
 
-    # -- the row of a look --------------------------------------------------------------------
+    # -- the row of an estimate ----------------------------------------------------------------
 
     def estimate(self, one: _Estimated, pairs: Sql, units: Sql | None) -> Sql:
-        """Write a look's exact row over ``pairs``, and over ``units`` where groups are capped."""
+        """Write an estimate's row over ``pairs``, and over ``units`` where groups are capped."""
         if units is None and not one.plan.clamped:
             return self._row(one, self._apart(one, pairs))
         kept, left = self._of_unit(one)
