@@ -1,4 +1,4 @@
-"""Which groups appear in an answer, and from which size on."""
+"""The groups that appear in an answer, and the sizes from which on they appear."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class ChosenNoise:
 
     @property
     def each_tail(self) -> float:
-        """The probability of each tail that is left out of the law of a value that is shown."""
+        """The probability of each tail that is cut from the law of a shown value."""
         beyond = _BETA * self.risk
         return (self.risk - beyond) / (1 - beyond) / 2
 
@@ -110,7 +110,7 @@ class ChosenNoise:
 
 
 def _last(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """Find the last integer for which something holds that holds up to there, from ``low`` on."""
+    """Find the last integer from ``low`` on before a monotone condition fails."""
     while low < high:
         middle = (low + high + 1) // 2
         if holds(middle):

@@ -101,7 +101,7 @@ def chosen_noise(
 
 
 def largest_left_out(plan: BlockPlan, values: FloatArray) -> float | None:
-    """Find the largest of the values by which LIMIT chooses that it leaves out; None without one.
+    """Find the largest value outside of a LIMIT that chooses by value; None without such a LIMIT.
 
     ``values``: float64 of shape (groups,), those of all groups that came out.
     """
@@ -115,7 +115,7 @@ def largest_left_out(plan: BlockPlan, values: FloatArray) -> float | None:
 def interval_given_choice(
     plan: BlockPlan, chosen: ChosenNoise, index: int, values: FloatArray, left_out: float
 ) -> Interval:
-    """Compute intervals of values that LIMIT chose, given that and the others' values."""
+    """Compute intervals of values chosen by LIMIT, given the choice and the other values."""
     measure = plan.measures[index].measure
     above = np.rint((values - left_out) / measure.step)
     down, up = chosen.ends(above.astype(np.int64))

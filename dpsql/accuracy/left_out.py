@@ -62,9 +62,9 @@ class LeftOutPart:
 
 @dataclass(frozen=True, slots=True)
 class ShareEstimate:
-    """A share that was left out, and an interval that holds it.
+    """An estimate of the share that bounding leaves out, with its interval.
 
-    ``there`` is what there is, left out or not, by the same estimate: in the steps of the estimate.
+    ``there`` is the estimated total, left out or not, in the steps of the estimate.
     """
 
     share: float
@@ -85,7 +85,7 @@ def estimated_share(
     *,
     beyond: int = 0,
 ) -> ShareEstimate:
-    """Compute the share of what there is that bounding leaves out.
+    """Compute the share of a total that bounding leaves out.
 
     Half of the risk is that of what is kept, the rest is shared by all heights of the ladder. So
     all of their bounds hold at once: the largest of the lower ones is taken, with the upper one of
@@ -133,7 +133,7 @@ def _kept(
 def _beyond(
     noise: LeftOutNoise, release: LeftOutRelease, rungs: int, beyond: int, risk: float
 ) -> tuple[float, float]:
-    """Add up what units on the first rungs have beyond, with how far noise may move that."""
+    """Sum the excess of units on the first rungs, with the margin of its noise."""
     parts = [height - beyond for height in noise.ladder.heights[:rungs] if height > beyond]
     if not parts:
         return 0.0, 0.0  # of these rungs nothing is
@@ -181,7 +181,7 @@ def _laplace_margin(scale: float, heights: Sequence[int], risk: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class EstimateEvidence:
-    """What an estimate has released, and the noise in it: estimates of any confidence follow."""
+    """A released estimate with its noise, from which shares at any confidence are computed."""
 
     noise: LeftOutNoise
     release: LeftOutRelease
@@ -226,7 +226,7 @@ def confidence_of_each(confidence: float) -> float:
 
 
 def corrected_ends(low: float, high: float, found: ShareEstimate) -> tuple[float, float | None]:
-    """Find the interval of what there is, from those of what is kept and of the share left out.
+    """Compute the interval of a total from the intervals of its kept part and left-out share.
 
     What is kept is what there is times 1 - share: the interval holds it where both others hold.
     """
@@ -235,7 +235,7 @@ def corrected_ends(low: float, high: float, found: ShareEstimate) -> tuple[float
 
 
 def corrected_words(found: CorrectedTotal, confidence: float) -> str:
-    """Say in a sentence what a total is with what was left out of it."""
+    """Word a total that is corrected for its left-out part."""
     of, name = printable(found.of, 40), printable(found.column, 40)
     low = significant(found.low)
     said = f"at least {low}"
@@ -255,7 +255,7 @@ def corrected_words(found: CorrectedTotal, confidence: float) -> str:
 def left_out_of(
     plan: BlockPlan, subject: LeftOutSubject, columns: tuple[str, ...], found: ShareEstimate
 ) -> LeftOutPart:
-    """Return an estimate with the words for what it is of and what caused it."""
+    """Label an estimate with its subject and cause."""
     counted = subject.bounded_measure(plan)
     return LeftOutPart(
         columns,
@@ -277,7 +277,7 @@ def clamped_values(
 
 
 def left_out_limits(plan: BlockPlan, measure: Measure) -> tuple[str, ...]:
-    """Name the parameters that bound what a unit adds to a measure."""
+    """Name the parameters that bound a unit's contribution to a measure."""
     names = [] if plan.bounding is None or not plan.block.keys else ["max_groups_contributed"]
     if not measure.counts_units:
         per_group = measure.per_group is not None

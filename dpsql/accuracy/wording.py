@@ -1,4 +1,4 @@
-"""What an answer says in plain words: how far noise moves its values, and which groups appear.
+"""The sentences below an answer: how far noise moves its values, and how groups appear.
 
 All is computed from plans, and from how many groups and rows came out, which everybody sees: it is
 post-processing, and says nothing about the data that the answer does not. "At least" is meant: what

@@ -50,7 +50,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Guarantee:
-    """What is promised: all that is seen is (``epsilon``, ``delta``)-differentially private.
+    """The promise of an account: its answers are (``epsilon``, ``delta``)-differentially private.
 
     ``account`` says of whose view: that of all sessions of the analyst whose account it is, or that
     of all analysts together if it is the dataset's. ``per_window`` says that it is promised of each
@@ -311,7 +311,7 @@ def _promise(
 def _last(
     entries: Iterable[tuple[Entry, LoggedQuery]], path: str
 ) -> list[tuple[Entry, LoggedQuery]]:
-    """Return the latest entry of an account or one below it, if there is one."""
+    """Return the latest entry of an account or of an account below it, if there is one."""
     mine = ((e, asked) for e, asked in entries if f"{e.account}/".startswith(f"{path}/"))
     return list(islice(mine, 1))
 

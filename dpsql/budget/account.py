@@ -1,4 +1,4 @@
-"""Where one account of the ledger stands: its limits, what was spent, what that amounts to."""
+"""The state of one account: its limits, its spending, and the epsilon that it amounts to."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def any_account(path: str, policy: Budget | None, ledger: Ledger) -> AccountRepo
 
 
 def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> Spending:
-    """Convert what was spent to epsilon at its own delta, or at that of ``budget`` if it fits."""
+    """Convert an account's spending to epsilon, at its own delta or at the delta of ``budget``."""
     loss = spent.amount.loss
     if budget is None:
         delta = loss.delta + (conversion if loss.rho > 0.0 else 0.0)
@@ -198,7 +198,7 @@ def spending(spent: Spent, conversion: float, budget: Budget | None = None) -> S
 
 
 def budget_of(limit: Amount, conversion: float, composition: Composition) -> Budget:
-    """Tell what a limit in ledger units amounts to, of which no more is known.
+    """Convert a limit in ledger units to a budget, without the owner's record of it.
 
     A policy usually keeps as much delta for converting rho as it gives to questions; so does this.
     """
@@ -224,7 +224,7 @@ def _limits(
 
 
 def _written(terms: str, limit: Amount) -> Budget | None:
-    """Read the budget that the owner wrote beside a limit, if the limit is really that."""
+    """Read the budget that the owner wrote beside a limit, if it amounts to that limit."""
     try:
         record = json.loads(terms)
         epsilon, delta = float(record["epsilon"]), float(record["delta"])

@@ -193,7 +193,7 @@ def _least_epsilon(chances: NDArray[np.float64], width: float, slack: float) -> 
 
 
 def counted(spent: PrivacyLoss, delta: float) -> Analysis:
-    """Return the ledger's own figure: what it has charged, of which refunds are a part."""
+    """Return the ledger's own figure: the sum of its charges, after refunds."""
     if spent.rho > 0.0:
         theorem = "Gaussian DP" if spent.gaussian else "zCDP"
         epsilon = spent.epsilon_at(min(delta / _UP - spent.delta, _MOST_ASIDE))

@@ -88,7 +88,7 @@ def question_again(entry: Entry, asked: LoggedQuery) -> ForecastQuestion:
 
 
 def question_of(explanation: Explanation) -> ForecastQuestion:
-    """Return a question that was explained and not asked; its setting is what it reserves."""
+    """Return an explained question for forecasts, with its reservation as its setting."""
     shape = tuple((block.table, block.mechanism) for block in explanation.blocks)
     tops = ((b.table, "" if b.limit is None else f"top-{b.limit} of ") for b in explanation.blocks)
     kind = " + ".join(dict.fromkeys(f"{top}{table}" for table, top in tops))
@@ -148,7 +148,7 @@ def _mean(costs: Sequence[Amount]) -> Amount | None:
 
 
 def _about(left: Sequence[Amount], reserved: Amount, usual: Amount) -> int | None:
-    """Count the questions that fit if each finds what it reserves and pays what is usual."""
+    """Count the questions that fit if each reserves its worst case and pays a usual price."""
     return _least(
         _that_fit(room, held, paid)
         for amount in left
@@ -157,7 +157,10 @@ def _about(left: Sequence[Amount], reserved: Amount, usual: Amount) -> int | Non
 
 
 def _that_fit(room: int, held: int, paid: int | None = None) -> int | None:
-    """Count the questions that fit: the last must still find what it reserves. None if any."""
+    """Count the questions that fit, the last one with its full reservation; None without a limit.
+
+    None if any.
+    """
     if held == 0:
         return None
     if held > room:

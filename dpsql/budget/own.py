@@ -1,4 +1,4 @@
-"""What an analyst may read of a ledger: the accounts that nobody else pays from.
+"""The part of a ledger that an analyst may read: accounts that nobody else pays from.
 
 Those are the analyst's own and the sessions' below it. Of the dataset's account, above them, an
 analyst learns no figure: what it has spent depends on what others were charged in the end, and so
@@ -142,7 +142,7 @@ def _beginning(window: Window) -> datetime | None:
 
 
 def _of_another(ledger: Ledger, path: str, since: datetime | None) -> tuple[Amount, ...]:
-    """List the prices of what an account shares; none if the policy names it as it was called."""
+    """List the prices of views shared with an account; none for an account under its old name."""
     try:
         return ledger.readable_streams(path, since)
     except LedgerError as error:

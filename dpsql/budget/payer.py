@@ -13,7 +13,7 @@ from dpsql.privacy.accounting.zcdp import Amount, Budget, Composition
 
 @dataclass(frozen=True, slots=True)
 class Payer:
-    """The ledger account that pays for a connection, and the policy's limits that bind it.
+    """The ledger account that pays for a connection, with the policy's limits on it.
 
     ``limits`` are those of the dataset, if the policy has a total, and of the analyst.
     """

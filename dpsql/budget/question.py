@@ -1,4 +1,4 @@
-"""What the ledger keeps of a question beside its price: what was asked, and how it was answered.
+"""The ledger's record of a question beside its price: statement, values, mechanisms.
 
 All of it is a function of the statement, the policy and the account: it says nothing about rows.
 """
@@ -70,7 +70,7 @@ class LoggedQuery:
 
     @property
     def is_estimate(self) -> bool:
-        """True if it is no question, but an estimate of what bounding leaves out."""
+        """True if the entry is a left-out estimate, and not a question."""
         return any(block.mechanism == LEFT_OUT_MECHANISM for block in self.blocks)
 
     @property
@@ -114,7 +114,7 @@ def _record(
 def estimate_record(
     estimate: PreparedEstimate, statement: str = "", values: PlaceholderValues = ()
 ) -> str:
-    """Return an estimate as the ledger keeps it, with a mechanism of its own.
+    """Return the ledger's record of a left-out estimate, which has a mechanism of its own.
 
     Beside a question, whose entry follows, it has no statement.
     """

@@ -1,4 +1,4 @@
-"""What an account is shown in a window, added up: all that is printed of a promise comes from here.
+"""Sums of all that an account sees in a window, from which every printed promise is computed.
 
 In a window an account is shown what was bought in it, what its streams publish in it, and the views
 of others that it may read. An answer that is given again belongs to the window that bought it, and
@@ -18,7 +18,7 @@ from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss
 
 @dataclass(frozen=True, slots=True)
 class SharedView:
-    """A view that another account has paid for in full, and whose steps may be read.
+    """A view that another account has paid for, and whose steps this account may read.
 
     ``conversion`` is the part of delta that this account keeps for turning rho into epsilon.
     """
@@ -29,7 +29,7 @@ class SharedView:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one window shows to an account, by where it comes from.
+    """The privacy loss that a window shows to an account, by origin.
 
     ``bought`` was charged in the window. ``carried`` are whole prices of streams of earlier windows
     that go on, and ``shared`` those of ``views`` views of others. ``conversion`` is the part of
@@ -61,7 +61,7 @@ class Seen:
 
 
 def seen(window: Window, shared: Iterable[SharedView] = ()) -> Seen:
-    """Add up what a window shows: what was bought in it, streams that go on, views of others."""
+    """Sum the purchases of a window, its continuing streams, and the views of other accounts."""
     views = tuple(shared)
     return Seen(
         window.bought,

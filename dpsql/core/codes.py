@@ -1,4 +1,4 @@
-"""Every code an error of dpsql can carry: the class it comes with and what it means.
+"""The codes of dpsql's errors: the class of error that carries each, and its meaning.
 
 Codes are part of the interface: programs compare them. A new one is added here, an old one keeps
 its meaning. docs/errors.md is written from this catalogue.
@@ -32,7 +32,7 @@ from dpsql.errors import (
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """What a code stands for: the one class of error that carries it, and a sentence."""
+    """An error code's class of error, and its meaning in a sentence."""
 
     kind: type[Error]
     meaning: str

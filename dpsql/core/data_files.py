@@ -1,4 +1,4 @@
-"""Files of data that are no database: which there are, of which kind, and which table they make."""
+"""Data files that are no database: their kinds, and the tables that they make."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class FileKind(Enum):
 
     @property
     def is_lake(self) -> bool:
-        """True if a log or metadata say which files are the table, and which are no more."""
+        """True if a log or metadata list the table's current files."""
         return self in (FileKind.DELTA, FileKind.ICEBERG)
 
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """Files of one kind that are one table, called ``table``.
+    """Files of one kind that make one table, called ``table``.
 
     ``paths`` are the whole paths of the files as DuckDB reads them (:func:`as_read`), or a pattern
     that is yet to be listed. Those of a directory are listed: a pattern would match what tools keep
@@ -106,7 +106,7 @@ class DataFiles:
 
 
 def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
-    """Tell which table files make: one, those of a pattern, or all below a directory.
+    """Find the table that files make: one file, a pattern, or a directory.
 
     It is called after the file, or after the directory that they are in. None for a path that is
     that of a database, or of a lake's catalog. Raises ``InterfaceError`` (``file_missing``) where
@@ -139,7 +139,7 @@ def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
 
 
 def as_read(path: str) -> str:
-    """Write the path of a file such that DuckDB, to which all paths are patterns, reads it alone.
+    """Escape a file's path so that DuckDB, which reads paths as patterns, reads this file alone.
 
     ``visits[1].parquet`` as it is would be read as ``visits1.parquet``.
     """
@@ -153,7 +153,7 @@ def only_file(path: str) -> str | None:
 
 
 def directories_of(pattern: str) -> tuple[str, ...]:
-    """Return the directory that has all files of a pattern below it, and as it is written there."""
+    """Return the directory above all files of a pattern, and its spelling in the pattern."""
     found = _BEFORE_PATTERN.match(pattern)
     assert found is not None
     written = os.path.dirname(found[0]) + "/"
@@ -206,7 +206,7 @@ def shown_name(path: str | os.PathLike[str]) -> str:
 
 
 def home(path: str | os.PathLike[str]) -> str:
-    """Return the whole path of what files are called after, beside which their ledger is.
+    """Return the whole path that names a table of files, beside which its ledger lies.
 
     A directory and all patterns of files below it have one, and so have a table of Iceberg's and
     each file of its metadata: another snapshot is no other budget.
@@ -340,7 +340,7 @@ def _is_hidden(path: str) -> bool:
 
 
 def _of_lake(text: str) -> DataFiles | None:
-    """Tell which table of a lake a path is that of, if it is."""
+    """Find the lake's table at a path, if there is one."""
     directory = _table_directory(text)
     if directory is not None and os.path.isfile(text):
         whole = os.path.abspath(text)

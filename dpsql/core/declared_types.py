@@ -68,7 +68,7 @@ class DeclaredType:
 
 @lru_cache(maxsize=4096)
 def read_type(text: str) -> DeclaredType | None:
-    """Read a type; None for a text that is not one that a column can be declared to have."""
+    """Read a type; None for a text that no column can be declared with."""
     tokens = [found["name"] or found["word"] or found["other"] for found in _TOKEN.finditer(text)]
     reader = _Reader([token for token in tokens if token.strip()])
     found = reader.type(0)

@@ -1,4 +1,4 @@
-"""What dpsql's extras install, for errors that say what is missing."""
+"""The packages of dpsql's extras, for errors about missing ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, requires
 
 
 def install_hint(extra: str) -> str:
-    """Write the command that installs what an extra of dpsql consists of.
+    """Write the command that installs the packages of an extra.
 
     It names the packages themselves: an index need not have dpsql, nor is its ``dpsql`` ours.
     """

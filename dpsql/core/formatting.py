@@ -33,7 +33,7 @@ def significant(value: float, digits: int = 4) -> str:
 
 
 def figure_above(value: float) -> str:
-    """Round a figure up to three digits at least, so that what is said of it stays true.
+    """Round a figure up to three digits at least, so that statements about it stay true.
 
     >>> figure_above(53.0), figure_above(0.12345), figure_above(1234.5)
     ('53', '0.124', '1,235')

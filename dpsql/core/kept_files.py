@@ -1,4 +1,4 @@
-"""Files that are read or kept, such as the ledger: no answer may be written over one of them."""
+"""Files that dpsql reads or keeps, such as the ledger: no answer may overwrite them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BESIDE: Final = ("", "-wal", "-shm", "-journal", ".wal")
 def refuse_kept(
     target: str | os.PathLike[str], kept: Iterable[str | os.PathLike[str] | None]
 ) -> None:
-    """Refuse to write a file that is one of those kept, under whatever name.
+    """Refuse to overwrite a kept file, under any of its names.
 
     Addresses of servers, and None, are no files. Raises ``InterfaceError`` (``file_in_use``).
     """

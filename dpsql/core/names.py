@@ -46,6 +46,6 @@ def look_alikes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _looks(name: str) -> str:
-    """Return what is common to names that look alike."""
+    """Return a form that look-alike names share."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded)

@@ -73,7 +73,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What there is to say of a table or view, such as why it cannot be read, and what to do."""
+    """A remark on a table or view, such as why it cannot be read, with a hint."""
 
     reason: str
     hint: str
@@ -136,7 +136,7 @@ def schema_of(*tables: Table) -> Schema:
 
 
 def rules_of(schema: Schema, catalog: str, listed: Iterable[TableName]) -> NameRules:
-    """Tell how names of tables are read in a database of that name, of which some are listed."""
+    """Build the rules by which names of tables are resolved in a database with this schema."""
     return NameRules.of((table.name for table in schema.values()), catalog, listed)
 
 

@@ -92,7 +92,7 @@ class Sql:
 
     @property
     def names(self) -> frozenset[str]:
-        """The identifiers that were put into it, those in checked trees aside."""
+        """The identifiers put into it, without the names in checked trees."""
         return frozenset(piece.text for piece in self.pieces if isinstance(piece, Name))
 
     def render(self, renderer: SqlRenderer) -> str:
@@ -130,7 +130,7 @@ class Sql:
                 yield part
 
     def _written(self, renderer: SqlRenderer) -> list[str]:
-        """Write the pieces one by one; a ``str`` comes first, as most of them are."""
+        """Write the pieces one by one; ``str`` is tested first, as most pieces are texts."""
         found: list[str] = []
         todo = list(reversed(self._parts))
         while todo:

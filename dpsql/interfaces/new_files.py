@@ -13,7 +13,7 @@ from dpsql.errors import InterfaceError
 
 @contextmanager
 def new_file(target: Path, force: bool = False) -> Iterator[Callable[[bytes], None]]:
-    """Yield what writes ``target``, which is there once the block ends without error.
+    """Yield a writer of ``target``, which appears once the block ends without an error.
 
     That it can be written is found out at the start, before a query is paid for. Raises
     ``InterfaceError``: ``file_exists`` unless ``force`` is given, ``file_not_writable``.

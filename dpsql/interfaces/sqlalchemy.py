@@ -255,7 +255,7 @@ class DpsqlDialect(default.DefaultDialect):
     def _none(
         self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any
     ) -> list[Any]:
-        """Return nothing, which is what a policy knows of this; but the table has to exist."""
+        """Return an empty list after checking the table: a policy declares nothing of the kind."""
         self._table(connection, table_name, schema, **kw)
         return []
 

@@ -210,7 +210,7 @@ def require_room(nodes: Sequence[AccountNode], amount: Amount) -> None:
 
 
 def require_open(sql: Backend, path: str) -> None:
-    """Refuse an account that is suspended, or one above it (``account_suspended``)."""
+    """Refuse a suspended account, or an account below a suspended one (``account_suspended``)."""
     line = line_of(path)
     suspended = sql.execute(
         "SELECT path, suspended FROM accounts WHERE suspended > reopened "
@@ -383,7 +383,7 @@ def reserve(
 
 
 def settle(journal: Journal, charge: Charge, actual: Amount, digest: bytes | None = None) -> None:
-    """Lower what was reserved to ``actual``, in the windows in which it was reserved."""
+    """Lower a reservation to ``actual``, in the windows in which it was made."""
     sql, line, reserved = journal.sql, line_of(charge.account), charge.amount
     rows = sql.execute(_panes_of(len(line)), (*line, charge.entry))
     if any(row[-1] for row in rows):
@@ -442,7 +442,7 @@ def create(journal: Journal, path: str) -> AccountNode:
 
 
 def open_window(journal: Journal, node: AccountNode, by: str) -> AccountNode:
-    """Give an account a new window, in which the streams that go on count, and nothing else."""
+    """Open a new window of an account, in which only its continuing streams count."""
     label, carried = period(node.renews, journal.at), carried_by(journal.sql, node.path)
     node = node._replace(window=_opening(node.path, journal.next, label, carried))
     states = [node.state, node.window.state]
@@ -466,7 +466,7 @@ def renew(journal: Journal, node: AccountNode, every: Renewal | None) -> None:
 
 
 def set_limit(journal: Journal, node: AccountNode, most: Amount | None, terms: Any) -> None:
-    """Set the owner's limit of an account, or lift it, with what is written beside it."""
+    """Set or lift the owner's limit of an account, with the terms beside it."""
     amount, limited = most or Amount(), most is not None
     states = [node._replace(limit=most).state]
     journal.note(Kind.LIMITS, node.path, amount, states=states, limited=limited, terms=terms)
@@ -478,7 +478,7 @@ def _opening(path: str, opened: int, label: str, carried: Amount) -> Pane:
 
 
 def _insert(journal: Journal, pane: Pane) -> None:
-    """Put a window into the ledger that has just opened: all that it has, it carries."""
+    """Insert a window that has just opened: its sums are the carried ones."""
     carried = pane.sums[: len(_PARTS)]
     names = ", ".join((*_PARTS, *_CARRIED))
     journal.sql.execute(
@@ -573,7 +573,7 @@ def _renewed(journal: Journal, node: AccountNode) -> AccountNode:
 
 
 def _told(journal: Journal, node: AccountNode, given: Account | None) -> AccountNode:
-    """Put the node under the policy's limit, which is recorded if it is not what it was."""
+    """Record the policy's limit of an account if it has changed, and return the account with it."""
     policy = None if given is None else given.limit
     if policy == node.policy:
         return node

@@ -67,4 +67,4 @@ class Home(Protocol):
         """Return a connection to the ledger that is there."""
 
     def require_same(self) -> None:
-        """Raise :class:`LedgerError` if what is there now is not what was opened."""
+        """Raise :class:`LedgerError` if the opened ledger was replaced by another."""

@@ -1,4 +1,4 @@
-"""Which streams go on, and what they were charged: with that a new window opens.
+"""Continuing streams and their charges, with which a new window opens.
 
 A stream is paid for once and publishes for a long time, also in windows after the one that bought
 it. What is published in a window counts in it, or its limit would not be one. All steps of a stream
@@ -48,7 +48,7 @@ class PaidStream(NamedTuple):
 
 
 def streams_of(sql: Backend, key: str) -> tuple[PaidStream, ...]:
-    """List all streams that an account and those below it have ever had, the oldest first."""
+    """List all streams of an account and the accounts below it, the oldest first."""
     below, found = key + "/", []
     for seq, account, entry, detail, *rest in sql.execute(_OF_LINE, (key, len(below), below)):
         units, (drop, dropped, begun, unfailed, published) = rest[:4], rest[4:]
@@ -62,7 +62,7 @@ def streams_of(sql: Backend, key: str) -> tuple[PaidStream, ...]:
 
 
 def carried_by(sql: Backend, key: str) -> Amount:
-    """Add up the charges of the streams of an account, and of those below it, that go on."""
+    """Sum the charges of continuing streams of an account and the accounts below it."""
     return amount_of(found.amount for found in streams_of(sql, key) if found.goes_on)
 
 
@@ -82,7 +82,7 @@ def amount_of(amounts: Iterable[Amount]) -> Amount:
 
 
 def stream_terms(detail: str) -> tuple[str, int]:
-    """Read the name of a stream and how many steps it has from the event that created it."""
+    """Read a stream's name and number of steps from the event of its creation."""
     try:
         terms = json.loads(detail)
         return str(terms["name"]), int(terms["steps"])

@@ -128,7 +128,7 @@ def in_order(value: object) -> str:
 
 
 def require_whole(sql: Backend) -> None:
-    """Refuse a ledger whose chain does not end with the event that its head names.
+    """Refuse a ledger whose chain does not end with the event named by its head.
 
     Raises :class:`LedgerError` (``ledger_corrupt``). What lies before the end is for verification.
     """

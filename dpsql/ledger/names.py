@@ -30,7 +30,7 @@ _ALL = "SELECT seq, at, who, account, query FROM events WHERE kind = 'rename' OR
 
 
 class NamedAccount(NamedTuple):
-    """An account of a line: what the ledger calls it, and what people do, each as a path."""
+    """An account of a line, as a path of first names (the ledger's) and of present names."""
 
     key: str
     name: str
@@ -62,7 +62,7 @@ def key_by_name(sql: Backend, path: str, *, for_owner: bool = False) -> str:
 
 
 def key_by_any_name(sql: Backend, path: str) -> str:
-    """Return the key of the account that has this name or had it: for what must be recorded."""
+    """Return the key of the account with this present or former name, for recording."""
     key = ""
     if not sql.execute(_ANY):
         return path
@@ -117,7 +117,7 @@ def _key_of(sql: Backend, given: str) -> str:
 
 
 def _decided(sql: Backend, question: str, path: str) -> str | None:
-    """Read what a renaming says, if there is one; it must have its hash."""
+    """Read the answer of a renaming event, if there is one; the event must have its hash."""
     for seq, found in sql.execute(question, (path,)):
         require_hashed(sql, path, [seq])
         return str(found)

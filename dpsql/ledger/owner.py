@@ -37,7 +37,7 @@ class Owner:
         self._who = who
 
     def create(self, path: str) -> None:
-        """Create an account, and those above it that are missing, without limits of its own.
+        """Create an account, and missing accounts above it, without limits of its own.
 
         Raises :class:`LedgerError` (``ledger_account_exists``) if it exists.
         """
@@ -45,7 +45,7 @@ class Owner:
         self._act(lambda journal: _create(journal, path))
 
     def rename(self, path: str, name: str) -> None:
-        """Give an account another name, which must be new; all that it spent goes along.
+        """Rename an account, with all of its spending; the name must be new.
 
         So do its limits here, windows, suspension, stored answers and streams, and the accounts
         below it. Both are paths, which differ in the last part. From then on ``path`` is closed for
@@ -65,7 +65,7 @@ class Owner:
         self._act(lambda journal: _rename(journal, path, name))
 
     def set_limits(self, path: str, limit: Amount | None, *, terms: str = "{}") -> None:
-        """Limit what the account may spend in a window, beside what the policy says.
+        """Limit an account's spending in a window, in addition to the policy's limit.
 
         None lifts the limit. ``terms`` is JSON text kept with it, such as the epsilon, delta and
         composition that it was computed from.

@@ -106,7 +106,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A reservation that is on disk: its entry, the account that pays it, and its worst case.
+    """A reservation on disk: its entry, the account that pays, and the worst case.
 
     The account is called what the chain calls it, which is its first name.
     """
@@ -116,7 +116,7 @@ class Charge:
     amount: Amount
 
     def lowered_to(self, actual: Amount) -> Amount:
-        """Return what to settle for a query that cost ``actual``: never more, all its delta."""
+        """Return the amount to settle for an actual cost: at most the reservation, all of delta."""
         if not _compositions(actual) <= _compositions(self.amount):
             return self.amount  # of another currency, it says nothing of what may be given back
         return Amount(
@@ -145,7 +145,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window of an account: when it was opened, the day or month it is for, what counts in it.
+    """A window of an account: its opening, its day or month, and its sums.
 
     ``opened`` is a UTC time in ISO 8601; ``period`` is empty for an account without renewal.
     ``spent`` is all that counts against limits. Of it, ``carried`` are the charges of streams that
@@ -462,7 +462,7 @@ def check_name(what: str, name: str) -> None:
 
 
 def check_json(what: str, text: str) -> None:
-    """Refuse what is not JSON text that a database can keep."""
+    """Refuse text that is not JSON, or that a database cannot store."""
     try:
         json.loads(text)
         text.encode()

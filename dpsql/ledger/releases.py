@@ -72,7 +72,7 @@ def digest_of(payload: bytes) -> bytes:
 
 
 def in_parts(release: bytes | Iterable[bytes]) -> Iterator[bytes]:
-    """Divide an answer, or the pieces that it comes in, into parts that can be kept.
+    """Divide an answer, or its pieces, into parts that the ledger can store.
 
     At least one; all but the last have ``MAX_RELEASE`` bytes, so pieces may be of any size. Raises
     :class:`ParameterError` for what is not bytes.
@@ -143,7 +143,7 @@ def further_part(sql: Backend, entry: int, part: int) -> bytes:
 
 
 class PartsDigest:
-    """What the chain keeps of an answer: the SHA-256 of one part, or that of those of several."""
+    """The chain's digest of an answer: SHA-256 of its only part, or of the digests of its parts."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -157,7 +157,7 @@ class PartsDigest:
 
     @property
     def of_parts(self) -> bytes:
-        """What the chain keeps of a step: the SHA-256 of those of its parts, also of one."""
+        """The chain's digest of a step: SHA-256 of its parts' digests, also of a single one."""
         return self._all.digest()
 
     @property
@@ -235,7 +235,7 @@ def forget_parts(sql: Backend, stream: int) -> None:
 
 
 def latest(sql: Backend, account: str, query: str) -> Stored | None:
-    """Return the latest kept answer to a question that the account, or one below it, has asked.
+    """Return the latest stored answer to a question of an account or an account below it.
 
     Raises :class:`LedgerError` if it is not what was stored.
     """

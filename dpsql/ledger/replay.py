@@ -32,7 +32,7 @@ class BrokenError(Exception):
 
 @dataclass(slots=True)
 class WindowState:
-    """A window: whose, for what period, and its sums: of amounts, of queries, unsettled ones.
+    """A replayed window: its account, its period, and sums of amounts and queries.
 
     ``carried`` is the part of the amounts that it opened with.
     """
@@ -57,7 +57,7 @@ class WindowState:
 
 @dataclass(slots=True)
 class AccountState:
-    """An account: its windows (the events that opened them) and what binds it."""
+    """A replayed account: its windows, as the events that opened them, and its limits."""
 
     path: str
     opened: list[int]
@@ -90,7 +90,7 @@ class AccountState:
 
 @dataclass(slots=True)
 class StreamState:
-    """A stream: whose, its name, id and number of steps, its price, and the last that was begun.
+    """A replayed stream: account, name, id, number of steps, price, and the latest begun step.
 
     ``unended`` were begun, and neither published nor failed; ``published`` have these digests.
     """

@@ -364,7 +364,7 @@ def _postgres_trigger(rule: _Rule) -> str:
 
 
 def _postgres_function(rule: _Rule) -> str:
-    """Write what looks at other rows, which a trigger's condition cannot do there."""
+    """Write a trigger function for a rule that reads other rows."""
     row = "OLD" if rule.action == "DELETE" else "NEW"
     return (
         f"CREATE FUNCTION {rule.name}() RETURNS trigger LANGUAGE plpgsql SET search_path FROM "

@@ -105,7 +105,7 @@ class SQLiteBackend:
         self._require_log()
 
     def _require_log(self) -> None:
-        """Refuse to go on with a log that was deleted: nobody else would see what is charged."""
+        """Refuse to go on after the write-ahead log was deleted: charges in it would be lost."""
         if any(identity(path) != known for path, known in self._log.items()):
             raise LedgerError(
                 "the ledger's log was moved, deleted or replaced while the ledger was open",

@@ -138,7 +138,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 
 
 def _log_of(path: Path) -> tuple[str, str]:
-    """Name the files that SQLite has beside one that is open; it follows links."""
+    """Name the files that SQLite keeps beside an open database; links are followed."""
     real = os.path.realpath(path)
     return f"{real}-wal", f"{real}-shm"
 

@@ -1,4 +1,4 @@
-"""The ledger as its callers see it: reserve, settle, what was spent, and what was answered."""
+"""The ledger for its callers: reserve, settle, and read spending and stored answers."""
 
 from __future__ import annotations
 
@@ -284,11 +284,11 @@ class Ledger:
         self._link.write(failed)
 
     def now(self) -> datetime:
-        """Read the clock by which the ledger dates what it keeps, as a UTC time."""
+        """Read the clock that dates the ledger's entries, as a UTC time."""
         return datetime.fromisoformat(self._link.read(lambda sql: iso(sql.now())))
 
     def stored(self, account: str, query: str) -> Stored | None:
-        """Return the latest kept answer to ``query`` that ``account`` or one below it has; free.
+        """Return the latest stored answer to ``query`` of ``account`` or an account below it; free.
 
         None if there is none, or if the owner has deleted it. Ask for the analyst's own account:
         one above it would find what others were told.
@@ -595,7 +595,7 @@ class Ledger:
         return self._link.read(_account_names)
 
     def renames(self) -> tuple[RenamedAccount, ...]:
-        """List which accounts were renamed, when and by whom, oldest first: for the owner."""
+        """List the renamings of accounts, with time and author, oldest first: for the owner."""
         return self._link.read(renames)
 
     def history(
@@ -801,7 +801,7 @@ def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
 
 
 def _asked(sql: Backend, charge: Charge) -> tuple[str, str | None]:
-    """Read the query's fingerprint, and the kind of the event that ended it, if one did."""
+    """Read a charge's query fingerprint, and the kind of the event that ended it, if any."""
     rows = sql.execute(
         "SELECT asked.account, asked.rho, asked.epsilon, asked.delta, asked.gaussian, asked.query, "
         "ended.kind "

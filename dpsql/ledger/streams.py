@@ -1,4 +1,4 @@
-"""Streams: one charge that pays for many published steps, each of which is used once.
+"""Streams: one charge pays for many published steps, and each step is used once.
 
 The noise of a stream belongs to all of its steps (:mod:`dpsql.privacy.streams`), so its
 charge is settled in full at once and nothing of it is ever refunded. What remains to be promised is
@@ -78,7 +78,7 @@ ORDER BY step LIMIT 1
 
 
 class _Live(NamedTuple):
-    """A stream that goes on: its charge, how many steps it has, and the last that was begun."""
+    """A continuing stream: its charge, its number of steps, and the latest begun step."""
 
     entry: int
     steps: int
@@ -132,7 +132,7 @@ def open_step(
 
 
 def close_step(journal: Journal, ticket: StepTicket, digest: bytes) -> None:
-    """Publish a step that was begun, of whose release ``digest`` is kept; steps go out in order.
+    """Publish a begun step with the ``digest`` of its release; steps are published in order.
 
     Raises :class:`LedgerError` where the step has ended, the stream, or the account is suspended.
     """

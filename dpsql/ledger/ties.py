@@ -1,4 +1,4 @@
-"""Sums tied to the chain: what decides about a charge must be what the last event says it is.
+"""Sums tied to the chain: a row that decides about charges must match its latest event.
 
 Every event says in its hashed field ``state`` what it has made of the rows of accounts and windows,
 and these name its number in ``last`` and its hash in ``tie``. Before a row decides anything, it is
@@ -30,7 +30,7 @@ FROM events JOIN events AS before ON before.seq = events.seq - 1 WHERE events.se
 
 
 class Tied(Protocol):
-    """A row of ``accounts`` or ``windows``: whose, and what it is.
+    """A row of ``accounts`` or ``windows`` with its path and its tie to the chain.
 
     ``last`` is the event that changed it last, ``tie`` that event's hash.
     """

@@ -165,7 +165,7 @@ class DatabaseLink:
         return self._backend
 
     def _undo(self) -> None:
-        """Undo a transaction that is open; where that fails, close the connection."""
+        """Roll back the open transaction; close the connection where that fails."""
         if self._backend is None or self._process != os.getpid():
             return
         try:

@@ -102,7 +102,7 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
 
 
 def _no_table(policy: TablePolicy, schema: Schema) -> str:
-    """Say which table of the database was likely meant: one of that name in another schema."""
+    """Suggest the table that the policy meant: in another schema, or of a similar name."""
     namesake = only_namesake(policy.name, (table.name for table in schema.values()))
     if namesake is not None:
         return f"Did you mean {namesake}?"
@@ -113,7 +113,7 @@ def _no_table(policy: TablePolicy, schema: Schema) -> str:
 def _check_definition(
     policy: TablePolicy, schema: Schema, definitions: Definitions | None
 ) -> Iterator[Finding]:
-    """Yield what a view does to rows, and whether that is the same on any rows at any time."""
+    """Yield problems in a view's definition: refused SQL, and rows that change between readings."""
     table = schema.get(policy.name.key)
     if table is None or table.unreadable is not None or definitions is None:
         return
@@ -136,7 +136,7 @@ def _check_left_out(table: Table) -> Iterator[Finding]:
 
 
 def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
-    """Compare the names and types that the policy declares with those that are read."""
+    """Compare declared names and types with the names and types of the table's columns."""
     for declared in policy.declared:
         column = table.column(declared.name)
         if column is None:
@@ -360,7 +360,7 @@ def misfit(table: TableName, found: Misfit) -> Finding:
 
 
 def unreadable_files(table: TableName) -> Finding:
-    """Say that a table has files that cannot be read to their ends."""
+    """Report a table whose files cannot be read to their ends."""
     return Finding(
         "error",
         str(table),
@@ -372,7 +372,7 @@ def unreadable_files(table: TableName) -> Finding:
 
 
 def no_tables(database: str) -> Finding:
-    """Say that a database has nothing that a policy could list."""
+    """Report a database without tables that a policy could list."""
     return Finding(
         "warning",
         database,

@@ -83,7 +83,7 @@ class Draft:
         return replace(self, units=units)
 
     def with_link(self, child: Table, column: Column, parent: Table, key: Column) -> Draft:
-        """Declare that the rows of a table belong to whom those of another one do."""
+        """Declare a link: the rows of a table belong to the unit of the row they refer to."""
         links = {**self.links, self._undecided(child): Link(column.name, parent.name, key.name)}
         return replace(self, links=links)
 
@@ -102,7 +102,7 @@ class Draft:
         return table.name.key
 
     def with_column(self, table: Table, column: Column, known: ColumnPolicy) -> Draft:
-        """Declare what is known of a column, beside what was said of it before.
+        """Declare facts about a column, in addition to earlier ones.
 
         Raises ``ParameterError`` if it was said before, or of a table that is left out.
         """

@@ -168,7 +168,7 @@ def _head(draft: Draft, schema: Schema) -> str:
 
 
 def _default(name: str, value: object) -> str:
-    """Write a default with what it means; what is found out without it as a comment."""
+    """Write a default with its meaning; as a comment where a question finds the value itself."""
     if value is None:
         return _OF_THE_ACCOUNT
     if not isinstance(value, AutomaticGroups):
@@ -250,7 +250,7 @@ def _columns(table: Table, draft: Draft) -> str:
 
 
 def _lines(table: Table, draft: Draft) -> Iterator[str]:
-    """Write each column with its type, what the owner says of it, and what to complete."""
+    """Write each column with its type, the owner's facts, and the parts left to complete."""
     guessed = table.name.key in draft.guessed
     for column in table.columns:
         said = _said(table, column, draft)
@@ -266,7 +266,7 @@ def _lines(table: Table, draft: Draft) -> Iterator[str]:
 
 
 def _declared_type(column: Column) -> str | None:
-    """Return the type of a column as a policy declares it; None for one that it cannot name."""
+    """Return a column's type as a policy declares it; None for a type without a name there."""
     found = read_type(column.type)
     return None if found is None else str(found)
 
@@ -282,7 +282,7 @@ def _block(type_: str) -> str:
 
 
 def _said(table: Table, column: Column, draft: Draft) -> list[str]:
-    """Write what the owner says of a column, and what everybody knows of truth values."""
+    """Write the facts that the owner gave of a column; truth values have a known domain."""
     known = draft.columns.get((table.name.key, fold(column.name)))
     if known is None:
         return ["domain: [false, true]"] if _is_truth(column) else []
@@ -299,7 +299,7 @@ def _is_truth(column: Column) -> bool:
 
 
 def _to_complete(table: Table, column: Column, draft: Draft) -> str:
-    """Write what the owner has to complete of a column, with what was seen in it."""
+    """Write the part of a column that the owner has to complete, with its profile."""
     key = (table.name.key, fold(column.name))
     seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
     listed = listed_values(table, column, draft)

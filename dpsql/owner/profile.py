@@ -1,6 +1,7 @@
-"""What the data hold, for their owner, who drafts or checks a policy. Nothing here is private.
+"""Profiles of data for their owner, who drafts or checks a policy. Nothing here is private.
 
-Analysts have no way here: nothing but ``dpsql init`` and ``dpsql check`` imports this.
+Nothing here is private. Analysts have no way here: nothing but ``dpsql init`` and ``dpsql check``
+imports this.
 """
 
 from __future__ import annotations
@@ -64,11 +65,12 @@ def _opened(database: DatabasePlace) -> DuckDBEngine:
 def profile_units(
     database: DatabasePlace, units: Mapping[str, str]
 ) -> Mapping[tuple[str, str], tuple[str, ...] | None]:
-    """Tell of which columns each value of a unit has one value alone; None where it has one row.
+    """Find the columns with a single value per unit, and the tables with a single row per unit.
 
-    ``units`` are the columns of units by the keys of their tables. Keyed by both, the column's name
-    folded; tables of which nothing of the kind is true are absent. Raises ``InterfaceError`` and
-    ``EngineError``.
+    A column of a unit maps to the names of the columns with a single value, or to None where a unit
+    has a single row. ``units`` are the columns of units by the keys of their tables; the result is
+    keyed by both, the column's name folded, without tables that have neither. Raises
+    ``InterfaceError`` and ``EngineError``.
     """
     engine = _opened(database)
     found: dict[tuple[str, str], tuple[str, ...] | None] = {}

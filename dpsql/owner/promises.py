@@ -121,7 +121,7 @@ def _several(rows: Relation, column: str, dialect: Dialect) -> Sql:
 
 
 def _source(rows: Relation, dialect: Dialect) -> tuple[Sql, Sql]:
-    """Write the rows that belong to somebody, and the column that says to whom."""
+    """Write the rows that belong to a unit, and the unit's column."""
     assert rows.unit is not None
     unit = quoted(rows.unit)
     return sql("{} WHERE {} IS NOT NULL", from_clause(rows.rows, dialect), unit), unit

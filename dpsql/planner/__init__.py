@@ -156,7 +156,7 @@ def _plan_for_share(
 def _candidate(
     option: Option, chosen: bool, forced: bool, targets: tuple[ErrorTarget, ...]
 ) -> Candidate:
-    """Return an option as EXPLAIN lists it: one that misses a maximum error says so."""
+    """Return an option as a candidate for EXPLAIN, marked if it misses a maximum error."""
     candidate = option.candidate(chosen, forced)
     if chosen or option.plan is None or all_kept(option.plan, targets):
         return candidate

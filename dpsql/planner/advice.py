@@ -27,7 +27,7 @@ _BOTH: Final = "both"  # of the bounds named before
 
 @dataclass(frozen=True, slots=True)
 class CameOut:
-    """What came of a block: how many groups, and the aggregate of which only noise is seen.
+    """The outcome of a block: its number of groups, and an aggregate drowned in noise.
 
     ``drowned`` is the index of an aggregate whose values are all within their margin of zero, None
     if there is none.
@@ -39,7 +39,7 @@ class CameOut:
 
 
 def advice(outcomes: Sequence[CameOut], replan: Replan, most: float) -> str:
-    """Say in a sentence or two what would change an answer that says nothing; empty if it does.
+    """Word the changes that would make an empty or noisy answer say something; empty if none.
 
     ``replan`` plans a block within its epsilon, which may be ``most`` at most.
     """

@@ -1,4 +1,4 @@
-"""Decides what a question gets that gives no number of groups per unit: ``auto`` or a number.
+"""Decides the number of groups per unit where a question gives none: ``auto`` or a number.
 
 ``auto`` is better wherever keys are unknown and its rounds answer the question; all others have
 the usual number. What decides is public: the block, its parameters, the mechanism that is asked
@@ -77,7 +77,7 @@ def _without_rounds(block: Block, mechanism: str | None) -> Iterator[str]:
 
 
 def _preferences(block: Block) -> Iterator[str]:
-    """Yield what a number does better, or what auto would leave undone."""
+    """Yield reasons to prefer a number over ``auto``."""
     groups = block.parameters.max_groups_contributed
     if isinstance(groups, AutomaticGroups) and groups.most == 1:
         yield "the policy allows no more, so that nothing is to be found out"

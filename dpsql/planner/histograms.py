@@ -32,8 +32,10 @@ from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 
 
 def histogram_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """List what the registry has: for one publication exact ones too, and with weighted units
-    those whose groups need enough weight to be named.
+    """List histogram mechanisms for a block, from the registry.
+
+    Exact mechanisms are among them for a single publication. With weighted units groups need enough
+    weight to be named.
     """
     cap = block.parameters.groups_limit
     if cap is None:

@@ -59,7 +59,7 @@ def known_domain_options(block: Block, budget: QueryBudget) -> list[Option]:
 def _with_and_without_cap(
     block: Block, shown: int, offered: Callable[[int | None, bool], list[Option]]
 ) -> list[Option]:
-    """List what is offered without a cap; and with it, if it spares a unit some of those shown.
+    """List options without a cap on groups, and with the cap where it is below the groups shown.
 
     ``offered`` takes the cap, and whether groups may share noise: under a cap if it is the better
     choice without.

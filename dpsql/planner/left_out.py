@@ -1,4 +1,4 @@
-"""Prices estimates: how much of a block's measures bounding keeps and leaves out.
+"""Prices left-out estimates: the parts of a block's measures that bounding keeps and leaves out.
 
 What can be told is decided by the plan: measures to which rows only add, of units that bounding
 lets add to a known number of groups, each with undivided weight.
@@ -29,7 +29,7 @@ MOST_ADDED: Final = 2**40
 
 
 def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:
-    """Return what estimates are possible at, with what a unit may add to each in all.
+    """Return the possible subjects of estimates, with a unit's most contribution to each.
 
     In steps of the measure's quantum. Counts of units that may be in every group have
     none: nothing is left out of them.
@@ -51,7 +51,7 @@ def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:
 
 
 def clamped_subjects(plan: BlockPlan) -> list[LeftOutSubject]:
-    """Return the sums of which it can be told how many values are out of bounds.
+    """Return the sums whose values out of bounds can be estimated.
 
     Where an estimate is to take little time, only beside a cap on groups, which puts together what
     each unit has in any case.
@@ -67,7 +67,7 @@ def clamped_subjects(plan: BlockPlan) -> list[LeftOutSubject]:
 
 
 def estimates_possible(block: Block, budget: QueryBudget) -> bool:
-    """Tell whether a plan of the block can be told anything of what bounding leaves out.
+    """Tell whether a plan of the block can have left-out estimates at all.
 
     Where it is False, none can.
     """
@@ -108,5 +108,5 @@ def priced_estimates(plan: BlockPlan, budget: QueryBudget, share: float) -> tupl
 
 
 def _says_something(noise: LeftOutNoise) -> bool:
-    """Tell whether there could be data of a usual size of which an estimate says something."""
+    """Tell whether an estimate's noise is small enough for data of a usual size."""
     return noise.kept_noise.margin(0.95, 1) * noise.coarsening <= MOST_HIDDEN * noise.most

@@ -115,7 +115,7 @@ def plan_with_least_epsilon(block: Block, replan: Replan, most: float) -> BlockP
 def least(
     attempt: Callable[[float], _Found | None], start: float, most: float, digits: int
 ) -> _Found | None:
-    """Return what ``attempt`` finds for the least epsilon of so many digits that it finds any for.
+    """Return the result of ``attempt`` at the least epsilon of so many digits that has one.
 
     None if it finds none up to ``most``. The search leaves ``start`` by factors of two, to the
     first change, and halves what is between: it is the least of all where more epsilon never
@@ -150,7 +150,7 @@ def least(
 
 
 def exchange_rates(plan: BlockPlan, replan: Replan, most: float) -> tuple[ExchangeRate, ...]:
-    """Tell what the epsilon of a plan buys, and which ones buy about half and twice the error.
+    """List the errors that a plan's epsilon buys, and epsilons for about half and twice the error.
 
     The errors are round numbers, for the first aggregate that has one; each epsilon has two digits
     and buys at least that. Empty if no aggregate has an error known beforehand.

@@ -1,4 +1,4 @@
-"""What noise is added to, and which: the smallest that its share of a budget can pay for.
+"""Chooses the noise of measures: the smallest that its share of a budget pays for.
 
 Each ``…_noise`` returns a ``NoiseOf``, which takes a measure, the number of its groups that a unit
 changes, and the most groups that are released, None where nothing is to be shared among them.
@@ -53,7 +53,7 @@ def gaussian_noise(block: Block, price: PrivacyLoss) -> NoiseOf:
 
 
 def exact_gaussian_noise(block: Block, distance: float) -> NoiseOf:
-    """Build Gaussian noise that takes ``distance`` of what one publication may (see additive)."""
+    """Build Gaussian noise that takes ``distance`` of a publication's allowance (see additive)."""
     price = PrivacyLoss(distance / 2, gaussian=True)
     return _smallest(block, price, gaussian, shared=price)
 
@@ -85,7 +85,7 @@ def _smallest(
 def _shared_options(
     price: PrivacyLoss, sensitivity: int, groups: int, released: int
 ) -> list[tuple[Additive, float]]:
-    """List the noises that groups share, each with the least gain in std that it is taken for."""
+    """List noises shared by groups, each with the least gain in std that justifies it."""
     if groups == released:
         return [(correlated_gaussian(price, sensitivity, groups), 1.0)]
     some = elliptic_gaussian(price, sensitivity, groups, released)

@@ -12,7 +12,7 @@ from dpsql.ir.plan import BlockPlan, Candidate
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A mechanism with its plan, or with the ``obstacle`` that rules it out (and what would help).
+    """A mechanism with its plan, or with the ``obstacle`` that rules it out, and a hint.
 
     ``rank`` is what options are compared by: the predicted threshold or error, smaller is better.
     ``variant`` tells options of one mechanism apart.

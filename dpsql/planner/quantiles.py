@@ -22,7 +22,7 @@ def share_without_quantiles(block: Block) -> float:
 
 
 def priced_quantiles(plan: BlockPlan, budget: QueryBudget) -> tuple[NoisyQuantile, ...]:
-    """Return the block's quantiles, which share equally what ``budget`` holds back for them."""
+    """Return the block's quantiles, which share equally the part of ``budget`` for them."""
     groups = plan.groups if plan.groups is not None else plan.max_released
     assert groups is not None
     return tuple(

@@ -1,4 +1,4 @@
-"""Which settings of bounds are worth a try for a question, and which estimates tell them apart.
+"""The settings of bounds that tuning tries for a question, and the estimates that compare them.
 
 An estimate tells of the settings that it was planned with. Of some measures one estimate tells of
 all: where what a unit has is a whole number of things, of which a cap keeps so many, the ladder of
@@ -43,7 +43,7 @@ class CandidateSetting:
 
 @dataclass(frozen=True, slots=True)
 class TuningEstimate:
-    """An estimate that is to be taken, beside the plan that it is of.
+    """A left-out estimate for tuning, with the plan that it belongs to.
 
     ``aggregate``, by index, and ``setting`` are what it tells of; ``setting`` is None where that is
     all of them.
@@ -66,7 +66,7 @@ class TuningEstimate:
 
 
 def tunable_aggregates(block: Block) -> tuple[int, ...]:
-    """List the aggregates, by index, that what bounds leave out can be told of: counts and sums."""
+    """List the aggregates, by index, that left-out estimates exist for: counts and sums."""
     return tuple(
         index
         for index, aggregate in enumerate(block.aggregates)
@@ -77,7 +77,7 @@ def tunable_aggregates(block: Block) -> tuple[int, ...]:
 
 
 def told_by_one_estimate(block: Block, aggregate: int) -> bool:
-    """Tell whether one estimate at an aggregate tells of all caps.
+    """Tell whether a single estimate of an aggregate covers all caps.
 
     Of units in groups, that is caps on these; of rows without groups, caps on rows.
     """
@@ -114,7 +114,7 @@ def usual_caps(block: Block, asked: int | None, most: int | None, *, rows: bool)
 
 
 def cap_of(block: Block, setting: CandidateSetting) -> int:
-    """Return the cap that one estimate tells of: on groups where there are any, else on rows."""
+    """Return the cap that an estimate varies: on groups where there are keys, else on rows."""
     return setting.groups if block.keys else setting.rows
 
 
@@ -123,7 +123,7 @@ def cap_estimates(
     plans: Iterable[BlockPlan],
     narrowest: BlockPlan,
 ) -> tuple[TuningEstimate, ...]:
-    """List the estimates that tell of caps, each with its plan.
+    """List the estimates that compare caps, each with its plan.
 
     ``narrowest`` is planned with a cap of 1. Measures that a cap cannot leave anything out of have
     no estimate.
@@ -146,7 +146,7 @@ def cap_estimates(
 
 
 def _told(plan: BlockPlan, aggregate: int) -> tuple[LeftOutSubject, int | None]:
-    """Return what to look at of an aggregate, and what a unit may add to it if that is told."""
+    """Return an aggregate's subject of an estimate, and a unit's most contribution, if any."""
     subject = LeftOutSubject.of(plan, plan.block.aggregates[aggregate])
     assert subject is not None
     return subject, told_subjects(plan).get(subject)
@@ -155,7 +155,7 @@ def _told(plan: BlockPlan, aggregate: int) -> tuple[LeftOutSubject, int | None]:
 def bound_estimates(
     settings: Iterable[CandidateSetting], plans: Iterable[BlockPlan], aggregate: int
 ) -> tuple[TuningEstimate, ...]:
-    """List the estimates that tell which part of the values of a sum lies outside of bounds."""
+    """List the estimates of the part of a sum's values outside of bounds."""
     found = []
     for setting, plan in zip(settings, plans, strict=True):
         subject = LeftOutSubject(plan.block.aggregates[aggregate].measures[0], clamped=True)

@@ -332,7 +332,7 @@ class TimeSection(Section):
 
 
 class ColumnSection(Section):
-    """Public knowledge about a column: what a value can be, never what it happens to be.
+    """Public knowledge about a column: the values it can have, never the values it has.
 
     A text alone is its type.
     """
@@ -415,7 +415,7 @@ def _typed(value: object) -> object:
 
 
 class TableDefaultsSection(Section):
-    """What a question that reads the table uses unless it says otherwise.
+    """The parameters of a question that reads the table, where the question gives none.
 
     It goes before `defaults` at the top. Where a question joins tables, those that say something
     decide: for numbers of groups, rows and units the largest, for what limits a question the least.
@@ -537,7 +537,7 @@ class ViewsSection(Section):
 
 
 class PoliciesFile(Section):
-    """What analysts may ask of a database, and whom that protects."""
+    """The policies of a database: what analysts may ask, and who is protected."""
 
     version: Version = Field(description="The version of this format.")
     dataset: DatasetName = Field(

@@ -71,7 +71,7 @@ def checked_default(value: object, info: ValidationInfo) -> object:
 
 
 def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:
-    """Check the most that a query may set the parameter to that the field is named after."""
+    """Check a query's maximum for the parameter that names the field."""
     checked = checked_parameter(value, info)
     if isinstance(checked, AutomaticGroups):
         raise problem_with(
@@ -85,7 +85,7 @@ CONVERSION_LIMITS: Final = (0.01, 0.99)
 
 
 def checked_conversion_share(value: object, info: ValidationInfo) -> float:
-    """Check the part of an account's delta that turns what queries add up to into epsilon."""
+    """Check the share of an account's delta that converts rho to epsilon."""
     low, high = CONVERSION_LIMITS
     if not (isinstance(value, float) and low <= value <= high):
         raise problem_with(

@@ -50,12 +50,12 @@ def beside(database: str | Path) -> str:
 
 
 def from_file(place: str, file: str | os.PathLike[str]) -> str:
-    """Return the place that a file names: relative to that file's directory, unless it is a URL."""
+    """Resolve a place in a file: relative to the file's directory, unless it is a URL."""
     return place if is_url(place) else os.path.join(os.path.dirname(_real(file)), place)
 
 
 def announcement(place: str) -> str:
-    """Say that a ledger was created: somebody may have expected one that was there."""
+    """Report a newly created ledger: the user may have expected an existing one."""
     shown = without_password(place) if is_url(place) else os.path.abspath(place)
     return f"a new ledger was created: {shown}: nothing has been spent in it"
 

@@ -15,7 +15,7 @@ PRIVATE_RELATIONS_LIMITS: Final = (1, 64)
 
 
 class ResourceFailures(StrEnum):
-    """What becomes of an account whose statement ran out of time or memory on private rows.
+    """The state of an account after a statement on private rows ran out of time or memory.
 
     Rows decide whether a statement does, so its failing says something about them. SUSPEND lets
     the account ask no further private question until the owner reopens it. KEEP keeps the

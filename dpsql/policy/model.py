@@ -1,4 +1,4 @@
-"""The policy: which tables analysts may ask about, whom it protects, and how much it may reveal.
+"""The policy: the tables of analysts, the protected units, and the budgets.
 
 Frozen values only, read from ``policies.yaml`` by :mod:`dpsql.policy.document`; nothing here reads
 files. :func:`resolve` is the one place where a query's privacy parameters are decided: the nearest
@@ -36,7 +36,7 @@ from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 
 @dataclass(frozen=True, slots=True)
 class UnitPeriod:
-    """The periods that a unit is protected in, one at a time: of what length, by which column.
+    """The periods in which a unit is protected, one at a time: their length, and their column.
 
     Periods follow each other from the start of 1970 on, in the column's own wall time.
     """
@@ -47,7 +47,7 @@ class UnitPeriod:
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Whom a table's rows belong to: ``name`` (``aircraft``) and the column that says which one.
+    """The unit that a table's rows belong to: a name (``aircraft``), and its column.
 
     Two tables share a unit when they give the same name. With ``per``, a unit is what one of them
     did in one period, and rows of no period belong to nobody.
@@ -106,7 +106,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class TimeColumn:
-    """The column that says when a row happened, and the zone in which steps of time are counted."""
+    """The column with the time of a row, and the zone in which steps of time are counted."""
 
     column: str
     zone: str = "UTC"
@@ -254,7 +254,7 @@ class Policy:
                 )
 
     def _table_problems(self, table: TablePolicy) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with what is said of a table: reasons and hints."""
+        """Yield problems in a table's declarations: reasons and hints."""
         if table.public and table.time is not None:
             yield PUBLIC_TIME
         said = table.rows_per_unit is not None or table.defaults
@@ -272,7 +272,7 @@ class Policy:
                 yield problem
 
     def _name_problems(self) -> Iterator[tuple[str, str]]:
-        """Yield what is wrong with names that paths of accounts are made of: reasons and hints."""
+        """Yield problems in names that become parts of account paths: reasons and hints."""
         for what, name in (("dataset", self.dataset), *(("account", n) for n in self.accounts)):
             if not is_account_name(name):
                 yield f"the name of the {what} {_show(name)} is not one: it {RULE}", PLAIN_NAME
@@ -391,13 +391,13 @@ def table_default_problem(
 
 
 def stranger_problem(name: str, accounts: Mapping[str, object]) -> tuple[str, str]:
-    """Tell what is wrong with a name that is none of the accounts: reason and hint."""
+    """Report a name without an account: reason and hint."""
     reason = f"the policy has no account {_show(name)}"
     return reason, suggestion(name, accounts) or "Add it under `accounts`, or remove it here."
 
 
 def look_alike_problem(first: str, second: str) -> tuple[str, str]:
-    """Tell what is wrong with two accounts that look the same: reason and hint."""
+    """Report two accounts with look-alike names: reason and hint."""
     reason = f"the accounts {_show(first)} and {_show(second)} look the same, and are two budgets"
     return reason, "Keep one of the two, or choose names that differ by more."
 
@@ -414,7 +414,7 @@ class UnitLike(Protocol):
 
 
 def is_all_of(unit: UnitLike, column: str) -> bool:
-    """Tell whether a column alone says which unit it is, which takes no period besides."""
+    """Tell whether a column alone identifies the unit, without a period."""
     return unit.period is None and fold(unit.column) == fold(column)
 
 

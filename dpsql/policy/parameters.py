@@ -113,7 +113,7 @@ class Pooling(StrEnum):
 
 
 class Several(StrEnum):
-    """Which default of several tables a question has that reads them all.
+    """How defaults of joined tables combine: the largest or the least.
 
     Of numbers of groups, ``unlimited`` is the largest, and then ``auto``.
     """
@@ -341,7 +341,7 @@ class Parameters:
 
     @property
     def estimates_anywhere(self) -> bool:
-        """True if what bounding leaves out is to be told wherever that is possible."""
+        """True if left-out estimates are wanted wherever they are possible."""
         return self.left_out_share > USUAL_LEFT_OUT_SHARE
 
     @property

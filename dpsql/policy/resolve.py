@@ -1,4 +1,4 @@
-"""Privacy parameters of one question: what was set nearest to it, within the policy's maxima."""
+"""The privacy parameters of a question: the nearest setting of each, within the policy's maxima."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def resolve(policy: Policy, *overrides: Overrides, base: Parameters | None = Non
 
 @dataclass(frozen=True, slots=True)
 class TableDefault:
-    """A privacy parameter that a question has by the default of a table that it reads."""
+    """A privacy parameter that a question takes from the default of a table."""
 
     parameter: str
     value: ParameterValue
     table: TableName
 
     def replaced(self, parameters: Parameters) -> bool:
-        """Tell whether somebody asked for something else."""
+        """Tell whether the question asked for another value."""
         return bool(_EITHER.get(self.parameter, {self.parameter}) & parameters.given)
 
 
@@ -68,7 +68,7 @@ _EITHER = {"epsilon": frozenset({"epsilon", "max_error"})}  # each decides the o
 def over_tables(
     policy: Policy, parameters: Parameters, tables: Sequence[TableName]
 ) -> tuple[Policy, Parameters, tuple[TableDefault, ...]]:
-    """Return what holds for a question that reads these tables: policy, parameters, and why.
+    """Return the policy and parameters of a question over these tables, with the defaults used.
 
     The defaults of tables stand in for the policy's where nobody has asked for anything: those of
     the only table that has one, or the largest or the least of several, as the parameter says. The
@@ -88,7 +88,7 @@ def over_tables(
 
 
 def again(policy: Policy, parameters: Parameters) -> Parameters:
-    """Resolve what somebody asked for by another policy: all else is as this one has it.
+    """Resolve the given parameters under another policy, which supplies all others.
 
     Raises ParameterError as :func:`resolve` does, for what this policy does not allow.
     """
@@ -115,7 +115,7 @@ def defaults_of(policy: Policy, table: TablePolicy) -> Iterator[TableDefault]:
 
 
 def _upwards(policy: Policy, table: TablePolicy) -> Iterator[TablePolicy]:
-    """Yield a table and those that it reaches its unit through."""
+    """Yield a table and the tables on its way to the unit."""
     seen: set[str] = set()
     found: TablePolicy | None = table
     while found is not None and found.name.key not in seen:

@@ -50,7 +50,7 @@ INVALID: Final = _Invalid()
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong in the text: which value, where, what, and what to do about it."""
+    """A problem in the text: the value and its place, a message and a hint."""
 
     path: Path
     span: Span

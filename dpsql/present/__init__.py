@@ -1,4 +1,4 @@
-"""How answers, plans and budgets look: rich renderables, plain text and HTML made from them.
+"""Presentation of answers, plans and budgets: rich renderables, plain text and HTML.
 
 Everything that comes from data or from a catalog passes through :mod:`dpsql.core.formatting`, which
 escapes what a terminal would obey, and reaches rich as text, never as markup.

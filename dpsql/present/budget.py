@@ -1,4 +1,4 @@
-"""How a budget looks: bars for all that an account counts, what is left, what is promised."""
+"""Presentation of budgets: bars for all limits, the remaining amounts, and the promise."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def estimate_panel(report: BudgetReport) -> Group:
 
 
 def account_panel(account: AccountReport, role: str = "") -> Group:
-    """Show one account: its name, a bar for all that it counts, its window and its limits."""
+    """Show an account: its name, a bar per limit, its window and its limits."""
     note = f" ({role + ', ' if role else ''}{account.composition} composition)"
     title = Text.assemble((f"Budget of {printable(account.path)}", "bold"), (note, "dim"))
     parts: list[RenderableType] = [title]
@@ -153,7 +153,7 @@ def analyses_table(analyses: Sequence[Analysis]) -> Group:
 
 
 def promise(report: BudgetReport) -> Text:
-    """Tell what is guaranteed, in a sentence, and which figures that rests on."""
+    """Word the guarantee in a sentence, with the figures it rests on."""
     return Text(" ".join(_promise(report)), style="dim")
 
 

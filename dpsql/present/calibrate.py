@@ -1,4 +1,4 @@
-"""How the calculator's answers look."""
+"""Presentation of the calculator's answers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _(answer: ListingCalibration) -> RenderableType:
 
 
 def _stream(answer: StreamCalibration, analysis: str) -> RenderableType:
-    """Draw what a stream guarantees, and what it costs in a session."""
+    """Draw the guarantee of a stream, and its cost in a session."""
     whole = f"ε {significant(answer.epsilon)} at δ {significant(answer.delta)}, all steps together"
     cost = f"ρ {significant(answer.rho)}, δ {significant(answer.rho_delta)}, once for the stream"
     facts = [("Guarantee", whole), ("In a session", cost)]

@@ -1,4 +1,4 @@
-"""How a plan looks: price, mechanism, candidates, noise and the SQL it runs."""
+"""Presentation of plans: price, mechanism, candidates, noise and generated SQL."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _prices(explanation: Explanation) -> Table:
 
 
 def _pooled(explanation: Explanation) -> str:
-    """Say what a new release would be pooled with."""
+    """Name the releases that a new release would be pooled with."""
     how = "with fresh and combine = all, " if explanation.answered is not None else ""
     earlier = explanation.earlier
     which = "the earlier release" if earlier == 1 else f"{earlier} earlier releases"
@@ -104,7 +104,7 @@ def _pooled(explanation: Explanation) -> str:
 
 
 def _limits(limits: Limits) -> str:
-    """Say how much work the query may be, and what becomes of the account beyond that."""
+    """Word the limits on a query's work, and the account's state beyond them."""
     memory = "" if limits.memory is None else f" and {limits.memory} of memory"
     kept = limits.resource_failures is ResourceFailures.KEEP
     then = "what is reserved stays spent" if kept else "the account is suspended"
@@ -280,7 +280,7 @@ def _margin(column: ColumnFigure) -> str:
 
 
 def _rate_table(block: BlockExplanation) -> Table:
-    """Draw which epsilon buys which error, the block's own among others."""
+    """Draw a table of epsilons and the errors they buy, with the block's own."""
     rated = [i for i, margin in enumerate(block.rates[0].margins) if margin is not None]
     shown = rated[:MAX_RATED]
     names = [printable(block.columns[index].aggregate) for index in shown]

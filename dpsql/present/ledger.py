@@ -1,4 +1,4 @@
-"""How the ledger itself looks: who asked what at which price, and whether the chain is whole."""
+"""Presentation of the ledger: questions with author and price, and the state of the chain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def history_panel(
     suspensions: Sequence[Event] = (),
     renames: Sequence[RenamedAccount] = (),
 ) -> Group:
-    """Show questions, newest first: who and when, what, how it was answered, what it cost.
+    """Show questions, newest first: author, time, statement, mechanism and cost.
 
     Among them, when accounts were suspended, reopened and renamed.
     """
@@ -174,7 +174,7 @@ def _price(entry: Entry, asked: LoggedQuery) -> Text:
 
 
 def _cost(amount: Amount, asked: LoggedQuery) -> str:
-    """Write a cost as it is charged, and what rho is worth where the record says at what delta."""
+    """Write a charged cost, with the epsilon of its rho where the record has a delta for it."""
     loss = amount.loss
     if not loss.rho:
         return f"ε {significant(loss.epsilon)}, δ {significant(loss.delta)}"

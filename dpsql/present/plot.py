@@ -202,7 +202,7 @@ def _draw_bars(ax: Axes, keys: list[list[Any]], drawn: PlottedValues) -> None:
 
 
 def _draw_threshold(ax: Axes, result: Result, value: str) -> None:
-    """Draw what a noisy score had to exceed, where the column drawn is that score."""
+    """Draw the threshold of the noisy score, where the drawn column is the score."""
     line = result.thresholds().get(value)
     if line is None:
         return

@@ -1,4 +1,4 @@
-"""Two keys in one picture: the values of one along the axis, those of the other as series."""
+"""Plots of two keys: the values of one along the axis, the values of the other as series."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARKERS = "os^DvPX*"
 
 @dataclass(frozen=True, slots=True)
 class TwoKeys:
-    """Which key lies along the axis and which makes the series, by their places; and their values.
+    """The key along the axis and the key of the series, by position, with their values.
 
     ``along`` and ``series`` have a value for each row.
     """

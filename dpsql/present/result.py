@@ -1,4 +1,4 @@
-"""How an answer looks: its rows with intervals, what they say in plain words, what they cost."""
+"""Presentation of answers: rows with intervals, sentences on their meaning, and the cost."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ResultColumn:
 def result_panel(
     result: Result, confidence: float = 0.95, max_rows: int | None = MAX_ROWS
 ) -> Group:
-    """Show a result, what it says in plain words, what answered it and what it cost.
+    """Show a result with its sentences, mechanism and cost.
 
     What EXPLAIN, SHOW and the like answer is shown by itself, as nothing was released for it.
     """

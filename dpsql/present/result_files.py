@@ -123,7 +123,7 @@ def result_markdown(result: Result, intervals: float | None) -> str:
 
 
 def _markdown_cell(value: object) -> str:
-    """Write a value as one line that Markdown shows as it is."""
+    """Write a value as one line of Markdown, with markup escaped."""
     text = MISSING if value is None else printable(no_marker(str(plain_cell(value))))
     return re.sub(r"([\\`*\[\]<>|~#&]|(?<!\w)_|_(?!\w))", r"\\\1", text)
 

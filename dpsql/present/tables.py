@@ -1,4 +1,4 @@
-"""Tables as all of them look: bold titles with a line below, and nothing around."""
+"""The common style of tables: bold titles with a line below, and no frame."""
 
 from __future__ import annotations
 

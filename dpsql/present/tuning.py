@@ -1,4 +1,4 @@
-"""How tuning looks: a table of what was tried for each aggregate, and what is recommended."""
+"""Presentation of tuning: a table of tried settings per aggregate, and the recommendation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RECOMMENDED = "→"
 
 
 def tuning_panel(tuning: Tuning) -> Group:
-    """Draw what was tried, what is recommended and what it cost."""
+    """Draw the tried settings, the recommendations and the cost."""
     parts: list[RenderableType] = []
     for found in tuning.aggregates:
         parts.append(Text(printable(found.aggregate, 60), style="bold"))
@@ -61,7 +61,7 @@ def _bounds_table(found: TunedAggregate) -> Table:
 
 
 def _left_out(one: TriedSetting) -> str:
-    """Write the part that is left out, with the interval that holds it."""
+    """Write the left-out share with its interval."""
     if one.share is None or one.low is None or one.high is None:
         return "not known"
     share = f"{100 * one.share:.2g}%"

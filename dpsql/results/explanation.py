@@ -57,7 +57,7 @@ class ColumnFigure:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutFigure:
-    """What an answer will say of how much bounding left out of an aggregate.
+    """The left-out estimate of an aggregate in a plan: its status, price and noise.
 
     ``status`` is ``looked``, ``nothing`` or ``not told``. A look costs ``loss`` where the account
     has no release of it yet, counts units with a noise of ``noise_std`` units, and of what one unit
@@ -201,7 +201,7 @@ class Explanation:
 
     @property
     def anew(self) -> str:
-        """Why it is not answered from what was released before: that is too old; empty if not."""
+        """The reason for a new release although one is stored: its age; empty if none is stored."""
         if self.outdated is None:
             return ""
         return f"the stored answer of {self.outdated[:10]} is older than max_age, {self.max_age}"
@@ -277,7 +277,7 @@ def _declared(block: Block) -> Iterator[str]:
 def _left_out_figures(
     plan: BlockPlan, estimates: Sequence[PreparedEstimate]
 ) -> tuple[LeftOutFigure, ...]:
-    """List what is told of what bounding leaves out, where a part of the price is for it.
+    """List the left-out estimates of a plan's aggregates, where a part of the price is for them.
 
     A trace shows plans before estimates are prepared for them.
     """

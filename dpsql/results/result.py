@@ -1,4 +1,4 @@
-"""What a query returns: released rows, what they cost, how sure they are."""
+"""The result of a query: released rows, their intervals, and their cost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _ADVISED_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a query reserved before reading and what it was charged in the end.
+    """The reservation of a query, and its final charge.
 
     The losses are what the account is charged: under zCDP composition rho and delta (the chance of
     a differentiating outcome), under basic composition epsilon and delta. ``reserved_epsilon`` and
@@ -87,7 +87,7 @@ FREE = Cost(ZERO, ZERO, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class AnswerNoise:
-    """What is known of the noise in an answer: of which plans, in which columns.
+    """The noise in an answer: the plans that drew it, and the columns with it.
 
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
     each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
@@ -104,7 +104,7 @@ class AnswerNoise:
 
 @dataclass(frozen=True, slots=True)
 class _Explained:
-    """A plan that has been explained, which an answer takes along where no connection is."""
+    """An explained plan, which an answer keeps when it leaves its connection."""
 
     plan: Explanation
 
@@ -114,7 +114,7 @@ class _Explained:
 
 @dataclass(frozen=True, slots=True)
 class _Advised:
-    """Advice that has been given, which an answer takes along where no connection is."""
+    """Given advice, which an answer keeps when it leaves its connection."""
 
     text: str
 
@@ -168,7 +168,7 @@ class Result(ReadableAnswer):
 
     @property
     def pooled(self) -> int:
-        """From how many releases of the question its values are put together: 1 for one alone.
+        """The number of releases that the values are pooled from: 1 for a single one.
 
         0 if nothing was released.
         """
@@ -176,7 +176,7 @@ class Result(ReadableAnswer):
 
     @property
     def rolled_up(self) -> tuple[RolledUp, ...]:
-        """The releases that its values were rolled up from, one for each block, or none.
+        """The releases whose groups were summed (a roll-up), one per block, or none.
 
         ``cost.answered`` says when the latest of them was paid for.
         """
@@ -245,7 +245,7 @@ class Result(ReadableAnswer):
         return drawn
 
     def thresholds(self) -> dict[str, Threshold]:
-        """Return the threshold that groups had to exceed to appear, by the column that it is on."""
+        """Return the threshold of appearance by column, for columns with one."""
         found = {
             name: self._threshold(output)
             for name, output in zip(self.columns, self._noise.outputs, strict=False)
@@ -428,7 +428,7 @@ class Result(ReadableAnswer):
         return lines
 
     def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
-        """Say where intervals, which are of noise alone, are narrower than what is missing."""
+        """Warn of intervals, which cover noise alone, that are narrower than the left-out part."""
         if not found.low or found.clamped:
             return ""
         rows, short = 0, 0
@@ -462,7 +462,7 @@ class Result(ReadableAnswer):
         return display.text(self)
 
     def to_html(self) -> str:
-        """Write the answer as notebooks show it: a table in HTML, and what it means."""
+        """Write the answer for notebooks: a table in HTML, with sentences on its meaning."""
         return display.html(self)
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""What tuning says: what settings of bounds would leave out, the noise with them, which is best.
+"""The result of tuning: per setting of bounds the left-out share and the noise, and the best one.
 
 Everything is computed from plans and from what estimates have released: post-processing.
 """
@@ -53,7 +53,7 @@ class TriedSetting:
 
 @dataclass(frozen=True, slots=True)
 class TunedAggregate:
-    """What was tried for an aggregate, and which of it is recommended, by its place, and why.
+    """The tried settings of an aggregate, and the recommended one with its reason.
 
     ``size`` is that of the groups that it is recommended for, before anything is left out, in the
     units of the answer; ``size_is`` says where it comes from. ``sure`` tells whether the intervals
@@ -76,10 +76,10 @@ class TunedAggregate:
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """What tuning a question has found, and what it cost. With ``dry_run``, what it would cost.
+    """The result of tuning a question, and its cost; with ``dry_run`` the cost alone.
 
-    ``share`` is the part of the question's price that goes to estimates the account has no release
-    of; what of them is known costs nothing.
+    With ``dry_run``, what it would cost. ``share`` is the part of the question's price that goes to
+    estimates the account has no release of; what of them is known costs nothing.
     """
 
     query: str
@@ -98,7 +98,7 @@ def tried_setting(
     appears_95: float | None,
     found: ShareEstimate | None,
 ) -> TriedSetting:
-    """Return a setting with its noise and, if it is known, what it leaves out."""
+    """Return a setting with its noise and, if it is known, its left-out share."""
     tried = TriedSetting(setting.groups, setting.rows, setting.bounds, margin95, appears_95)
     if found is None:
         return tried
@@ -228,7 +228,7 @@ def tuned_bounds(aggregate: str, tried: Sequence[TriedSetting]) -> TunedAggregat
 
 
 def setting_words(one: TriedSetting, among: Sequence[TriedSetting]) -> str:
-    """Say which setting it is, by what differs among those that are tried."""
+    """Name a candidate by the parameters in which candidates differ."""
     if one.bounds is not None:
         low, high = one.bounds
         return f"bounds {significant(low, 6)} to {significant(high, 6)}"

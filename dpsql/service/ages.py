@@ -45,7 +45,7 @@ class KeptReleases:
         self._analyst = analyst
 
     def limit(self, age: Period | None) -> AgeLimit:
-        """Return what an age means now: one moment for all that a question looks up."""
+        """Turn a maximum age into a moment, the same for all look-ups of a question."""
         return ANY_AGE if age is None else AgeLimit(age, self._ledger().now())
 
     def latest(self, fingerprint: str, limit: AgeLimit) -> Stored | None:

@@ -443,7 +443,7 @@ class Answerer:
         )
 
     def _columns_alone(self, prepared: Prepared) -> Result:
-        """Present the columns of a statement whose text says that it has no rows: nothing runs."""
+        """Present the columns of a statement without rows (``WHERE false``): nothing runs."""
         columns = prepared.shown
         nothing = HeldAnswer([c.name for c in columns], [c.type for c in columns], [])
         return Result(nothing, lambda: self._explained(prepared))
@@ -501,7 +501,7 @@ def _estimates_bought(
 
 
 def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
-    """Say which error what is left of the account still buys; None if none, or none was asked."""
+    """Word the error that the rest of the account still buys; None without a maximum error."""
     if error.remaining is None or error.remaining[1] < error.requested[1]:
         return None
     share = error.remaining[0] / error.requested[0]
@@ -524,7 +524,7 @@ def _evidence(prepared: Prepared, estimates: _Estimates) -> LeftOutEvidence:
 def _advice(
     came_out: Sequence[tuple[BlockPlan, int]], terms: PlanningTerms, drowned: Sequence[int | None]
 ) -> str:
-    """Say what would have made an answer say more, of blocks that were released alone."""
+    """Word the settings that would have made an answer say more, for newly released blocks."""
     outcomes = [
         CameOut(plan, released, index)
         for (plan, released), index in zip(came_out, drowned, strict=True)

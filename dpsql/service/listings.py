@@ -108,7 +108,7 @@ def plan_listing(text: str) -> Listing:
 
 
 def budget_listing(report: BudgetReport) -> Listing:
-    """List what each of the analyst's accounts counts, one row each, and what is promised.
+    """List the limits and spending of the analyst's accounts, one row each, and the promises.
 
     The account that pays comes first, the analyst's above it follows. What is promised of all
     analysts together has the dataset's name.
@@ -231,7 +231,7 @@ def refresh_listing(found: Refreshed) -> Listing:
 
 
 def view_column_listing(view: PreparedView) -> Listing:
-    """List the columns of a view: which are noisy, and which are as they are."""
+    """List the columns of a view, noisy ones marked."""
     noisy = {column.name for column in view.columns if column.aggregate is not None}
     rows: list[tuple[object, ...]] = [
         (c.name, c.type, "noisy" if c.name in noisy else "released", None, None, None)

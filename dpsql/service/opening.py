@@ -1,4 +1,4 @@
-"""Opens datasets: a policy meets all that a database has, and leaves what it lists.
+"""Opens datasets: checks a policy against a database, and keeps only the tables of the policy.
 
 Here alone a dataset's making holds a catalog. What the dataset is given is an engine of the listed
 tables, which can name no others.

@@ -242,7 +242,7 @@ class Session:
         return self._answerer.engine.schema
 
     def interrupt(self) -> None:
-        """End the query that another thread is running on this connection, if one is; it fails.
+        """End the query that another thread runs on this session; the query fails.
 
         What it reserved stays spent, unless it was settled before: then the answer is stored, and
         the same question again costs nothing. Other connections go on, also to the same engine.
@@ -250,14 +250,14 @@ class Session:
         self._answerer.interrupt()
 
     def _cancel(self, running: object) -> None:
-        """End a prepared statement if it is the one that is being answered."""
+        """End a prepared statement if the session is answering it."""
         found, limit = self._running or (None, None)
         deadline = limit() if found is running and limit is not None else None
         if deadline is not None:
             deadline.expire()
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
-        """Report what this analyst's account has spent, what is left, and for how many questions.
+        """Report the spending of this analyst's account, the rest, and the questions it allows.
 
         ``compare`` adds what other composition theorems would say of all that was charged, which
         reads every entry of the account.
@@ -266,7 +266,7 @@ class Session:
         return self._answerer.budget(compare=compare)
 
     def close(self) -> None:
-        """Close it and what it opened itself, once a query that is running is done."""
+        """Close the session and the resources it opened, after a running query."""
         self._refuse_inside()
         with self._turn:
             if not self._closed:
@@ -356,7 +356,7 @@ class PreparedStatement:
         return self._description.parameters
 
     def price(self, values: PlaceholderValues = ()) -> Explanation:
-        """Explain how it would be answered with values, and what it would reserve; free."""
+        """Explain the answer for these values, with the reservation it would take; free."""
         return self._session._explain(self.text, self._asked.with_values(values))
 
     def run(
@@ -379,7 +379,7 @@ class PreparedStatement:
         )
 
     def cancel(self) -> None:
-        """End it where another thread runs it now; it fails, and nothing else does.
+        """End the statement's run in another thread; the run fails, and nothing else does.
 
         What it reserved stays spent, as with ``Session.interrupt``.
         """
@@ -453,7 +453,7 @@ class Dataset:
         raise InterfaceError("the dataset is closed", code="closed")
 
     def close(self) -> None:
-        """Close its sessions, each once what it is answering is done, and what it opened itself.
+        """Close its sessions, each after its running query, and the resources that it opened.
 
         An engine that goes while rows are read has failed: the account would be suspended.
         """

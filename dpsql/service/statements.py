@@ -212,7 +212,7 @@ class Statements:
         return Result(rows, lambda: explanation, cost)
 
     def _listing(self, statement: Command) -> Listing:
-        """Run a command that costs nothing and return what it lists.
+        """Run a free command and return its listing.
 
         Only those on views read rows.
         """
@@ -267,13 +267,13 @@ class Statements:
         return listings.column_listing(self._policy, schema, name, shown, place)
 
     def _view(self, name: TableName) -> View | None:
-        """Return the view that a name means: one that may be read, and hidden by no table."""
+        """Return the readable view of this name; None if a table hides it."""
         if self._policy.table(name) is not None or not self._answerer.has_ledger:
             return None
         return self._answerer.views.of_name(name)
 
     def _created(self, statement: CreateView, text: str) -> Result:
-        """Create a view, which costs what all of its steps do."""
+        """Create a view, at the cost of all of its steps."""
         prepared = self._defined(statement)
         with _at(statement.place):
             self._answerer.views.create(prepared)

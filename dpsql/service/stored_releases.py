@@ -32,7 +32,7 @@ class StoredRelease:
 
     @property
     def alone(self) -> bool:
-        """True if it was asked for afresh: what came before it belongs to another series."""
+        """True for a release of a ``fresh`` question, which begins a new series."""
         return any(block.noise is not None and block.noise.alone for block in self.blocks)
 
 

@@ -1,4 +1,4 @@
-"""Tunes the bounds of a question: what settings of them would leave out, with which noise.
+"""Tunes the bounds of a question: compares the left-out share and the noise of settings.
 
 Settings are planned like questions, which reads nothing. What they leave out is told by estimates,
 which are priced, reserved, released and kept as those beside questions are.
@@ -164,7 +164,7 @@ class Tuner:
 
 
 class _Trial:
-    """A question with the settings that are tried for it, each of them planned."""
+    """A question with the planned settings that tuning tries."""
 
     def __init__(self, answerer: Answerer, ask: AskWith, request: TuningRequest) -> None:
         self._preparer = answerer.preparer
@@ -239,7 +239,7 @@ class _Trial:
 
     @property
     def estimates(self) -> tuple[TuningEstimate, ...]:
-        """The estimates that tell of all settings."""
+        """The estimates that compare all settings."""
         found: tuple[TuningEstimate, ...] = ()
         if self.caps:
             found = cap_estimates(self.caps, self.caps.values(), self._narrowest)
@@ -327,7 +327,7 @@ class _Trial:
     def tuned(
         self, found: Sequence[tuple[TuningEstimate, ReleasedEstimate]]
     ) -> tuple[TunedAggregate, ...]:
-        """Compute what is said of each aggregate from what was released."""
+        """Compute the figures of each aggregate from the released estimates."""
         caps = [self._tuned_caps(i, found) for i in tunable_aggregates(self._block) if self.caps]
         sums = [self._tuned_bounds(self._summed, found)] if self.bounds else []
         return (*caps, *sums)

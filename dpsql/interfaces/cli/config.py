@@ -39,7 +39,7 @@ _PROFILES: Final = "profile"
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """What a settings file says: values by key, and the table of the file that has each."""
+    """The values of a settings file by key, and the table of the file that holds each."""
 
     path: Path | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A settings file as it stands: what its errors need besides what it says."""
+    """A settings file with its text, for errors that quote places in it."""
 
     path: Path
     text: str

@@ -229,7 +229,7 @@ class Questions:
     def _linked(
         self, draft: Draft, table: Table, linked: list[Table], below: tuple[Table, ...] = ()
     ) -> Draft:
-        """Ask for a link; where it leads to a table that waits for one, that comes first."""
+        """Ask for a link; a parent table that waits for a link comes first."""
         linked.remove(table)
 
         def answer(text: str) -> tuple[Column, Table, Column]:

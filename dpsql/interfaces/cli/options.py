@@ -64,7 +64,7 @@ class DatabasePath(click.Path):
 
 
 def settings_file() -> Path | None:
-    """Return the settings file that this run of dpsql has read, if it has read one."""
+    """Return the settings file that this run of dpsql has read, if any."""
     ctx = click.get_current_context(silent=True)
     return getattr(ctx.obj, "path", None) if ctx is not None else None
 
@@ -197,7 +197,7 @@ def privacy_parameters(command: CommandFunction) -> CommandFunction:
 
 
 def of_a_question(command: CommandFunction) -> CommandFunction:
-    """Add the options of what is asked, as whom, with which ledger and privacy parameters."""
+    """Add the options of a question: SQL, analyst, ledger and privacy parameters."""
     return _stacked((database, policies, ledger, analyst, session, privacy_parameters))(command)
 
 

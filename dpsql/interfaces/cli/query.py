@@ -109,7 +109,7 @@ def query_command(
 def _destination(
     stack: ExitStack, format_: str, target: Path | None, force: bool
 ) -> Callable[[bytes], None] | None:
-    """Return what writes the answer to its file, or None; refuse what cannot be written."""
+    """Return the writer of the answer's file, or None; refuse a file that cannot be written."""
     if format_ in _BINARY:
         from dpsql.results.frames import require_package
 
@@ -146,7 +146,7 @@ def _write_result(
 
 
 def _deliver(content: bytes, write: Callable[[bytes], None]) -> None:
-    """Write an answer that was paid for; if the disk has filled up since, say what to do."""
+    """Write a paid answer; if the disk has filled up since, add a hint to the error."""
     try:
         write(content)
     except InterfaceError as error:

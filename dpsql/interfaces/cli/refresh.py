@@ -75,7 +75,7 @@ def refresh_command(
 
 
 def _own(connection: Connection) -> list[str]:
-    """List the views that the account created itself; those that are shared have another owner."""
+    """List the views created by the account itself, without shared ones."""
     found = connection.sql("SHOW MATERIALIZED VIEWS")
     name, shared = found.columns.index("name"), found.columns.index("shared")
     return [str(row[name]) for row in found if not row[shared]]
@@ -84,7 +84,7 @@ def _own(connection: Connection) -> list[str]:
 def _refresh(
     connection: Connection, name: str, until: str | None, all_: bool, quiet: bool
 ) -> Error | None:
-    """Refresh one view and say in a line what came of it.
+    """Refresh a view and print the outcome on a line.
 
     One of ``all_`` that fails hinders none of the others: its failure is returned.
     """

@@ -15,7 +15,7 @@ from dpsql.policy.parameters import suggestion
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """A command: its name, the module that has it, and what it does in a few words.
+    """A command: its name, its module, and a summary of a few words.
 
     One below another command is shown on the help page and found through that. ``pays`` tells that
     Ctrl-C can find one of its queries at work; the shell says itself what a query took.

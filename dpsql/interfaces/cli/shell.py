@@ -52,10 +52,10 @@ def shell_command(
     confidence: float,
     complete: str,
 ) -> None:
-    """Ask at a prompt that shows what is left of the budget. Type \\? there for help.
+    """Ask at a prompt that shows the remaining budget. Type \\? there for help.
 
-    Statements that are piped in or given with --command run in order, up to the first that fails,
-    and nobody is asked anything.
+    Type \\? there for help. Statements that are piped in or given with --command run in order, up
+    to the first that fails, and nobody is asked anything.
     """
     from dpsql.interfaces.shell.script import Outcome
     from dpsql.interfaces.shell.settings import Completing, Format, ShellSettings

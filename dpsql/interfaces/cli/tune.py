@@ -95,7 +95,7 @@ def tune_command(
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Try caps and bounds for SQL: what each leaves out, with which noise, and which is best.
+    """Try caps and bounds for SQL: compare the left-out share and the noise of each.
 
     What they leave out is learned from private rows, for a part of the question's price. Tried
     again, it costs nothing.

@@ -38,7 +38,7 @@ WIDTH: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A query of the demo: what it shows, its SQL, its parameters, what to notice afterwards."""
+    """A query of the demo, with its title, SQL, parameters and a remark."""
 
     title: str
     text: str
@@ -265,7 +265,7 @@ def _filled(remark: str, result: Result) -> str:
 
 
 def _policies() -> Path:
-    """Return ``policies.yaml`` here if it is the demo's, else the one that comes with dpsql."""
+    """Return ``policies.yaml`` here if it belongs to the demo, else the packaged one."""
     here = Path("policies.yaml")
     if here.is_file() and load_policy(here).dataset == DATASET:
         return here
@@ -315,7 +315,7 @@ def _protected(policy: Policy) -> Table:
 
 
 def _receipt(answers: list[tuple[_Question, Result]], report: BudgetReport) -> Table:
-    """Show what each answer cost, adding up to what the ledger holds."""
+    """Show the cost of each answer, with the ledger's total."""
     table = bare(footer=True)
     table.add_column("question", footer="spent, says the ledger")
     for title, footer in (
@@ -338,7 +338,7 @@ def _receipt(answers: list[tuple[_Question, Result]], report: BudgetReport) -> T
 
 
 def _this_command() -> str:
-    """Return what runs this dpsql again: its name where that is found, else where it lies."""
+    """Return a command line that runs this dpsql again: its name if on the path, else its place."""
     started = Path(sys.argv[0]).absolute()
     beside = started if started.name == "dpsql" else Path(sys.executable).with_name("dpsql")
     if not beside.exists():

@@ -152,8 +152,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """All names: of the database, of commands and what they take, of the last answer, and of the
-    queries that are saved."""
+    """All names for completion: of the database, commands, the last answer and saved queries."""
 
     catalog: Nameable
     commands: Mapping[str, Argument] = field(default_factory=dict)

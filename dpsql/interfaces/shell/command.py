@@ -23,7 +23,7 @@ class Leave(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """A command as it was typed: on which shell, with what after it and what before it."""
+    """A typed command: the shell, the argument, and the text as typed."""
 
     shell: Shell
     argument: str
@@ -32,7 +32,7 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """A command: its names, the first of which is told, what it takes, what it does."""
+    """A command of the shell: names, the first one shown, argument, summary and action."""
 
     names: tuple[str, ...]
     takes: Argument

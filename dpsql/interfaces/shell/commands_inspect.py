@@ -37,7 +37,7 @@ def _tables(call: Invocation) -> None:
 
 
 def _connected(call: Invocation) -> None:
-    """Show what the shell is connected to, and from whose account it is paid."""
+    """Show the shell's database and the account that pays."""
     source = call.shell.source
     target = source.target
     payer = f"{target.analyst}/{target.session}" if target.session else target.analyst

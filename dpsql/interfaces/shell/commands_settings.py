@@ -1,4 +1,4 @@
-"""Commands that change what the shell does: parameters, settings, where answers go."""
+"""Commands that change the shell: parameters, settings, and the destination of answers."""
 
 from __future__ import annotations
 

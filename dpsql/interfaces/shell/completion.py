@@ -1,4 +1,4 @@
-"""What may come next at a place in what is typed: a pure function of the text and of the names."""
+"""Completion: suggestions at a place in a typed text, a pure function of text and names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dpsql.policy.parameters import PARAMETER_NAMES
 
 
 def candidates(before: str, after: str, known: Known) -> list[Suggestion]:
-    """List what may come next between two parts of what is typed, likely things first."""
+    """List suggestions between two parts of a typed text, likely ones first."""
     start = before.lstrip()
     if start.startswith("\\"):
         return list(_in_command(start, after, known))
@@ -279,7 +279,7 @@ def _in_query(
 
 
 def _clause(tokens: Sequence[_Token]) -> str:
-    """Find the word that opens the clause the tokens end in, through brackets that are open."""
+    """Find the word that opens the clause at the end of the tokens, through open brackets."""
     depth = 0
     for token in reversed(tokens):
         if token.text == ")":
@@ -314,7 +314,7 @@ def _sources(tokens: Sequence[_Token], known: Known) -> dict[str, str]:
 
 
 def _name_at(tokens: Sequence[_Token], position: int) -> str:
-    """Return the folded name that ends in a token, with its schema unless that is ``main``."""
+    """Return the folded name that ends in a token, with its schema unless this is ``main``."""
     last = tokens[position]
     if position + 1 < len(tokens) and tokens[position + 1].text == ".":
         return ""

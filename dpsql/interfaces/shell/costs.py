@@ -1,4 +1,4 @@
-"""What a query would take from an account, and what one has taken, in the terms of the prompt."""
+"""Costs in the terms of the prompt: the price of a query, and the spending so far."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.results.explanation import Explanation
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What an analyst's account has spent of the budget that binds it, after so many charges.
+    """An analyst's spending and budget after a number of charges.
 
     ``standings`` are all that a question must fit, so far as the analyst may know it.
     """
@@ -27,7 +27,7 @@ class Balance:
 
     @property
     def epsilon_spent(self) -> float:
-        """The epsilon that all that was spent amounts to."""
+        """The epsilon of all spending."""
         return self.budget.epsilon_spent(self.spent)
 
     @property
@@ -110,7 +110,7 @@ def spent_between(before: Balance, after: Balance) -> str | None:
 
 
 def _share(amount: Amount, standing: Standing) -> float:
-    """Compute how much of what is left a charge takes, of what is scarcest."""
+    """Compute the share that a charge takes of the scarcest remaining amount."""
     if standing.left is None:
         return 0.0
     pairs = zip(amount.units, standing.left.units, strict=True)

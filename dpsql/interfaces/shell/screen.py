@@ -173,7 +173,7 @@ class Screen:
 
     @contextmanager
     def opening(self, name: str) -> Iterator[None]:
-        """Show that a database is being opened, if it takes long and somebody is there to see it.
+        """Show a status while a database is opened, if that takes long at a terminal.
 
         A Parquet or CSV file is read as a whole before the first prompt.
         """
@@ -194,7 +194,7 @@ class Screen:
 
     @contextmanager
     def busy(self) -> Iterator[Callable[[bool], None]]:
-        """Show that something runs, if it takes long and somebody is there to see it.
+        """Show a status while something runs, if that takes long at a terminal.
 
         Gives what is to be called now and then, with whether it is being cancelled.
         """
@@ -219,7 +219,7 @@ class Screen:
 
 
 class _Busy:
-    """A line that says how long something has been running, and how far it is if that is known."""
+    """A status line with the running time, and with progress where it is known."""
 
     def __init__(self, console: Console | None) -> None:
         dumb = console is None or console.is_dumb_terminal or not console.is_terminal

@@ -70,7 +70,7 @@ class ShellSettings:
         return replace(self, **{setting.name: value})
 
     def without(self, name: str) -> ShellSettings:
-        """Return these settings with one of them as it was at first."""
+        """Return these settings with one of them at its default."""
         setting = _setting(name)
         return replace(self, **{setting.name: getattr(ShellSettings(), setting.name)})
 

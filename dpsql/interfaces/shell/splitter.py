@@ -84,7 +84,7 @@ def finished(text: str) -> bool:
 
 
 def word(text: str) -> str:
-    """Read a text as one of WORDS, if it is one."""
+    """Normalise a text for comparison with WORDS."""
     return text.strip().removesuffix(";").rstrip().lower()
 
 

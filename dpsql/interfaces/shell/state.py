@@ -1,4 +1,4 @@
-"""One shell: what it is connected to, its settings, its last answer, and how it runs a query."""
+"""A shell: its connection, settings and last answer, and the way it runs a query."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Shell:
             raise Cancelled(_FREE) from None
 
     def _find_views(self) -> None:
-        """List the views that there are, for completion; none where that cannot be told."""
+        """List the views, for completion; none where listing fails."""
         ask = self.source.connection.sql
         found: dict[str, tuple[str, ...]] = {}
         with suppress(Error):
@@ -122,7 +122,7 @@ class Shell:
         return self.ask(found.question)
 
     def _charged(self, work: Callable[[], _T]) -> _T:
-        """Run work; if it fails, say what it cost."""
+        """Run work; if it fails, report its cost."""
         before = self.balance()
         try:
             return self._run(work)

@@ -1,4 +1,4 @@
-"""What a shell asks: a connection, and what it is made of."""
+"""The target of a shell: a connection and its parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dpsql.privacy.accounting.zcdp import Budget
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What to connect to, and as whom."""
+    """A database to connect to, with policies, ledger and analyst."""
 
     database: DatabasePlace
     policies: Path
@@ -45,7 +45,7 @@ class Target:
 
     @property
     def files(self) -> tuple[str | Path | None, ...]:
-        """The files it is read from and kept in: no answer may be written over one of them."""
+        """The target's own files: no answer may be written over one of them."""
         return self.database, self.policies, self.ledger, self.settings
 
 

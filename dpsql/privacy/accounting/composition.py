@@ -234,7 +234,7 @@ def queries_that_fit(limit: PrivacyLoss, reserved: PrivacyLoss, settled: Privacy
 
 
 def _that_fit(limit: float, held: float, paid: float) -> int:
-    """Count the queries that fit: the last must still find what it reserves."""
+    """Count the queries that fit, the last one with its full reservation."""
     if held > limit:
         return 0
     return MAX_QUERIES if paid == 0.0 else 1 + (Fraction(limit) - Fraction(held)) // Fraction(paid)

@@ -1,4 +1,4 @@
-"""Accounting: what mechanisms cost, how costs add up, what they mean as (epsilon, delta).
+"""Accounting: costs of mechanisms, their composition, and conversion to (epsilon, delta).
 
 A mechanism states its cost as delta-approximate rho-zCDP (``docs/mechanisms/coupling.md``, of which
 Bun & Steinke 2016, Def. 8.1, is a special case) or as (epsilon, delta)-DP; :class:`Composition`

@@ -19,7 +19,7 @@ MECHANISMS: tuple[Mechanism, ...] = (
 
 
 def find_mechanism(name: str, noise: str | None = None) -> Mechanism:
-    """Find the mechanism of that name or alias, or the one of a family with that noise.
+    """Find a mechanism by name or alias, or the member of a family with this noise.
 
     Underscores count as hyphens. Raises ParameterError if there is none.
     """

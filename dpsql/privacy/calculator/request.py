@@ -1,4 +1,4 @@
-"""What can be asked, as the options of the command, and which numbers are in range."""
+"""Requests to the calculator: the options of the command, and their ranges."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ ANALYSES = ("exact", "add-the-deltas", "tight", "integrated", "pure", "zcdp")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked; None for what is not given. The fields are the options of the command."""
+    """A request to the calculator; None for an option that was not given.
+
+    The fields are the options of the command.
+    """
 
     mechanism: str
     epsilon: float | None = None

@@ -77,7 +77,7 @@ class FactorisationFigures:
 
 @dataclass(frozen=True, slots=True)
 class ListedStepFigures:
-    """What the counts of a listed group have at a step: std, and a half-width that covers 95%."""
+    """The error of a listed group's counts at a step: std, and the half-width of a 95% interval."""
 
     step: int
     std: float
@@ -86,7 +86,7 @@ class ListedStepFigures:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceFigures:
-    """A way to choose the groups of a stream, by how often it chooses and what that leaves.
+    """A schedule of choosing a stream's groups, with the error of their counts.
 
     ``choices`` is at most how often it does. A group is chosen with 95% if its count exceeds that
     of the (k_bar+1)-th largest by ``exceeds`` (in a tree's cell by the cell's own counts; of
@@ -164,7 +164,7 @@ def calibrate_continual(request: Request) -> ContinualCalibration | ListingCalib
 
 @dataclass(frozen=True, slots=True)
 class _Price:
-    """What a stream may cost under zCDP, the delta that converts its rho, and both in words."""
+    """The zCDP price of a stream, the delta that converts its rho, and both in words."""
 
     loss: PrivacyLoss
     conversion: float
@@ -172,7 +172,7 @@ class _Price:
 
 
 def _through_zcdp(request: Request, use: str) -> _Price:
-    """Divide a budget: ``use`` is what takes the delta that does not convert rho."""
+    """Divide a budget under zCDP: ``use`` names the purpose of the delta not for conversion."""
     assert request.delta is not None
     if request.rho is not None:
         how = f"zCDP: delta for the {use}, and as much again to convert rho to epsilon"

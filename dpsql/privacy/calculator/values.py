@@ -32,7 +32,7 @@ _Z_OFTEN = normal_quantile_sf(math.log(1 - OFTEN))
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Noise of one distribution and the threshold that goes with it.
+    """The noise of one distribution, with its threshold.
 
     ``scale`` is the distribution's ``parameter`` (sigma, or b of a Laplace or Gumbel
     distribution). A group is released iff its noisy value exceeds ``threshold``; ``tau`` is the

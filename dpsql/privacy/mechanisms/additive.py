@@ -157,7 +157,7 @@ class CorrelatedGaussian(UsualNoise):
         return DiscreteGaussian(2 * self.sigma), DiscreteGaussian(2 * self.sigma / groups**0.25)
 
     def cost(self, composition: Composition, reach: int) -> float:
-        """Add the price of the ``reach`` groups' own noise and that of what they share."""
+        """Add the price of the own noise of ``reach`` groups and the price of the shared noise."""
         if reach == 0:
             return 0.0
         match composition:

@@ -116,14 +116,14 @@ class CascadeRows(Protocol):
         """Count units by their number of keys, of all keys or of the named ones alone."""
 
     def unnamed_weights(self, named: Integers64, kept: int) -> GroupWeights:
-        """Weigh the groups that are not named and that some unit keeps, of which it keeps so many.
+        """Weigh groups without a name over units that keep so many groups.
 
         Those that keep fewer units than the minimum are weighed, too, and marked.
         """
 
 
 class CascadeGoal(Enum):
-    """What a cascade is asked for, which decides how its budget is divided."""
+    """The goal of a cascade, which decides how its budget is divided."""
 
     COUNTS = "counts"
     """The number of units in each group, and maybe more."""
@@ -164,7 +164,7 @@ _SHARES = {
 
 @dataclass(frozen=True, slots=True)
 class PilotNoise:
-    """Noise on the number of units in each bucket of a pilot.
+    """Noise on a pilot histogram: the number of units in each bucket of keys per unit.
 
     Guarantee: 1/(2σ²)-zCDP, as a unit is in one bucket at most.
     """
@@ -201,7 +201,7 @@ def _bucket_sizes() -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class NamedGroups:
-    """What the rounds released: the named groups in the order of their ids.
+    """The groups named by the rounds, in the order of their ids.
 
     ``ids``, ``rounds`` (from 0) and ``weights`` (noisy, in steps) are of shape (groups,).
     ``scales`` are the standard deviations of the rounds' noise, in steps. ``alone`` is True where
@@ -218,7 +218,7 @@ class NamedGroups:
 
 @dataclass(frozen=True, slots=True)
 class Cascade(Usual):
-    """Rounds that name keys, after a pilot that says how many keys of a unit to keep.
+    """Rounds that name keys, after a pilot histogram of the keys per unit.
 
     ``budget`` is the ρ of the pilots, the rounds and, for ``CascadeGoal.COUNTS``, of counting units
     in the named groups; ``floor`` the minimum units - 1, ``most`` the owner's limit on the groups
@@ -279,12 +279,12 @@ class Cascade(Usual):
 
     @property
     def pilot(self) -> PilotNoise:
-        """The noise of the first pilot."""
+        """The noise of the first pilot histogram."""
         return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.pilot)), 1, 1))
 
     @property
     def second_pilot(self) -> PilotNoise:
-        """The noise of the second pilot."""
+        """The noise of the second pilot histogram."""
         return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.second_pilot)), 1, 1))
 
     def rounds(self, kept: int) -> tuple[NamingRound, ...]:
@@ -295,7 +295,7 @@ class Cascade(Usual):
         return naming_rounds(rho, shares.parts, deltas, Weights(1, kept), self.floor)
 
     def brief_round(self, kept: int) -> NamingRound | None:
-        """Build the round after which naming may end, as it is where it does; None if it never is.
+        """Build the round after which naming may end early; None if it never ends early.
 
         It has what all later rounds would have had of δ, and draws what it would have drawn.
         """
@@ -321,7 +321,7 @@ class Cascade(Usual):
 
     @property
     def last_round(self) -> NamingRound | WeightedPositiveCounts:
-        """The round that decides which keys are named, keeping as many keys as it ever may."""
+        """The round that decides about keys, at the largest number of kept keys."""
         return self.naming_rounds(KEPT_CHOICES[-1])[-1]
 
     def score_for_inclusion(self, probability: float) -> float | None:

@@ -26,7 +26,7 @@ MAX_CHOICES = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class GumbelTopKChosenKBar(Usual):
-    """Gumbel top-k whose k_bar is drawn first, from k to that of ``widest``.
+    """Gumbel top-k with a k_bar drawn first, between k and the k_bar of ``widest``.
 
     k_bar is the i with the largest -ε*base_i/Δ∞ - ln i + Gumbel, where base_i is h_(i+1), or the
     floor if that is larger; then ``widest`` runs with that k_bar. A unit may touch any number of

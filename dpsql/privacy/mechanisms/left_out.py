@@ -118,7 +118,7 @@ PARTS_OF_UNITS: Final = Ladder(first=WHOLE_UNIT, rungs=1, grain=1)
 
 @dataclass(frozen=True, slots=True)
 class LeftOutRelease:
-    """What was released of what bounding keeps and leaves out.
+    """The noisy amounts that bounding keeps and leaves out.
 
     ``kept`` is in the units of what is counted, ``rungs`` are numbers of units, from the lowest.
     """
@@ -129,7 +129,7 @@ class LeftOutRelease:
 
 @dataclass(frozen=True, slots=True)
 class LeftOutNoise:
-    """Noise on what is kept, of which one unit adds at most ``most``, and on a ladder.
+    """Noise on the kept sum, to which a unit adds at most ``most``, and on a ladder.
 
     ``loss`` is the price of both together, whatever comes out.
     """
@@ -142,7 +142,7 @@ class LeftOutNoise:
 
     @property
     def coarsening(self) -> int:
-        """What the kept sum is divided by, which keeps noise in the range of the samplers."""
+        """The divisor of the kept sum, which keeps noise in the range of the samplers."""
         return 1 << max(0, (self.most - 1).bit_length() - _KEPT_BITS)
 
     def release(self, kept: int, climbed: Sequence[int], source: EntropySource) -> LeftOutRelease:

@@ -1,4 +1,4 @@
-"""Naming keys in rounds that remember: what a round measures counts in all later rounds, too.
+"""Naming keys in rounds with memory: measurements of a round count in all later rounds.
 
 A round weighs the keys that have no name yet, adds noise of its own and names those whose *mean*
 over all rounds so far exceeds the round's threshold. In the mean a round counts in proportion to
@@ -138,7 +138,7 @@ class MeanNoise:
 
 @dataclass(frozen=True, slots=True)
 class NamingRound:
-    """A round: the noise that it draws, and the mean over rounds that decides which keys it names.
+    """A naming round: its noise, and the mean over rounds that decides about keys.
 
     ``part`` is what it counts for in the mean, ``delta`` its chance to name any of the keys that
     are eligible because of one unit, ``floor`` the minimum of units - 1.
@@ -191,7 +191,10 @@ def naming_rounds(
 
 
 class RoundMemory:
-    """What rounds have measured of keys that have no name yet. Nothing of it may be shown."""
+    """The measurements of keys that have no name yet. None of them may be shown.
+
+    Nothing of it may be shown.
+    """
 
     def __init__(self) -> None:
         self._rounds: list[NamingRound] = []
@@ -213,7 +216,7 @@ class RoundMemory:
         return ids[named], means[named]
 
     def named_after_all(self, last: NamingRound) -> tuple[Integers64, Steps]:
-        """Test what the last round has left once more, by a threshold that hides less.
+        """Test the keys left by the last round once more, with a lower threshold.
 
         ``last`` is that round, with what later rounds would have had of delta. Returns row ids and
         means as :meth:`named` does; nothing is drawn, and no round may follow.
@@ -225,7 +228,7 @@ class RoundMemory:
         return ids, found
 
     def _before(self, ids: Integers64, source: EntropySource) -> Steps:
-        """Sum what earlier rounds measured; of keys that nobody kept then, that is their noise."""
+        """Sum earlier rounds' measurements of keys; of keys absent then, the noise alone."""
         places = np.searchsorted(self._ids, ids)
         places[places == len(self._ids)] = 0
         known = self._ids[places] == ids if len(self._ids) else np.zeros(len(ids), np.bool_)

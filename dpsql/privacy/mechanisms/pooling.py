@@ -57,14 +57,14 @@ def published(noise: Additive, groups: int) -> PublishedNoise | None:
 
 @dataclass(frozen=True, slots=True)
 class PublishedNoise:
-    """The noise that is on one value of a release: its law, and how many groups share it."""
+    """The noise on one value of a release: its law, and the number of groups that share it."""
 
     noise: Noise
     groups: int
 
     @property
     def law(self) -> dict[str, str | float | int]:
-        """What tells it from all other noise; :func:`noise_of_law` builds it again."""
+        """The parameters of the noise, from which :func:`noise_of_law` builds it again."""
         found: dict[str, str | float | int] = {
             "law": self.noise.name,
             "scale": self.noise.scale,

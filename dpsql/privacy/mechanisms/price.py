@@ -44,7 +44,7 @@ _Reach = TypeVar("_Reach", bound=int | None, contravariant=True)
 
 
 class Priced(Generic[_Reach]):
-    """Price what is drawn, by each composition; each kind says what it costs in which.
+    """Price a release in each composition; each kind declares its prices.
 
     ``reach`` is what the price depends on: in how many groups a unit changes values, or how many
     groups came out, where None asks for the worst case.

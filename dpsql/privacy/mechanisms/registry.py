@@ -1,4 +1,4 @@
-"""Every mechanism that decides which groups are released: one entry each.
+"""The registry of mechanisms that select groups: one entry each.
 
 The planner, the calculator, completion and the tests of the documentation read the entries, so that
 a mechanism is built in one way wherever it is compared, calibrated or drawn from. A builder takes
@@ -84,7 +84,7 @@ _WORDS = {_Z: "zCDP", _G: "Gaussian DP", _B: "(epsilon, delta)"}
 
 @dataclass(frozen=True, slots=True)
 class MechanismEntry(Generic[_S]):
-    """A mechanism: its name, what it answers, of which class it is, how it is built for a price.
+    """A mechanism that selects groups: its name, class, purpose, and how it is built for a price.
 
     ``build`` takes a price in one of the compositions that it is ``priced_in``: one without zCDP is
     *one-shot*. Of basic composition a price is the (epsilon, delta) of a single publication.
@@ -123,7 +123,7 @@ class MechanismEntry(Generic[_S]):
         return self.build(sizes, price)
 
     def built(self, sizes: Sizes, price: PrivacyLoss) -> _S:
-        """Build it where it has noise for every price of that kind."""
+        """Build the mechanism, for a kind of price at which it always has noise."""
         found = self.within(sizes, price)
         assert found is not None
         return found

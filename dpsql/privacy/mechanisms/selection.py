@@ -1,4 +1,4 @@
-"""What every mechanism that decides which groups to release has in common."""
+"""The interface of mechanisms that select the groups to release."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Selected:
 
 
 class Selection(Protocol):
-    """A mechanism that decides which groups are released.
+    """A mechanism that selects the groups to release.
 
     ``scores`` are the exact scores of the groups the engine returned, in its order.
     """
@@ -63,7 +63,7 @@ class Selection(Protocol):
 
     @property
     def threshold(self) -> float | None:
-        """What a noisy score must exceed, from the base if there is one; None without a fixed one.
+        """The threshold of a noisy score, above the base if there is one; None without a fixed one.
 
         In steps of the score.
         """
@@ -169,7 +169,7 @@ class Usual(Priced[int | None]):
 
 
 class AboveBase(Usual):
-    """Give those of the kinds that release what stands out above the (k_bar+1)-th score."""
+    """Give top-k mechanisms that release groups above the (k_bar+1)-th score."""
 
     __slots__ = ()
     k_bar: int

@@ -204,7 +204,7 @@ class SetUnion(Usual):
 
     @property
     def share(self) -> float:
-        """What a unit of ``groups`` items gives each item that it still raises, in steps.
+        """The weight, in steps, that a unit of ``groups`` items adds to each item below the cutoff.
 
         For a policy an estimate: about groups**0.38 of a unit's items are still below the cutoff.
         On the corpus of ``benchmarks/set_union.py`` the noise it favours then names at most a tenth
@@ -332,7 +332,7 @@ def _laplace_union(weighting: Weighting, price: PrivacyLoss, groups: int, alpha:
 def _in_halves(
     weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
 ) -> tuple[float, float]:
-    """Split delta in halves: noise for one, the other for items that only one unit has."""
+    """Split delta in halves: for noise, and for items of a single unit."""
     half = delta / 2 * (1 - 2.0**-48)
     return lattice_gaussian_sigma(epsilon, half, sensitivity), half
 
@@ -340,7 +340,7 @@ def _in_halves(
 def _lowest(
     weighting: Weighting, epsilon: float, groups: int, delta: float, sensitivity: float
 ) -> tuple[float, float]:
-    """Find the noise of the lowest threshold, and what it leaves for items of one unit only."""
+    """Find the noise with the lowest threshold, and the delta left for items of a single unit."""
     allowed = delta * (1 - 1e-11)
 
     def left(sigma: float) -> float:

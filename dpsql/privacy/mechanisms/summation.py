@@ -62,7 +62,7 @@ def summed_margin(noise: PublishedNoise, count: int, risk: float) -> float:
 
 
 def _draws(noise: PublishedNoise, count: int) -> tuple[tuple[_Draws, ...], float]:
-    """List what a sum of noises is made of, and the steps that it is counted in."""
+    """List the draws in a sum of noises, and the unit in which they are counted."""
     (unit, own), *rest = noise.parts
     shared = (_Draws(law, count, 1) for _, law in rest)  # one draw, in the steps of the own ones
     return (_Draws(own, 1, count), *shared), unit

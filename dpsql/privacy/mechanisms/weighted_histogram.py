@@ -315,7 +315,7 @@ def _one_shot_sigma(epsilon: float, delta: float, weights: Weights) -> float:
 
 
 class _Weighted(Usual):
-    """Release the groups whose noisy weight exceeds the threshold; the kinds say what that is."""
+    """Release groups whose noisy weight exceeds a threshold; each kind sets the threshold."""
 
     __slots__ = ()
     noise: DiscreteGaussian

@@ -157,7 +157,7 @@ class LatticeSampler:
         offset: NDArray[np.int64],
         doubts: Callable[[int], EntropySource],
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Propose integers and tell which are kept: a draw is the first that is.
+        """Propose integers and mark accepted ones: a draw is the first accepted proposal.
 
         All arrays have shape (proposals,). ``strip`` are uniform on [0, 2**32), ``offset`` on
         [0, 2**offset_bits), independent of each other and of what ``doubts(i)`` supplies where more

@@ -83,7 +83,7 @@ class BufferedNoise:
 
     @property
     def digest(self) -> bytes:
-        """What says which sums these are: states of other roots or scales are not to be used."""
+        """The identity of these sums: states of other roots or scales must not be used."""
         shape, roots = self._shape, _powers(self._shape).roots
         scale = (self.noise.measure, self.noise.sigma, shape.steps, shape.bits)
         return hashlib.blake2b(repr(scale).encode() + roots.tobytes(), digest_size=16).digest()

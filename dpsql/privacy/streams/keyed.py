@@ -1,4 +1,4 @@
-"""Noise from keys: one draw per group and step, whenever and beside whom it is asked for.
+"""Noise from keys: one draw per group and step, the same at any time and in any company.
 
 Every step of a stream has a key of its own, uniform and secret, which is drawn when the step
 begins: before, its noise does not exist. A step's draws are exact discrete Gaussians, sampled from
@@ -40,7 +40,7 @@ _CHUNK = 1 << 18  # draws at a time: the working arrays stay small
 
 @dataclass(frozen=True, slots=True)
 class StepKey:
-    """The secret of one step of a stream: whoever has it can subtract all that the step has drawn.
+    """The secret of a step of a stream: its owner can subtract all noise of the step.
 
     A stream has a sequence of them, one for each step that has begun, the first for the first.
     Raises ParameterError unless it has KEY_BYTES bytes.
@@ -189,7 +189,7 @@ class KeyedDraws:
         page: int,
         asked: Sequence[_Asked],
     ) -> NDArray[np.intp]:
-        """Make the attempts of one digest at each draw; return those of which none was kept."""
+        """Make a digest's attempts at each draw; return the draws without an accepted attempt."""
         width = self._width
         for slot in range(_WORDS // width):
             attempt, left = page * (_WORDS // width) + slot, todo
@@ -225,7 +225,7 @@ class KeyedDraws:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The draws of one number for some groups: their key, and the argument that names them."""
+    """The draws of one number for some groups: their key, and the argument of the digest."""
 
     key: StepKey
     name: bytes

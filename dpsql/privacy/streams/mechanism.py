@@ -1,4 +1,4 @@
-"""What all streams have in common: at each step a mechanism says what comes out, and how noisy."""
+"""The interface of streams: a mechanism decides at each step about groups and noisy values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN: Final = 5  # steps, of those that are spread over all
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Groups that were chosen, by their places, the first chosen first; and at which step."""
+    """Chosen groups, by position, the first chosen first, with the step of the choice."""
 
     step: int
     places: tuple[int, ...]
@@ -82,7 +82,7 @@ class StreamNoise(Protocol):
 
 
 class StreamMechanism(StreamNoise, Protocol):
-    """A mechanism that says which groups of a stream come out at each step, once for ever.
+    """A mechanism that decides at each step which groups of a stream come out, once for ever.
 
     ``chooses`` is True if it chooses the groups that it lists; else it counts all that are large
     enough. ``keeps_steps`` is True if it asks what single steps have added.

@@ -1,4 +1,4 @@
-"""Running counts of groups that one event may all change: their own noise, and a shared one."""
+"""Running counts of groups that one event may all change: own noise per group, and shared noise."""
 
 from __future__ import annotations
 

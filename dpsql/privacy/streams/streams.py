@@ -171,7 +171,7 @@ def rounded_quantiles_sf(
 
 @dataclass(frozen=True, slots=True)
 class ContinualHistogram:
-    """A running histogram: which groups are shown at each step, with which noisy counts.
+    """A running histogram: the groups shown at each step, with their noisy counts.
 
     With declared keys, ``floor`` is None: every group of the domain is shown. Otherwise a group
     *exists* from the step on at which its exact count since the stream's start is above ``floor``
@@ -251,7 +251,7 @@ class ContinualHistogram:
         return float(thresholds[step - 1]) + 1 + margin
 
     def answer(self, counts: StreamCounts) -> Listed:
-        """Show the groups that stand out at a step, and those that stay from the one before.
+        """Show groups above the threshold at a step, and groups shown at the step before.
 
         What came out once may stay, with its noisy values: that is post-processing.
         """

@@ -1,4 +1,4 @@
-"""``dpsql budget``: what accounts have spent and have left, and the ledger that counts it.
+"""``dpsql budget``: spending and remaining budget of accounts, and the ledger that counts it.
 
 Its commands are in modules of their own: ``budget_show``, ``budget_chain`` and ``budget_owner``.
 """

@@ -1,4 +1,4 @@
-"""The ledger that a command looks at: where it is, and that reports never create one."""
+"""Finds the ledger of a command; reports never create one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def located(ledger: str | None, policies: Path, database: str | Path | None) -> 
 
 
 def announce(created: bool, place: str) -> None:
-    """Say on stderr that a ledger was created, if it was: another one may have been expected."""
+    """Report a newly created ledger on stderr: the user may have expected an existing one."""
     if created:
         from dpsql.policy.ledger_place import announcement
 

@@ -144,7 +144,7 @@ def limit_command(
     composition: str,
     lifted: bool,
 ) -> None:
-    """Limit what the account PATH may spend in a window, beside what the policy says.
+    """Limit what the account PATH may spend in a window, in addition to the policy.
 
     Where there are both, both bind. ε and δ are converted as those of the policy are.
     """

@@ -157,7 +157,7 @@ def history_command(
     limit: int,
     before: int | None,
 ) -> None:
-    """List who asked what, when, and what it cost, newest first.
+    """List questions with author, time and cost, newest first.
 
     Of the analyst's account, of the one that --account names, or of all. The table also tells when
     accounts were suspended, reopened and renamed. Numbers are those of the ledger's events, of
