@@ -27,7 +27,8 @@ from dpsql.core.formatting import figure_above
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.base import Rows
 from dpsql.kinds.groups import GroupsKind, deciding_measure, whole_units
-from dpsql.kinds.released import NumericArray
+from dpsql.kinds.released import NumericArray, ReleasedRows
+from dpsql.kinds.values import answer_of_parts
 from dpsql.privacy.mechanisms.pooling import (
     PublishedNoise,
     pooled_margin,
@@ -62,6 +63,33 @@ class PooledKind(GroupsKind):
     def every(self) -> int:
         """The bits of all releases."""
         return (1 << len(self.releases)) - 1
+
+    def values(
+        self, released: Sequence[ReleasedRows], places: NDArray[np.int64]
+    ) -> dict[str, NumericArray]:
+        """Compute the released columns: aggregates, their measures, from which releases these are.
+
+        ``places`` has the shape (releases, groups): the group's row in the release, -1 for none.
+        """
+        block, found = self.plan.block, dict[str, NumericArray]()
+        held = places >= 0
+        bits = (1 << np.arange(len(released)))[:, np.newaxis]
+        masks = (held * bits).sum(axis=0).astype(np.float64)
+        with np.errstate(all="ignore"):
+            for index, aggregate in enumerate(block.aggregates):
+                # Drawn columns have the names that they have where nothing is pooled.
+                name, supports = block.aggregate_column(index), block.support_columns(index)
+                drawn = supports[:-1] if aggregate.kind.composed else (name,)
+                parts = [
+                    pooled_values(
+                        _aligned([rows.values[column] for rows in released], places),
+                        held,
+                        [release.measures[measure] for release in self.releases],
+                    )
+                    for column, measure in zip(drawn, aggregate.measures, strict=True)
+                ]
+                found |= answer_of_parts(self.plan, index, parts) | {supports[-1]: masks}
+            return self.with_noise_columns(found)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List each set of releases that rows come from, as bits."""
@@ -130,6 +158,15 @@ class PooledKind(GroupsKind):
 def releases_in(mask: int, releases: Sequence[ReleaseNoise]) -> list[ReleaseNoise]:
     """List the releases that a row is pooled from."""
     return [each for bit, each in enumerate(releases) if mask >> bit & 1]
+
+
+def _aligned(columns: Sequence[NumericArray], places: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Put the values of each release at its groups, as an array of shape (releases, groups)."""
+    aligned = np.zeros(places.shape, dtype=np.float64)
+    for row, column, place in zip(aligned, columns, places, strict=True):
+        there = place >= 0
+        row[there] = column[place[there]]
+    return aligned
 
 
 def pooled_values(

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from dpsql.accuracy.wording import Part, printable_name
-from dpsql.ir.plan import BlockPlan, RolledUp
+from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure, RolledUp
 from dpsql.kinds.groups import GroupsKind
+from dpsql.kinds.released import NumericArray, ReleasedRows
+from dpsql.kinds.values import answer_of_parts
+from dpsql.privacy.accounting.zcdp import ZERO
+from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, Sizes
 from dpsql.privacy.mechanisms.summation import summed_margin, summed_std
 
 
@@ -17,6 +24,34 @@ class RolledUpKind(GroupsKind):
     def fits(cls, plan: BlockPlan) -> bool:
         """Tell whether the values of a plan are a roll-up."""
         return isinstance(plan.kept, RolledUp)
+
+    @classmethod
+    def of(cls, plan: BlockPlan, rolled_up: RolledUp) -> RolledUpKind:
+        """Make a plan that of a roll-up: all declared groups, with the noise of their sums."""
+        size = plan.block.domain_size
+        measures = zip(plan.block.measures, rolled_up.noises, strict=True)
+        plan = replace(
+            plan,
+            selection=KNOWN_DOMAIN.built(Sizes(domain=size), ZERO),
+            measures=tuple(NoisyMeasure(measure, noise.noise) for measure, noise in measures),
+            score=None,
+            groups=size,
+            bounding=None if rolled_up.kept is None else Bounding.sample(rolled_up.kept),
+            candidates=(),
+            estimates=(),
+            kept=rolled_up,
+        )
+        return cls(plan)
+
+    def rows(self, totals: Sequence[NumericArray]) -> ReleasedRows:
+        """Compute the answer from the totals of measures, in the units of the answer."""
+        found: dict[str, NumericArray] = {}
+        with np.errstate(all="ignore"):
+            for index, aggregate in enumerate(self.plan.block.aggregates):
+                found |= answer_of_parts(self.plan, index, [totals[m] for m in aggregate.measures])
+            values = self.with_noise_columns(found)
+        ids = np.arange(self.plan.block.domain_size, dtype=np.int64)
+        return ReleasedRows(ids, None, values, ZERO)
 
     @property
     def rolled_up(self) -> RolledUp:

@@ -16,15 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
-from dpsql.ir.plan import BlockPlan, PreparedBlock
-from dpsql.kinds.pooled import pooled_values
-from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows
-from dpsql.kinds.values import answer_of_parts
+from dpsql.ir.plan import PreparedBlock
+from dpsql.kinds.pooled import PooledKind
+from dpsql.kinds.released import ReleasedBlock, ReleasedRows
 from dpsql.pipeline.kept.release_codec import key_lists, unpacked_keys
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO
-from dpsql.privacy.mechanisms.pooling import PublishedNoise
 
 Release: TypeAlias = tuple[ReleasedBlock, ...]
 """What was released of the blocks of one statement, at one time."""
@@ -70,13 +67,10 @@ def _pooled_block(
     merged = _merged_positions(releases) if declared else _merged_keys(spelling, block, releases)
     if merged is None:
         return None
-    plan = replace(block.plan, kept=tuple(noises))
-    with np.errstate(all="ignore"):
-        values = release_kind(plan).with_noise_columns(
-            _pooled_columns(plan, releases, merged.places)
-        )
+    kind = PooledKind(replace(block.plan, kept=tuple(noises)))
+    values = kind.values([release.rows for release in releases], merged.places)
     rows = ReleasedRows(merged.row_ids, merged.keys, values, ZERO)
-    return ReleasedBlock(replace(block, plan=plan), rows)
+    return ReleasedBlock(replace(block, plan=kind.plan), rows)
 
 
 def _merged_positions(releases: Sequence[ReleasedBlock]) -> _MergedKeys:
@@ -112,39 +106,3 @@ def _merged_keys(
     return _MergedKeys(
         np.array(ids, dtype=np.int64), keys, places.reshape(len(names), len(releases)).T
     )
-
-
-def _pooled_columns(
-    plan: BlockPlan, releases: Sequence[ReleasedBlock], places: NDArray[np.int64]
-) -> dict[str, NumericArray]:
-    """Compute the released columns: each aggregate, its measures, and from which releases it is."""
-    block, found = plan.block, dict[str, NumericArray]()
-    held = places >= 0
-    masks = (held * (1 << np.arange(len(releases)))[:, np.newaxis]).sum(axis=0).astype(np.float64)
-    for index, aggregate in enumerate(block.aggregates):
-        # Drawn columns have the names that they have where nothing is combined.
-        name, supports = block.aggregate_column(index), block.support_columns(index)
-        drawn = supports[:-1] if aggregate.kind.composed else (name,)
-        parts = [
-            pooled_values(
-                _aligned([release.rows.values[column] for release in releases], places),
-                held,
-                _noises(releases, measure),
-            )
-            for column, measure in zip(drawn, aggregate.measures, strict=True)
-        ]
-        found |= answer_of_parts(plan, index, parts) | {supports[-1]: masks}
-    return found
-
-
-def _aligned(columns: Sequence[NumericArray], places: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Put the values of each release at its groups, as an array of shape (releases, groups)."""
-    aligned = np.zeros(places.shape, dtype=np.float64)
-    for row, column, place in zip(aligned, columns, places, strict=True):
-        there = place >= 0
-        row[there] = column[place[there]]
-    return aligned
-
-
-def _noises(releases: Sequence[ReleasedBlock], measure: int) -> list[PublishedNoise]:
-    return [release.noise.measures[measure] for release in releases if release.noise is not None]

@@ -19,15 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
-from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure, PreparedBlock, RolledUp
+from dpsql.ir.plan import PreparedBlock, RolledUp
 from dpsql.ir.query import Block, Key
-from dpsql.kinds.registry import release_kind
-from dpsql.kinds.released import NumericArray, ReleasedBlock, ReleasedRows, drawn_columns
-from dpsql.kinds.values import answer_of_parts
+from dpsql.kinds.released import NumericArray, ReleasedBlock
+from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.pipeline.kept.fingerprint import part_fingerprint, rows_fingerprint
 from dpsql.pipeline.kept.roll_up_source import RollUpSource
-from dpsql.privacy.accounting.zcdp import ZERO
-from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, Sizes
 
 _ONCE = frozenset({MeasureKind.UNITS, MeasureKind.MATCHING_UNITS})
 _EXACT = 2.0**53
@@ -62,11 +59,10 @@ def rolled_up(block: PreparedBlock, source: RollUpSource, settled: str) -> Relea
     own = {_digest(key) for key in asked.keys}
     over = tuple(key.text for key in keys if _digest(key) not in own)
     names = tuple(key.text for key in keys)
-    plan = _plan(block.plan, RolledUp(settled, names, over, groups, source.kept, noises))
-    with np.errstate(all="ignore"):
-        values = _answers(plan, [column for column in total if column is not None])
-    ids = np.arange(asked.domain_size, dtype=np.int64)
-    return ReleasedBlock(replace(block, plan=plan), ReleasedRows(ids, None, values, ZERO))
+    rolled_up = RolledUp(settled, names, over, groups, source.kept, noises)
+    kind = RolledUpKind.of(block.plan, rolled_up)
+    rows = kind.rows([column for column in total if column is not None])
+    return ReleasedBlock(replace(block, plan=kind.plan), rows)
 
 
 def _digest(key: Key) -> str:
@@ -110,29 +106,3 @@ def _totals(
     found: NDArray[np.int64] | NDArray[np.float64]
     found = cube.reshape(math.prod(shape[place] for place in places), -1).sum(axis=1)
     return found
-
-
-def _plan(plan: BlockPlan, rolled_up: RolledUp) -> BlockPlan:
-    """Return the plan of a roll-up: all declared groups, with the noise of their sums."""
-    size = plan.block.domain_size
-    measures = zip(plan.block.measures, rolled_up.noises, strict=True)
-    return replace(
-        plan,
-        selection=KNOWN_DOMAIN.built(Sizes(domain=size), ZERO),
-        measures=tuple(NoisyMeasure(measure, noise.noise) for measure, noise in measures),
-        score=None,
-        groups=size,
-        bounding=None if rolled_up.kept is None else Bounding.sample(rolled_up.kept),
-        candidates=(),
-        estimates=(),
-        kept=rolled_up,
-    )
-
-
-def _answers(plan: BlockPlan, totals: Sequence[NumericArray]) -> dict[str, NumericArray]:
-    """Compute the released columns from the totals of measures, in the units of the answer."""
-    found: dict[str, NumericArray] = {}
-    for index, aggregate in enumerate(plan.block.aggregates):
-        found |= answer_of_parts(plan, index, [totals[m] for m in aggregate.measures])
-    assert list(found) == drawn_columns(plan.block)
-    return release_kind(plan).with_noise_columns(found)
