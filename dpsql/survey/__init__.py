@@ -1,1 +1,1 @@
-"""Surveys engines: whether what they compute can fail, and whether it is what DuckDB computes."""
+"""Surveys engines: whether their functions can fail, and whether they compute DuckDB's values."""

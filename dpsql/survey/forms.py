@@ -120,7 +120,7 @@ _BESIDE: Final = ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL(10,2)", "VARCHAR", "BO
 
 
 def forms() -> Iterator[ComparedForm]:
-    """Yield all that is compared, those over columns of the same types one after the other."""
+    """Yield all compared expressions; those over columns of the same types come in a row."""
     for kind in COMPARED:
         yield from (ComparedForm(text, (kind,)) for text in of_one(kind))
     for types, texts in of_two().items():
@@ -151,7 +151,7 @@ def calls_of(function: RowFunction) -> tuple[str, ...]:
 
 
 def _called(kind: str) -> Iterator[str]:
-    """Yield the calls of functions that take a type, or what becomes one that they take."""
+    """Yield calls of the functions that take a type, or a type it converts to."""
     for function in dict.fromkeys(ROW_FUNCTIONS.values()):
         numbers = kind in _NUMBERS and function.takes in (ANY_NUMBERS, ("DOUBLE",))
         if numbers or kind in function.takes or (kind in MOMENTS and "TIMESTAMP" in function.takes):

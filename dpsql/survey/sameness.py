@@ -54,7 +54,7 @@ _PRECISION: Final = 4e-15
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """A difference that was looked at, and that the engine's page tells."""
+    """An examined difference between engines, documented on the engine's page."""
 
     text: str
     is_it: Callable[[object, object], bool]
@@ -113,7 +113,7 @@ _MICROSECONDS: Final = 86_400_000_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A form with what becomes of it in both engines, and the call it is about, if it has any."""
+    """A form with its SQL in both engines, and the call it is about, if any."""
 
     form: ComparedForm
     call: str
@@ -246,7 +246,7 @@ class _Comparison:
             return None
 
     def _computed(self, cases: Sequence[Case], source: Sql) -> Iterator[list[Any] | None]:
-        """Compute cases on the server, together, or one by one if that fails."""
+        """Compute cases on the server, together, or one by one after a failure."""
         if not cases:
             return
         try:
@@ -319,7 +319,7 @@ def unjudged(version: EngineVersion) -> ServerDialect:
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """What DuckDB computes, and of which type that is."""
+    """The values that DuckDB computes, and their type."""
 
     type: str
     values: list[Any]
@@ -334,7 +334,7 @@ def _duckdb_constant(edge: str | None, kind: str) -> Sql:
 
 
 def _is_type(ours: str, theirs: str) -> bool:
-    """Tell whether an expression has the type that DuckDB gives it, where it gives one."""
+    """Tell whether an expression has DuckDB's type for it, where DuckDB gives one."""
     plain = ours.replace(" ", "")
     return plain in (theirs.replace(" ", ""), "NULL") or theirs == '"NULL"'
 

@@ -1,4 +1,4 @@
-"""Surveys which functions of DuckDB are total: what each does with the extremes of its types.
+"""Surveys DuckDB's functions for totality: calls each with the extremes of its types.
 
 A function is called with every combination of edge values of its arguments' types, as columns and
 as constants, on tables whose statistics hold those values. What never fails is TOTAL; what fails in
@@ -233,7 +233,7 @@ class _Surveyor:
         return alone or (TOTAL if sure else NULL)
 
     def _alone(self, types: Sequence[str], rows: list[Sql], bare: Sql, *, sure: bool) -> str | None:
-        """Find what is wrong with single rows, whose statistics are their values."""
+        """Find a failure on single rows, whose statistics are their values."""
         value = bare if sure else sql("TRY({})", bare)
         asked = sql("SELECT hash({value}), {value} IS NULL FROM edges WHERE u >= 0", value=value)
         for row in rows[:40]:
@@ -254,7 +254,7 @@ class _Surveyor:
         return found
 
     def _failure_of_any(self, expressions: Sequence[Sql]) -> str | None:
-        """Find the first error of expressions, computed together, or one by one if that fails.
+        """Find the first failure of expressions, computed together, or one by one after a failure.
 
         Together they are refused if one cannot be bound; that one is left out.
         """

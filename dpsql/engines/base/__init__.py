@@ -1,1 +1,1 @@
-"""What engines are asked, and what they share."""
+"""The interface of engines, and the parts that engines share."""

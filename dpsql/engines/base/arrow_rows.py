@@ -1,4 +1,4 @@
-"""Exact rows from Arrow, which servers send: keys in the types that the schema has for them."""
+"""Exact rows from a server's Arrow data, with keys in the types of the schema."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from weakref import ReferenceType, ref
 
 _INTERRUPTS_EVERY: Final = 0.02  # seconds, once the time is over: work may be between statements
 _IDLE: Final = 5.0  # seconds without an open deadline, after which the thread ends
-_LEAVES_EVERY: Final = 0.0005  # seconds between looks whether an interrupt is through
+_LEAVES_EVERY: Final = 0.0005  # seconds between checks whether an interrupt is through
 
 
 class Deadline:
@@ -61,7 +61,7 @@ def _nobody() -> None:
 
 
 class _Watch:
-    """What the thread knows of a deadline: nothing that would keep its owner alive."""
+    """The watching thread's part of a deadline, without a reference to its owner."""
 
     __slots__ = ("end", "expired", "interrupt", "owner")
 
@@ -140,7 +140,7 @@ class _Watcher:
         return True
 
     def _look_after(self, watches: list[_Watch]) -> list[_Watch]:
-        """Interrupt what is over, and return what is open."""
+        """Interrupt watches past their end, and return the open ones."""
         watches = [watch for watch in watches if watch.open]
         now = time.monotonic()
         for watch in watches:
@@ -166,7 +166,7 @@ def _pause(watches: Sequence[_Watch]) -> float:
 
 
 def _start_afresh() -> None:
-    """Forget the thread, which a forked child does not have, and what it was doing."""
+    """Replace the watcher after a fork: the child has no such thread."""
     global _watcher
     _watcher = _Watcher()
 

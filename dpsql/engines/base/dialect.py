@@ -1,4 +1,4 @@
-"""What generated SQL needs an engine's dialect for, and what each spelling must guarantee.
+"""The dialect of an engine: the spellings that generated SQL needs, with their guarantees.
 
 The rows that are read arrive as values (:mod:`dpsql.ir.relations`); the rewriting knows what a unit
 may contribute and how measures are summed. How any of it is spelled is asked of a :class:`Dialect`:
@@ -77,7 +77,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def integer(self, value: int) -> Sql:
-        """Write an integer of up to 64 bits as a literal that makes what it is combined with fit.
+        """Write an integer of up to 64 bits as a literal wide enough for arithmetic with it.
 
         A product of two integers of 32 bits, as an engine may count rows in, need not.
         """
@@ -233,7 +233,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def one_spelling(self, value: Sql, type_: str) -> Sql:
-        """Give one spelling to all values that the engine groups as equal to this one.
+        """Give one spelling to all values that the engine groups as equal.
 
         Grouping keeps a spelling that depends on all rows and on the plan: 0.0 or -0.0, NaN with or
         without a sign, 30 days or a month, texts that a collation holds equal.
@@ -321,7 +321,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def among_given(self, value: Sql, *, few: bool) -> Sql:
-        """Test whether an integer is in the list that is all that is given when a statement runs.
+        """Test whether an integer is in the list given to a statement when it runs.
 
         ``few``: the list is so short that to look through it is faster than a join.
         """

@@ -1,4 +1,4 @@
-"""Errors of engines, which quote rows: what leaves here is one error with a fixed text."""
+"""Discreet errors: an engine's error, which may quote rows, becomes one error with a fixed text."""
 
 from __future__ import annotations
 

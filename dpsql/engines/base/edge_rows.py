@@ -50,7 +50,7 @@ def edge_rows(table: Table, dialect: Dialect) -> Sql:
 
 
 def trial_statement(rows: Sql, expressions: Sequence[Sql], dialect: Dialect) -> Sql:
-    """Write the statement that computes expressions over rows of edge values, every one of them.
+    """Write the statement that computes expressions over every row of edge values.
 
     What comes of it is a hash, which needs all of their values.
     """

@@ -133,7 +133,7 @@ class PrivateReader(Protocol):
         """Run a generated query over private rows. Raises ``EngineError`` with a fixed text."""
 
     def pairs(self, statement: Sql) -> ArrowStream:
-        """Stream what a generated query reads, into a store that is as private as the rows.
+        """Stream the rows of a generated query into a store that is as private as the rows.
 
         Raises ``EngineError`` with a fixed text.
         """
@@ -143,10 +143,10 @@ class PrivateReader(Protocol):
 
 
 class PrivateSource(Protocol):
-    """What lets private rows be read, once it is said of which tables."""
+    """The source of private rows, opened for a given set of tables."""
 
     def over(self, reads: Reads) -> PrivateReader:
-        """Return where statements run that read these tables, and no others.
+        """Return the reader for statements that read these tables and no others.
 
         Each is read by the engine's own plan of it before it is sent. What the plan may not hold is
         never sent: it raises ``EngineError``.
@@ -167,7 +167,7 @@ class Run(PrivateSource, Protocol):
         """
 
     def release(self) -> None:
-        """Give back what the run holds, if it holds anything: it is over."""
+        """Give back the resources of the run, which ends it."""
 
     @property
     def expired(self) -> bool:
@@ -197,11 +197,11 @@ class Engine(Protocol):
 
     @property
     def verdicts(self) -> Verdicts:
-        """What is known of the engine in its version, by which generated SQL is written."""
+        """The survey's verdicts on this version of the engine, which generated SQL depends on."""
 
     @property
     def name(self) -> str:
-        """The name of the database itself, which may stand before that of a schema."""
+        """The name of the database itself, which may qualify a schema."""
 
     @property
     def written(self) -> str | None:
@@ -278,7 +278,7 @@ class Database(Protocol):
         """
 
     def misfits(self, table: TableName) -> tuple[Misfit, ...]:
-        """Read a table that has no types of its own, and list what is not as it is declared."""
+        """Read an untyped table, and list the values that do not fit their declarations."""
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> Engine:
         """Open the tables with these keys, and no others: they are all that is left.

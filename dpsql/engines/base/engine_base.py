@@ -76,7 +76,7 @@ class EngineBase(ABC):
 
     @property
     def verdicts(self) -> Verdicts:
-        """What is known of the engine in its version, by which generated SQL is written."""
+        """The survey's verdicts on this version of the engine, which generated SQL depends on."""
         return self._verdicts
 
     def bind(self, statement: Sql) -> tuple[Column, ...]:

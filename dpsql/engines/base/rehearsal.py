@@ -1,4 +1,4 @@
-"""Rehearsals: what a question would send to rows that are elsewhere is planned, and reads none.
+"""Rehearsals: the engine plans all statements of a question before any row is read.
 
 A question of several steps is rehearsed by the code that reads it, with a :class:`Rehearsal` where
 rows would be read: whatever it stores is an empty table, and whatever it asks for is planned and
@@ -69,7 +69,7 @@ class Rehearsal(ScratchBase):
         return run()
 
     def _exact(self, passed: Passed, keys: Sequence[Column], measures: Sequence[str]) -> ExactRows:
-        """Plan the query; there is one row of zeros, as of looks and totals.
+        """Plan the query; there is one row of zeros, as of estimates and totals.
 
         Of rows that are asked for by their ids all are there, and their keys are NULL.
         """
@@ -101,7 +101,7 @@ class _Unread:
 
 
 def unrecognised() -> InternalError:
-    """Build the error for what becomes a statement that the last reading keeps from being sent."""
+    """Build the error for a generated statement that the last reading refuses to send."""
     return InternalError(
         "the query becomes a statement whose plan in the engine is not one of dpsql's",
         code="statement_unrecognised",
@@ -110,7 +110,7 @@ def unrecognised() -> InternalError:
 
 
 def not_taken(engine: str) -> QueryRefused:
-    """Build the refusal of what becomes a statement that an engine does not take."""
+    """Build the refusal of a query whose generated statement the engine does not accept."""
     return QueryRefused(
         f"the query does not fit its tables: {engine} does not take what it becomes there",
         code="does_not_bind",

@@ -1,7 +1,7 @@
 """What an engine says of row expressions: a table of operations, and a few facts.
 
 :mod:`dpsql.engines.base.row_expressions` reads an expression, gives every part its type in DuckDB
-and the name of an operation, and looks here for what the engine writes.
+and the name of an operation, and finds here the SQL of the engine.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ of digits and patterns follow.
 
 
 def named_by_number(number: Sql, names: Iterable[Sql], first: int) -> Sql:
-    """Write the name that goes with a number, which is ``first`` for the first; otherwise NULL."""
+    """Write the name at a number's place in a list that begins at ``first``; NULL outside of it."""
     found = (sql("WHEN {} THEN {}", place, name) for place, name in enumerate(names, first))
     return sql("CASE {} {} END", number, join(" ", found))
 
 
 @dataclass(frozen=True, slots=True)
 class Refusing:
-    """The words for what an engine does not compute: what private rows are of, and its page."""
+    """The words for refusals of an engine: its place, and its page."""
 
     place: str
     page: str
@@ -92,7 +92,7 @@ class RowEngine(ABC):
 
     @abstractmethod
     def column_type(self, type_: str) -> str | None:
-        """Name the type that a column is computed with as; None for one that has no equal."""
+        """Name the type in which a column is computed; None for a type without an equal."""
 
     @abstractmethod
     def text(self, text: str) -> Sql:
@@ -112,7 +112,7 @@ class RowEngine(ABC):
 
     @abstractmethod
     def reads_text(self, beside: frozenset[str]) -> bool:
-        """Tell whether a text that was written down is read as what it stands beside."""
+        """Tell whether a text constant is read in the type of its neighbours."""
 
     @abstractmethod
     def widened(self, value: TypedValue, type_: str) -> TypedValue | None:

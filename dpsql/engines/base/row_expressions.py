@@ -106,7 +106,7 @@ class RowExpressions:
         return [self.value(node) for node in nodes]
 
     def settled(self, node: exp.Expr) -> TypedValue:
-        """Write an expression that stands for itself, so that the type of a constant is settled."""
+        """Write an expression by itself, which settles the type of a constant."""
         return self.value(node).settled
 
     # -- what rules share ---------------------------------------------------------------------
@@ -239,7 +239,7 @@ class RowExpressions:
         return self.value(node.this)
 
     def tried(self, node: exp.Expr) -> TypedValue:
-        """Write what stands inside TRY: there is nothing in it that raises."""
+        """Write the inside of TRY, which cannot raise here."""
         if node.name != "TRY" or len(node.expressions) != 1 or "try" not in self._engine.operations:
             raise self._refused(f"the function {node.name}", "it has no equal there")
         return self.value(node.expressions[0])
@@ -268,7 +268,7 @@ class RowExpressions:
         return TypedValue(sql("(NOT {})", found.sql), "BOOLEAN", fails=found.fails)
 
     def is_(self, node: exp.Expr) -> TypedValue:
-        """Write IS: before it stands what TRY has made NULL where it fails."""
+        """Write IS for NULL, TRUE and FALSE."""
         if isinstance(node.expression, exp.Null):
             self._look_up("is null", [], [])
             return TypedValue(sql("({} IS NULL)", self.value(node.this).sql), "BOOLEAN")
@@ -616,7 +616,7 @@ class RowExpressions:
 
 
 def number_value(text: str, engine: RowEngine) -> TypedValue:
-    """Write a number as it is written, of the type that DuckDB gives it."""
+    """Write a number as written, in the type that DuckDB gives it."""
     type_ = number_type(text)
     if type_ is None:
         raise engine.refused("a number of that many digits", "no type there has them")

@@ -1,4 +1,4 @@
-"""Values of row expressions with the types that DuckDB gives them, whatever engine computes them.
+"""Typed values of row expressions, with DuckDB's types on every engine.
 
 What ``+`` means, and how it can fail, is a matter of types. So each value is written with its type,
 and what operands become and results are is said here once: for DuckDB, which no engine changes.
@@ -52,7 +52,7 @@ class TypedValue:
 
     @property
     def settled(self) -> TypedValue:
-        """The value as one that stands for itself: it is no literal."""
+        """The value with a settled type: no longer a literal."""
         return replace(self, constant=None)
 
 
@@ -76,7 +76,7 @@ def decimal_of(type_: str) -> tuple[int, int]:
 
 
 def number_type(text: str) -> str | None:
-    """Name the type of a number as it is written; None for one that has too many digits.
+    """Name the type of a written number; None for too many digits.
 
     >>> [number_type(text) for text in ("7", "-2147483648", "1.50", "1e3")]
     ['INTEGER', 'INTEGER', 'DECIMAL(3,2)', 'DOUBLE']

@@ -1,4 +1,4 @@
-"""What the runs of all engines share: a watch over the time, and statements that are read first."""
+"""The base of all engines' runs: a deadline, and statements read before they are sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpsql.engines.base.scratch import Reader, ScratchBase, Sheet
 
 
 class RunBase(ABC):
-    """The statements of one query; ``stop`` ends what of them is executed now.
+    """The statements of one query; ``stop`` ends the statement that runs now.
 
     As a deadline calls it, ``stop`` must not refer to the run.
     """

@@ -42,7 +42,7 @@ class Sheet(Protocol):
         """
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
-        """Take note that the statement which was read last has been stored as a table."""
+        """Record that the statement read last has been stored as a table."""
 
     def dropped(self, name: str) -> None:
         """Forget a stored table."""
@@ -50,7 +50,7 @@ class Sheet(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """A statement that has been read, with what it is given: all that is ever sent.
+    """A statement that has passed the last reading, with its given values; nothing else is sent.
 
     ``columns`` is how many it has, where reading tells.
     """

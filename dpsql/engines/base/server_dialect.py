@@ -15,7 +15,7 @@ from dpsql.engines.evidence.verdicts import Verdicts
 
 
 class ServerDialect(Dialect):
-    """The spelling of an engine that computes on rows what a survey has found to be the same."""
+    """The dialect of a server, limited to operations that a survey found equal to DuckDB's."""
 
     __slots__ = ("verdicts",)
     rows: ClassVar[RowEngine]

@@ -212,7 +212,7 @@ def _type_of(expression: dict[str, Any]) -> str | None:
 
 
 def _not_tried() -> InternalError:
-    """Refuse what cannot be tried: a net that is not there lets nothing through."""
+    """Build the error for a query without synthetic rows to try it on: it must not run."""
     return InternalError("there are no synthetic rows to try the query on", code="not_tried")
 
 

@@ -1,4 +1,4 @@
-"""Constants as values of a type: what a policy declares, and what stands beside a column.
+"""Typed constants: declared values of a policy, and literals beside a column.
 
 They are read as DuckDB casts them, whatever engine they are written for.
 """

@@ -40,28 +40,28 @@ WINDOWS: Final = "computes over windows of rows"
 
 
 def unknown_part(what: str) -> Remark:
-    """Say that a view has a part that is not in the lists."""
+    """Report a part of a view that is not in the lists."""
     return Remark(f"is made with {what}, which dpsql does not know", TABLES_BELOW)
 
 
 def unknown_way(what: str) -> Remark:
-    """Say that a part of a view has something that is not in the lists."""
+    """Report a part of a view with an attribute that is not in the lists."""
     return Remark(f"is made with {what} in a way that dpsql does not know", TABLES_BELOW)
 
 
 def foreign_call(name: str) -> Remark:
-    """Say that a view calls what the engine did not come with."""
+    """Report a view's call of a function that the engine did not come with."""
     return Remark(f"calls {name}(), which is not the engine's own", TABLES_BELOW)
 
 
 def changing_call(name: str) -> Remark:
-    """Say that a view calls what depends on more than its arguments."""
+    """Report a view's call of a function that depends on more than its arguments."""
     reason = f"calls {name}(), which gives another value another time"
     return Remark(reason, "Compute it once, and store it in a table.")
 
 
 def failing_call(call: str, hint: str = AS_TABLE) -> Remark:
-    """Say that a view computes what can fail on a row."""
+    """Report an expression of a view that can fail on a row."""
     return Remark(
         f"computes {call}, which can fail on a row: failing queries would tell of that row", hint
     )

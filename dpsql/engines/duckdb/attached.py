@@ -127,7 +127,7 @@ def _holder(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """A column of dates, times or timestamps, and the condition that one of them has no text."""
+    """A column of dates, times or timestamps, and the condition for values without a text."""
 
     column: str
     common: bool
@@ -136,7 +136,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A table of the owner's as we have it, and the query that our view of it is.
+    """A table of the owner's as dpsql publishes it, and the query of its view.
 
     ``bare`` is the same query for a table without moments that have no text: its columns of common
     moments are as they are stored, so that conditions on them narrow down what is read. It is empty
@@ -222,7 +222,7 @@ def _owned(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, bool]
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A column as the owner has it, and the type that our view gives it (None: it is left out)."""
+    """A column of the owner's, and its type in the published view (None: it is left out)."""
 
     name: str
     type: DuckDBPyType
@@ -240,7 +240,7 @@ class _Source:
         return sql("{} AS {}", value, quoted(self.name))
 
     def beyond(self, position: int) -> Sql:
-        """Write the condition that the column is a moment which has no text."""
+        """Write the condition that the column's moment has no text."""
         return beyond(self._value(position), self.plain or "")
 
     def _value(self, position: int) -> Sql:
@@ -308,7 +308,7 @@ _DOES_NOT_BIND = Remark(
 def _files_of(
     connection: duckdb.DuckDBPyConnection, name: TableName
 ) -> ParquetView | Remark | None:
-    """List what a view reads whose plan cannot be looked into; None where it can."""
+    """List the files of a view whose plan cannot be read; None where it can."""
     if plan_of(connection, sql("SELECT * FROM {}", owned(name))) is not None:
         return None
     return parquet_view(connection, name)

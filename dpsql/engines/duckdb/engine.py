@@ -251,7 +251,7 @@ class DuckDBEngine:
         return found
 
     def _named_by_directories(self, key: str) -> tuple[Column, ...]:
-        """List what directories give to columns that Parquet files have not."""
+        """List the columns whose values are names of directories, and not in Parquet files."""
         stored = self._all()[key].table
         found = directory_types(self._in_place[key].paths)
         return tuple(column for column in found if stored.column(column.name) is None)
@@ -461,7 +461,7 @@ class DuckDBEngine:
         )
 
     def misfits(self, table: TableName) -> tuple[Misfit, ...]:
-        """Read a table, and list what of it is not as it is declared, or as it is stored.
+        """Read a table, and list values that differ from the declaration or from the stored type.
 
         ``dpsql check`` shows it to the owner.
         """
@@ -475,7 +475,7 @@ class DuckDBEngine:
         raise refusal
 
     def _moments_beyond(self, table: TableName) -> tuple[Misfit, ...]:
-        """List which columns have moments that are NULL for everybody, as they have no text."""
+        """List columns with moments without a text, which are NULL for everybody."""
         try:
             counted = count_beyond(self._connection, self._all()[table.key])
         except duckdb.Error:  # the table cannot be read: `open` says so
@@ -506,7 +506,7 @@ class DuckDBEngine:
             return opened
 
     def _stamps(self, schema: Schema) -> Mapping[str, Stamp | None]:
-        """Look at the files of tables, which are those that were read whole.
+        """Read the stamps of tables' files, which have been read whole.
 
         Raises ``InterfaceError`` (``file_unproved``) if they are not.
         """
@@ -647,7 +647,7 @@ class OpenDuckDB(EngineBase):
     def try_out(
         self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:
-        """Do nothing: what is sent was examined by the twin, which is this engine."""
+        """Do nothing: the twin is the same engine, and has examined the statement."""
 
     def refuse_changed(self) -> None:
         if stamps_of(tuple(self._stamps)) != self._stamps:
@@ -817,7 +817,7 @@ class DuckDBScratch(ScratchBase):
 
 
 class _Rehearsed(Rehearsal):
-    """Statements that are read and not sent; what would be stored is an empty table of the twin."""
+    """Statements that are read and not sent; a stored table is an empty table of the twin."""
 
     def _planned(self, passed: Passed) -> int:
         assert passed.columns is not None, "the twin counts them"
@@ -836,7 +836,7 @@ def discreetly(run: Callable[[], _T]) -> _T:
 
 
 def _code(error: Exception) -> str | None:
-    """Tell what happened by the kind of the error; None for one that is none of DuckDB's."""
+    """Classify an error of DuckDB's by its class; None for other errors."""
     raise_if_interrupted(error)
     if isinstance(error, duckdb.InterruptException):
         return "interrupted"

@@ -77,7 +77,7 @@ class Pinned:
 
 
 def pinned(connection: duckdb.DuckDBPyConnection, table: DataFiles) -> Pinned:
-    """Find the snapshot that a table of a lake has now, in a connection that is not locked yet.
+    """Find the present snapshot of a lake's table, in a connection that is not locked yet.
 
     Raises ``InterfaceError``: ``extension_missing`` where DuckDB's extension is not installed,
     ``table_unreadable`` for what it cannot read.
@@ -160,7 +160,7 @@ def attach_ducklake(connection: duckdb.DuckDBPyConnection, path: str | Path) -> 
 def ducklake_definition(
     connection: duckdb.DuckDBPyConnection, table: TableName, is_view: bool, snapshot: int
 ) -> Definition:
-    """Describe what reading a table of a DuckLake comes to: the files that its snapshot has."""
+    """Describe the files that a table of a DuckLake has in a snapshot."""
     if is_view:
         return Definition(_VIEW)
     listed = sql(

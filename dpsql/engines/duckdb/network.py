@@ -1,4 +1,4 @@
-"""Files of the network: the extension of DuckDB that reads them, secrets, and what a pattern lists.
+"""Network files: DuckDB's extension that reads them, secrets, and the files of a pattern.
 
 All of it happens before a connection is locked. Nothing is downloaded but the data: an extension
 that is not installed is refused.
@@ -89,7 +89,7 @@ def unreachable(files: DataFiles, error: duckdb.Error) -> InterfaceError:
 
 
 def _refuse_malformed(secret: Secret) -> None:
-    """Refuse a secret that is no options by name, without showing what they are."""
+    """Refuse a secret that is no mapping of options, without showing its contents."""
     kind = secret.get("type") if isinstance(secret, Mapping) else None
     if not isinstance(kind, str) or kind.lower() not in _TYPES:
         raise _unknown(f"a secret must be a dict with a type: {', '.join(sorted(_TYPES))}")

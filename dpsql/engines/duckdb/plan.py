@@ -113,13 +113,13 @@ def _selected(plan: PlanNode) -> Sequence[PlanNode]:
 
 @dataclass(slots=True)
 class _Walk:
-    """What is left to look at, each with what looks at it, and the tables that were met."""
+    """The parts of a plan still to check, each with its check, and the tables found so far."""
 
     todo: list[tuple[Any, _Check]]
     tables: Counter[_Path] = field(default_factory=Counter)
 
     def finish(self) -> None:
-        """Look at all that is left. Raises ``UnknownPart``."""
+        """Check all queued parts. Raises ``UnknownPart``."""
         todo = self.todo
         while todo:
             found, check = todo.pop()
@@ -127,12 +127,12 @@ class _Walk:
 
 
 _Check: TypeAlias = Callable[[Any, _Walk], None]
-"""Looks at a part of a plan: raises ``UnknownPart``, or leaves its parts to be looked at."""
+"""Checks a part of a plan: raises ``UnknownPart``, or queues its parts for a check."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """One of the forms of a type of object: which objects are to be of it, and what looks at them.
+    """One form of a type of object: the objects it applies to, and their check.
 
     They are told apart by their fields, those of their data, and their alias.
     """
@@ -173,23 +173,23 @@ class _Checks:
         }
 
     def operator(self, found: Any, walk: _Walk) -> None:
-        """Look at an operator."""
+        """Check an operator."""
         _of_these_fields(found, _listed(found, self._operators))(found, walk)
 
     def value(self, found: Any, walk: _Walk) -> None:
-        """Look at an expression."""
+        """Check an expression."""
         _of_these_fields(found, _listed(found, self._values))(found, walk)
 
     def element(self, found: Any, walk: _Walk) -> None:
-        """Look at an expression over an element."""
+        """Check an expression over an element."""
         _of_these_fields(found, _listed(found, self._elements))(found, walk)
 
     def condition(self, found: Any, walk: _Walk) -> None:
-        """Look at a condition of a join."""
+        """Check a condition of a join."""
         _listed(found, self._conditions, "comparison")(found, walk)
 
     def of(self, form: Form) -> _Check:
-        """Make what looks at a part of this form."""
+        """Make the check of a part of this form."""
         if isinstance(form, PlanPart):
             return self._parts[form]
         if isinstance(form, frozenset):
@@ -215,7 +215,7 @@ class _Checks:
         }
 
     def _object(self, form: Mapping[str, Form], given: frozenset[str] = frozenset()) -> _Check:
-        """Make what looks at an object with these fields, and ``given`` ones that are known."""
+        """Make the check of an object with these fields, and with known fields ``given``."""
         keys = form.keys() | given
         parts = [
             (name, _later(self.of(part)) if part in _DEEP else self.of(part))
@@ -228,72 +228,72 @@ class _Checks:
         def check(found: Any, walk: _Walk) -> None:
             if type(found) is not dict or found.keys() != keys:
                 raise UnknownPart
-            for name, look in parts:
-                look(found[name], walk)
+            for name, checked in parts:
+                checked(found[name], walk)
             cast(found, walk)
 
         return check
 
 
 def _later(check: _Check) -> _Check:
-    """Make what leaves a part to be looked at: parts may be nested as deeply as a query is."""
+    """Make a check that queues a part, as parts may be nested as deeply as a query is."""
 
-    def look(found: Any, walk: _Walk) -> None:
+    def checked(found: Any, walk: _Walk) -> None:
         walk.todo.append((found, check))
 
-    return look
+    return checked
 
 
 def _each(check: _Check) -> _Check:
-    """Make what leaves all in a list to be looked at."""
+    """Make a check that queues all parts of a list."""
 
-    def look(found: Any, walk: _Walk) -> None:
+    def checked(found: Any, walk: _Walk) -> None:
         if type(found) is not list:
             raise UnknownPart
         walk.todo += [(each, check) for each in found]
 
-    return look
+    return checked
 
 
 def _in_places(checks: Sequence[_Check]) -> _Check:
-    def look(found: Any, walk: _Walk) -> None:
+    def checked(found: Any, walk: _Walk) -> None:
         if type(found) is not list or len(found) != len(checks):
             raise UnknownPart
         walk.todo += zip(found, checks, strict=True)
 
-    return look
+    return checked
 
 
 def _one_of(values: frozenset[object]) -> _Check:
     listed = [(type(value), value) for value in values]
 
-    def look(found: Any, _: _Walk) -> None:
+    def checked(found: Any, _: _Walk) -> None:
         kind = type(found)  # 1 is not True
         for type_, value in listed:
             if kind is type_ and found == value:
                 return
         raise UnknownPart
 
-    return look
+    return checked
 
 
 def _named(names: frozenset[str]) -> _Check:
-    def look(found: Any, _: _Walk) -> None:
+    def checked(found: Any, _: _Walk) -> None:
         if type(found) is not list or len(found) != 3 or found[:2] != _BUILT_IN:
             raise UnknownPart
         if type(found[2]) is not str or found[2] not in names:
             raise UnknownPart
 
-    return look
+    return checked
 
 
 def _cast_to(types: frozenset[str]) -> _Check:
-    """Make what looks at a cast: NULL may become of any type, which no row has a part in.
+    """Make the check of a cast to one of these types; NULL may be cast to any type.
 
     So may an array become a list of what it is made of, as DuckDB groups by it: no element is cast.
     """
 
-    def look(found: Any, _: _Walk) -> None:
+    def checked(found: Any, _: _Walk) -> None:
         type_ = found["return_type"]
         name = type_.get("id") if type(type_) is dict else None
         if type(name) is str and name in types:
@@ -301,7 +301,7 @@ def _cast_to(types: frozenset[str]) -> _Check:
         if not _of_null(found["children"]) and not _of_its_array(type_, found["children"]):
             raise UnknownPart
 
-    return look
+    return checked
 
 
 def _to_list(found: Any, _: _Walk) -> None:
@@ -335,7 +335,7 @@ def _of_null(children: Any) -> bool:
 
 
 def _anything(_: Any, __: _Walk) -> None:
-    """Look at nothing: it is not computed with."""
+    """Check nothing: the part is not computed with."""
 
 
 def _table(found: Any, walk: _Walk) -> None:

@@ -1,4 +1,4 @@
-"""Files that were read whole once, so that no statement over them can fail on a row.
+"""Proofs of files: each is read whole once, so that no statement over it can fail on a row.
 
 A Parquet file may hold what makes its reader raise (text of invalid UTF-8, a time beyond a day, a
 damaged page), and which parts are read depends on rows. So ``dpsql check`` reads every file to its

@@ -180,7 +180,7 @@ def _texts(values: object) -> NDArray[Any]:
 
 
 def python_text(value: object) -> str | None:
-    """Write a Python value as a text that the engine reads; None for what is no value.
+    """Write a Python value as a text that the engine reads; None for missing values.
 
     No value makes it fail, so that no row makes a table unreadable.
     """

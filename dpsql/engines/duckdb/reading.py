@@ -41,7 +41,7 @@ _REMEMBERED: Final = 10_000  # statements
 
 
 class KnownStatements:
-    """Statements that were read, by what their plans follow from; safe to use from several threads.
+    """A cache of statements that were read, by the inputs of their plans; safe for threads.
 
     Those that scan nothing but stored tables are known whatever else they might have scanned.
     """
@@ -51,7 +51,7 @@ class KnownStatements:
         self._lock = Lock()
 
     def get(self, key: _Key) -> ReadStatement | None:
-        """Return what is known of a statement; None if it has not been read."""
+        """Return the reading of a statement; None if it has not been read."""
         with self._lock:
             for known in (key.anywhere, key):
                 found = self._found.get(known)
@@ -70,7 +70,7 @@ class KnownStatements:
 
 @dataclass(frozen=True, slots=True)
 class ReadStatement:
-    """What is known of a statement that was read.
+    """The reading of a statement: its number of columns, and whether it scans listed tables.
 
     ``columns`` counts its columns, ``scans_listed`` tells whether it scans any of the listed
     tables.
@@ -82,7 +82,7 @@ class ReadStatement:
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """What the plan of a statement follows from: its shape, and the columns of what it scans.
+    """The inputs of a statement's plan: its shape, and the columns of the tables it scans.
 
     All are digests: what one connection knows of its tables, no other holds.
     """
@@ -142,7 +142,7 @@ class LastReading:
         return self._cursor()
 
     def columns_of(self, key: _Key, bind: Callable[[], _Columns]) -> _Columns:
-        """Return the columns of the table that a statement is stored as, which are bound once."""
+        """Return the columns of a statement's stored table, which are bound once."""
         found = self._made.get(key)
         if found is None:
             if len(self._made) >= _REMEMBERED:

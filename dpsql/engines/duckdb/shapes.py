@@ -1,4 +1,4 @@
-"""Shapes of statements: two of one shape differ in constants of one type, and have one plan.
+"""Shapes of statements: statements of one shape differ in constants alone, and share a plan.
 
 The engine's own lexer says where a constant begins and where the next token does. So a text that
 got out of its quotes is more than one token, and has another shape.
@@ -24,12 +24,12 @@ _CASTS: Final = frozenset({b"CAST", b"TRY_CAST"})
 
 
 def shape(statement: str) -> bytes:
-    """Write a statement with digits for its numbers and nothing in its texts, where they stand
-    as what columns are compared with, reckoned with, or as what is cast.
+    """Write a statement's shape: digits for its numbers, nothing in its texts.
 
-    A number keeps how many digits it has, and which types of integers hold it: its own type follows
-    from that, and which side of a comparison is cast. Constants anywhere else stay as they are:
-    there they may be a position, a width, or the name of a part of a date.
+    Only constants that are operands of comparisons, arithmetic and casts are masked. A number keeps
+    how many digits it has, and which types of integers hold it: its own type follows from that, and
+    which side of a comparison is cast. Constants anywhere else stay as they are: there they may be
+    a position, a width, or the name of a part of a date.
     """
     text = statement.encode()
     tokens = tokenize(statement)

@@ -24,7 +24,7 @@ _YOUNG: Final = 60.0  # seconds in which a directory may not be locked yet
 
 
 class Spill:
-    """A private directory that is made when it may be needed, and removed with what is in it.
+    """A private directory for spilled data, made on demand and removed with its contents.
 
     It lies where the system keeps temporary files (TMPDIR), never in the working directory. What
     a process that was killed left there is removed by the next that makes one.
@@ -52,14 +52,14 @@ class Spill:
                 _remove_abandoned(self._parent.parent)
 
     def remove(self) -> None:
-        """Remove the directory; what is still open in it stays readable until it is closed."""
+        """Remove the directory; files that are open in it stay readable until they are closed."""
         self._remove()
         if self._unlock is not None:
             self._unlock()
 
 
 def _locked(file: int) -> bool:
-    """Take the lock of a directory, which is free once the process that had it is gone."""
+    """Take the lock of a directory, which is free once its owner's process is gone."""
     if sys.platform != "win32":
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

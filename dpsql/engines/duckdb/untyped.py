@@ -91,7 +91,7 @@ def directory_keys(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def directory_types(paths: Sequence[str]) -> tuple[Column, ...]:
-    """Guess the types of what directories give to columns, for a draft that the owner reads."""
+    """Guess the types of columns named by directories, for a draft that the owner reads."""
     values: dict[str, list[str]] = {}
     for path in paths:
         for part in path.split("/")[:-1]:
@@ -108,7 +108,7 @@ def _type_of_all(texts: Sequence[str]) -> str:
 
 
 def from_directory(column: Column) -> Sql:
-    """Write the value that a file's directory gives to a column, which no value makes fail."""
+    """Write the value that a file's directory gives to a column; no name makes it fail."""
     pattern = f"(?i)/{re.escape(column.name)}=([^/]*)/"
     found = sql("regexp_extract({}, {}, 1)", quoted(FILE), literal(pattern))
     text = sql("TRY(url_decode(nullif(nullif({}, ''), '__HIVE_DEFAULT_PARTITION__')))", found)
@@ -116,7 +116,7 @@ def from_directory(column: Column) -> Sql:
 
 
 def parquet_query(paths: Sequence[str], given: Sequence[Column] = ()) -> Sql:
-    """Write the query that reads Parquet files, with what directories give to some columns."""
+    """Write the query that reads Parquet files, with columns named by directories."""
     read = sql("{}, hive_partitioning=false", _listed(paths))
     if not given:
         return sql("SELECT * FROM read_parquet({})", read)
@@ -319,7 +319,7 @@ def header_of(
 
 
 def _widest_header(connection: duckdb.DuckDBPyConnection, path: str) -> Header:
-    """Read the header of a CSV file of which nothing is declared: as that of most names."""
+    """Read the header of a CSV file without declared columns: the candidate with most names."""
     return max(_headers(connection, path), key=lambda header: len(header.names))
 
 
@@ -401,7 +401,7 @@ def _json(
 
 
 def _objects(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Iterator[Sql]:
-    """Write the queries that read each object as a text: those of lines, those of arrays."""
+    """Write the queries that read JSON objects as texts, from lines and from arrays."""
     arrays = [path for path in paths if _is_array(connection, path)]
     lines = [path for path in paths if path not in set(arrays)]
     if lines:

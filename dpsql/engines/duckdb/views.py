@@ -1,4 +1,4 @@
-"""What the owner's tables and views are made of, told from their plans: what can be known of them.
+"""Reads the plans of the owner's tables and views: their files, and the parts dpsql must refuse.
 
 A view is SQL of the owner's that runs inside every statement over it. So it must be bound, mean the
 same each time, never fail on a row, compare text as text, and read nothing but tables of the same
@@ -167,7 +167,7 @@ def _operator(node: PlanNode) -> Remark | None:
 
 
 def _form(node: PlanNode) -> Remark | None:
-    """Find what is wrong with the fields of an operator that there may be."""
+    """Find a problem in the fields of a known operator."""
     kind = node["type"]
     if kind == "LOGICAL_WINDOW" and any(
         each.get(frame) is not None for each in node["expressions"] for frame in FRAMES
@@ -185,7 +185,7 @@ def _form(node: PlanNode) -> Remark | None:
 
 
 def _scan(node: PlanNode) -> Remark | None:
-    """Find what is wrong with a leaf of a plan: a table, or a function that makes rows."""
+    """Find a problem in a leaf of a plan: a table, or a function that makes rows."""
     path = _path(node)
     if path == ["seq_scan"]:
         read = node["function_data"]
@@ -201,7 +201,7 @@ def _scan(node: PlanNode) -> Remark | None:
 
 
 def _function(node: PlanNode) -> Remark | None:
-    """Find what is wrong with a call in a plan, if it is one."""
+    """Find a problem in a call of a plan, if the node is a call."""
     if "expression_class" not in node or node.get("qname") is None:
         return None
     path = _path(node)
@@ -271,7 +271,7 @@ def _over_several(plan: Plan) -> Iterator[Remark]:
 
 
 def _enums(connection: duckdb.DuckDBPyConnection, source: Sql) -> Iterator[Remark]:
-    """Yield what becomes of columns of types whose values are listed in the schema."""
+    """Yield a remark on columns of ENUM types, whose values become texts."""
     found = relation(connection, sql("SELECT * FROM {}", source))
     names = [n for n, type_ in zip(found.columns, found.types, strict=True) if has_enum(type_)]
     if names:

@@ -101,7 +101,7 @@ def _plan(connection: duckdb.DuckDBPyConnection, statement: Sql) -> PlanNode | N
 
 
 def _unplanned(connection: duckdb.DuckDBPyConnection, statement: Sql) -> str | None:
-    """Say why a statement that binds cannot be planned, as with a cast that no value has."""
+    """Explain why a bound statement cannot be planned, such as a cast that no value passes."""
     try:
         execute(connection, sql("EXPLAIN {}", statement)).fetchall()
     except _FAILURES as error:
@@ -216,7 +216,7 @@ def _reason(error: duckdb.Error) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _LongEscape:
-    """An escape of LIKE that is no character, with which every text fails."""
+    """An escape of LIKE with more than one character, on which every text fails."""
 
     literal: str
 
@@ -247,7 +247,7 @@ def _parts(plan: PlanNode) -> Iterator[Constant | _Cast | _LongEscape]:
 
 
 def _texts_read(plan: PlanNode) -> Iterator[FailingConstant]:
-    """Yield the casts of texts that depend on rows, with the constants that stand beside them."""
+    """Yield casts of row-dependent texts, with the constants beside them."""
     todo: list[tuple[Any, Sequence[Any]]] = [(plan, ())]
     while todo:
         node, beside = todo.pop()

@@ -12,7 +12,7 @@ _INTERRUPTS_EVERY: Final = 0.02  # seconds: the work may be between two statemen
 
 
 def interruptibly(work: Callable[[], _T], interrupt: Callable[[], object]) -> _T:
-    """Do some work, which Ctrl-C ends at once by ``interrupt``; returns what the work does.
+    """Run work that Ctrl-C ends at once by ``interrupt``; returns the work's result.
 
     Raises what it raises, and ``KeyboardInterrupt`` once the work has ended. Signals come to the
     main thread alone, which waits for another one here; in others the work is done as it is.

@@ -1,4 +1,4 @@
-"""SQL in a process of its own, which may die of it: for what DuckDB does not count or interrupt.
+"""Runs SQL in a process of its own, which may die: for work DuckDB cannot limit or interrupt.
 
 A list of a billion numbers is not counted by DuckDB's memory limit and a text of as many characters
 is not interrupted while it is made. So such statements run in a child process that watches itself
@@ -34,7 +34,7 @@ class ApartFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SandboxLimits:
-    """What a process may take: of memory in all, of memory that DuckDB counts, of time."""
+    """The limits of a process: its memory, the memory that DuckDB counts, and its time."""
 
     memory_bytes: int
     engine_memory: str

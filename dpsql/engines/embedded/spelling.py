@@ -14,7 +14,7 @@ DUCKDB_TEXT: Final[SqlRenderer] = Quoted()
 
 
 def one_spelling(value: Sql, type_text: str) -> Sql:
-    """Write one spelling of all values that DuckDB groups as equal: what it groups again."""
+    """Write one spelling for all values that DuckDB groups as equal."""
     match spellings_of(type_text):
         case Spellings.FLOATS:
             nan = sql("CAST('NaN' AS {})", type_sql(base_type(type_text)))

@@ -102,7 +102,7 @@ class TriedCall:
 
 
 def tried_calls(plan: PlanNode) -> Iterator[TriedCall]:
-    """Yield the calls of a plan that have constants beside what depends on rows.
+    """Yield the calls of a plan with constants beside row-dependent arguments.
 
     Those inside TRY are passed over, as it makes NULL of what fails.
     """
@@ -205,7 +205,7 @@ def _framed(frame: Sql) -> Callable[[Sql], Sql]:
 
 
 def _series(node: PlanNode) -> Iterator[TriedCall]:
-    """Yield a series of numbers between constants, of which it is asked whether it has a row."""
+    """Yield a series of numbers between constants, to be tested for a row."""
     function = _function(node)
     if function not in _SERIES:
         return

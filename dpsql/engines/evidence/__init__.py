@@ -1,1 +1,1 @@
-"""What engines were found to compute, and what was tried of it."""
+"""Evidence on engines: surveys of their functions, and trials of expressions."""

@@ -135,7 +135,7 @@ def edge_sql(edge: Edge, type_: str) -> Sql:
 
 @cache
 def edge_values(type_: str) -> tuple[Sql, ...]:
-    """Return the edge values of any type that a column can have, each as SQL of that type.
+    """Return the edge values of a column's type, each as SQL of that type.
 
     Those of nested types are made of their parts'. Raises ``InternalError`` for a type of which no
     edges are known: what is computed of it could not be tried.
@@ -334,7 +334,7 @@ def is_common(type_: str) -> bool:
 
 
 def beyond(value: Sql, type_: str) -> Sql:
-    """Write the condition that a value has no text, which statistics of a column rule out."""
+    """Write the condition that a value has no text, for statistics of a column to rule out."""
     if type_ == _ZONED:
         return beyond(sql("CAST({} AS TIME)", value), "TIME")
     first, last = (edge_sql(end, type_) for end in TEMPORAL_RANGES[type_])

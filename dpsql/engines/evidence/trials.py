@@ -94,7 +94,7 @@ TRIED: Final[Counter[str]] = Counter()
 
 
 def definitions_changed() -> InterfaceError:
-    """Build the refusal of tables that are no longer what was proved: one text for everybody."""
+    """Build the refusal of tables that have changed since they were proved."""
     return InterfaceError(
         "a table is not made of what it was when the database was opened",
         code="definitions_changed",

@@ -1,4 +1,4 @@
-"""Verdicts on the calls of an engine: what a survey of one version of it has found.
+"""Verdicts on an engine's calls: the results of a survey of one version.
 
 A table has the engine's name, its version, and a verdict on each call that was tried. The package
 has tables of the versions that dpsql was made with, and owners make those of others, with ``dpsql

@@ -1,4 +1,4 @@
-"""What a PostgreSQL server says of itself: its version, what a role may do, tables and views.
+"""The catalog of a PostgreSQL server: version, rights of the role, tables and views.
 
 Only catalogs are read here, by fixed statements. What a role could change is refused: generated SQL
 changes nothing, and a role that cannot either is what makes sure of it.
@@ -153,7 +153,7 @@ class ServerCatalog:
         return Definition(None, remarks=tuple(map(over_several, several)))
 
     def _refusal(self, oid: int, seen: set[int], several: dict[str, None]) -> Remark | None:
-        """Find what in a view may not be, there or below; note what it does to several rows."""
+        """Find a forbidden part of a view, or of views below; note its effects on several rows."""
         if oid in seen:
             return None
         seen.add(oid)
@@ -258,7 +258,7 @@ def _may(what: str, hint: str) -> InterfaceError:
 
 
 def read_catalog(ask: Ask, database: str) -> ServerCatalog:
-    """Read which tables there are, with the columns that dpsql can read."""
+    """Read the tables of a server, with the columns that dpsql can read."""
     columns: dict[int, list[tuple[Any, ...]]] = {}
     for oid, *column in ask(sql(_COLUMNS)):
         columns.setdefault(int(oid), []).append(tuple(column))

@@ -106,18 +106,18 @@ def digests_sql(tables: Iterable[TableName]) -> Sql:
 
 
 def digests_of(rows: Iterable[tuple[str, str]]) -> Mapping[str, str]:
-    """Read what that statement returns."""
+    """Read the rows of the digest statement into a mapping by table."""
     return {OWN: "", **dict(rows)}
 
 
 def lock_sql(tables: Iterable[TableName]) -> Sql | None:
-    """Write what keeps the definitions of tables as they are, and their rows; None for no table."""
+    """Write LOCK TABLE, which keeps tables' definitions and rows in place; None for no table."""
     listed = [*map(server_name, tables)]
     return sql("LOCK TABLE {} IN ACCESS SHARE MODE", join(", ", listed)) if listed else None
 
 
-def look_sql(table: TableName) -> Sql:
-    """Write what does the same for a table that LOCK TABLE does not take: it reads no row."""
+def touch_sql(table: TableName) -> Sql:
+    """Write a statement that locks a table where LOCK TABLE does not; it reads no row."""
     return sql("SELECT 1 AS n FROM {} LIMIT 0", server_name(table))
 
 

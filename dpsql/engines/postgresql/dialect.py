@@ -60,11 +60,11 @@ class PostgreSQLDialect(ServerDialect):
     # -- errors on rows -----------------------------------------------------------------------
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
-        """Leave it as it is: nothing that is written can fail."""
+        """Return the expression unchanged: generated expressions cannot fail."""
         return node
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
-        """Cast behind a guard, which depends on the type that the value has."""
+        """Cast behind a guard for the value's type."""
         if source == "NUMERIC":
             source = "DECIMAL(38,0)"
         if source == type_ and not is_decimal(type_):
@@ -107,7 +107,7 @@ class PostgreSQLDialect(ServerDialect):
         return sql("CAST({} AS {})", value, named)
 
     def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
-        """Write ``div``, which truncates, or ``/`` of BIGINTs, which does so too."""
+        """Write a truncating division: ``div``, or ``/`` of BIGINTs."""
         if wide:
             return sql("div({}, {})", dividend, divisor)
         return sql("({} / {})", dividend, divisor)
@@ -121,7 +121,7 @@ class PostgreSQLDialect(ServerDialect):
     is_nan = written_as("({value} = CAST('NaN' AS DOUBLE PRECISION))")  # which equals itself
 
     def quotient(self, value: Sql, quantum: float) -> Sql:
-        """Write ``/``; by more than one, for what is not so small that nothing could be left."""
+        """Write ``/``; a tiny value divided by more than 1 stays as it is."""
         plain = sql("({} / {})", value, double_sql(quantum))
         if quantum <= 1:
             return plain

@@ -46,7 +46,7 @@ from dpsql.engines.postgresql.definitions import (
     digests_of,
     digests_sql,
     lock_sql,
-    look_sql,
+    touch_sql,
 )
 from dpsql.engines.postgresql.last import ServerReading
 from dpsql.engines.postgresql.reading import rows_of, sent
@@ -130,7 +130,7 @@ class PostgreSQLEngine(ServerDatabase):
 
 @dataclass(frozen=True, slots=True)
 class Proved:
-    """What was looked at when tables were opened: their digests, and which can be locked whole."""
+    """The digests of tables when they were opened, and the tables that can be locked whole."""
 
     digests: Mapping[str, str]
     lockable: frozenset[str]
@@ -148,7 +148,7 @@ class Proved:
                 session.run(locked)
             for name in names:
                 if name.key not in self.lockable:
-                    session.rows(look_sql(name))
+                    session.rows(touch_sql(name))
             found = digests_of(session.ask(digests_sql(names)))
         except EngineError:
             found = {}
@@ -268,14 +268,14 @@ class PostgreSQLRun(RunBase):
 
 
 class _Open:
-    """The session that a run has now, for those who may stop it."""
+    """The present session of a run, for whoever may stop the run."""
 
     def __init__(self) -> None:
         self.session: PostgreSQLSession | None = None
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Have the server stop what it runs there, if there is one."""
+        """Have the server cancel the session's statement, if there is a session."""
         session = self.session
         if session is not None:
             self.cancelled = True

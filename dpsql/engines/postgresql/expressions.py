@@ -265,7 +265,7 @@ def _exponential(value: Sql) -> Sql:
 
 
 def _twice(write: Callable[[Sql, Sql], Sql]) -> Write:
-    """Write what reads two operands several times so that each is computed once."""
+    """Wrap a writer of two operands so that each operand is computed once."""
     return lambda one, two: once(one, lambda a: once(two, lambda b: write(a, b)))
 
 
@@ -507,7 +507,7 @@ class PostgreSQLRows(RowEngine):
         return sql("({})", plain) if text.startswith("-") else plain
 
     def negated(self, value: TypedValue, written: exp.Expr) -> TypedValue | None:
-        """Write a number that stands behind a sign as one number, which has another type."""
+        """Write a signed literal as one number, in the type of the negative number."""
         literal_ = value.is_literal and isinstance(written, exp.Literal) and not written.is_string
         return number_value(f"-{written.name}", self) if literal_ else None
 

@@ -1,4 +1,4 @@
-"""What a statement that reaches a PostgreSQL server's rows may be made of, by hand.
+"""The node forms allowed in statements over a PostgreSQL server's rows, listed by hand.
 
 The nodes of the server's own tree, each with all of its fields and what may stand in them, and the
 functions and operators that it may call, by their names. One entry less, and something that dpsql

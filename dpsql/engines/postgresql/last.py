@@ -130,7 +130,7 @@ class ServerSheet:
         return named
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
-        """Take note that rows of a statement that was read are a table."""
+        """Record that the rows of a statement have been stored as a table."""
         self._stored.add(name)
 
     def dropped(self, name: str) -> None:
@@ -143,7 +143,7 @@ def _type_of(value: int | list[int]) -> Sql:
 
 
 def _known(ask: Asking, forms: TreeForms) -> KnownNumbers:
-    """Look up the numbers of what the lists name, among what the server came with."""
+    """Look up the numbers of the listed functions and operators that came with the server."""
     called = join(", ", map(literal, sorted(forms.called)))
     functions = ask(
         sql(

@@ -1,4 +1,4 @@
-"""What is read of a PostgreSQL column: values that its DuckDB type has, each in one form.
+"""Reads PostgreSQL columns: values that DuckDB's type has, each in one form.
 
 DuckDB has no NaN among decimals, and calendars part before the year 1 and after 9999: such values
 are NULL from here on, for everything that is asked. Texts have the collation "C". Moments with a

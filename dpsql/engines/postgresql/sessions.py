@@ -40,7 +40,7 @@ class PostgreSQLSessions:
         self._closed = False
 
     def take(self, seconds: float | None = None) -> PostgreSQLSession:
-        """Return a session that nobody else has and that answers, for so long a statement.
+        """Return an idle session that answers, with this limit per statement.
 
         Those that were idle may have been ended by the server since. Raises ``InterfaceError``
         (``server_unreachable``) if no new one can be made, ``EngineError`` if that one fails.
@@ -173,7 +173,7 @@ def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def code_of(error: Exception) -> str | None:
-    """Tell what happened by the kind of the error; None for one that is none of the server's."""
+    """Classify an error of the server's by its SQLSTATE; None for other errors."""
     if not isinstance(error, MemoryError | _driver().Error):
         return None
     state = getattr(error, "sqlstate", None)

@@ -133,7 +133,7 @@ def _look_at_subquery(node: Node) -> None:
 
 
 def is_one_row(value: TreeValue | None) -> bool:
-    """Tell whether a query has one row at most: it is over nothing, or over such queries."""
+    """Tell whether a query has at most one row: no table, or only queries of a single row."""
     if not isinstance(value, Node) or value.kind != "QUERY":
         return False
     entries = value.fields.get("rtable")

@@ -65,7 +65,7 @@ def sql_type(type_: str) -> str | None:
 
 
 def named(type_: str) -> Sql:
-    """Write the name of a type; that of PostgreSQL's own for one that has no equal there."""
+    """Write a type's name on the server: its equal, or the type itself without one."""
     return type_sql(sql_type(type_) or type_)
 
 
@@ -75,7 +75,7 @@ def cast_to(value: Sql, type_: str) -> Sql:
 
 
 def once(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
-    """Write what reads a value several times so that it is computed once.
+    """Write an expression with several readings of a value, which is computed once.
 
     A short value is written several times, a long one is a row of its own: otherwise nested
     expressions would grow with every level. OFFSET keeps the planner from undoing it.
@@ -183,7 +183,7 @@ def _nearest(value: Sql) -> Sql:
 
 
 def _text_number(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
-    """Write what is made of the number that a text is; NULL for a text that is none."""
+    """Write an expression over the number in a text; NULL for a text without one."""
     trimmed = _trimmed(value)
     return sql(
         "CASE WHEN octet_length({value}) <= {longest} THEN CASE WHEN {trimmed} ~ "

@@ -105,7 +105,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class ServerParts:
-    """What a server has of what views are made of, by number.
+    """The server's functions, operators and types that views use, by number.
 
     ``comparisons``: operators, each with its function and whether it compares under a collation.
     ``compared``: types of single values, with whether they have one. ``collations`` make no two
@@ -139,7 +139,7 @@ VIEW_FORMS: Final = ViewForms(
 
 @dataclass(frozen=True, slots=True)
 class ViewRead:
-    """What was found of a view: why it is refused, if it is; what it does to rows of several units.
+    """The reading of a view: its refusal, if any, and its effects on rows of several units.
 
     ``below`` are the numbers of the relations that it reads.
     """
@@ -155,7 +155,7 @@ def view_trees(ask: Ask) -> Mapping[int, str]:
 
 
 def server_parts(ask: Ask, trees: Iterable[str]) -> ServerParts:
-    """Look up what a server has of what these trees are made of."""
+    """Look up the server's functions, operators and types in these trees."""
     functions: set[str] = set()
     operators: set[str] = set()
     for tree in trees:
@@ -204,7 +204,7 @@ class _Reading:
         self._counting: set[int] = set()
 
     def read(self, query: TreeValue) -> ViewRead:
-        """Find the first thing that may not be there, or what there is."""
+        """Find the first forbidden part of a query, or else its effects and sources."""
         several: dict[str, None] = {}
         below: dict[int, None] = {}
         for node in all_nodes(query):
@@ -229,7 +229,7 @@ class _Reading:
         return _refused_field(node, wrong) or unknown_way(what)
 
     def _part(self, node: Node) -> Remark | None:
-        """Find what is wrong with what a node means."""
+        """Find a problem in the meaning of a node."""
         match node.kind:
             case "QUERY":
                 return self._query(node)
@@ -314,7 +314,7 @@ class _Reading:
         return next(filter(None, found), None)
 
     def _sorted(self, clause: Node, collation: TreeValue | None) -> Remark | None:
-        """Find what is wrong with comparing the rows of a clause, whose texts have a collation."""
+        """Find a problem in a clause's comparison of rows, under the collation of their texts."""
         for name in ("eqop", "sortop"):
             number = _word(clause, name)
             if number == "0" and name == "sortop":  # of types without an order
@@ -401,7 +401,7 @@ class _Reading:
         return None
 
     def _failing(self, known: Mapping[str, Called], number: str) -> Remark:
-        """Say what is called, and what is wrong with it."""
+        """Report a call that can fail, changes, or is foreign."""
         called = known.get(number)
         if called is None:
             return unknown_part("what the server does not have")
@@ -485,7 +485,7 @@ def _value_function(number: str) -> str:
 
 
 def _collated(collation: TreeValue | None) -> Remark:
-    """Say what is wrong with the collation of a comparison: none, or one that is too generous."""
+    """Report a comparison's collation: none, or one under which unequal texts are equal."""
     if collation in ("0", None):
         return failing_call("a comparison of texts without one collation")
     return view_words.COLLATED

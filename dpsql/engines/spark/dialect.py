@@ -53,7 +53,7 @@ class SparkDialect(ServerDialect):
     # -- errors on rows -----------------------------------------------------------------------
 
     def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
-        """Wrap the expression: every operation is written as one that is NULL where it fails."""
+        """Wrap the expression in TRY: its operations are written as NULL on failure."""
         return exp.Anonymous(this="TRY", expressions=[node])
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
@@ -128,7 +128,7 @@ class SparkDialect(ServerDialect):
     # -- chance and order ---------------------------------------------------------------------
 
     def salted_hash(self, salt: int, columns: Sequence[Sql]) -> Sql:
-        """Hash the salt, the columns, and which of them are NULL: ``xxhash64`` skips those.
+        """Hash the salt, the columns, and their NULL marks, as ``xxhash64`` skips NULL.
 
         Each value is hashed with the hash of those before as its seed.
         """

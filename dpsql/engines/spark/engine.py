@@ -115,7 +115,7 @@ class SparkEngine(ServerDatabase):
         )
 
     def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
-        """Read tables whole; returns those that cannot be: a value that no reader takes, a damage.
+        """Read tables whole; returns the unreadable ones, with values no reader takes or damage.
 
         ``dpsql check`` does this. What is read goes nowhere, and nothing is remembered.
         """
@@ -393,7 +393,7 @@ class SparkScratch(ScratchBase):
                     _forget(copy)
 
     def _show(self, view: str, statement: Sql) -> DataFrame | None:
-        """Make the view of a table for one statement; returns the copy that it reads, if any.
+        """Make the view of a table for one statement; returns the copy behind it, if any.
 
         A statement may read a table twice if it names it twice, or if it has a WITH, whose members
         Spark computes as often as they are read. Both times must be of the same rows: what a unit
@@ -421,7 +421,7 @@ class SparkScratch(ScratchBase):
 
 
 class _Analysed(Rehearsal):
-    """Statements that Spark analyses; what would be stored is a view that nobody reads."""
+    """Statements that Spark analyses and does not run; a stored table is an unread view."""
 
     def __init__(self, place: SparkScratch, reading: SparkReading) -> None:
         super().__init__(reading.over, _CALLED)

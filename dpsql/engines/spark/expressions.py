@@ -428,7 +428,7 @@ class SparkRows(RowEngine):
         return literal(text)
 
     def number(self, text: str, type_: str) -> Sql:
-        """Write the digits, with the letter that says of which type they are."""
+        """Write a number's digits, with the suffix of its type."""
         if type_ == "DOUBLE":
             return spark.double(float(text))
         if type_ == "BIGINT":

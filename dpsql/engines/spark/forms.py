@@ -1,4 +1,4 @@
-"""What a plan of Spark's may be made of: closed lists, written by hand of what may be.
+"""The operators and expressions allowed in plans of Spark's, in closed lists written by hand.
 
 They are of the words in the text of an analysed plan, in which no text of an analyst's stands
 (:mod:`dpsql.engines.spark.masked`).

@@ -76,7 +76,7 @@ SPARK_FORMS: Final = SparkForms()
 
 
 def views_read(plan: str, forms: SparkForms = SPARK_FORMS) -> Counter[str]:
-    """Read a plan, all of it; returns the views that it scans, each as often as it does.
+    """Read a plan completely; returns the views it scans, with the number of scans.
 
     Raises ``UnknownWord`` for whatever is not in the lists.
     """

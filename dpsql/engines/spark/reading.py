@@ -107,7 +107,7 @@ class SparkReading:
         tables: Counter[str],
         stored: Mapping[str, KnownStatement],
     ) -> KnownStatement | None:
-        """Read a masked statement that may scan these tables, and what is stored.
+        """Read a masked statement that may scan these tables and stored ones.
 
         Returns None for one that Spark does not take. Raises ``EngineError`` for what it may not
         be, and where it cannot be read.
@@ -212,7 +212,7 @@ class SparkSheet:
             raise EngineError()
 
     def stored(self, name: str, statement: Sql, given: GivenValues = ()) -> None:
-        """Take note that the statement which was read last has been stored as a view."""
+        """Record that the statement read last has been stored as a view."""
         if self._last is None:
             raise EngineError()
         self._stored[name] = self._last
@@ -263,7 +263,7 @@ def _show(session: SparkSession, name: str, columns: Any) -> None:
 
 
 def _planned(frame: DataFrame) -> _Planned | None:
-    """Return what Spark tells of a frame that it has analysed; None where that is not told."""
+    """Return Spark's analysis of a frame; None where Spark does not show it."""
     classic = getattr(frame, "_jdf", None)
     if classic is not None:
         return _Planned(str(classic.queryExecution().analyzed().toString()), frame.schema)

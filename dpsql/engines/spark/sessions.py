@@ -61,7 +61,7 @@ def is_spark_url(place: object) -> bool:
 
 
 def opened(given: SparkSession | str) -> tuple[SparkSession, SparkSession]:
-    """Return the owner's session, or a first one on a server, and one of our own beside it.
+    """Return the owner's session, or the first one on a server, and a session of dpsql's own.
 
     Raises ``InterfaceError``.
     """
@@ -192,7 +192,7 @@ def _set(session: SparkSession, name: str, value: str) -> bool:
 
 
 class _Discreet(logging.Filter):
-    """Keeps what happens inside ``with`` out of the logs of pyspark, which quote plans and rows."""
+    """Keeps log records of a ``with`` block out of pyspark's logs, which quote plans and rows."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ from dpsql.engines.spark.sessions import DISCREET
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LOOKS_EVERY: Final = 0.2  # seconds
+_CHECKS_EVERY: Final = 0.2  # seconds
 _RUNNING: Final = "RUNNING"
 _REPORTS: Final = ("spark.connect.progress.reportInterval", "200ms")
 
@@ -39,13 +39,13 @@ class ExecutorClock:
         self._reports: WeakSet[_Reports] = WeakSet()
 
     def start(self) -> None:
-        """Begin to look."""
+        """Begin the checks."""
         self._over = threading.Event()
         seen = (self._over, self._deadline, self._sessions, self._reports)
-        threading.Thread(target=_look, args=seen, daemon=True, name=__name__).start()
+        threading.Thread(target=_check, args=seen, daemon=True, name=__name__).start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the checks."""
         self._over.set()
 
     def hear(self, session: SparkSession) -> None:
@@ -61,7 +61,7 @@ class ExecutorClock:
 
 @dataclass(eq=False)
 class _Reports:
-    """What a server has told last of the statement that a session runs."""
+    """The latest reports of a server on a session's running statement."""
 
     waits: bool = False
 
@@ -77,14 +77,14 @@ class _Reports:
         self.waits = not done and left and inflight_tasks == 0
 
 
-def _look(
+def _check(
     over: threading.Event,
     deadline: ref[Deadline],
     sessions: Sequence[SparkSession],
     reports: Iterable[_Reports],
 ) -> None:
     last = time.monotonic()
-    while not over.wait(_LOOKS_EVERY):
+    while not over.wait(_CHECKS_EVERY):
         waits = False
         with suppress(Exception), DISCREET:  # of the bridge to Spark: then the clock goes on
             waits = any(each.waits for each in tuple(reports)) or _waits_here(tuple(sessions))
