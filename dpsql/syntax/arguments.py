@@ -1,4 +1,4 @@
-"""Which arguments a syntax node may have: a rule names those that it reads, and no other gets by.
+"""Arguments of syntax nodes: a rule names the arguments it reads, and all others are refused.
 
 A parser keeps what stands between the words in arguments of a node: ``NOT`` of ``x NOT LIKE y`` is
 the argument ``negate`` of a ``Like``. A rule that looks at ``this`` and ``expression`` alone would

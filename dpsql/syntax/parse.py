@@ -362,7 +362,7 @@ def _parse_all(text: str) -> list[exp.Expr | None]:
 
 
 class _Positions(dict[str, Any]):
-    """What the parser notes of a node, mostly where it stands; copied with it at less expense."""
+    """The parser's notes on a node, mostly its place; copied with it at less expense."""
 
     def __deepcopy__(self, memo: object) -> _Positions:
         return _Positions(self)

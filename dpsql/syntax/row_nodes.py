@@ -1,4 +1,4 @@
-"""Which nodes may stand in an expression over private rows, with which arguments.
+"""The syntax nodes allowed in expressions over private rows, with their arguments.
 
 Whatever is not listed is refused, and so is a listed node with an argument that is not: what a
 newer parser makes of a text is closed until somebody has looked at it.

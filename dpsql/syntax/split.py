@@ -16,7 +16,7 @@ _END = "\n;"
 
 @dataclass(frozen=True, slots=True)
 class SplitText:
-    """A text as the statements that a semicolon ends, and what follows the last of them.
+    """A text split into statements at semicolons, with the rest after the last one.
 
     ``statements`` are the ends of ``text[start:end]``, from the first word to before the semicolon;
     statements without a word are left out. What follows begins at ``rest``, which is the length of

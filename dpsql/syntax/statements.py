@@ -65,7 +65,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A privacy parameter that is to be what it was before any SET."""
+    """RESET of a privacy parameter: back to its value before any SET."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""The aggregates of one private block: what they are computed from, and with which bounds."""
+"""The aggregates of a private block: their measures and bounds."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class _BlockBuilder:
         return any(name == self.unit_column or self.relation.is_unit(name) for name in alike)
 
     def _check_spelling(self, key: exp.Expr) -> None:
-        """Refuse keys whose values may be equal and look different; a cast gives them one look."""
+        """Refuse keys of types whose equal values have several spellings; a cast has one."""
         columns = () if isinstance(key.unnest(), exp.Cast) else key.find_all(exp.Column)
         for column in columns:
             found = self.relation.field_of(column.name)

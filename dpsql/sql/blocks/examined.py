@@ -61,7 +61,7 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[Sql]:
 
 
 def tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
-    """Write all that a block computes of single rows in the SQL of the engine that will compute it.
+    """Write all row expressions of a block in the SQL of its engine.
 
     Parts come for themselves as well, unless the engine has no text for them alone, as for an
     interval; and what is summed comes with the casts that bounding puts around it. Raises
@@ -85,7 +85,7 @@ def tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
 
 
 def _numbers(node: exp.Expr, table: Table, dialect: Dialect) -> Iterator[Sql]:
-    """Yield the casts of a value that may be summed, if it is of a type with such casts."""
+    """Yield the casts of a value for summing, if its type has such casts."""
     for type_ in ("DOUBLE", "BIGINT"):
         with contextlib.suppress(QueryRefused):
             source = dialect.type_of(node, table)
@@ -120,7 +120,7 @@ def can_fail(block: Block, call: str, text: str) -> QueryRefused:
 
 
 def _blamed(block: Block, call: str) -> exp.Expr | None:
-    """Find the part of a block that a call comes from, if it looks like it."""
+    """Find the part of a block that a call in an engine's error comes from, by its name."""
     name = call.partition("(")[0].lower()
     whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
     for part in (part for node in whole for part in node.walk()):

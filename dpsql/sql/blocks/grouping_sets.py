@@ -91,7 +91,7 @@ def expand_grouping_sets(select: exp.Select, relation: Relation, text: str) -> b
 
 
 def shared_query(select: exp.Select) -> int | None:
-    """Tell which subquery of the SELECTs that it was copied into this is; None for all others."""
+    """Return the number of a subquery that several SELECTs share; None for other subqueries."""
     found: int | None = select.meta.get(_SHARED)
     return found
 
@@ -197,7 +197,7 @@ def _joined(members: list[Keys] | tuple[Keys, ...]) -> Keys:
 
 
 def _part(select: exp.Select, keys: Keys, kept: Keys) -> exp.Select:
-    """Build the SELECT for one set: what it leaves out is NULL."""
+    """Build the SELECT of one grouping set: keys outside of it are NULL."""
     part = select.copy()
     part.meta.pop(_SHARED, None)  # of the whole, not of each of its sets
     for clause in _OUTER:

@@ -85,7 +85,7 @@ class _Placer:
         return self.blocks
 
     def _read(self, call: exp.Anonymous) -> tuple[exp.Column, NoiseFigure, float]:
-        """Read what a call asks of which column, and with which confidence."""
+        """Read the column, the figure and the confidence of a call."""
         figure, arguments = _FIGURES[fold(call.name)], call.expressions
         column = arguments[0].unnest() if arguments else None
         most = 1 if figure is NoiseFigure.SCALE else 2
@@ -107,7 +107,7 @@ class _Placer:
         figure: NoiseFigure,
         confidence: float,
     ) -> exp.Column:
-        """Return the column of a SELECT that says what a call asks of another of its columns."""
+        """Return the column of a SELECT with the noise figure of another of its columns."""
         asked = (id(select), column.table, column.name, figure, confidence)
         if asked not in self.found:
             self.found[asked] = self._find(call, select, column, figure, confidence)
@@ -281,7 +281,7 @@ def _is_star(item: exp.Expr) -> bool:
 
 
 def _keep_names(select: exp.Select, rewritten: type[exp.Expr]) -> None:
-    """Give select items that hold what is rewritten the names they have as written."""
+    """Give select items with rewritten parts the names that they have as written."""
     named: list[exp.Expr] = []
     for item in select.expressions:
         if isinstance(item, exp.Alias) or not item.find(rewritten):

@@ -1,4 +1,4 @@
-"""Quantiles as they are written: of which values, and which fraction of the rows lies below.
+"""Reads quantiles: the values, and the fraction of rows below.
 
     MEDIAN(x)   QUANTILE_CONT(x, 0.9)   PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x DESC)
 

@@ -27,7 +27,7 @@ def no_view(reason: str, hint: str) -> QueryRefused:
 
 
 def timed_table(tree: exp.Query, policy: Policy) -> tuple[str, TablePolicy]:
-    """Find the one private table of a query, and what the query calls it.
+    """Find the only private table of a query, and its name in the query.
 
     Raises ``QueryRefused`` (``no_view``) if there is not exactly one, in the query's own FROM, or
     if the policy names no time column of it.

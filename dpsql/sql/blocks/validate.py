@@ -1,4 +1,4 @@
-"""From a syntax tree to a ``Query``: what is private, what is public, what is refused.
+"""From a syntax tree to a ``Query``: separates private from public parts, refuses the rest.
 
 The statement is walked by scope. A SELECT whose source is a private table becomes a private block;
 every other SELECT belongs to the tail and may read released blocks, public tables and CTEs only.

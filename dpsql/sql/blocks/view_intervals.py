@@ -49,7 +49,7 @@ def place_view_intervals(
 def _column_of(
     call: exp.Anonymous, views: Mapping[str, PublishedView], named: Set[int]
 ) -> tuple[exp.Column, str, exp.Table, PublishedView] | None:
-    """Find the column that a call asks of, its name in its view, and that view in the FROM."""
+    """Find a call's column, the column's name in its view, and the view in the FROM clause."""
     column, select = call.expressions[0].unnest(), call.find_ancestor(exp.Select)
     if not isinstance(column, exp.Column) or select is None:
         return None

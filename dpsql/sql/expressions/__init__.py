@@ -1,1 +1,1 @@
-"""Expressions over private rows: what is allowed, total, and of which range."""
+"""Expressions over private rows: legality, totality and ranges."""

@@ -1,4 +1,4 @@
-"""An aggregate as it was written: the function, its FILTER, and what is given by name with it.
+"""Aggregate calls: the function, its FILTER, and its named options.
 
     AVG(x, contribution_bounds_per_row => (0, 100)) FILTER (WHERE y > 3)
     COUNT(*, max_error => 20)
@@ -49,8 +49,7 @@ _READ: Final[Mapping[type[exp.Expr], NodeArguments]] = {
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate function with its bounds, the condition of its FILTER, the order of its WITHIN
-    GROUP, and the error that it may have, if it has them."""
+    """An aggregate function with its bounds, FILTER, order of WITHIN GROUP, and maximum error."""
 
     function: exp.AggFunc
     condition: exp.Expr | None
@@ -171,7 +170,7 @@ def _bound(kwarg: exp.Kwarg, text: str) -> tuple[str, Range]:
 
 
 def _max_error(kwarg: exp.Kwarg, text: str) -> MaxError:
-    """Read the error that an aggregate may have, as an option of that name is read."""
+    """Read the maximum error of an aggregate, under the rules of the option of that name."""
     place, written = place_of(text, kwarg), kwarg.expression
     value: object = _number(written) if isinstance(written, exp.Expr) else ""
     if value is None:

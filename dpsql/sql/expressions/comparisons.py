@@ -46,7 +46,7 @@ def refuse_unlike(node: exp.Expr, type_of: TypeOf, text: str) -> None:
 
 
 def refuse_unlike_columns(name: str, types: Sequence[str], node: exp.Expr, text: str) -> None:
-    """Refuse a join on columns of one ``name``, of which one holds texts and the other does not.
+    """Refuse a join on columns of one ``name`` where only one side holds texts.
 
     ``node`` is the join that USING or NATURAL stands in. Raises ``QueryRefused``.
     """
@@ -92,7 +92,7 @@ def _compared(node: exp.Expr) -> Sequence[exp.Expr]:
 
 
 def _kind(node: exp.Expr, type_of: TypeOf) -> str:
-    """Name the type that a column, a cast or a constant has; empty for what is computed.
+    """Name the type of a column, a cast or a constant; empty for computed values.
 
     A constant in quotes has none either: it takes that of what it is compared with.
     """

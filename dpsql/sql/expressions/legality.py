@@ -1,4 +1,4 @@
-"""Expressions over private rows: which are legal, and the list of functions that they may call."""
+"""Legality of expressions over private rows, with the list of functions they may call."""
 
 from __future__ import annotations
 

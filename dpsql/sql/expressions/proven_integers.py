@@ -124,7 +124,7 @@ class Ranged:
         return sql("({})", text) if -(2**63) < value < 0 else text  # two signs begin a comment
 
     def _constant(self, value: int) -> Sql:
-        """Write a literal of the type of what it stands beside; wide if it has to be."""
+        """Write a literal in the type of its neighbour; wider if the value needs it."""
         if abs(value) < 2**63:
             return self.dialect.integer(value)
         _refuse_beyond(value, value, self.dialect.widest)

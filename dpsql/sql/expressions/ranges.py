@@ -1,4 +1,4 @@
-"""Between which values an expression lies, from what is public: declared bounds and the functions.
+"""Ranges of expressions, from public facts: declared bounds and the functions.
 
 This only decides where values are clamped, and every row is clamped, so an interval that is too
 narrow costs accuracy and never privacy. No data is read. NULL is left out of account: it takes no

@@ -26,7 +26,7 @@ from dpsql.syntax.row_nodes import is_row_node
 
 
 def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
-    """Make an expression total; parts that cannot fail are left alone, which keeps them fast.
+    """Make an expression total; parts that cannot fail stay as they are, for speed.
 
     >>> from dpsql.core.schema import Column
     >>> from dpsql.engines.duckdb.dialect import DUCKDB
@@ -66,7 +66,7 @@ def is_sure_condition(node: exp.Expr, table: Table, dialect: Dialect) -> bool:
 
 
 def _read_whole(node: exp.Expr) -> exp.Expr:
-    """Return an expression of which every part has the arguments that are read, and no other.
+    """Return an expression after checking that all arguments of its parts are known ones.
 
     Raises ``QueryRefused``: what is made total is put together anew, and would lose them.
     """

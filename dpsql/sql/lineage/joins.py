@@ -1,4 +1,4 @@
-"""Which joins keep every row with one privacy unit, and whose unit that is.
+"""Joins of private rows that keep one privacy unit per row, and the unit of their rows.
 
 Writing R(u) for the rows of a relation that belong to unit u, a join of private R and S is legal if
 its rows that belong to u are a function of R(u), S(u) and public rows. So the condition must hold
@@ -172,7 +172,7 @@ def _keeps_public(join: exp.Join, text: str) -> Exception:
 
 
 def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
-    """Collect the columns that are equal wherever two rows are joined, by all that is known.
+    """Collect the columns that are equal in all joined rows.
 
     A pair counts if it is compared as what it is: a cast could make two units one.
     """
@@ -296,7 +296,7 @@ def _hint(left: Relation, right: Relation) -> str:
 
 
 def _named(relation: Relation) -> str:
-    """Write what the analyst calls the column that says whose row it is."""
+    """Write the analyst's name of the column that holds a row's unit."""
     if relation.pending is None:
         found = next((f for f in relation.fields if f.identity is Identity.UNIT), None)
     else:

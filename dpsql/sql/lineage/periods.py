@@ -1,4 +1,4 @@
-"""Privacy units of one period each: what somebody did on one day, and not on all days together.
+"""Privacy units of one period each: a person's rows of one day, and not of all days together.
 
 The unit of a row is then its user and the period of its time, as one computed column: text that
 begins with the number of the period, which has no colon, so that no two units have the same.
@@ -23,7 +23,7 @@ _MINUTE: Final = 60
 
 
 def per_period(rows: RowSet, table: Table, unit: PrivacyUnit) -> tuple[RowSet, str]:
-    """Give rows of a table the column that says which unit in which period each belongs to.
+    """Add to rows of a table the column that names their unit and period.
 
     Returns the rows and the column's name, which says in words what a unit is. The columns of the
     unit are those of the table, of types of which each value has one text and one period.

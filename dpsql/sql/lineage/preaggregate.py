@@ -255,7 +255,7 @@ class _PerUnit:
         return call
 
     def _check_number(self, node: exp.Expr) -> None:
-        """Refuse what is cast to a decimal from a type of which nothing is known."""
+        """Refuse to sum values of a type that is no number."""
         table = self.source.table
         if not (is_number(node, table) or is_truth(node, table)):
             raise self.names.refuse(

@@ -24,7 +24,7 @@ Origin = tuple[str, str]
 
 
 class Identity(IntEnum):
-    """What a column says about the privacy unit that its row belongs to."""
+    """The relation of a column to the privacy unit of its row."""
 
     NONE = 0  # it is not computed from the unit
     DERIVED = 1  # it is computed from the unit

@@ -356,7 +356,7 @@ class Lineage:
     def _semi_joined(
         self, source: Relation, where: exp.Where, scope: Scope
     ) -> tuple[Relation, exp.Where | None]:
-        """Keep the rows that pass the subqueries of a WHERE clause; return what remains of it."""
+        """Keep the rows that pass subqueries of a WHERE clause; return the rest of the clause."""
         rest, tests = self._split(where.this, scope)
         if not tests:
             return source, where
@@ -366,7 +366,7 @@ class Lineage:
     def _split(
         self, condition: exp.Expr, scope: Scope
     ) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-        """Split what AND puts together into plain parts, and those that ask for public rows."""
+        """Split the operands of AND into plain conditions and subqueries over public rows."""
         plain, tests = split_tests(condition)
         for test in tests:
             if self.tables.may_be_private(test.query, scope):

@@ -40,7 +40,7 @@ class SubqueryTest:
 
 
 def split_tests(condition: exp.Expr) -> tuple[list[exp.Expr], list[SubqueryTest]]:
-    """Split what AND puts together into plain conditions and those that ask whether rows exist."""
+    """Split the operands of AND into plain conditions and tests by subquery."""
     parts = [(part, _test(part)) for part in conjuncts(condition)]
     plain = [part for part, test in parts if test is None]
     return plain, [test for _, test in parts if test is not None]
@@ -63,7 +63,7 @@ def _test(condition: exp.Expr) -> SubqueryTest | None:
 
 
 def plain_query(test: SubqueryTest, text: str) -> exp.Select:
-    """Return the SELECT of a test, whose rows are those of its FROM that satisfy its WHERE.
+    """Return the SELECT of a test, if it has only FROM and WHERE.
 
     Raises ``QueryRefused`` for queries that are more than that.
     """

@@ -167,7 +167,7 @@ def _shown(relation: Relation) -> list[Field]:
 
 
 def _hull(one: ColumnPolicy | None, other: ColumnPolicy | None) -> ColumnPolicy | None:
-    """Return what is known of values that come from either column."""
+    """Return the public facts about values from either of two columns."""
     if one is None or other is None:
         return None
     domain = one.domain if one.domain == other.domain else None

@@ -1,4 +1,4 @@
-"""Which table a FROM clause names, and which of them a column's ``schema.table.column`` means.
+"""Resolves names of tables in FROM clauses, and in columns like ``schema.table.column``.
 
 Every name gets the one form that the rest of validation reads: tables have no catalog, and a schema
 only where they need one; columns have no schema. What names no table of this database is left as it
@@ -21,7 +21,7 @@ _QUALIFIERS: Final = ("catalog", "db")
 
 
 def is_qualified(table: exp.Table) -> bool:
-    """Tell whether a name has more than one part, so that no CTE answers it."""
+    """Tell whether a table's name has several parts, so that it names no CTE."""
     return any(table.args.get(part) is not None for part in _QUALIFIERS)
 
 
@@ -111,7 +111,7 @@ class _Columns:
                 column.set("catalog", None)
 
     def _source(self, column: exp.Column, name: TableName) -> exp.Expr | None:
-        """Find the table that a column's name means, in the nearest SELECT that has it."""
+        """Find the table of a qualified column, in the nearest SELECT that reads it."""
         shown: set[str] = set()
         above = column.find_ancestor(exp.Select)
         while above is not None:

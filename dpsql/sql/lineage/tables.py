@@ -39,7 +39,7 @@ Scope: TypeAlias = Mapping[str, Cte]
 
 @dataclass(frozen=True, slots=True)
 class NamedTable:
-    """What the name of a table means: what the policy says of it, and its columns.
+    """A table in a statement, with its policy and columns.
 
     ``public`` says where the rows of a public table come from; None for private ones.
     """
@@ -193,7 +193,7 @@ class Tables:
 
 
 def _likely(name: TableName, known: Sequence[TableName]) -> str | None:
-    """Tell which table was likely meant: one of that name in another schema, or one spelled so."""
+    """Suggest the table that was meant: the same name in another schema, or a similar name."""
     namesake = only_namesake(name, known)
     if namesake is not None:
         return str(namesake)

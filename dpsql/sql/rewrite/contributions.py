@@ -1,4 +1,4 @@
-"""Measures in SQL: what a row adds, what a unit adds to a group, what a group has in all.
+"""Measures in SQL: contributions of rows, of units to groups, and totals of groups.
 
 Values are integers on the measure's lattice from the first step on, so that sums are exact and do
 not depend on the order of rows. All of them are :mod:`dpsql.sql.expressions.proven_integers`, so
@@ -129,7 +129,7 @@ class Gathered:
         return total if _leaves_out_zero(measure) else total.or_zero()
 
     def contribution(self, measure: Measure) -> Ranged:
-        """Compute what the unit adds: no more than one unit may add, in 64 bits if it fits."""
+        """Compute a unit's bounded contribution, in 64 bits if it fits."""
         return _bounded(measure, self.of(measure), self.max_rows).narrowed()
 
     def _count(self, of: Sql) -> Ranged:
@@ -171,7 +171,7 @@ def _scaled(centred: Ranged, rows: int, number: Ranged, width: int) -> Ranged:
 
 
 def clamped(measure: Measure, name: Sql, max_rows: int, dialect: Dialect) -> Ranged:
-    """Clamp what a unit adds to one group to what one unit may add.
+    """Clamp a unit's contribution to a group to the measure's bounds.
 
     ``name`` is the column of what was gathered.
     """

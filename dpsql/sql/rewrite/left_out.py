@@ -1,4 +1,4 @@
-"""The SQL of estimates: one row of sums that say what bounding keeps and leaves out of a measure.
+"""The SQL of left-out estimates: a row of sums of the kept and left-out parts of a measure.
 
 Rows become one row per unit and keys, as for the answer, then one row per unit: what it adds within
 its bounds, and what it has beyond that. No groups are drawn: of a unit with n groups that keeps C,
@@ -114,7 +114,7 @@ def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL
 
 @dataclass(frozen=True, slots=True)
 class _Estimated:
-    """An estimate with its measure: ``name`` is the column that holds what rows add to a group.
+    """An estimate with its measure, and the column ``name`` of a row's contribution to a group.
 
     Its other columns are told from those of other estimates by ``place``.
     """
@@ -156,13 +156,13 @@ class _Shared:
     # -- the rows of units --------------------------------------------------------------------
 
     def pairs(self) -> Sql:
-        """Write one row per unit and keys, with all that estimates need of them."""
+        """Write one row per unit and keys, with all values that estimates use."""
         rows = any(one.plan.subject.rows for one in self.estimated)
         counted = self._all_rows if rows else None
         return unit_groups(self.rows, self._values_counted(), counted, self._limits())
 
     def _values_counted(self) -> list[CountedValues]:
-        """Tell which values are counted, all of them and those out of bounds."""
+        """List the counted values of clamped measures: all values, and those out of bounds."""
         return [
             CountedValues(
                 self._column(one, "values"),
@@ -200,7 +200,7 @@ class _Shared:
         return one.plan.noise.ladder.top + one.plan.noise.most
 
     def units(self, pairs: Sql) -> Sql:
-        """Write one row per unit: its number of groups, and what it has in all of them."""
+        """Write one row per unit: its number of groups, and its totals over them."""
         columns = [sql("count(*) AS {}", self.rows.number)]
         for one in self.estimated:
             columns += (sql("{} AS {}", total.sql, name) for total, name in self._totals(one))
@@ -213,7 +213,7 @@ class _Shared:
             yield part.sum(), self._column(one, name)
 
     def _parts(self, one: _Estimated) -> Iterator[tuple[Ranged, str]]:
-        """Yield what an estimate knows of one group of a unit, with a name."""
+        """Yield the parts of one group of a unit that an estimate uses, each with a name."""
         if one.plan.clamped:
             for name in ("found", "values"):
                 counted = column(self._column(one, name), 0, MOST_ROWS, dialect=self.dialect)
@@ -298,7 +298,7 @@ class _Shared:
         return self.rows.internal("left")
 
     def _kept_sum(self, one: _Estimated) -> Sql:
-        """Add up what is kept, of a column with what is kept of each unit or of each group."""
+        """Sum the kept parts of units or of groups."""
         kept = column(self._kept_name, 0, one.plan.noise.most, dialect=self.dialect)
         return sql("{} AS {}", _total(kept), self._kept_name)
 
@@ -357,7 +357,7 @@ class _Shared:
         )
 
     def _of_unit(self, one: _Estimated) -> tuple[Ranged, Ranged]:
-        """Compute what is kept of a unit, and what is left out."""
+        """Compute the kept and the left-out part of a unit."""
         parts = {name: part.named(self._column(one, name)) for part, name in self._parts(one)}
         if self.rows.keys:
             parts = {name: part.sum().named(part.sql) for name, part in parts.items()}

@@ -360,7 +360,7 @@ class _Rewriter:
     # -- shapes -------------------------------------------------------------------------------
 
     def groups(self) -> Sql:
-        """Write the groups in the shape that fits what is measured."""
+        """Write the groups in the SQL shape for the plan's measures."""
         bounding, kinds = self.plan.bounding, {noisy.measure.kind for noisy in self.plan.measures}
         if bounding is not None and bounding.weighted:
             assert MeasureKind.DISTINCT not in kinds
@@ -543,7 +543,7 @@ class _Rewriter:
         return sql("SELECT {} FROM {}", columns, self.dialect.derived(rows))
 
     def _shared_values(self) -> dict[Sql, Sql]:
-        """Find for each measure's column the one that holds its values: the first that has them.
+        """Map each measure's column to the first column with the same values.
 
         What is neither NULL nor NaN is counted where it has steps.
         """
@@ -625,7 +625,7 @@ class _Rewriter:
         return sql("{} GROUP BY {}{}", text, join(", ", keys), having)
 
     def _counted(self, kind: MeasureKind, name: Sql) -> Sql:
-        """Write what is counted, NULL on rows that do not matter."""
+        """Write the counted value, NULL on rows without one."""
         if kind is MeasureKind.MATCHING_UNITS:
             return sql("CASE WHEN {} IS NOT NULL THEN {} END", name, self.rows.unit)
         return self.rows.unit if kind is MeasureKind.UNITS else name

@@ -1,4 +1,4 @@
-"""What finds every error of a query that can be found where there are no rows."""
+"""Binding of a tail without rows, to find every error that does not depend on rows."""
 
 from __future__ import annotations
 

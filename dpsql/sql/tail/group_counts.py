@@ -1,4 +1,4 @@
-"""Counts of groups: those that ask how many there are, and those that count what was released.
+"""Counts of groups: the number of released groups, in two spellings.
 
 A group that is too small is not released, and whatever counts or sums the groups of a release does
 without it. ``SELECT COUNT(*) FROM (SELECT DISTINCT x FROM t)`` means to ask how many values there
