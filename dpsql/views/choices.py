@@ -23,7 +23,7 @@ ChosenGroups: TypeAlias = tuple[tuple[str | None, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class KeptChoice:
-    """Groups that were chosen, and the step at which they were."""
+    """Chosen groups, with the step of the choice."""
 
     step: int
     groups: ChosenGroups

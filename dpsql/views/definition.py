@@ -35,7 +35,7 @@ class Factoring(StrEnum):
 
 
 class ContinualMechanism(StrEnum):
-    """A mechanism that a view is asked for by its name, where its query does not say which."""
+    """A mechanism of views that can be named where the query does not decide it."""
 
     BASE_MECH = "base_mech"  # one running count, by a tree
     KNOWN_BASE = "known_base"  # those of declared keys
@@ -46,7 +46,7 @@ class ContinualMechanism(StrEnum):
 
 
 class UnitSteps(StrEnum):
-    """At which steps a unit may contribute to a view that chooses its groups."""
+    """The steps at which a unit may contribute to a view with chosen groups."""
 
     FIRST = "first step"  # the one that first reads rows of it, with all of its groups
     EVERY = "every step"  # within what it may add to each group over all of them
@@ -178,7 +178,7 @@ class ViewOptions:
 
 
 def read_options(given: Mapping[str, object]) -> tuple[ViewOptions, dict[str, object]]:
-    """Read the options of a new view, and those of them that are privacy parameters.
+    """Read the options of a new view, and separate its privacy parameters.
 
     Raises ``ParameterError``: ``view_option_unknown``, ``view_option_missing``, ``bad_period``,
     ``bad_time``, ``bad_steps``, ``bad_window``, ``bad_view_option``, ``unknown_factorisation``.

@@ -35,7 +35,7 @@ def draw_step(
     noise: ViewNoise | None,
     listed: Collection[GroupTexts],
 ) -> StepRelease:
-    """Draw what comes out at a step, whose rows the state has absorbed.
+    """Draw the release of a step, after the state has absorbed its rows.
 
     ``totals`` are its exact values, ``noise`` is that of running measures, None where groups are
     chosen; ``listed`` are the groups of the step before. Guarantee: over all steps ``plan.loss``,
@@ -50,7 +50,7 @@ def draw_step(
 def presented(
     plan: ViewPlan, step: int, keys: Sequence[Sequence[str | None]], found: Listed
 ) -> StepRelease:
-    """Select what is shown of the groups that come out, in the order of their keys.
+    """Select the shown groups of a step, in the order of their keys.
 
     ``keys`` are those of all groups as texts, by column; of a declared domain their positions.
     """

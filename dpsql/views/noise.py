@@ -75,7 +75,7 @@ class ViewNoise:
         return found
 
     def _of_draws(self, index: int, step: int) -> NDArray[np.int64]:
-        """Return the noise of a step from all draws it uses, of which the next one needs most."""
+        """Return the noise of a step from all of its draws; the next step reuses most of them."""
         noise, count = self._noises[index], len(self._encoded)
         numbers = noise.factorisation.row(step).draws.tolist()
         if count * len(numbers) > _MOST_DRAWS:
@@ -120,7 +120,7 @@ class ViewNoise:
 
 
 def _names(plan: ViewPlan) -> list[str]:
-    """Name what each measure's draws are told apart by; those of the one that decides are units."""
+    """Name the draws of each measure; draws of the deciding measure are named units."""
     columns = map(plan.block.measure_column, range(len(plan.noises)))
     return [UNIT_COUNTS if i == plan.score else name for i, name in enumerate(columns)]
 

@@ -63,7 +63,7 @@ class StepNoise(UsualNoise):
 
 
 class ListingNoise(StepNoise):
-    """That of a mechanism which chooses the groups that it lists: a description tells which."""
+    """The noise of a mechanism that chooses groups, apart from others in descriptions."""
 
     __slots__ = ()
 
@@ -121,14 +121,14 @@ class StepSelection(Usual):
 
 
 class ListingSelection(StepSelection):
-    """That of a mechanism which chooses the groups that it lists: a description tells which."""
+    """The selection of a mechanism that chooses groups, apart from others in descriptions."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ViewPlan:
-    """The plan of a view: the noise of each measure, and the mechanism that says what comes out.
+    """The plan of a view: the noise of each measure, and the mechanism that selects groups.
 
     ``noises`` are those of running measures; there are none where the mechanism chooses the groups
     that it lists, and puts noise on their one count.

@@ -1,4 +1,4 @@
-"""How a view is answered: which mechanism, which groups come out, and the noise of all steps.
+"""Plans a view: its mechanism, its groups, and the noise of all steps.
 
 All measures of all groups are counted at each step, or the groups are chosen that are listed: the k
 largest, or those of a tree's cells. A unit may be in any number of groups there. Which units a
@@ -169,7 +169,7 @@ class _Listing:
         )
 
     def _measure(self) -> Measure:
-        """Return the count that ranks the groups, which is all that may be asked."""
+        """Return the count that ranks the groups, the only one allowed here."""
         _refuse_no_running_answer(self.block)
         (measure, *others) = self.block.measures
         if others or measure.kind not in _RANKED:
@@ -332,7 +332,7 @@ def _running(definition: ViewDefinition, block: Block, account: AccountPolicy) -
 
 
 def _view_budget(block: Block, account: AccountPolicy) -> QueryBudget:
-    """Return the (epsilon, delta) that a view may spend, by the rules of the account that pays."""
+    """Return the (epsilon, delta) that a view may spend, by the rules of the paying account."""
     if account.composition is Composition.GDP:
         raise no_view(
             "the cost of a view in Gaussian DP is not proved",
@@ -412,7 +412,7 @@ def _refuse_no_running_answer(block: Block) -> None:
 
 
 def _refuse_other_names(definition: ViewDefinition, block: Block) -> None:
-    """Refuse a mechanism, asked for by name, that is another one; and options that it lacks."""
+    """Refuse a named mechanism that does not fit the query, and options it lacks."""
     if definition.choices.given:
         raise no_view(
             f"all groups are counted at every step, which has no {definition.choices.given[0]}",

@@ -1,4 +1,4 @@
-"""What a step of a view has released: rows, and the bytes that the ledger keeps of them."""
+"""The release of a view's step: its rows, and the bytes that the ledger keeps."""
 
 from __future__ import annotations
 

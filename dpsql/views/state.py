@@ -57,7 +57,7 @@ _in_use: dict[Path, object] = {}  # the states that this process has open, by wh
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """What one unit may contribute to one group over all steps, for one measure.
+    """The bound on a unit's contribution to a group over all steps, for one measure.
 
     ``reach`` bounds the sum of the sizes of its increments; where ``grows`` is set they are never
     negative.
@@ -173,7 +173,7 @@ class ViewState:
 
     @staticmethod
     def remove(place: Path) -> None:
-        """Delete a state, and what processes that were killed have left of it."""
+        """Delete a state, and files left by killed processes."""
         for each in (place, *unfinished(place)):
             shutil.rmtree(each, ignore_errors=True)
 
@@ -297,7 +297,7 @@ class ViewState:
         return replace(part, since_start=whole.values)
 
     def added(self, first: int, last: int) -> Totals:
-        """Sum up what the steps from ``first`` to ``last`` added, of a state that keeps it.
+        """Sum the increments of the steps ``first`` to ``last``, in a state that keeps them.
 
         ``since_start`` is of these steps, too. What a step added never changes once a later one was
         absorbed.
@@ -357,7 +357,7 @@ class ViewState:
         return KeptNoise(step, bytes(digest), {n: np.asarray(c)[order] for n, c in columns.items()})
 
     def keep_noise(self, kept: KeptNoise) -> None:
-        """Keep what the noise of later steps follows from, in place of what was kept before."""
+        """Store the noise that later steps build on, in place of the stored one."""
         count = len(next(iter(kept.columns.values())))
         columns = {n: np.ascontiguousarray(column) for n, column in kept.columns.items()}
         try:
@@ -519,7 +519,7 @@ class ViewState:
 
 
 def unfinished(place: Path) -> list[Path]:
-    """List what was to become the state of a view, by processes that were killed, or go on."""
+    """List unfinished states of a view, by processes that were killed or still run."""
     return sorted(place.parent.glob(f"{place.name}.*"))
 
 
@@ -550,7 +550,7 @@ def _tables(shape: StateShape) -> Iterator[Sql]:
 
 
 def _same(names: list[Sql]) -> Sql:
-    """Write the condition that a new and a known row have the same keys: that of none holds."""
+    """Write the condition that a new and a known row have the same keys; true without keys."""
     pairs = [sql("known.{name} IS NOT DISTINCT FROM new.{name}", name=name) for name in names]
     return join(" AND ", pairs or [sql("TRUE")])
 
@@ -563,7 +563,7 @@ def _as_texts(column: NDArray[Any]) -> list[str | None]:
 
 
 def _increment(each: Contribution, old: Sql, spent: Sql) -> Sql:
-    """Write what is added now: towards what there is, within what the unit has left."""
+    """Write a unit's increment, within the rest of its bound."""
     left = sql("({} - {})", each.reach, spent)
     return sql(
         "greatest({least}, least({left}, coalesce(new.{name}, {old}) - {old}))",

@@ -72,7 +72,7 @@ _AT_ONCE: Final = 32  # steps that are begun together: as many are lost if the p
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view that there is: its record in the ledger, and what it was created as.
+    """An existing view: its record in the ledger, and its definition.
 
     ``shared`` is True for a view of another account that all may read.
     """
@@ -105,7 +105,7 @@ class Refreshed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoughtStep(Bought):
-    """What came out of a step, which costs nothing any more, and the bytes that are kept of it."""
+    """The release of a step, which is paid already, and its kept bytes."""
 
     pieces: Iterable[bytes]
     release: StepRelease
@@ -140,7 +140,7 @@ class _StepRows:
         self._sql: SteppedSQL | None = None
 
     def read(self, source: PrivateSource, held: ExitStack, step: int) -> ArrowStream:
-        """Read what units have contributed by a step's end, of all pairs that it may change.
+        """Read the contributions of units up to a step's end, for pairs that the step may change.
 
         What is stored of the rows is there until ``held`` is left.
         """
@@ -219,7 +219,7 @@ class Views:
         return self._preparer.prepare(definition, self._account(self._payer.analyst))
 
     def explain(self, view: PreparedView) -> Explanation:
-        """Explain what a view would cost, and what noise each of its steps would have."""
+        """Explain the cost of a view, and the noise of its steps."""
         explanation = explain_view(view.plan, self._preparer.text(view))
         bought = delta_buys(self._payer, Amount.charge(view.plan.loss))
         return replace(explanation, limits=self._policy.limits, delta_buys=bought)
@@ -291,7 +291,7 @@ class Views:
         return Refreshed(view.name, tuple(published), rows, steps.count - last)
 
     def _make_state(self, place: Path, stream: str, view: PreparedView) -> None:
-        """Make the state of a view that was paid for, and of which no step was begun.
+        """Make the state of a paid view that has begun no step.
 
         Nothing is lost with one that was there: keys are drawn, and rows counted, after the first
         step was begun.
@@ -341,7 +341,7 @@ class Views:
         return found
 
     def plan_of(self, view: View) -> PreparedView:
-        """Return the plan of a view, which must still be the one it was created with.
+        """Return the plan of a view, which must be the plan of its creation.
 
         Its parameters must be allowed by the policy of today, too. Raises ``QueryRefused``
         (``view_changed``) where the policy or a table is another now.
@@ -475,7 +475,7 @@ class Views:
     def _settled(
         self, view: View, ticket: StepTicket, steps: range, found: BoughtStep | Failure
     ) -> StepRelease:
-        """Publish what came out of a step; of one that failed nothing is told but a code."""
+        """Publish the release of a step; a failed step raises a code and nothing else."""
         if isinstance(found, Failure):
             raise self._failed(view, ticket, steps, found)
         self._ledger().publish_step(ticket, found.pieces)
@@ -562,7 +562,7 @@ class Views:
 
 
 def _of_another(ledger: Ledger, path: str) -> tuple[StreamRecord, ...]:
-    """Return the streams that an account shares; none if the policy names it as it was called."""
+    """Return the views that an account shares; none for an account under its old name."""
     try:
         return ledger.streams(path)
     except LedgerError as error:
