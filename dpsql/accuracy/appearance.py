@@ -1,4 +1,4 @@
-"""The groups that appear in an answer, and the sizes from which on they appear."""
+"""The groups that appear in an answer, and their sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state of one account: its limits, its spending, and the epsilon that it amounts to."""
+"""The state of one account: its limits and its spending, in epsilon."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Spending:
 
     ``loss`` is what they were charged, all added up: rho and delta under zCDP and GDP, epsilon and
     delta under basic composition. It is worth ``epsilon`` at ``delta``, by the tight conversion.
-    ``queries`` counts them, ``looks`` the looks at what bounding leaves out, which are charged for
+    ``queries`` counts them, ``looks`` the left-out estimates, which are charged for
     themselves, ``unsettled`` those of both that are running, or failed after reserving, and hold
     their whole reservation.
     """
@@ -224,7 +224,7 @@ def _limits(
 
 
 def _written(terms: str, limit: Amount) -> Budget | None:
-    """Read the budget that the owner wrote beside a limit, if it amounts to that limit."""
+    """Read the budget that the owner wrote beside a limit; None if it amounts to another limit."""
     try:
         record = json.loads(terms)
         epsilon, delta = float(record["epsilon"]), float(record["delta"])

@@ -1,4 +1,4 @@
-"""The part of a ledger that an analyst may read: accounts that nobody else pays from.
+"""The part of a ledger that an analyst may read: accounts without other payers.
 
 Those are the analyst's own and the sessions' below it. Of the dataset's account, above them, an
 analyst learns no figure: what it has spent depends on what others were charged in the end, and so

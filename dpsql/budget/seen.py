@@ -1,4 +1,4 @@
-"""Sums of all that an account sees in a window, from which every printed promise is computed.
+"""Sums of an account's view in a window, from which every printed promise is computed.
 
 In a window an account is shown what was bought in it, what its streams publish in it, and the views
 of others that it may read. An answer that is given again belongs to the window that bought it, and
@@ -18,7 +18,7 @@ from dpsql.privacy.accounting.zcdp import Amount, Budget, PrivacyLoss
 
 @dataclass(frozen=True, slots=True)
 class SharedView:
-    """A view that another account has paid for, and whose steps this account may read.
+    """A view of another account, which paid for it; this account may read its steps.
 
     ``conversion`` is the part of delta that this account keeps for turning rho into epsilon.
     """

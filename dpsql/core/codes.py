@@ -225,7 +225,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "bad_query_name": "A name that \\save in the shell cannot keep a query under.",
         "nothing_to_plot": "\\plot in the shell, without an answer or with columns that it does "
         "not have.",
-        "nothing_to_tune": "A question of which no look tells what its bounds leave out, or of "
+        "nothing_to_tune": "A question without left-out estimates to compare its bounds by, or of "
         "more than one private block.",
         "script_failed": "A file of statements was not run to its end. What came before is paid "
         "for.",

@@ -1,4 +1,4 @@
-"""Data files that are no database: their kinds, and the tables that they make."""
+"""Data files outside of databases: their kinds, and the tables they make."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class FileKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """Files of one kind that make one table, called ``table``.
+    """Files of one kind that make a single table, called ``table``.
 
     ``paths`` are the whole paths of the files as DuckDB reads them (:func:`as_read`), or a pattern
     that is yet to be listed. Those of a directory are listed: a pattern would match what tools keep
@@ -139,7 +139,7 @@ def data_files(path: str | os.PathLike[str]) -> DataFiles | None:
 
 
 def as_read(path: str) -> str:
-    """Escape a file's path so that DuckDB, which reads paths as patterns, reads this file alone.
+    """Escape a file's path, as DuckDB would read it as a pattern.
 
     ``visits[1].parquet`` as it is would be read as ``visits1.parquet``.
     """
@@ -206,7 +206,7 @@ def shown_name(path: str | os.PathLike[str]) -> str:
 
 
 def home(path: str | os.PathLike[str]) -> str:
-    """Return the whole path that names a table of files, beside which its ledger lies.
+    """Return the whole path that names a table of files, with its ledger beside it.
 
     A directory and all patterns of files below it have one, and so have a table of Iceberg's and
     each file of its metadata: another snapshot is no other budget.

@@ -1,4 +1,4 @@
-"""Files that dpsql reads or keeps, such as the ledger: no answer may overwrite them."""
+"""Files in use by dpsql, such as the ledger: no answer may overwrite them."""
 
 from __future__ import annotations
 

@@ -40,12 +40,12 @@ def look_alikes(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Find, in order, pairs of names that differ by letter case or Unicode's forms alone."""
     known: dict[str, str] = {}
     for name in dict.fromkeys(names):
-        first = known.setdefault(_looks(name), name)
+        first = known.setdefault(_skeleton(name), name)
         if first != name:
             yield first, name
 
 
-def _looks(name: str) -> str:
+def _skeleton(name: str) -> str:
     """Return a form that look-alike names share."""
     folded = unicodedata.normalize("NFKC", name).casefold()
     return unicodedata.normalize("NFKC", folded)

@@ -180,7 +180,7 @@ class LeftOutPlan:
 class LeftOutStatus(Enum):
     """What can be said of how much bounding leaves out of an aggregate."""
 
-    ESTIMATED = "looked"  # an estimate, from a look
+    ESTIMATED = "looked"  # there is an estimate
     NOTHING = "nothing"  # bounding cannot leave out any of it
     NOT_TOLD = "not told"
 

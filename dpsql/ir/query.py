@@ -39,7 +39,7 @@ class TopK:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The rows that a block reads, with the columns that its expressions may name.
+    """The rows of a block, and their columns.
 
     ``declared`` are the keys that any question over these rows could have whose values are
     declared, under the policy as it is now. ``edition`` is that of the data, in the owner's words.

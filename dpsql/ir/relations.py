@@ -220,7 +220,7 @@ class JoinKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Join(_Pair):
-    """The pairs of rows that fulfil all conditions, and the unmatched rows that the kind keeps."""
+    """The pairs of rows that fulfil all conditions, with unmatched rows as the kind says."""
 
     kind: JoinKind
     conditions: tuple[exp.Expr, ...]

@@ -221,7 +221,7 @@ class ReleaseKind(ABC):
 
     @property
     def most_released(self) -> int | None:
-        """The most groups that can come out, of which LIMIT shows some; None without a bound."""
+        """The most groups that can come out before LIMIT; None without a bound."""
         return self.plan.max_released
 
     def scales(self, index: int, columns: Sequence[FloatArray]) -> FloatArray:
@@ -299,7 +299,7 @@ class ReleaseKind(ABC):
         return f",{whose} in groups {self.large_groups(half)}"
 
     def large_groups(self, half: float) -> str:
-        """Name the groups that appear at least half the time, which those of size ``half`` do."""
+        """Name the groups that appear at least half the time, by their size."""
         plan = self.plan
         unit = score_unit(plan) if large_enough(plan) is None else unit_words(plan)
         return f"of {figure_above(half)} {unit} or more"

@@ -557,7 +557,7 @@ def _of_named(rows: PrivateRows, *, negated: bool) -> Sql:
 
 
 def _value_columns(rows: PrivateRows) -> list[Sql]:
-    """List the columns of what is counted beside units, which need none."""
+    """List the columns of measures other than numbers of units."""
     return [
         name
         for noisy, name in zip(rows.plan.measures, rows.measures, strict=True)

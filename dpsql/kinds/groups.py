@@ -173,7 +173,7 @@ class GroupsKind(ReleaseKind):
         return chosen_noise(self.plan, released, measures[0], confidence)
 
     def sentences(self, part: Part, confidence: float) -> Iterator[str]:
-        """Yield what is to be known of values, which groups appear, and a unit's bounds."""
+        """Yield sentences on values, on the groups that appear, and on a unit's bounds."""
         yield from self.of_values(part, confidence)
         yield from self.appearing(part)
         if self.plan.bounding is not None:

@@ -122,7 +122,7 @@ class PooledKind(GroupsKind):
         return bool(np.all(masks == self.every))
 
     def of_values(self, part: Part, confidence: float) -> Iterator[str]:
-        """Yield from how many releases values are put together, and of what that is true."""
+        """Yield the number of pooled releases, and the rows that the values describe."""
         whole = "those that name it" if not self.plan.declared else "those that show it"
         each = "" if part.uniform else f", each group from {whole}"
         yield (
@@ -131,7 +131,7 @@ class PooledKind(GroupsKind):
         )
 
     def appearing(self, part: Part) -> Iterator[str]:
-        """Yield the sizes at which groups appear: one release that names a group is enough."""
+        """Yield the sizes at which groups appear in at least one of the releases."""
         if deciding_measure(self.plan) is None:
             yield from super().appearing(part)
             return

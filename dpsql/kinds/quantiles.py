@@ -91,7 +91,7 @@ class QuantilesKind(GroupsKind):
 
     @contextmanager
     def read(self, reading: BlockReading) -> Iterator[ExactQuantiles]:
-        """Store the groups, whose values are counted once it is known which come out."""
+        """Store the groups; their values are counted after the groups to release are chosen."""
         steps = self.sql(reading.salt, reading.dialect)
         with reading.rows.scratch() as scratch:
             scratch.store(GROUPS, steps.groups)

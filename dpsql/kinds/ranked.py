@@ -84,7 +84,7 @@ class RankedKind(GroupsKind):
 
     @property
     def _if_bounded(self) -> str:
-        """What to add where a group's size may be less than that of the group in the table."""
+        """The words "after bounding" where bounding may make a group smaller than in the table."""
         plan = self.plan
         whole = plan.bounding is None and plan.measures[plan.score or 0].measure.kind in UNBOUNDED
         return "" if whole else " (after bounding)"

@@ -79,12 +79,12 @@ class RolledUpKind(GroupsKind):
         return summed_std(self.rolled_up.noises[measure], self.rolled_up.groups)
 
     def of_values(self, part: Part, confidence: float) -> Iterator[str]:
-        """Yield of which release values are sums, and of what that is true."""
+        """Yield the release whose groups were summed, and the rows left out of the sums."""
         yield f"Values are {self.sums}."
 
     @property
     def sums(self) -> str:
-        """The release whose groups were summed, and the rows that the sums leave out, in words."""
+        """The release whose groups were summed, and the rows left out of the sums, in words."""
         rolled_up = self.rolled_up
         keys = ", ".join(map(printable_name, rolled_up.keys))
         release = f"the release by {keys} of {rolled_up.settled[:10]}"

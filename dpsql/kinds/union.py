@@ -235,7 +235,7 @@ def set_union_sql(rows: PrivateRows, union: SetUnion) -> SetUnionSQL:
 
 
 def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
-    """Give every key the sum of what units give it: equal shares of one, rounded down."""
+    """Write the weight of every key: the sum of its units' equal shares of 1, rounded down."""
     keys, unit, kept = join(", ", rows.keys), rows.unit, quoted(KEPT_TABLE)
     weight, size = rows.internal("weight"), rows.internal("size")
     share = _share(size, norm, rows.dialect)

@@ -16,7 +16,7 @@ _LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
 
 
 def aggregate_answers(plan: BlockPlan, noisy: Sequence[Steps]) -> dict[str, NumericArray]:
-    """Compute the aggregates that are made of measures: post-processing of what was drawn."""
+    """Compute aggregates from noisy measures: post-processing."""
     found: dict[str, NumericArray] = {}
     measures = [m.measure for m in plan.measures]
     for index, aggregate in enumerate(plan.block.aggregates):

@@ -131,9 +131,9 @@ class Charge:
 class Spent:
     """Totals: settled entries at their actual cost, unsettled ones at their reservation.
 
-    ``queries`` counts all charges. Of them, ``looks`` were made for looks at what bounding leaves
-    out, and not for questions, and ``returned`` for estimates that were given back whole, as the
-    question did not fit.
+    ``queries`` counts all charges. Of them, ``looks`` were made for estimates of what bounding
+    leaves out, and not for questions, and ``returned`` for estimates that were given back whole, as
+    the question did not fit.
     """
 
     amount: Amount = field(default_factory=Amount)
@@ -462,7 +462,7 @@ def check_name(what: str, name: str) -> None:
 
 
 def check_json(what: str, text: str) -> None:
-    """Refuse text that is not JSON, or that a database cannot store."""
+    """Refuse text that is not JSON, or too long for the ledger."""
     try:
         json.loads(text)
         text.encode()

@@ -440,7 +440,7 @@ def check_names(
     new = sorted(name for name in {*policy.accounts} - known if f"accounts.{name}" not in closed)
     return [
         *(_closed(where, now) for where, now in closed.items()),
-        *([_look_renamed(policy.dataset, gone, new)] if gone and new else []),
+        *([_seem_renamed(policy.dataset, gone, new)] if gone and new else []),
     ]
 
 
@@ -454,7 +454,7 @@ def _closed(where: str, now: str) -> Finding:
     )
 
 
-def _look_renamed(dataset: str, gone: Sequence[str], new: Sequence[str]) -> Finding:
+def _seem_renamed(dataset: str, gone: Sequence[str], new: Sequence[str]) -> Finding:
     before, after = (", ".join(printable(name, 40) for name in names[:5]) for names in (gone, new))
     old, other = "OLD", "NEW"
     if len(gone) == len(new) == 1:

@@ -120,7 +120,7 @@ def _most_per_unit(
 
 
 def values_of_types(engine: Database) -> Mapping[tuple[str, str], tuple[str, ...]]:
-    """Return the values that the types of columns list (ENUM), keyed as :func:`look` does.
+    """Return the values that the types of columns list (ENUM), keyed as in :func:`profile_columns`.
 
     They are a part of the schema: no row is read. Those of a server are not read: columns of such
     types are left out there.

@@ -1,4 +1,4 @@
-"""Purchases: what an account pays for with one charge, and how that is read, released and kept.
+"""Purchases: what one charge pays for, from its price to its reading, release and storage.
 
 A question buys its private blocks, together, and each estimate of theirs that the account has no
 release of. They are reserved, read, released and settled alike, whatever they are. A step of a

@@ -1,4 +1,4 @@
-"""The settings of bounds that tuning tries for a question, and the estimates that compare them.
+"""The settings of bounds that tuning tries for a question, and estimates to compare them.
 
 An estimate tells of the settings that it was planned with. Of some measures one estimate tells of
 all: where what a unit has is a whole number of things, of which a cap keeps so many, the ladder of

@@ -61,7 +61,7 @@ MOST_AGE: Final = Period(months=1200)
 NO_AGE: Final = "none"
 """The word for no maximum age."""
 USUAL_LEFT_OUT_SHARE: Final = 0.03
-"""Up to this share, looks are taken where they cost little time and nothing else is better."""
+"""Up to this share, estimates are made only where they take little time."""
 MAX_SUGGESTIONS: Final = 20
 
 

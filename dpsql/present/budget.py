@@ -55,7 +55,9 @@ def headline(report: BudgetReport) -> str:
     nearest = report.forecasts[-1]
     asked = _asked(report.own.spent)
     if nearest.max_queries is not None:
-        asked = f"{report.queries:,} of {nearest.max_queries:,} queries{_looks(report.own.spent)}"
+        asked = (
+            f"{report.queries:,} of {nearest.max_queries:,} queries{_estimates(report.own.spent)}"
+        )
     spent = f"ε {significant(report.epsilon_spent)} of {significant(report.epsilon)}"
     suspended = ("suspended",) if report.suspended else ()
     return " · ".join((*suspended, asked, spent, _more(nearest)))
@@ -119,7 +121,7 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
             ),
             used,
             epsilon,
-            f"{spent.queries:,}{_looks(spent, ', ')}",
+            f"{spent.queries:,}{_estimates(spent, ', ')}",
         ]
         if older:
             row.append(Text("" if account.windows < 2 else _worth(account.total), style="dim"))
@@ -316,10 +318,10 @@ def _queries(spent: Spending) -> str:
 
 def _asked(spent: Spending) -> str:
     """Write ``3 queries``, or ``3 queries and 1 estimate``."""
-    return _plural(spent.queries, "query", "queries") + _looks(spent)
+    return _plural(spent.queries, "query", "queries") + _estimates(spent)
 
 
-def _looks(spent: Spending, between: str = " and ") -> str:
+def _estimates(spent: Spending, between: str = " and ") -> str:
     return f"{between}{_plural(spent.looks, 'estimate', 'estimates')}" if spent.looks else ""
 
 

@@ -59,11 +59,11 @@ class ColumnFigure:
 class LeftOutFigure:
     """The left-out estimate of an aggregate in a plan: its status, price and noise.
 
-    ``status`` is ``looked``, ``nothing`` or ``not told``. A look costs ``loss`` where the account
-    has no release of it yet, counts units with a noise of ``noise_std`` units, and of what one unit
-    has left out at most ``reach``, in steps of the values' lattice; ``limits`` names what causes it
-    and ``sql`` is its statement. All but ``aggregate`` and ``status`` say nothing without an
-    estimate.
+    ``status`` is ``looked``, ``nothing`` or ``not told``. An estimate costs ``loss`` where the
+    account has no release of it yet, counts units with a noise of ``noise_std`` units, and of what
+    one unit has left out at most ``reach``, in steps of the values' lattice; ``limits`` names what
+    causes it and ``sql`` is its statement. All but ``aggregate`` and ``status`` say nothing without
+    an estimate.
     """
 
     aggregate: str

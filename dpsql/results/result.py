@@ -87,7 +87,7 @@ FREE = Cost(ZERO, ZERO, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class AnswerNoise:
-    """The noise in an answer: the plans that drew it, and the columns with it.
+    """The noise in an answer: the plans behind it, and the noisy columns.
 
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
     each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
@@ -428,7 +428,7 @@ class Result(ReadableAnswer):
         return lines
 
     def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
-        """Warn of intervals, which cover noise alone, that are narrower than the left-out part."""
+        """Warn of intervals, for noise alone, that are narrower than the left-out part."""
         if not found.low or found.clamped:
             return ""
         rows, short = 0, 0

@@ -1,4 +1,4 @@
-r"""The shell's own settings, which ``\set`` changes: how answers look, and when it asks first."""
+r"""Settings of the shell, changed by ``\set``: the display of answers, and when it asks first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The description that a stored release carries so that coarser questions can be rolled up from it.
+"""The description of a stored release by which coarser questions are rolled up from it.
 
 Which rows it is of, which declared keys it has, and in which column each of its measures lies: as
 digests, which only who asks of the same rows, under the same policy, can match.

@@ -117,7 +117,7 @@ def _copied(source: PublicSource) -> Copied:
 
 @dataclass(frozen=True, slots=True)
 class Tails:
-    """The parts with which one connection runs its tails, all for one tenant."""
+    """The parts with which a connection runs its tails, all for the same tenant."""
 
     tenant: Tenant
     public: PublicTables

@@ -340,7 +340,7 @@ class Cascade(Usual):
         raise NotImplementedError
 
     def name_groups(self, rows: CascadeRows, source: EntropySource) -> NamedGroups:
-        """Look, and name groups round by round: the first two steps of the module."""
+        """Take the pilot, and name groups round by round: the first two steps of the module."""
         kept = None if self.single else self._kept(rows, source)
         if kept is None:
             return self._named_at_once(rows, source)
@@ -414,7 +414,7 @@ class Cascade(Usual):
         scales: Sequence[float],
         source: EntropySource,
     ) -> int:
-        """Look at the named groups of units, and choose in how many each counts in full.
+        """Count the named groups of units in a pilot histogram, and choose the cap of full weight.
 
         ``scales`` are the standard deviations of the values' noise at a cap of 1, each in what a
         unit adds to a group at most. The choice weighs noise against what units with more groups

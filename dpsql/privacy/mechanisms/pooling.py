@@ -57,7 +57,7 @@ def published(noise: Additive, groups: int) -> PublishedNoise | None:
 
 @dataclass(frozen=True, slots=True)
 class PublishedNoise:
-    """The noise on one value of a release: its law, and the number of groups that share it."""
+    """The noise of a released value: its law, and the number of groups that share it."""
 
     noise: Noise
     groups: int

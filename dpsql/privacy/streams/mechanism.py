@@ -82,7 +82,7 @@ class StreamNoise(Protocol):
 
 
 class StreamMechanism(StreamNoise, Protocol):
-    """A mechanism that decides at each step which groups of a stream come out, once for ever.
+    """A mechanism that selects the groups of a stream at each step, with noisy values.
 
     ``chooses`` is True if it chooses the groups that it lists; else it counts all that are large
     enough. ``keeps_steps`` is True if it asks what single steps have added.
