@@ -42,6 +42,7 @@ from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, Private
 from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import (
     BlockPlan,
+    ColumnFigure,
     LeftOutStatus,
     LeftOutSubject,
     PreparedBlock,
@@ -213,7 +214,7 @@ class ReleaseKind(ABC):
         """
         plan = self.plan
         aggregate, most = plan.block.aggregates[index], self.most_released
-        if aggregate.kind.composed or aggregate.quantile is not None:
+        if aggregate.kind.composed:
             return None
         (measure,), whole = aggregate.measures, plan.is_whole(aggregate)
         released = (1,) if most is None else (1, most)
@@ -223,6 +224,22 @@ class ReleaseKind(ABC):
     def most_released(self) -> int | None:
         """The most groups that can come out before LIMIT; None without a bound."""
         return self.plan.max_released
+
+    def figure(self, index: int) -> ColumnFigure:
+        """Describe the noise that an aggregate will carry."""
+        plan, aggregate = self.plan, self.plan.block.aggregates[index]
+        measure = aggregate.measures[0]
+        noise, step = plan.noise_of(measure), plan.measures[measure].measure.step
+        groups = plan.groups if plan.groups is not None else plan.max_released
+        assert groups is not None
+        composed = aggregate.kind.composed
+        return ColumnFigure(
+            aggregate=aggregate.text,
+            noise=noise.name,
+            noise_scale=noise.scale * step,
+            noise_std=None if composed else noise.std(groups) * step,
+            margin95=None if composed else noise.margin(0.95, groups) * step,
+        )
 
     def scales(self, index: int, columns: Sequence[FloatArray]) -> FloatArray:
         """Compute the scale of the noise on an aggregate of one measure, in the answer's units.

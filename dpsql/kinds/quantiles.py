@@ -24,7 +24,7 @@ from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Scratch
 from dpsql.ir.measures import Quantile, Ranked
-from dpsql.ir.plan import BlockPlan, Bounding, ReleaseNoise
+from dpsql.ir.plan import BlockPlan, Bounding, ColumnFigure, ReleaseNoise
 from dpsql.kinds.base import FEW, GROUPS, BlockReading
 from dpsql.kinds.groups import ExactGroups, GroupsKind, groups_stored
 from dpsql.kinds.released import NumericArray
@@ -77,8 +77,8 @@ class QuantilesKind(GroupsKind):
 
     @classmethod
     def fits(cls, plan: BlockPlan) -> bool:
-        """Tell whether a plan draws quantiles."""
-        return bool(plan.quantiles)
+        """Tell whether quantiles are asked for."""
+        return bool(plan.block.quantiles)
 
     def sql(self, salt: int, dialect: Dialect) -> HistogramSQL:
         """Write its statements."""
@@ -113,6 +113,28 @@ class QuantilesKind(GroupsKind):
             f"At least {level(confidence)} of the time {enumerated(sizes)} of the rank asked for "
             "(after bounding)."
         )
+
+    def figure(self, index: int) -> ColumnFigure:
+        """Describe the noise that an aggregate will carry: of a quantile, in ranks."""
+        aggregate = self.plan.block.aggregates[index]
+        if aggregate.quantile is None:
+            return super().figure(index)
+        drawn = (q.mechanism for q in self.plan.quantiles if q.quantile == aggregate.quantile)
+        mechanism = next(drawn)
+        return ColumnFigure(
+            aggregate=aggregate.text,
+            noise=mechanism.name,
+            noise_scale=mechanism.scale,
+            noise_std=None,
+            margin95=mechanism.margin(0.95),
+            resolution=aggregate.quantile.ranked.lattice.quantum,
+        )
+
+    def widest_margin(self, index: int, confidence: float) -> float | None:
+        """Compute half the width of an aggregate's intervals; None for quantiles, without such."""
+        if self.plan.block.aggregates[index].quantile is not None:
+            return None
+        return super().widest_margin(index, confidence)
 
     def _rank_margin(self, quantile: Quantile, confidence: float) -> int:
         """Return a distance in ranks.

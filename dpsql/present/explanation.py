@@ -7,11 +7,12 @@ from rich.table import Table
 from rich.text import Text
 
 from dpsql.core.formatting import figure_above, ordinal, printable, significant
+from dpsql.ir.plan import ColumnFigure
 from dpsql.kinds.summary import COUNTED
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.present.tables import indented, pairs, titled
 from dpsql.privacy.mechanisms.utility import UtilityBound
-from dpsql.results.explanation import BlockExplanation, ColumnFigure, Explanation, StreamFigures
+from dpsql.results.explanation import BlockExplanation, Explanation, StreamFigures
 from dpsql.syntax.text import pretty
 
 MAX_SQL = 20_000

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, replace
 from dpsql.accuracy.left_out import left_out_limits
 from dpsql.core import display
 from dpsql.core.formatting import upper_figures
-from dpsql.ir.measures import Quantile
 from dpsql.ir.plan import (
     BlockPlan,
     Candidate,
+    ColumnFigure,
     LeftOutSubject,
     PreparedBlock,
     PreparedEstimate,
@@ -29,30 +29,6 @@ from dpsql.policy.parameters import parameter_text
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS
 from dpsql.privacy.mechanisms.utility import UtilityBound
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnFigure:
-    """An aggregate of the query and the noise it will carry.
-
-    ``noise_std`` and ``margin95`` (half the width of a 95% interval) are in the units of the
-    answer, for the most groups that can come out; None for averages and spreads, whose error
-    depends on the released count. ``noise_scale`` is then that of the centred sum. ``resolution``
-    is set for quantiles, which lie on a grid of such steps: their ``noise_scale`` and ``margin95``
-    are in ranks, and the latter bounds how many rows a quantile can be off, whatever the data.
-    ``together95`` is ``margin95`` after the answer is pooled with earlier releases, for
-    groups that all of these have; None where there are none. ``follows95`` is half the width of
-    its interval where it is rolled up from an earlier release; None where it follows from none.
-    """
-
-    aggregate: str
-    noise: str
-    noise_scale: float
-    noise_std: float | None
-    margin95: float | None
-    resolution: float | None = None
-    together95: float | None = None
-    follows95: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +213,7 @@ def explain_block(
         sql=sql,
         candidates=plan.candidates,
         counted=block.counted,
-        columns=tuple(_figure(plan, index) for index in range(len(block.aggregates))),
+        columns=tuple(kind.figure(index) for index in range(len(block.aggregates))),
         score=kind.counted_by,
         base_rank=plan.base_rank,
         appears_half=None if half is None else half * step,
@@ -395,33 +371,3 @@ def _utility_bound(plan: BlockPlan, step: float) -> UtilityBound | None:
         return None
     gap = None if found.gap is None else found.gap * step
     return replace(found, shortfall=found.shortfall * step, gap=gap)
-
-
-def _figure(plan: BlockPlan, index: int) -> ColumnFigure:
-    aggregate = plan.block.aggregates[index]
-    if aggregate.quantile is not None:
-        return _quantile_figure(plan, aggregate.text, aggregate.quantile)
-    measure = aggregate.measures[0]
-    noise, step = plan.noise_of(measure), plan.measures[measure].measure.step
-    groups = plan.groups if plan.groups is not None else plan.max_released
-    assert groups is not None
-    composed = aggregate.kind.composed
-    return ColumnFigure(
-        aggregate=aggregate.text,
-        noise=noise.name,
-        noise_scale=noise.scale * step,
-        noise_std=None if composed else noise.std(groups) * step,
-        margin95=None if composed else noise.margin(0.95, groups) * step,
-    )
-
-
-def _quantile_figure(plan: BlockPlan, text: str, quantile: Quantile) -> ColumnFigure:
-    mechanism = next(n.mechanism for n in plan.quantiles if n.quantile == quantile)
-    return ColumnFigure(
-        aggregate=text,
-        noise=mechanism.name,
-        noise_scale=mechanism.scale,
-        noise_std=None,
-        margin95=mechanism.margin(0.95),
-        resolution=quantile.ranked.lattice.quantum,
-    )

@@ -22,7 +22,9 @@ HOME = "dpsql.kinds"
 DECIDE = ("dpsql.ir", "dpsql.planner", HOME)
 """Where it is known of a question which kinds can answer it."""
 
-OF_PLANS = frozenset({"added", "cascade", "combined", "fits", "kept", "needs_pairs", "set_union"})
+OF_PLANS = frozenset(
+    {"added", "cascade", "combined", "fits", "kept", "needs_pairs", "quantiles", "set_union"}
+)
 OF_BLOCKS = frozenset({"cascades", "combines"})
 
 
