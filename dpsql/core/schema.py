@@ -174,6 +174,24 @@ def is_decimal(type_text: str) -> bool:
     return base_type(type_text) == "DECIMAL"
 
 
+_DECIMAL_SIZE = re.compile(r"DECIMAL\((\d+),\s*(\d+)\)")
+
+
+def exact_digits(type_text: str) -> tuple[int, int] | None:
+    """Count the digits before and behind the point that the values of an exact type need.
+
+    None for types that are neither integers nor a DECIMAL with its width and scale.
+
+    >>> exact_digits("INTEGER"), exact_digits("DECIMAL(18,3)"), exact_digits("DOUBLE")
+    ((10, 0), (15, 3), None)
+    """
+    if type_text in INTEGER_BITS:
+        signed, bits = INTEGER_BITS[type_text]
+        return len(str(2 ** (bits - signed))), 0
+    found = _DECIMAL_SIZE.fullmatch(type_text)
+    return None if found is None else (int(found[1]) - int(found[2]), int(found[2]))
+
+
 def is_numeric(type_text: str) -> bool:
     """Tell whether a type is an integer, float or decimal: one that can carry bounds."""
     return is_integer(type_text) or is_float(type_text) or is_decimal(type_text)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import duckdb
 
+from dpsql.core.schema import exact_digits
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import type_sql
@@ -117,10 +118,26 @@ def _casts() -> Iterator[_Form]:
             if source != target:
                 yield _Form(_cast(sql("CAST"), target), (source,))
                 yield _Form(_cast(sql("TRY_CAST"), target), (source,))
+    for source, target in _widenings():
+        yield _Form(_cast(sql("CAST"), target), (source,))
     for target in EDGES:
         yield _Form(partial(_cast(sql("CAST"), target), sql("NULL")), ())
     for nested in EDGES.keys() - set(SCALARS):
         yield _Form(_cast(sql("CAST"), "VARCHAR"), (nested,))
+
+
+def _widenings() -> Iterator[tuple[str, str]]:
+    """Yield integer types and decimals with decimals that have just room for all their values."""
+    for source in SCALARS:
+        digits_needed = exact_digits(source)
+        if digits_needed is None:
+            continue
+        whole, behind = digits_needed
+        for scale in dict.fromkeys((behind, behind + 1, 38 - whole)):
+            for more in (0, 1):
+                width = whole + more + scale
+                if behind <= scale and width <= 38 and source != f"DECIMAL({width},{scale})":
+                    yield source, f"DECIMAL({width},{scale})"
 
 
 def _called(name: str, types: tuple[str, ...]) -> Iterator[_Form]:

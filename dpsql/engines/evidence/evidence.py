@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import le
 from typing import Any, Final
 
-from dpsql.core.schema import is_temporal
+from dpsql.core.schema import exact_digits, is_temporal
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, verdicts_on
 
 SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
@@ -139,7 +140,8 @@ def calls(plan: object) -> Iterator[_Node]:
 def call_of(node: _Node) -> str:
     """Name a call in a plan, as ``week(DATE)`` or ``CAST(VARCHAR AS DATE)``.
 
-    DECIMAL stands for any width and scale, LIST and the like for any element.
+    DECIMAL stands for any width and scale, WIDER DECIMAL for one that has room for all values of
+    the integer or DECIMAL that is cast, LIST and the like for any element.
     """
     children = node["children"]
     types = [_type_of(child) for child in children]
@@ -150,6 +152,8 @@ def call_of(node: _Node) -> str:
         target = _type_name(node["return_type"])
         if target == "VARCHAR" and _holds_moments(_found_type(children[0])):
             types[0] += " OF MOMENTS"
+        if word == "CAST" and target == "DECIMAL" and _has_room(node["return_type"], _found_type(children[0])):
+            target = "WIDER DECIMAL"
         return f"{word}({types[0]} AS {target})"
     if name in SPECIFIED:
         types[0] = _specifier(children[0])
@@ -176,6 +180,18 @@ def _type_of(node: _Node) -> str:
 def _found_type(node: _Node) -> _Node | None:
     found: _Node | None = node.get("return_type") or node.get("value", {}).get("type")
     return found
+
+
+def _has_room(decimal: _Node, type_: _Node | None) -> bool:
+    """Tell whether a DECIMAL has a value for each value of another type, as digits go."""
+    needed = None if type_ is None else exact_digits(_text_of(type_))
+    room = exact_digits(_text_of(decimal))
+    return needed is not None and room is not None and all(map(le, needed, room))
+
+
+def _text_of(type_: _Node) -> str:
+    info = type_.get("type_info") or {}
+    return f"DECIMAL({info['width']},{info['scale']})" if "width" in info else str(type_["id"])
 
 
 def _holds_moments(type_: _Node | None) -> bool:
