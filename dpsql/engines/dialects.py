@@ -8,6 +8,7 @@ from typing import Final
 
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.server_dialect import ServerDialect
+from dpsql.engines.duckdb.dialect import AS_TYPED as AS_TYPED
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.evidence.verdicts import Verdicts
 from dpsql.engines.postgresql.dialect import PostgreSQLDialect

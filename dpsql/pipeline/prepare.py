@@ -16,7 +16,6 @@ from sqlglot import exp
 
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, rules_of
-from dpsql.core.sql import Sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
 from dpsql.engines.base.engine import Engine
@@ -41,8 +40,7 @@ from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import (
-    can_fail,
-    examined_expressions,
+    examine,
     rows_to_try,
     tried_expressions,
 )
@@ -447,8 +445,7 @@ class Preparer:
         is asked of them must bind on the twin as well, which plans nothing else of it.
         """
         block = plan.block
-        computed = examined_expressions(block, self._twins)
-        types = self._examined(block, computed, text) if computed else ()
+        types = examine(block, self._engine, text)
         elsewhere = self.dialect is not self._twins
         if elsewhere:
             self._try_out(block)
@@ -472,12 +469,3 @@ class Preparer:
             tried_expressions(block, self.dialect),
             partial(trial_statement, rows, dialect=dialect),
         )
-
-    def _examined(
-        self, block: Block, expressions: Sequence[Sql], text: str
-    ) -> tuple[str | None, ...]:
-        rows = from_clause(block.source.rows, self._twins)
-        examined = self._engine.examine(rows, expressions)
-        if examined.objection is not None:
-            raise can_fail(block, examined.objection, text)
-        return examined.types

@@ -39,12 +39,11 @@ from dpsql.privacy.streams.shared import SharedContinualNoise
 from dpsql.privacy.streams.sparse import SparseTopK, SparseVector
 from dpsql.privacy.streams.streams import ContinualHistogram, ContinualNoise
 from dpsql.privacy.streams.topk import ScheduledTopK
-from dpsql.sql.blocks.examined import can_fail, examined_expressions
+from dpsql.sql.blocks.examined import examine
 from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.lineage.table_names import parsed
-from dpsql.sql.relations.from_clause import from_clause
 from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
 from dpsql.syntax.parse import understood
 from dpsql.views.definition import ViewDefinition
@@ -157,7 +156,7 @@ class ViewPreparer:
         definition = replace(definition, parameters=settled)
         short_lived = self._short_lived(definition)
         plan = plan_view(definition, block, account, short_lived=short_lived)
-        self._examine(block, definition.text)
+        examine(block, self._engine, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
@@ -256,15 +255,6 @@ class ViewPreparer:
                 "Take steps of whole days.",
             )
         return found.type
-
-    def _examine(self, block: Block, text: str) -> None:
-        """Refuse what may fail on a row."""
-        computed = examined_expressions(block, self._dialect)
-        if computed:
-            rows = from_clause(block.source.rows, self._dialect)
-            examined = self._engine.examine(rows, computed)
-            if examined.objection is not None:
-                raise can_fail(block, examined.objection, text)
 
 
 def _refuse_age(block: Block, definition: ViewDefinition) -> None:

@@ -13,6 +13,7 @@ from dpsql.core.catalog import Catalog
 from dpsql.core.schema import Column, Remark, Schema, Table
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
+from dpsql.engines.embedded.constants import FailingConstant
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts
 
 
@@ -48,10 +49,12 @@ class Examined:
 
     None stands for types without a short name. ``objection`` names the first call that may fail
     where it stands, as the engine's table has it: ``week(INTERVAL)``; None if all are total.
+    ``failing`` is the first constant among them, as they were typed, that can never be computed.
     """
 
     types: tuple[str | None, ...]
     objection: str | None
+    failing: FailingConstant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +227,13 @@ class Engine(Protocol):
         Raises ``QueryRefused`` with the reason where the query does not bind.
         """
 
-    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
+    def examine(
+        self, source: Sql, expressions: Sequence[Sql], typed: Sql | None = None
+    ) -> Examined:
         """Examine expressions over the rows of a FROM clause, without a row of the owner's.
 
-        Raises ``QueryRefused`` where they do not bind, or fail on synthetic rows.
+        ``typed`` computes them as they were typed, before they were made total: its constants are
+        computed. Raises ``QueryRefused`` where one does not bind, or fails on synthetic rows.
         """
 
     def try_out(

@@ -83,9 +83,11 @@ class EngineBase(ABC):
         """Find the columns a query would return, on the twin."""
         return self._empty_twin().bind(statement)
 
-    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
+    def examine(
+        self, source: Sql, expressions: Sequence[Sql], typed: Sql | None = None
+    ) -> Examined:
         """Examine expressions over the rows of a FROM clause, on the twin."""
-        return self._empty_twin().examine(source, expressions)
+        return self._empty_twin().examine(source, expressions, typed)
 
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Have each generated statement of ``read`` read and planned, for none of its rows."""

@@ -57,7 +57,7 @@ class Twin:
     def __init__(self, schema: Schema, evidence: Evidence) -> None:
         self._evidence = evidence
         self._lock = threading.Lock()
-        self._examined: dict[tuple[Sql, tuple[Sql, ...]], Examined] = {}
+        self._examined: dict[tuple[Sql, tuple[Sql, ...], Sql | None], Examined] = {}
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._empty = [table for table in schema.values() if table.unreadable is None]
         for table in self._empty:
@@ -80,32 +80,38 @@ class Twin:
             except duckdb.Error as error:
                 raise _does_not_bind(first_line(error)) from None
 
-    def examine(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
+    def examine(
+        self, source: Sql, expressions: Sequence[Sql], typed: Sql | None = None
+    ) -> Examined:
         """Look up what expressions over the rows of a FROM clause are bound to, and try them.
 
-        Raises ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
+        Of ``typed``, a statement of what they were made of, the constants are computed. Raises
+        ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
         synthetic rows (``fails``); ``InternalError`` if there are no such rows to be had. What was
         computed of all these rows once, is not computed again.
         """
-        asked = source, tuple(expressions)
+        asked = source, tuple(expressions), typed
         with self._lock:
             known = self._examined.get(asked)
             if known is None:
-                known = self._looked_up(source, expressions)
+                known = self._looked_up(source, expressions, typed)
                 self._examined[asked] = known
                 if len(self._examined) > _REMEMBERED:
                     del self._examined[next(iter(self._examined))]
             return known
 
-    def _looked_up(self, source: Sql, expressions: Sequence[Sql]) -> Examined:
+    def _looked_up(self, source: Sql, expressions: Sequence[Sql], typed: Sql | None) -> Examined:
         self._fill()
         plan = self._plan(sql("SELECT {} FROM {}", join(", ", expressions), source))
+        failing = None
+        if typed is not None:
+            failing = failing_part(self._connection, self._plan(typed))
         objection = self._evidence.objection(plan)
         if objection is None:
             self._compute_constants(plan)
             self._try(source, expressions)
         types = (_type_of(each) for each in plan["plans"][_FIRST]["expressions"])
-        return Examined(tuple(types), objection)
+        return Examined(tuple(types), objection, failing)
 
     def _plan(self, statement: Sql) -> dict[str, Any]:
         try:

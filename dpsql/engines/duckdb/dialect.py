@@ -227,3 +227,21 @@ class DuckDBDialect(Dialect):
 
 
 DUCKDB: Final = DuckDBDialect()
+
+
+class _AsTyped(DuckDBDialect):
+    """Writes expressions as they were typed, nothing caught: to be planned, never run over rows."""
+
+    __slots__ = ()
+
+    def try_(self, node: exp.Expr, table: Table) -> exp.Expr:
+        """Leave an expression as it is."""
+        return node
+
+    def try_truth(self, node: exp.Expr) -> exp.Expr:
+        """Leave a truth value to be cast by the engine."""
+        return node
+
+
+AS_TYPED: Final = _AsTyped()
+"""Spells what fails by itself as such: DuckDB's plan then shows which constants do."""

@@ -152,7 +152,11 @@ def call_of(node: _Node) -> str:
         target = _type_name(node["return_type"])
         if target == "VARCHAR" and _holds_moments(_found_type(children[0])):
             types[0] += " OF MOMENTS"
-        if word == "CAST" and target == "DECIMAL" and _has_room(node["return_type"], _found_type(children[0])):
+        if (
+            word == "CAST"
+            and target == "DECIMAL"
+            and _has_room(node["return_type"], _found_type(children[0]))
+        ):
             target = "WIDER DECIMAL"
         return f"{word}({types[0]} AS {target})"
     if name in SPECIFIED:

@@ -13,13 +13,17 @@ from dataclasses import replace
 from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
-from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import Sql, join, sql
 from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import Engine
+from dpsql.engines.dialects import AS_TYPED, TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
 from dpsql.ir.relations import RowSet, Scan
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
+from dpsql.sql.relations.from_clause import from_clause
+from dpsql.sql.tail.bind_check import constant_fails
 
 _SIMPLE = (exp.Column, exp.Literal, exp.Paren, exp.Boolean, exp.Null)
 _OF_OTHERS = (exp.And, exp.Or, exp.Not)
@@ -29,8 +33,41 @@ MAX_EXAMINED = 50_000
 _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)
 
 
+def examine(block: Block, engine: Engine, text: str) -> tuple[str | None, ...]:
+    """Examine all that a block computes of single rows, and return the types of that, keys first.
+
+    Empty for a block that reads nothing but columns of one table. ``text`` is the statement. Raises
+    ``QueryRefused`` for a block with a call that may fail on a row, with a constant that can never
+    be computed, or of which all parts together are too large.
+    """
+    expressions = examined_expressions(block, TWIN)
+    if not expressions:
+        return ()
+    rows = from_clause(block.source.rows, TWIN)
+    # What is made total turns a constant that fails, as '2024-13-01' beside a date, into NULL: it
+    # would be paid for, and answered as if no row matched.
+    rows_as_typed, as_typed = from_clause(block.source.rows, AS_TYPED), _whole(block, AS_TYPED)
+    changed = rows_as_typed != rows or not set(as_typed) <= set(expressions)
+    typed = sql("SELECT {} FROM {}", join(", ", as_typed or [sql("1")]), rows_as_typed)
+    found = engine.examine(rows, expressions, typed if changed else None)
+    if found.objection is not None:
+        raise _can_fail(block, found.objection, text)
+    if found.failing is not None:
+        raise constant_fails(text, found.failing.reason, found.failing.literals)
+    return found.types
+
+
+def _whole(block: Block, dialect: Dialect) -> list[Sql]:
+    """Write the SQL of all that a block computes of single rows, its keys first."""
+    table = block.source.table
+    found = [total_sql(node, table, dialect) for node in _computed(block)]
+    if block.condition is not None:
+        found.append(total_condition_sql(block.condition, table, dialect))
+    return found
+
+
 def examined_expressions(block: Block, dialect: Dialect) -> list[Sql]:
-    """Write the SQL of all that a block computes of single rows, its keys first.
+    """Write the SQL of all that a block computes of single rows, its keys first, then of its parts.
 
     Empty for a block that reads nothing but columns of one table. Raises ``QueryRefused`` for a
     block of which all parts together are too large.
@@ -40,9 +77,7 @@ def examined_expressions(block: Block, dialect: Dialect) -> list[Sql]:
     plain = all(isinstance(node, exp.Column) for node in computed)
     if plain and block.condition is None and block.source.catalog:
         return []
-    found = [total_sql(node, table, dialect) for node in computed]
-    if block.condition is not None:
-        found.append(total_condition_sql(block.condition, table, dialect))
+    found = _whole(block, dialect)
     whole = [*computed, *([] if block.condition is None else [block.condition])]
     parts = dict.fromkeys(found)
     size = 0
@@ -106,7 +141,7 @@ def rows_to_try(block: Block) -> RowSet:
     return Scan(replace(rows.table, columns=columns or rows.table.columns[:1]))
 
 
-def can_fail(block: Block, call: str, text: str) -> QueryRefused:
+def _can_fail(block: Block, call: str, text: str) -> QueryRefused:
     """Build the error for a block with a call that may fail on a row, as ``week(INTERVAL)``."""
     return refusal(
         text,
