@@ -194,17 +194,17 @@ class Operators:
                 fields += self._starred(node, source)
                 self.count_columns(len(source.fields), item)
                 continue
+            bare = node.unnest()
+            if isinstance(bare, exp.Column):
+                known = self._names.resolve_column(bare, source)
+                check_row_expression(node, self._names.text)
+                name = item.alias or known.name
+                fields.append(replace(known, qualifier="", name=name, merged=False))
+                continue
             name = item.alias or output_name(node)
             self._names.resolve(node, source)
             check_row_expression(node, self._names.text)
             refuse_unlike(node, source.type_of, self._names.text)
-            bare = node.unnest()
-            if isinstance(bare, exp.Column):
-                known = source.field_of(bare.name)
-                assert known is not None
-                name = item.alias or known.name
-                fields.append(replace(known, qualifier="", name=name, merged=False))
-                continue
             computed.append((len(fields), node))
             fields.append(self._computed(node, name, source))
         if not computed:
