@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import ParseError
+from sqlglot.generators.duckdb import DuckDBGenerator
 
 from dpsql.core.schema import fold
 from dpsql.syntax.dialect import WRITTEN_NAME, BoundedAggregate
@@ -13,12 +15,33 @@ DIALECT = "duckdb"
 _dialect = Dialect.get_or_raise(DIALECT)
 
 
+class _Called(DuckDB):
+    """DuckDB's SQL with the clock asked by functions.
+
+    To its binder ``current_date`` is the name of a column, too: an answer's column of that name
+    would be defined by itself.
+    """
+
+    class Generator(DuckDBGenerator):
+        TRANSFORMS = {  # noqa: RUF012 (sqlglot's convention)
+            **DuckDBGenerator.TRANSFORMS,
+            exp.CurrentDate: lambda *_: "current_date()",
+            exp.CurrentTime: lambda *_: "get_current_time()",
+            exp.CurrentTimestamp: lambda *_: "now()",
+            exp.Localtime: lambda *_: "current_localtime()",
+            exp.Localtimestamp: lambda *_: "current_localtimestamp()",
+        }
+
+
+_called = _Called()
+
+
 def to_sql(node: exp.Expr, *, copy: bool = True) -> str:
     """Write a tree as DuckDB SQL, without comments and with every name in quotes.
 
     ``copy=False`` uses up the tree, which is faster.
     """
-    return str(_dialect.generator(comments=False, identify=True).generate(node, copy=copy))
+    return str(_called.generator(comments=False, identify=True).generate(node, copy=copy))
 
 
 def display(node: exp.Expr) -> str:

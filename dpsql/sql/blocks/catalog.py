@@ -18,6 +18,7 @@ from dpsql.core.sql_types import type_sql
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.policy.model import Policy
 from dpsql.syntax.dialect import PrivateDuckDB
+from dpsql.syntax.text import output_name
 
 MAIN_SCHEMA: Final = "main"
 """The schema that all tables are in, as far as anybody can see."""
@@ -70,10 +71,15 @@ def tables_of_policy(policy: Policy, schema: Schema) -> list[Table]:
 
 
 def place_catalog(tree: exp.Query, policy: Policy, schema: Schema, catalog: str) -> None:
-    """Put constants in the place of the catalog's tables; ``tree`` is changed.
+    """Put constants in the place of the catalog's tables and of its name; ``tree`` is changed.
 
     ``catalog`` is the database's name, as names of tables may have it in front.
     """
+    for asked in list(tree.find_all(exp.CurrentDatabase, exp.CurrentCatalog)):
+        named = exp.Literal.string(catalog)
+        if isinstance(asked.parent, exp.Select):
+            named = exp.alias_(named, output_name(asked), quoted=True)
+        asked.replace(named)
     for table in list(tree.find_all(exp.Table)):
         known = _known(table)
         if known is None:
