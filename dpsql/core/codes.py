@@ -64,6 +64,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "release values of single rows.",
         "constant_fails": "A constant that cannot be what is needed in its place: `'x'::DATE`.",
         "constant_key": "A GROUP BY key that is the same for all rows.",
+        "no_group_left": "Conditions on a key that none of its declared values satisfies.",
         "does_not_bind": "Types or names that do not fit, found on empty tables.",
         "domain_too_large": "Declared keys are all answered, and there would be too many of them.",
         "empty_group_by": "GROUP BY without a key.",

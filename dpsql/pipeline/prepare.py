@@ -26,6 +26,7 @@ from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.ir.relations import PublicSource, PublishedView, TypesAlone, ViewScan, bottom_up
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
+from dpsql.pipeline.known_keys import with_keys_narrowed
 from dpsql.pipeline.rehearse import RehearsedWays, rehearse_estimate
 from dpsql.pipeline.release import refuse_unknown_noise
 from dpsql.pipeline.tail.runner import Tails
@@ -390,14 +391,18 @@ class Preparer:
         return validated(used)
 
     def _decided(self, mechanism: str | None) -> Callable[[Block], Block]:
-        """Return what decides where no number of groups per unit is given."""
+        """Return what decides which groups are answered, and in how many a unit counts."""
         account = self._account
-        return partial(
-            with_groups_decided,
-            mechanism=mechanism,
-            composition=account.composition,
-            delta_for_conversion=account.delta_for_conversion,
-        )
+
+        def decided(block: Block) -> Block:
+            return with_groups_decided(
+                with_keys_narrowed(block, self._engine),
+                mechanism=mechanism,
+                composition=account.composition,
+                delta_for_conversion=account.delta_for_conversion,
+            )
+
+        return decided
 
     def _views(self, tree: exp.Query) -> dict[str, PublishedView]:
         """Return the materialized views that a statement may name: names without a table."""

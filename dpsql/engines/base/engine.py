@@ -236,6 +236,12 @@ class Engine(Protocol):
         computed. Raises ``QueryRefused`` where one does not bind, or fails on synthetic rows.
         """
 
+    def compute_constants(self, statement: Sql) -> list[int]:
+        """Compute a statement over constants alone, which returns one column of integers.
+
+        Raises ``QueryRefused`` where it takes too long or too much memory.
+        """
+
     def try_out(
         self, rows: Sql, expressions: Sequence[Sql], write: Callable[[Sequence[Sql]], Sql]
     ) -> None:

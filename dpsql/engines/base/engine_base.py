@@ -89,6 +89,10 @@ class EngineBase(ABC):
         """Examine expressions over the rows of a FROM clause, on the twin."""
         return self._empty_twin().examine(source, expressions, typed)
 
+    def compute_constants(self, statement: Sql) -> list[int]:
+        """Compute a statement over constants alone, on the twin."""
+        return self._empty_twin().compute_constants(statement)
+
     def rehearse(self, read: Callable[[PrivateSource], None]) -> None:
         """Have each generated statement of ``read`` read and planned, for none of its rows."""
         with self._rehearsal() as rehearsal:

@@ -100,6 +100,16 @@ class Twin:
                     del self._examined[next(iter(self._examined))]
             return known
 
+    def compute_constants(self, statement: Sql) -> list[int]:
+        """Compute a statement over constants alone, which returns one column of integers."""
+        try:
+            with self._lock, Deadline(_SECONDS, self._connection.interrupt):
+                return [row[_FIRST] for row in execute(self._connection, statement).fetchall()]
+        except (duckdb.InterruptException, duckdb.OutOfMemoryException):
+            raise _too_involved("Write shorter conditions on keys of declared values.") from None
+        except duckdb.Error as error:
+            raise _fails(first_line(error)) from None
+
     def _looked_up(self, source: Sql, expressions: Sequence[Sql], typed: Sql | None) -> Examined:
         self._fill()
         plan = self._plan(sql("SELECT {} FROM {}", join(", ", expressions), source))

@@ -76,7 +76,7 @@ def place_catalog(tree: exp.Query, policy: Policy, schema: Schema, catalog: str)
     ``catalog`` is the database's name, as names of tables may have it in front.
     """
     for asked in list(tree.find_all(exp.CurrentDatabase, exp.CurrentCatalog)):
-        named = exp.Literal.string(catalog)
+        named: exp.Expr = exp.Literal.string(catalog)
         if isinstance(asked.parent, exp.Select):
             named = exp.alias_(named, output_name(asked), quoted=True)
         asked.replace(named)

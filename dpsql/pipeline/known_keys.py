@@ -1,0 +1,154 @@
+"""Narrows the declared domains of keys to the values that a statement's conditions leave.
+
+``WHERE status IN ('open', 'late') GROUP BY status`` asks for two groups, however many are
+declared. Which values satisfy a condition depends on the statement and the policy alone, and no row
+of another group satisfies it: so the others are not answered, and no noise is made for them. Only
+conditions on one key by itself are read; those that other columns take part in are left to the
+rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.schema import Column, Table, is_float
+from dpsql.core.sql import join, name, sql
+from dpsql.engines.base.engine import Engine
+from dpsql.engines.dialects import TWIN
+from dpsql.errors import QueryRefused
+from dpsql.ir.query import Block, Key
+from dpsql.ir.relations import (
+    Distinct,
+    Extend,
+    Filter,
+    Join,
+    JoinKind,
+    LinkJoin,
+    OneSpelling,
+    Rename,
+    RowSet,
+    SemiJoin,
+    Typed,
+)
+from dpsql.sql.expressions.totality import total_condition_sql
+
+_MOST_VALUES: Final = 20_000
+"""Values of a domain that is narrowed: each is a constant of a statement."""
+_SHOWN: Final = 10
+_PLACE: Final = name(f"{INTERNAL_PREFIX}place")
+
+
+def with_keys_narrowed(block: Block, engine: Engine) -> Block:
+    """Return the block with the declared values of its keys that its conditions leave.
+
+    Raises ``QueryRefused`` (``no_group_left``) where they leave none.
+    """
+    keys = tuple(_narrowed(key, block, engine) for key in block.keys)
+    for key, before in zip(keys, block.keys, strict=True):
+        if key.domain == () != before.domain:
+            raise _none_left(before)
+    by_column = {key.expression: key for key in keys}
+    declared = (
+        by_column.get(k.expression) or _narrowed(k, block, engine) for k in block.source.declared
+    )
+    left = tuple(key for key in declared if key.domain)
+    return replace(block, keys=keys, source=replace(block.source, declared=left))
+
+
+def _narrowed(key: Key, block: Block, engine: Engine) -> Key:
+    """Leave of a key's declared values those for which all conditions on it alone are true."""
+    column = block.source.table.column(key.expression.name)
+    if key.domain is None or column is None or len(key.domain) > _MOST_VALUES:
+        return key
+    if is_float(column.type):  # equal values may differ, as 0.0 and -0.0, and conditions may tell
+        return key
+    left: Sequence[int] = range(len(key.domain))
+    for own_name, condition in _conditions(block, column.name):
+        left = _satisfying(key.domain, left, Column(own_name, column.type), condition, engine)
+    return key if len(left) == len(key.domain) else replace(key, domain=_chosen(key.domain, left))
+
+
+def _satisfying(
+    domain: Sequence[object],
+    places: Sequence[int],
+    column: Column,
+    condition: exp.Expr,
+    engine: Engine,
+) -> Sequence[int]:
+    """Keep the places of those values of a domain for which a condition on a column is true."""
+    if not places:
+        return places
+    values = (sql("({}, {})", place, TWIN.declared(domain[place], column.type)) for place in places)
+    found = engine.compute_constants(
+        sql(
+            "SELECT {place} FROM (VALUES {}) AS declared({place}, {}) WHERE {}",
+            *(join(", ", values), name(column.name)),
+            total_condition_sql(condition, Table("declared", (column,)), TWIN),
+            place=_PLACE,
+        )
+    )
+    return sorted(found)
+
+
+def _chosen(domain: Sequence[object], places: Sequence[int]) -> tuple[object, ...]:
+    return tuple(domain[place] for place in places)
+
+
+def _conditions(block: Block, column: str) -> Iterator[tuple[str, exp.Expr]]:
+    """Yield the conditions on a column alone, each with the name that it has for the column."""
+    if block.condition is not None:
+        yield from _on_alone(block.condition, column)
+    rows: RowSet | None = block.source.rows
+    while rows is not None:
+        if isinstance(rows, Filter):
+            yield from _on_alone(rows.condition, column)
+        if isinstance(rows, Rename):
+            column = next(old for old, new in rows.names if new == column)
+        if isinstance(rows, Join):
+            for condition in rows.conditions if rows.kind is JoinKind.INNER else ():
+                yield from _on_alone(condition, column)
+        rows = _where_from(rows, column)
+
+
+def _where_from(rows: RowSet, column: str) -> RowSet | None:
+    """Find the relation whose rows a column's values come from, each of them; None if made here."""
+    if isinstance(rows, Join) and rows.kind is not JoinKind.INNER:
+        kept = rows.left if rows.kind is JoinKind.LEFT else rows.right
+        return kept if _has(kept, column) else None
+    if isinstance(rows, _KEEPING):
+        return next((source for source in rows.sources if _has(source, column)), None)
+    return None
+
+
+_KEEPING: Final = (Distinct, Extend, Filter, Join, LinkJoin, OneSpelling, Rename, SemiJoin, Typed)
+"""Relations that give the values of their columns on as they are."""
+
+
+def _has(rows: RowSet, column: str) -> bool:
+    return any(each.name == column for each in rows.columns)
+
+
+def _on_alone(condition: exp.Expr, column: str) -> Iterator[tuple[str, exp.Expr]]:
+    """Yield the parts of a condition, all of which must be true, that name one column alone."""
+    parts = condition.flatten() if isinstance(condition, exp.And) else [condition]
+    for part in (each.unnest() for each in parts):
+        if isinstance(part, exp.And):
+            yield from _on_alone(part, column)
+        elif {found.name for found in part.find_all(exp.Column)} == {column}:
+            yield column, part
+
+
+def _none_left(key: Key) -> QueryRefused:
+    declared = key.domain or ()
+    shown = ", ".join(map(str, declared[:_SHOWN]))
+    more = f" and {len(declared) - _SHOWN} more" if len(declared) > _SHOWN else ""
+    return QueryRefused(
+        f"no declared value of {key.text} satisfies the conditions on it: no group is left",
+        code="no_group_left",
+        hint=f"Declared are {shown}{more}.",
+    )
