@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -22,6 +21,7 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
 from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, same, worded
 from dpsql.pipeline.kept.fingerprint import fingerprint
+from dpsql.pipeline.known_keys import with_keys_narrowed
 from dpsql.planner.groups import with_usual_groups
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
 from dpsql.policy.parameters import PARAMETER_NAMES
@@ -222,7 +222,9 @@ class ViewPreparer:
                 again(self._lasting, definition.parameters),
                 self._engine.bind,
                 self._dialect,
-                partial(with_usual_groups, why=_ALL_STEPS),
+                lambda block: with_usual_groups(
+                    with_keys_narrowed(block, self._engine), why=_ALL_STEPS
+                ),
                 catalog=self._engine.name,
             )
         if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
