@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlglot import exp
 
 from dpsql.errors import Place
@@ -246,15 +248,39 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """The values that quantiles are asked of: an argument, rounded to the points of a lattice."""
+    """The values that quantiles are asked of: an argument, rounded to points on a lattice.
+
+    Each step of the lattice is a point; or, where the bounds are too wide for that, so many
+    ``bits`` of each step's size are kept, as in a floating-point number. Points are numbered from
+    that of the lattice's lowest step.
+    """
 
     argument: exp.Expr
     lattice: Lattice
+    bits: int | None = None
 
     @property
     def points(self) -> int:
         """The number of values there can be."""
-        return self.lattice.high - self.lattice.low + 1
+        return self.number(self.lattice.high) - self.number(self.lattice.low) + 1
+
+    def first_steps(self, points: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the step next to 0 of those that each point stands for."""
+        if self.bits is None:
+            return points + self.lattice.low
+        numbers = points + self.number(self.lattice.low)
+        sizes, one = np.abs(numbers), 1 << self.bits
+        octaves = np.maximum(sizes // one - 1, 0)
+        steps: NDArray[np.int64] = np.sign(numbers) * ((sizes - octaves * one) << octaves)
+        return steps
+
+    def number(self, step: int) -> int:
+        """Number the point of a step, from 0 at step 0."""
+        if self.bits is None:
+            return step
+        octave = max(0, abs(step).bit_length() - 1 - self.bits)
+        number = (octave << self.bits) + (abs(step) >> octave)
+        return number if step >= 0 else -number
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,9 @@ class ColumnFigure:
     ``noise_std`` and ``margin95`` (half the width of a 95% interval) are in the units of the
     answer, for the most groups that can come out; None for averages and spreads, whose error
     depends on the released count. ``noise_scale`` is then that of the centred sum. ``resolution``
-    is set for quantiles, which lie on a grid of such steps: their ``noise_scale`` and ``margin95``
-    are in ranks, and the latter bounds how many rows a quantile can be off, whatever the data.
+    is set for quantiles, which lie on a grid of such steps, or of such a share of the value if it
+    is ``relative``: their ``noise_scale`` and ``margin95`` are in ranks, and the latter bounds how
+    many rows a quantile can be off, whatever the data.
     ``together95`` is ``margin95`` after the answer is pooled with earlier releases, for
     groups that all of these have; None where there are none. ``follows95`` is half the width of
     its interval where it is rolled up from an earlier release; None where it follows from none.
@@ -98,6 +99,7 @@ class ColumnFigure:
     resolution: float | None = None
     together95: float | None = None
     follows95: float | None = None
+    relative: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.wording import Part, enumerated, printable_name
 from dpsql.core.formatting import level
-from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Scratch
@@ -120,14 +120,15 @@ class QuantilesKind(GroupsKind):
         if aggregate.quantile is None:
             return super().figure(index)
         drawn = (q.mechanism for q in self.plan.quantiles if q.quantile == aggregate.quantile)
-        mechanism = next(drawn)
+        mechanism, ranked = next(drawn), aggregate.quantile.ranked
         return ColumnFigure(
             aggregate=aggregate.text,
             noise=mechanism.name,
             noise_scale=mechanism.scale,
             noise_std=None,
             margin95=mechanism.margin(0.95),
-            resolution=aggregate.quantile.ranked.lattice.quantum,
+            resolution=ranked.lattice.quantum if ranked.bits is None else 2.0**-ranked.bits,
+            relative=ranked.bits is not None,
         )
 
     def widest_margin(self, index: int, confidence: float) -> float | None:
@@ -169,8 +170,8 @@ def _asked(plan: BlockPlan) -> list[Ranked]:
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:
     """Return what the points of a grid stand for, within the bounds."""
-    lattice = quantile.ranked.lattice
-    values: Steps = np.clip((points + lattice.low) * lattice.quantum, lattice.lower, lattice.upper)
+    lattice, steps = quantile.ranked.lattice, quantile.ranked.first_steps(points)
+    values: Steps = np.clip(steps * lattice.quantum, lattice.lower, lattice.upper)
     return np.rint(values).astype(np.int64) if quantile.whole else values
 
 
@@ -267,16 +268,21 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
     value, point, start = (rows.internal(name) for name in ("value", "point", "start"))
     argument = sql("{} AS {}", total_sql(ranked.argument, rows.table, dialect), value)
     given = RowValue.of(ranked.argument, value, rows.table, dialect)
-    place = clamped_step(ranked.lattice, given, dialect) - ranked.lattice.low
+    step = clamped_step(ranked.lattice, given, dialect)
     # One more column than the cap hashes, so that the two are independent.
     drawn = dialect.salted_bits(rows.salt, [rows.unit, *rows.keys, sql("0")])
     columns = join(", ", [rows.unit, *rows.keys])
+    found = rows.capped(rows.select([argument]))
+    if ranked.bits is not None:  # the step is named several times
+        step_name = rows.internal("step")
+        found = dialect.derived(sql("SELECT *, {} AS {} FROM {}", step.sql, step_name, found))
+        step = column(step_name, ranked.lattice.low, ranked.lattice.high, dialect=dialect)
     points = dialect.derived(
         sql(
             "SELECT {columns}, {place} AS {point}, {drawn} AS {start} FROM {}",
-            rows.capped(rows.select([argument])),
+            found,
             columns=columns,
-            place=place.sql,
+            place=point_sql(ranked, step, dialect),
             point=point,
             drawn=drawn,
             start=start,
@@ -297,6 +303,27 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
         same=same,
         chosen=chosen,
     )
+
+
+def point_sql(ranked: Ranked, step: Ranged, dialect: Dialect) -> Sql:
+    """Write the number of the point of a step, from 0 at the lowest one.
+
+    From the step of 2**(bits + 1) on, each octave halves the bits that are told apart.
+    """
+    lattice, bits = ranked.lattice, ranked.bits
+    if bits is None:
+        return (step - lattice.low).sql
+    lowest = ranked.number(lattice.low)
+    whens = []
+    for octave in range(max(1, max(-lattice.low, lattice.high).bit_length() - bits)):
+        size, within = step // 2**octave, digits(2 ** (bits + 1 + octave))
+        if lattice.high >= 0:
+            number = (size + ((octave << bits) - lowest)).sql
+            whens.append(sql("WHEN {s} >= 0 AND {s} < {} THEN {}", within, number, s=step.sql))
+        if lattice.low < 0:
+            number = (size - ((octave << bits) + lowest)).sql
+            whens.append(sql("WHEN {s} < 0 AND {s} > -{} THEN {}", within, number, s=step.sql))
+    return sql("CASE {} END", join(" ", whens))
 
 
 def _as_one(rows: PrivateRows, groups: Sql, counts: list[Sql]) -> Sql:

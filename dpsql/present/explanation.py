@@ -277,7 +277,9 @@ def _margin(column: ColumnFigure) -> str:
         return "depends on the count"
     if column.resolution is None:
         return f"± {significant(column.margin95)}"
-    return f"± {significant(column.margin95)} ranks, in steps of {significant(column.resolution)}"
+    size = f"{column.resolution:.1%} of the value" if column.relative else ""
+    steps = size or significant(column.resolution)
+    return f"± {significant(column.margin95)} ranks, in steps of {steps}"
 
 
 def _rate_table(block: BlockExplanation) -> Table:

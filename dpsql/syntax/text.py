@@ -33,7 +33,23 @@ class _Called(DuckDB):
         }
 
 
-_called = _Called()
+class _Named(DuckDB):
+    """DuckDB's SQL with what needs no brackets as DuckDB names a column after it."""
+
+    class Generator(DuckDBGenerator):
+        TRANSFORMS = {  # noqa: RUF012
+            **DuckDBGenerator.TRANSFORMS,
+            exp.CurrentCatalog: lambda *_: "current_catalog",
+            exp.CurrentDate: lambda *_: "current_date",
+            exp.CurrentTime: lambda *_: "current_time",
+            exp.CurrentTimestamp: lambda *_: "current_timestamp",
+            exp.Localtime: lambda *_: "localtime",
+            exp.Localtimestamp: lambda *_: "localtimestamp",
+            exp.SessionUser: lambda *_: "session_user",
+        }
+
+
+_called, _named = _Called(), _Named()
 
 
 def to_sql(node: exp.Expr, *, copy: bool = True) -> str:
@@ -55,7 +71,7 @@ def display(node: exp.Expr) -> str:
             column.set("table", exp.to_identifier(column.meta["table"]))
     for identifier in bare.find_all(exp.Identifier):
         identifier.set("quoted", False)
-    generator = _dialect.generator(comments=False, normalize_functions="lower")
+    generator = _named.generator(comments=False, normalize_functions="lower")
     return str(generator.generate(bare.this, copy=False))
 
 

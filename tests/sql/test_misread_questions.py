@@ -219,3 +219,157 @@ def test_what_is_counted_above_a_release_makes_it_no_other_release(
     connection.sql("SELECT visit % 5 AS v, COUNT(*) AS c FROM users GROUP BY 1")
     above = "SELECT SUM(c) FROM (SELECT visit % 5 AS v, COUNT(*) AS c FROM users GROUP BY 1)"
     assert connection.sql(above).cost.stored
+
+
+# -- constants, types and keys that a condition leaves --------------------------------------------
+
+IMPOSSIBLE = (
+    "day >= '2026-01'",
+    "date_trunc('month', day) = '2026-01'",
+    "day BETWEEN '2026-01-01' AND '2026-02-30'",
+    "day = '01/02/2026'",
+    "n = ''",
+    "n > CAST('abc' AS INT)",
+    "n IN ('1', '2', 'x')",
+    "n = 'thirty'",
+    "n = DATE '2026-01-01'",
+    "country = 'c1' AND CASE WHEN n > 1 THEN n ELSE 'x' END = 1",
+)
+
+
+@pytest.mark.parametrize("condition", IMPOSSIBLE)
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT COUNT(*) FROM users WHERE {}",
+        "SELECT country, COUNT(*) FROM users GROUP BY country, n > 3 AND {}",
+        "SELECT COUNT(*) FILTER (WHERE {}) FROM users",
+        "SELECT COUNT(*) FROM (SELECT id, MAX(n) AS m FROM users WHERE {} GROUP BY id)",
+        "SELECT COUNT(*) FROM users JOIN (SELECT id AS i FROM users WHERE {}) ON id = i",
+    ],
+)
+def test_a_constant_that_can_never_be_computed_is_refused_for_nothing(
+    connection: dpsql.Connection, question: str, condition: str
+) -> None:
+    before = connection.budget()
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        connection.sql(question.format(condition))
+    assert refused.value.code == "constant_fails"
+    assert connection.budget() == before
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows"),
+    [
+        ("TRY_CAST('abc' AS INT) = n", 0),  # as it says, NULL
+        ("n = TRY_CAST('3' AS INT)", USERS // 7),
+        ("n >= 2.0", USERS * 5 // 7),
+        ("n BETWEEN 1.5 AND 3", USERS * 2 // 7),
+        ("n IN (1.0, 2)", USERS * 2 // 7),
+        ("n * 1.5 > 3", USERS * 4 // 7),
+        ("day = '2026-01-01'", USERS),
+        ("n = 99999999999", 0),
+    ],
+)
+def test_what_can_be_computed_is(connection: dpsql.Connection, condition: str, rows: int) -> None:
+    ((found,),) = connection.sql(f"SELECT COUNT(*) FROM users WHERE {condition}").fetchall()
+    assert abs(found - rows) <= 3
+
+
+@pytest.mark.parametrize(
+    "per_unit",
+    ["SUM(COALESCE(n, 0.0))", "SUM(CASE WHEN plan = 'free' THEN n ELSE 0.0 END)"],
+)
+def test_integers_stand_beside_decimal_literals(
+    connection: dpsql.Connection, per_unit: str
+) -> None:
+    bounded = f"SELECT COUNT(*) FROM (SELECT id, {per_unit} AS s FROM users GROUP BY id)"
+    assert connection.sql(f"{bounded} WHERE s >= 0.5").fetchall()
+    assert connection.sql(
+        "SELECT COUNT(*) FROM (SELECT id FROM users GROUP BY id HAVING COUNT(*) > 0.5)"
+    ).fetchall() == [(USERS,)]
+
+
+@pytest.mark.parametrize(
+    "quantile",
+    [
+        "MEDIAN(c) FROM (SELECT id, COUNT(*) * 8 AS c",
+        "QUANTILE_DISC(c, 0.9) FROM (SELECT id, COUNT(*) + 7 AS c",
+        "MEDIAN(c) FROM (SELECT id, COUNT(DISTINCT n) * 8.0 AS c",
+        "QUANTILE_CONT(c, 0.1) FROM (SELECT id, 9 - COUNT(n) FILTER (WHERE n >= 0) AS c",
+    ],
+)
+def test_quantiles_of_counts_per_unit_are_among_them(
+    connection: dpsql.Connection, quantile: str
+) -> None:
+    """The bounds of a count are 0 and 2^53: steps between them must not hide all there is."""
+    ((found,),) = connection.sql(f"SELECT {quantile} FROM users GROUP BY id)").fetchall()
+    assert found == 8
+
+
+@pytest.mark.parametrize(
+    ("question", "groups"),
+    [
+        ("SELECT plan, COUNT(*) FROM users WHERE plan = 'free' GROUP BY plan", {"free"}),
+        ("SELECT plan, COUNT(*) FROM users WHERE plan <> 'free' AND n > 2 GROUP BY 1", {"paid"}),
+        ("SELECT plan, COUNT(*) FROM users WHERE plan LIKE 'p%' GROUP BY plan", {"paid"}),
+        ("SELECT plan, COUNT(*) FROM users WHERE plan = 'x' OR n > 2 GROUP BY 1", {"free", "paid"}),
+        (
+            "SELECT p, COUNT(*) FROM (SELECT plan AS p, n FROM users WHERE plan > 'g') t "
+            "WHERE n > 2 GROUP BY p",
+            {"paid"},
+        ),
+        (
+            "SELECT p, COUNT(*) FROM (SELECT plan AS p, id FROM users) t JOIN users u "
+            "ON t.id = u.id AND p IN ('free', 'none') GROUP BY p",
+            {"free"},
+        ),
+        (
+            "SELECT plan, SUM(1) FROM users WHERE plan = 'free' GROUP BY ROLLUP (plan)",
+            {"free", None},
+        ),
+    ],
+)
+def test_declared_keys_that_conditions_exclude_do_not_come_out(
+    connection: dpsql.Connection, question: str, groups: set[str | None]
+) -> None:
+    assert {row[0] for row in connection.sql(question).fetchall()} == groups
+
+
+def test_fewer_groups_have_less_noise(connection: dpsql.Connection) -> None:
+    """Two declared groups of which a unit may be in both, and one of them."""
+    whole = connection.explain("SELECT plan, COUNT(*) FROM users GROUP BY plan")
+    narrow = connection.explain(
+        "SELECT plan, COUNT(*) FROM users WHERE plan = 'free' GROUP BY plan"
+    )
+    margins = [each.blocks[0].columns[0].margin95 for each in (whole, narrow)]
+    assert margins[0] is not None
+    assert margins[1] is not None
+    assert margins[1] < margins[0] * 0.85
+
+
+def test_a_condition_without_a_declared_key_is_told(connection: dpsql.Connection) -> None:
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        connection.sql("SELECT plan, COUNT(*) FROM users WHERE plan = 'gold' GROUP BY plan")
+    assert refused.value.code == "no_group_left"
+    assert "free, paid" in str(refused.value.hint)
+
+
+def test_a_column_may_have_two_names(connection: dpsql.Connection) -> None:
+    rows = connection.sql(
+        "SELECT COUNT(*) FROM (SELECT u, b FROM (SELECT id AS u, id AS b FROM users) c) a "
+        "JOIN users t ON a.u = t.id WHERE a.b >= 0"
+    ).fetchall()
+    assert rows == [(USERS,)]
+
+
+@pytest.mark.parametrize("asked", ["current_date", "CURRENT_TIME", "localtimestamp", "today()"])
+def test_the_clock_may_stand_beside_aggregates(connection: dpsql.Connection, asked: str) -> None:
+    result = connection.sql(f"SELECT {asked}, COUNT(*) FROM users")
+    assert result.fetchall()[0][1] == USERS
+
+
+def test_the_database_has_its_own_name(connection: dpsql.Connection) -> None:
+    result = connection.sql("SELECT current_database(), current_catalog")
+    assert result.fetchall() == [("shop", "shop")]
+    assert list(result.columns) == ["current_database()", "current_catalog"]

@@ -16,21 +16,27 @@ import pytest
 from helpers.laws import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
 from helpers.present import present
 from helpers.sensitivity import Lab, Row, normal
+from helpers.sql_text import text
 from helpers.support import Planned, planned
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sqlglot import exp
 
 import dpsql
 from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.sql import sql
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import BlockPlan
+from dpsql.kinds.quantiles import point_sql
 from dpsql.planner import plan_block
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile, Histograms
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.sql.blocks.quantiles import MAX_POINTS, points_for
+from dpsql.sql.expressions.proven_integers import column as ranged
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -50,6 +56,7 @@ TABLE = TablePolicy(
 )
 RULES = Policy("audit", accounts={"a": AccountPolicy("a", 100.0, 1e-3)}, tables={"r": TABLE})
 NAN, INF = math.nan, math.inf
+VALUE = exp.column("i")
 
 
 def prepared(sql: str, **parameters: Any) -> Planned:
@@ -158,13 +165,39 @@ def test_a_quantile_is_no_score_for_the_largest_groups() -> None:
     ],
 )
 def test_grids_hold_the_bounds_in_few_points(bounds: tuple[float, float], integral: bool) -> None:
-    grid = points_for((float(bounds[0]), float(bounds[1])), integral)
+    ranked = points_for(VALUE, (float(bounds[0]), float(bounds[1])), integral)
+    grid = ranked.lattice
     assert grid.low * grid.quantum <= bounds[0] <= bounds[1] <= grid.high * grid.quantum
-    assert grid.high - grid.low <= MAX_POINTS + 2
-    assert max(abs(grid.low), abs(grid.high)) < 2**53
+    assert ranked.points <= MAX_POINTS + 3
+    assert max(abs(grid.low), abs(grid.high)) < 2**63
     if integral:
         assert grid.quantum >= 1
-        assert (grid.quantum == 1) == (bounds[1] - bounds[0] <= MAX_POINTS)
+        narrow, wide = bounds[1] - bounds[0] <= MAX_POINTS, ranked.bits is not None
+        assert (grid.quantum == 1) == (narrow or wide)
+
+
+WIDE = [(0, 2**53), (-(2**40), 2**40), (7, 2**30), (-(2**30), -7), (-(10**18), 10**18), (-3, 2**53)]
+
+
+@pytest.mark.parametrize("bounds", WIDE)
+def test_between_wide_bounds_points_are_as_far_apart_as_values_are_large(
+    bounds: tuple[int, int],
+) -> None:
+    """The engine numbers points as the plan does, and each stands for a value near by."""
+    ranked = points_for(VALUE, (float(bounds[0]), float(bounds[1])), True)
+    sizes = [m * 2**e + d for e in range(60) for m in (1, 3) for d in (-1, 0, 1)]
+    sizes += [*range(1100), *bounds]
+    steps = sorted({s for size in sizes for s in (size, -size) if bounds[0] <= s <= bounds[1]})
+    step = ranged(sql("step"), *bounds, dialect=DUCKDB)
+    asked = text(sql("SELECT {} FROM unnest(?::BIGINT[]) t(step)", point_sql(ranked, step, DUCKDB)))
+    points = np.array([p for (p,) in duckdb.execute(asked, [steps]).fetchall()])
+    assert points.tolist() == [ranked.number(s) - ranked.number(bounds[0]) for s in steps]
+    assert np.all(np.diff(points) >= 0)
+    assert (points[0], points[-1]) == (0, ranked.points - 1)
+    assert ranked.bits is not None
+    for stood, value in zip(ranked.first_steps(points).tolist(), steps, strict=True):
+        assert abs(stood) <= abs(value) <= abs(stood) * (1 + 2**-ranked.bits)
+        assert stood == value or abs(value) >= 2 ** (ranked.bits + 1)
 
 
 # -- what one unit can change -----------------------------------------------------------------

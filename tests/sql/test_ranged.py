@@ -295,6 +295,11 @@ NUMBERS: dict[str, list[Any]] = {
 ENDS = (0.0, 5e-324, 1e-15, 0.3, 1.0, 7.0, 2.0**31, 2.0**53 - 1, 1e14, 1e15)
 
 
+def points_over(bounds: tuple[float, float], integral: bool) -> Lattice:
+    """The lattice that the points of quantiles lie on."""
+    return points_for(exp.column("v"), bounds, integral).lattice
+
+
 def grids() -> Iterator[tuple[str, bool, Lattice]]:
     """Lattices of sums and of quantiles over all pairs of ends, for integers and for others."""
     ends = sorted({sign * end for end in ENDS for sign in (-1, 1)})
@@ -303,7 +308,7 @@ def grids() -> Iterator[tuple[str, bool, Lattice]]:
             makers: list[Callable[[], Lattice]] = [
                 partial(lattice_for, bounds, integral, 10),
                 partial(lattice_for, bounds, integral, 10, (0, 1e-15)),
-                partial(points_for, bounds, integral),
+                partial(points_over, bounds, integral),
             ]
             for make in makers:
                 try:

@@ -164,7 +164,9 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             root="root",
         ),
         WeightGrid: same("weights", "steps coarsening"),
-        Ranked: worded("ranked", argument="of", lattice="lattice"),
+        Ranked: worded(
+            "ranked", argument="of", lattice="lattice", bits="kept bits", optional="bits"
+        ),
         Quantile: same("quantile", "ranked fraction whole"),
         Aggregate: worded(
             "aggregate", kind="kind", measures="measures", quantile="quantile", left_out="text"

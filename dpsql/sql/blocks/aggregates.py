@@ -18,7 +18,6 @@ from dpsql.ir.measures import (
     Measure,
     MeasureKind,
     Quantile,
-    Ranked,
 )
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
@@ -263,7 +262,7 @@ class Aggregates:
             raise self._no_bounds(call, f"quantiles are bounded by {PER_ROW}")
         argument, bounds = self._bounded(replace(call, function=exp.Median(this=argument)))
         integral = is_integral(argument, self.table)
-        ranked = Ranked(argument, points_for(bounds, integral))
+        ranked = points_for(argument, bounds, integral)
         return Quantile(ranked, fraction, integral and not is_continuous(call.function))
 
     def _bounded(self, call: AggregateCall) -> tuple[exp.Expr, Range]:

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from dpsql.ir.measures import AggregateKind, Lattice
+from dpsql.ir.measures import AggregateKind, Lattice, Ranked
 from dpsql.privacy.mechanisms.quantiles import MAX_DENOMINATOR
 from dpsql.sql.expressions.call import AggregateCall
 from dpsql.sql.expressions.lattices import reach_of
@@ -25,6 +25,14 @@ from dpsql.syntax.text import written_name
 MAX_POINTS = 2**16
 """Integers in bounds no wider than this are kept as they are; others are rounded to about this many
 points."""
+_WIDE = 2.0**20
+"""Bounds as wide as this say little of where the values are: points are as far apart as values are
+large. Those of a count are 0 and 2**53, and most counts are small."""
+_KEPT_BITS = 9
+"""Binary digits of the values that are kept then: they are rounded by 0.2% at most. Values below
+2**10 steps are kept as they are."""
+_FINEST_BITS = 50  # of a double, which holds 53: so many steps are told apart
+_WHOLE_BITS = 62  # of a BIGINT, which holds 63
 
 _CONTINUOUS = (exp.Median, exp.PercentileCont)
 QUANTILES = AggregateKind.QUANTILE.value.nodes
@@ -94,20 +102,26 @@ def _exactly(number: str) -> Fraction | None:
     return Fraction(value) if isinstance(exponent, int) and abs(exponent) <= _MAX_DIGITS else None
 
 
-def points_for(bounds: Range, integral: bool) -> Lattice:
-    """Choose the grid over ``bounds``: integers, or up to MAX_POINTS steps of a power of two.
+def points_for(argument: exp.Expr, bounds: Range, integral: bool) -> Ranked:
+    """Choose the points for the values of an argument between ``bounds``.
 
-    Bounds may be too narrow or too wide: every row is clamped to them. Raises ``QueryRefused`` for
-    bounds too large or too small to compute with.
+    These are integers, or up to MAX_POINTS steps of a power of two; between wide bounds points are
+    as far apart as the values are large. Bounds may be too narrow or too wide: every row is clamped
+    to them. Raises ``QueryRefused`` for bounds too large or too small to compute with.
     """
     reach_of(bounds, _LARGEST_WHOLE if integral else _LARGEST)
     lower, upper = bounds
     if integral:
         lower, upper = float(math.floor(lower)), float(math.ceil(upper))
-    # Steps are no finer than floating-point numbers of this size can tell apart.
-    finest = max((upper - lower) / MAX_POINTS, max(abs(lower), abs(upper)) / 2**50)
+    wide = upper - lower > _WIDE
+    largest = max(abs(lower), abs(upper))
+    if wide:
+        finest = largest / 2**_WHOLE_BITS
+    else:  # no finer than floating-point numbers of this size can tell apart
+        finest = max((upper - lower) / MAX_POINTS, largest / 2**_FINEST_BITS)
     quantum = 2.0 ** math.ceil(math.log2(finest)) if finest > 0 else 1.0
     if integral:
-        quantum = max(1.0, quantum)
+        quantum = 1.0 if wide else max(1.0, quantum)
     low, high = math.floor(lower / quantum), math.ceil(upper / quantum)
-    return Lattice(lower, upper, quantum, low, high, 1, integral)
+    lattice = Lattice(lower, upper, quantum, low, high, 1, integral)
+    return Ranked(argument, lattice, _KEPT_BITS if wide else None)
