@@ -121,7 +121,10 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("survey/totality.py:_Surveyor._create", "survey/totality.py:_Surveyor._plan"),
         *("survey/totality.py:_Surveyor._failure", "survey/totality.py:_Surveyor._after"),
         *("survey/sameness.py:_Comparison._fill", "survey/sameness.py:_Comparison._expected"),
-        *(f"engines/base/twin.py:Twin.{n}" for n in ("__init__", "bind", "_plan", "_try", "_fill")),
+        *(
+            f"engines/base/twin.py:Twin.{n}"
+            for n in ("__init__", "bind", "_plan", "_try", "_fill", "compute_constants")
+        ),
     ),
     RELEASED: (
         "views/rows.py:ViewRows.make",
