@@ -94,8 +94,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "not_a_query": "Another kind of statement: data definition, settings, files, transactions.",
         "not_numeric": "A sum of something that is not a number.",
         "not_understood": "A call that the parser of SQL cannot make sense of.",
-        "nothing_released": "An answer from releases alone (`answer_from = released`) that follows "
-        "from none that the account holds.",
+        "nothing_released": "A question for stored releases alone (`answer_from = released`) where "
+        "no release of the account answers it.",
         "number_too_long": "A number with more digits than the engine compares without an error.",
         "option_twice": "An option of WITH DIFFERENTIAL_PRIVACY that is given twice.",
         "options_not_private": "WITH DIFFERENTIAL_PRIVACY on a SELECT over released rows.",

@@ -29,7 +29,7 @@ def summary(parts: Sequence[Part], confidence: float = 0.95, stored: bool = Fals
     if len(parts) > MAX_SUMMARISED_PARTS:
         lines.append(f"… and {len(parts) - MAX_SUMMARISED_PARTS} more parts.")
     if any(release_kind(part.plan).rolled_up for part in parts):
-        lines.insert(0, "This answer follows from what was released before; it cost nothing.")
+        lines.insert(0, "This answer is a roll-up of an earlier release; it cost nothing.")
     elif stored:
         lines.insert(0, "This answer was given before; it cost nothing again.")
     return "\n".join(line for line in lines if line)

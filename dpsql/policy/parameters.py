@@ -275,18 +275,18 @@ _TABLE: Final = (
         AnswerFrom,
         option="What a question is answered from: released costs nothing, or is refused.",
         default="What a question is answered from: `rows`, or `released`, which answers from a "
-        "release that the account holds and that the answer follows from, or refuses.",
-        choices="`rows` reads the rows and pays, `released` answers for nothing from what the "
-        "account holds, or refuses.",
+        "stored release of the account, by roll-up if it has more keys, or refuses.",
+        choices="`rows` reads the rows and pays, `released` answers at no cost from stored "
+        "releases of the account, or refuses.",
         in_plan=True,
     ),
     ParameterSpec(
         "max_age",
         Period,
-        option="How old what was released before may be to be given again: 7 days.",
-        default="How old a release may be to be given again, or to be pooled with another: "
-        "`12 hours`, `7 days`. What is older is asked anew, and paid for. Left out, it may be of "
-        "any age.",
+        option="The maximum age of a release that is given again: 7 days.",
+        default="The maximum age of a release that is given again, or pooled with another: "
+        "`12 hours`, `7 days`. A question with older releases is asked anew, and paid for. Left "
+        "out, releases may be of any age.",
         optional=True,
         in_plan=True,
         several=Several.LEAST,

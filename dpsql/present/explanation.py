@@ -71,8 +71,10 @@ def _prices(explanation: Explanation) -> Table:
         day = explanation.answered[:10]
         _row(grid, "Costs", f"nothing: it was answered on {day}. Asked afresh, it costs as follows")
     elif explanation.only_released:
-        text = "nothing: it follows from what was released. From the rows it costs as follows"
-        refused = "refused: it follows from no release. With answer_from = rows it costs as follows"
+        text = "nothing: a stored release answers it. From the rows it costs as follows"
+        refused = (
+            "refused: no stored release answers it. With answer_from = rows it costs as follows"
+        )
         _row(grid, "Costs", refused if explanation.follows is None else text)
     if explanation.anew:
         _row(grid, "Anew", explanation.anew)
@@ -89,8 +91,8 @@ def _prices(explanation: Explanation) -> Table:
     if explanation.earlier:
         _row(grid, "Pools", _pooled(explanation))
     if explanation.follows is not None and not explanation.only_released:
-        text = "from what was released, for nothing, with answer_from = released"
-        _row(grid, "Follows", f"{text}: then values are within what stands last")
+        text = "of a stored release, for nothing, with answer_from = released"
+        _row(grid, "Roll-up", f"{text}: then values are within the last column")
     if explanation.limits is not None:
         _row(grid, "Limits", _limits(explanation.limits))
     return grid
@@ -127,7 +129,7 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         _row(grid, "Decided", told)
     _row(grid, "Groups", _appearance(block))
     if block.follows:
-        _row(grid, "Follows", f"values would be {block.follows}")
+        _row(grid, "Roll-up", f"values would be {block.follows}")
     if block.utility_bound is not None and block.limit is not None:
         _row(grid, "Utility", _utility(block, block.utility_bound, block.limit))
     parts: list[RenderableType] = [_heading(title), indented(grid)]
@@ -200,15 +202,15 @@ def _utility(block: BlockExplanation, bound: UtilityBound, k: int) -> str:
 
 
 def _noise_table(block: BlockExplanation) -> Table:
-    together = any(column.together95 is not None for column in block.columns)
-    follows = any(column.follows95 is not None for column in block.columns)
-    last = ("together",) * together + ("follows",) * follows
+    pooled = any(column.together95 is not None for column in block.columns)
+    rolled_up = any(column.follows95 is not None for column in block.columns)
+    last = ("pooled",) * pooled + ("rolled up",) * rolled_up
     table = titled(
         "Noise on", "distribution", "scale", "std", "95% within", *last, right=(2, 3, 4, 5, 6)
     )
     for column in block.columns:
-        joined = "" if column.together95 is None else f"± {figure_above(column.together95)}"
-        added = "" if column.follows95 is None else f"± {figure_above(column.follows95)}"
+        within_pooled = "" if column.together95 is None else f"± {figure_above(column.together95)}"
+        within_sum = "" if column.follows95 is None else f"± {figure_above(column.follows95)}"
         _row(
             table,
             column.aggregate,
@@ -216,8 +218,8 @@ def _noise_table(block: BlockExplanation) -> Table:
             significant(column.noise_scale),
             "" if column.noise_std is None else significant(column.noise_std),
             _margin(column),
-            *((joined,) * together),
-            *((added,) * follows),
+            *((within_pooled,) * pooled),
+            *((within_sum,) * rolled_up),
         )
     return table
 

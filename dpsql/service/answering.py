@@ -58,7 +58,7 @@ from dpsql.syntax.placeholders import PlaceholderValues, literals
 if TYPE_CHECKING:
     from dpsql.views.views import Views
 
-_FOLLOWS = "The answer follows from what was released: with answer_from = released it costs nothing"
+_ROLL_UP = "A roll-up of a stored release answers it: with answer_from = released it costs nothing"
 
 _NOT_KEPT = (
     "The release was paid for, and could not be kept: its keys have no exact text. Asked again, it "
@@ -380,8 +380,8 @@ class Answerer:
         try:
             *beside, charge = self.till.reserve((*estimates, purchase))
         except BudgetExceeded as error:
-            follows = self.roll_ups.roll_up(prepared, limit) is not None
-            error.hint = _FOLLOWS if follows else _affordable(prepared, error) or error.hint
+            found = self.roll_ups.roll_up(prepared, limit) is not None
+            error.hint = _ROLL_UP if found else _affordable(prepared, error) or error.hint
             raise
         return charge, *beside
 

@@ -82,20 +82,20 @@ def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:
     """
     if fresh:
         return QueryRefused(
-            "a fresh answer is none from what was released",
+            "an answer cannot be fresh and come from stored releases",
             code="nothing_released",
             hint="Leave out fresh, or ask with answer_from = rows.",
         )
     return QueryRefused(
-        f"the answer follows from no release that the account holds{_YOUNG * aged}",
+        f"no stored release of the account answers the question{_YOUNG * aged}",
         code="nothing_released",
-        hint="Ask with answer_from = rows, and pay for it. What follows: questions that were "
-        "answered before, and counts and sums by fewer of the keys of one, all of them with "
-        "declared values, over the same rows.",
+        hint="Ask with answer_from = rows, and pay for it. A stored release answers the same "
+        "question, and counts and sums over the same rows by fewer of its keys, if all of these "
+        "have declared values.",
     )
 
 
-_YOUNG = ", and that max_age allows"
+_YOUNG = " within max_age"
 
 
 def _noise_of(answer: ReleasedBlock) -> float:

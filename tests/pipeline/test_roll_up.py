@@ -291,7 +291,7 @@ def test_the_answer_says_what_it_is_of(connection: dpsql.Connection) -> None:
     fine = connection.sql(FINE, max_groups_contributed=2)
     result = connection.sql(COARSE, answer_from="released")
     words = result.summary()
-    assert "follows from what was released before; it cost nothing" in words
+    assert "is a roll-up of an earlier release; it cost nothing" in words
     assert "sums of 4 groups of the release by region, month of" in words
     assert "at most 2 groups and at most 5 rows in each of its groups" in words
     assert "rows whose month has no declared value are not in them" in words

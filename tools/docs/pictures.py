@@ -227,8 +227,8 @@ def elliptic_variance(axes: Axes) -> None:
     axes.set_title("ε = 1, δ = 10⁻⁶")
 
 
-def together(axes: Axes) -> None:
-    """The margin of m releases put together, and of one at the price of all, in that of one."""
+def pooled(axes: Axes) -> None:
+    """The margin of m pooled releases, and of one at the price of all, in margins of one."""
     epsilon, groups, numbers = 0.5, 10, range(1, 9)
     rho = rho_from_epsilon(epsilon, 1e-6)
     gaussians = [gaussian(PrivacyLoss(rho * m), 1, groups) for m in numbers]
@@ -407,7 +407,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "quantile-error.svg": quantile_error,
     "cascade.svg": cascade_worth,
     "peers.svg": beside_peers,
-    "together.svg": together,
+    "pooling.svg": pooled,
     "ladder.svg": ladder,
 }
 

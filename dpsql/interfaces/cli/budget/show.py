@@ -123,7 +123,7 @@ def estimate_command(
         elif plan.anew:
             click.echo(f"It is asked anew, as {plan.anew}:")
         elif plan.follows is not None:
-            what = "It follows from what was released: with answer_from = released it costs nothing"
+            what = "A roll-up answers it: with answer_from = released it costs nothing"
             click.echo(f"{what}. From the rows:")
         print_for_people(estimate_panel(report))
     else:
