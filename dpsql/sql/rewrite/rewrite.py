@@ -1,4 +1,4 @@
-"""The only SQL that reads private rows, generated from a block and its plan.
+"""The SQL of exact groups over private rows, generated from a block and its plan.
 
 The rewriting bounds what one unit contributes and computes exact, integer-valued measures per
 group. No user text is copied: expressions come from the checked tree, are made total, and names

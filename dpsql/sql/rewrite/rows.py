@@ -1,5 +1,7 @@
 """Private rows as generated SQL sees them: a unit, keys, arguments, and a cap on keys per unit.
 
+All SQL that reads private rows, of whichever kind of release, is written over :class:`PrivateRows`.
+
 No user text is copied: expressions come from the checked tree, are made total, and names are
 quoted.
 """
