@@ -31,7 +31,7 @@ from engine_world import (
 from golden_files import Case, cases, files
 from helpers import linked_tables as lineage_world
 from helpers.random_examples import examples_of, many_examples_of
-from helpers.sensitivity import Difference
+from helpers.sensitivity import moved_by_units, plan_violations, rows_without, units_of
 from helpers.sql_text import Spelled, generated
 from helpers.support import Planned, planned, policy
 from helpers.unchecked_runs import unread
@@ -226,17 +226,11 @@ class EngineSuite:
                 return statement_groups(run, block, dialect)
 
         try:
-            whole = groups(rows)
+            allowed = plan_violations(block.plan)
+            return moved_by_units(rows, units_of(rows), rows_without, groups, allowed)
         except QueryRefused as refusal:
             only(refusal, "expression_not_allowed")
             return {}
-        violations = {}
-        for unit in {row[0] for row in rows} - {None}:
-            without = groups([row for row in rows if row[0] != unit])
-            moved = Difference(without, whole).violations(block.plan)
-            if moved:
-                violations[unit] = moved
-        return violations
 
     # -- caps ---------------------------------------------------------------------------------
 

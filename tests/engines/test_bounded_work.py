@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from helpers.failures import fails_with
 from helpers.support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
@@ -287,9 +288,8 @@ def test_the_owner_decides_how_many_private_tables_are_joined(tmp_path: Path) ->
         dpsql.connect(path, rules, tmp_path / "budget.db", ANALYST) as connection,
     ):
         assert planned(connection, joined(2))[0] == "answers"
-        with pytest.raises(dpsql.QueryRefused) as refused:
+        with fails_with("too_many_relations") as refused:
             connection.sql(joined(3))
-        assert refused.value.code == "too_many_relations"
         assert "more than 2 private tables" in refused.value.reason
         assert refused.value.place is not None
         assert connection.budget().queries == 0
@@ -423,9 +423,8 @@ def test_a_policies_file_is_read_or_refused_in_a_second(name: str) -> None:
     ],
 )
 def test_brackets_in_brackets_are_refused_with_their_line(text: str, line: int) -> None:
-    with pytest.raises(dpsql.PolicyError, match="nested too deeply") as refused:
+    with fails_with("policy_syntax", match="nested too deeply") as refused:
         parse_policy(text)
-    assert refused.value.code == "policy_syntax"
     assert refused.value.place is not None
     assert refused.value.place.line == line
 
@@ -433,7 +432,6 @@ def test_brackets_in_brackets_are_refused_with_their_line(text: str, line: int) 
 def test_a_policies_file_of_very_many_values_is_refused_before_it_is_read() -> None:
     for text in (POLICIES["300,000 words"], POLICIES["a megabyte"]):
         began = time.process_time()
-        with pytest.raises(dpsql.PolicyError) as refused:
+        with fails_with("policy_too_large"):
             parse_policy(text)
-        assert refused.value.code == "policy_too_large"
         assert time.process_time() - began < 0.1

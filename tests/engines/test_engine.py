@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.failures import fails_with
 from helpers.sql_text import generated
 from helpers.support import checked, cursor_of, listed_engine
 from helpers.unchecked_runs import unread
@@ -386,9 +387,8 @@ def test_other_connections_of_this_process_keep_their_settings_and_we_ours(
 def test_a_file_that_is_being_written_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "data.duckdb"
     database(path, "BIGINT", ["1"])
-    with duckdb.connect(str(path)), pytest.raises(dpsql.InterfaceError) as caught:
+    with duckdb.connect(str(path)), fails_with("database_locked"):
         open_database(path)
-    assert caught.value.code == "database_locked"
     script = f"import duckdb; c = duckdb.connect({str(path)!r}); print(1, flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -516,9 +516,8 @@ def test_tables_with_names_of_generated_sql_are_refused(tmp_path: Path, ledger: 
         writer.execute("CREATE TABLE __dpsql_groups(unit INTEGER, k INTEGER)")
         writer.execute("CREATE TABLE t(unit INTEGER, __dpsql_rid INTEGER, k INTEGER)")
         writer.execute("CREATE TABLE __DPSQL_DATA(unit INTEGER)")
-    with pytest.raises(dpsql.PolicyError, match="reserved") as caught:
+    with fails_with("policy_does_not_fit", match="reserved"):
         dpsql.connect(path, policy("__dpsql_groups"), ledger, "ana")
-    assert caught.value.code == "policy_does_not_fit"
     engine = DuckDBEngine(path)
     table = engine.catalog().tables["t"]
     assert [column.name for column in table.columns] == ["unit", "k"]

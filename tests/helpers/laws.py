@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.histogram import PositiveCounts
+from dpsql.privacy.mechanisms.selection import Selection
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 
@@ -119,6 +121,25 @@ def positive_counts_law(mechanism: PositiveCounts, counts: Counts, grid: NDArray
             values = np.multiply.outer(values, shown[i]) if i in released else values * hidden[i]
         law[released] = values
     return law
+
+
+@dataclass(frozen=True, slots=True)
+class AtThreshold(PositiveCounts):
+    """Positive counts whose threshold is given."""
+
+    given: int = 0
+
+    @property
+    def threshold(self) -> int:
+        return self.given
+
+
+def at_threshold_law(
+    sigma: float, threshold: int, counts: Counts, grid: NDArray[np.int64], floor: int = 0
+) -> Law:
+    """Which counts exceed a given threshold with Gaussian noise, and their noisy values."""
+    noise = IndependentNoise(DiscreteGaussian(sigma), 1)
+    return positive_counts_law(AtThreshold(noise, 1, 0.1, floor, threshold), counts, grid)
 
 
 def gaussian_top_k_law(
@@ -248,6 +269,11 @@ def hockey_stick(p: Law, q: Law, epsilon: float) -> float:
     return total
 
 
+def apart(p: Law, q: Law, epsilon: float) -> float:
+    """The larger hockey-stick divergence of two laws, in either direction."""
+    return max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+
+
 def renyi(log_p: NDArray[np.float64], log_q: NDArray[np.float64], order: float) -> float:
     """D_order(P || Q) of two laws on one grid, given as logs; a missing tail only lowers it."""
     found = np.isfinite(log_p)
@@ -281,9 +307,7 @@ def worst_excess(
     allowed: Callable[[float, float, float], float] = implied_delta,
 ) -> float:
     """How far the two laws exceed what the claim allows, over EPSILONS and both directions."""
-    return max(
-        max(hockey_stick(p, q, e), hockey_stick(q, p, e)) - allowed(rho, delta, e) for e in EPSILONS
-    )
+    return max(apart(p, q, e) - allowed(rho, delta, e) for e in EPSILONS)
 
 
 # -- statistics -----------------------------------------------------------------------------------
@@ -330,3 +354,13 @@ def outcome(indices: Sequence[int], noisy: Iterable[float]) -> Hashable:
     """A drawn release in the form of ``flat``'s keys."""
     pairs = sorted(zip(indices, noisy, strict=True))
     return tuple(i for i, _ in pairs), tuple(int(v) for _, v in pairs)
+
+
+def drawn(mechanism: Selection, scores: Counts, runs: int, seed: int = 11) -> Counter[Hashable]:
+    """How often a mechanism releases what of these scores, in the form of ``flat``'s keys."""
+    source, found = SeededSource(seed), Counter[Hashable]()
+    for _ in range(runs):
+        selected = mechanism.select(np.array(scores, dtype=np.int64), source)
+        assert selected.noisy is not None
+        found[outcome(selected.indices.tolist(), selected.noisy)] += 1
+    return found

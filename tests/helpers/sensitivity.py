@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 
@@ -14,28 +14,28 @@ from dpsql.ir.plan import BlockPlan
 
 Row = tuple[Any, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]
+World = TypeVar("World")
+Exact = TypeVar("Exact")
 
 
 class Lab:
-    """One DuckDB connection, configured like the private one, whose table is replaced at will."""
+    """A DuckDB connection, configured like the private one, whose tables are replaced at will."""
 
-    def __init__(self, table: str, columns: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, tables: Mapping[str, Sequence[tuple[str, str]]]) -> None:
         self._connection = duckdb.connect(":memory:", config={"threads": "1"})
         self._connection.execute("SET error_on_division_by_zero = false")
         self._connection.execute("SET disabled_optimizers = 'common_subexpressions'")
-        self._table = table
-        self._columns = columns
+        self._tables = tables
 
-    def fill(self, rows: Sequence[Row]) -> None:
+    def replace(self, table: str, rows: Sequence[Row]) -> None:
         """A table holding exactly these rows, so that its statistics know of no others."""
-        columns = ", ".join(f"{name} {type_}" for name, type_ in self._columns)
-        self._connection.execute(f"CREATE OR REPLACE TABLE {self._table} ({columns})")
+        columns = self._tables[table]
+        declared = ", ".join(f"{name} {type_}" for name, type_ in columns)
+        self._connection.execute(f"CREATE OR REPLACE TABLE {table} ({declared})")
         if rows:
-            marks = f"({', '.join('?' * len(self._columns))})"
-            values = ", ".join([marks] * len(rows))
-            self._connection.execute(
-                f"INSERT INTO {self._table} VALUES {values}", [v for row in rows for v in row]
-            )
+            marks = ", ".join([f"({', '.join('?' * len(columns))})"] * len(rows))
+            values = [value for row in rows for value in row]
+            self._connection.execute(f"INSERT INTO {table} VALUES {marks}", values)
 
     def rows(self, sql: str) -> list[Row]:
         """The rows of a query."""
@@ -50,6 +50,34 @@ class Lab:
             assert key not in found, "a group appears twice"
             found[key] = tuple(int(value or 0) for value in row[keys:])
         return found
+
+
+class TableLab(Lab):
+    """A lab of one table."""
+
+    def __init__(self, table: str, columns: Sequence[tuple[str, str]]) -> None:
+        super().__init__({table: columns})
+        self._table = table
+
+    def fill(self, rows: Sequence[Row]) -> None:
+        """The table holding exactly these rows."""
+        self.replace(self._table, rows)
+
+
+class WorldLab(Lab):
+    """A lab of several tables, of which those that change are replaced."""
+
+    def __init__(self, tables: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+        super().__init__(tables)
+        self._filled: dict[str, Sequence[Row]] = {}
+
+    def fill(self, world: Mapping[str, Sequence[Row]]) -> None:
+        """The tables holding exactly these rows; what is not in the world has none."""
+        for table in self._tables:
+            rows = world.get(table, ())
+            if table not in self._filled or self._filled[table] != rows:
+                self.replace(table, rows)
+                self._filled[table] = rows
 
 
 def normal(value: object) -> object:
@@ -106,17 +134,41 @@ class Difference:
         return found
 
 
-def audit(
-    lab: Lab, rows: Sequence[Row], unit: int, plan: BlockPlan, statement: str
+def moved_by_units(
+    world: World,
+    units: Iterable[object],
+    without: Callable[[World, Any], World],
+    read: Callable[[World], Exact],
+    violations: Callable[[Exact, Exact], Iterable[str]],
 ) -> dict[object, list[str]]:
-    """Violations for each unit, whose identifier is column ``unit`` of the rows."""
-    lab.fill(rows)
-    with_unit = lab.groups(statement, plan)
-    violations = {}
-    for leaver in {row[unit] for row in rows} - {None}:
-        lab.fill([row for row in rows if row[unit] != leaver])
-        difference = Difference(lab.groups(statement, plan), with_unit)
-        found = difference.violations(plan)
-        if found:
-            violations[leaver] = found
-    return violations
+    """What each unit's departure violates, by what is read without it and with it."""
+    whole = read(world)
+    found = {unit: list(violations(read(without(world, unit)), whole)) for unit in units}
+    return {unit: told for unit, told in found.items() if told}
+
+
+def units_of(rows: Sequence[Row], column: int = 0) -> set[object]:
+    """Who has rows."""
+    return {row[column] for row in rows} - {None}
+
+
+def rows_without(rows: Sequence[Row], unit: object, column: int = 0) -> Sequence[Row]:
+    """The rows of all others."""
+    return [row for row in rows if row[column] != unit]
+
+
+def audit(
+    lab: TableLab, rows: Sequence[Row], plan: BlockPlan, statement: str
+) -> dict[object, list[str]]:
+    """Violations for each unit, whose identifier is the first column of the rows."""
+
+    def read(kept: Sequence[Row]) -> Groups:
+        lab.fill(kept)
+        return lab.groups(statement, plan)
+
+    return moved_by_units(rows, units_of(rows), rows_without, read, plan_violations(plan))
+
+
+def plan_violations(plan: BlockPlan) -> Callable[[Groups, Groups], list[str]]:
+    """What a unit may not change of the exact rows of a plan."""
+    return lambda without, whole: Difference(without, whole).violations(plan)

@@ -9,7 +9,7 @@ import pytest
 
 import dpsql
 from dpsql.engines.evidence.verdicts import EngineVersion
-from dpsql.errors import InterfaceError
+from helpers.failures import fails_with
 
 UNHEARD_OF = "99.9"
 
@@ -32,9 +32,8 @@ def pretend(patch: pytest.MonkeyPatch, engine: str, data: Path) -> EngineVersion
 def refused_unseen(database: Any, policy: Any, analyst: str, directory: Path) -> None:
     """A connection is refused with the command that helps, before there is a ledger."""
     ledger = directory / "never.db"
-    with pytest.raises(InterfaceError) as raised:
+    with fails_with("engine_not_surveyed") as raised:
         dpsql.connect(database, policy, ledger, analyst)
-    assert raised.value.code == "engine_not_surveyed"
     assert UNHEARD_OF[:2] in raised.value.reason
     assert "dpsql check --survey" in str(raised.value.hint)
     assert not ledger.exists()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import csv
-import io
 import json
 import os
 import signal
@@ -132,22 +130,6 @@ def test_json_writes_dates_decimals_and_nulls_that_any_reader_understands(world:
     prices = {row[1] for row in answer["rows"]}
     assert days == {None, "2024-02-28", "2024-02-29"}
     assert prices == {0.0, 0.5}
-
-
-def test_csv_holds_values_only_and_intervals_when_asked(world: Path) -> None:
-    plain = list(csv.reader(io.StringIO(ok("query", GROUPED, "--format", "csv"))))
-    assert plain[0] == ["color", "n", "cost"]
-    assert len(plain) == 4
-    both = list(csv.DictReader(io.StringIO(ok("query", GROUPED, "--format=csv", "--intervals"))))
-    assert list(both[0]) == ["color", "n", "n_low", "n_high", "cost", "cost_low", "cost_high"]
-    for row in both:
-        assert int(row["n_low"]) < int(row["n"]) < int(row["n_high"])
-        assert float(row["cost_low"]) <= float(row["cost"]) <= float(row["cost_high"])
-
-
-def test_csv_writes_null_as_nothing(world: Path) -> None:
-    rows = list(csv.reader(io.StringIO(ok("query", UNKNOWN_KEYS, "--format", "csv"))))
-    assert {row[0] for row in rows[1:]} == {"", "2024-02-28", "2024-02-29"}
 
 
 def test_privacy_parameters_reach_the_plan(world: Path) -> None:
@@ -512,32 +494,6 @@ def test_a_question_that_cannot_be_tuned_says_why(world: Path) -> None:
 # -- budget -----------------------------------------------------------------------------------
 
 
-def test_budget_shows_the_analysts_account(world: Path) -> None:
-    ok("query", GROUPED)
-    assert "Budget of world/ana" in ok("budget")
-    report = json.loads(ok("budget", "--format", "json"))
-    assert report["queries"] == 1
-    assert report["rho_spent"] == pytest.approx(spent(world).amount.rho / 2**40)
-    assert report["rho_remaining"] == pytest.approx(report["rho_limit"] - report["rho_spent"])
-
-
-def test_a_budget_of_basic_composition_adds_up_epsilon(world: Path) -> None:
-    basic = "ana: {epsilon: 20, delta: 1e-3, composition: basic}"
-    (world / "policies.yaml").write_text(POLICY.replace("ana: {epsilon: 20, delta: 1e-3}", basic))
-    for _ in range(2):
-        cost = json.loads(ok("query", GROUPED, "--fresh", "--format", "json"))["cost"]
-        assert (cost["settled"]["epsilon"], cost["settled"]["rho"]) == (1.0, 0.0)
-        assert cost["settled"]["delta"] == pytest.approx(1e-6)
-        assert cost["conversion_delta"] == 0.0
-    report = json.loads(ok("budget", "--format", "json"))
-    assert (report["composition"], report["queries"]) == ("basic", 2)
-    assert (report["epsilon_spent"], report["epsilon_remaining"]) == (2.0, 18.0)
-    assert report["delta_spent"] == pytest.approx(2e-6)
-    assert report["rho_limit"] == report["rho_spent"] == report["rho_remaining"] == 0.0
-    assert "(basic composition)" in ok("budget")
-    assert spent(world).amount.epsilon == 2 * 2**40
-
-
 def test_an_owner_who_changes_the_composition_of_a_charged_account_is_told_how_to_go_on(
     world: Path,
 ) -> None:
@@ -551,19 +507,6 @@ def test_an_owner_who_changes_the_composition_of_a_charged_account_is_told_how_t
         assert "world/ana was charged under `composition: zcdp`" in result.stderr
         assert "restore `composition: zcdp`" in result.stderr
     assert spent(world) == before
-
-
-def test_budget_before_the_first_query_creates_no_ledger(world: Path) -> None:
-    result = run("budget", "--format", "json")
-    assert json.loads(result.stdout)["queries"] == 0
-    assert "no ledger" in result.stderr
-    assert not (world / "budget.db").exists()
-
-
-def test_budget_refuses_an_unknown_analyst_and_a_broken_ledger(world: Path) -> None:
-    assert run("budget", "--analyst", "eve").exit_code == 2
-    text_ledger(world)
-    assert run("budget").exit_code == 2
 
 
 def test_a_budget_runs_out_and_stays_out(world: Path) -> None:
@@ -612,13 +555,6 @@ def test_check_only_warns_about_tables_left_out(world: Path) -> None:
     output = ok("check", "--database", "two.duckdb")
     assert "warning" in output
     assert "other" in output
-
-
-def test_init_writes_a_policy_that_can_be_read(world: Path, database: Path) -> None:
-    (world / "policies.yaml").unlink()
-    output = ok("init", str(database))
-    assert "policies.yaml" in output
-    assert load_policy("policies.yaml").dataset == "world"
 
 
 def test_init_never_overwrites_unless_forced(world: Path, database: Path) -> None:

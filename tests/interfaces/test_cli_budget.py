@@ -6,7 +6,6 @@ import contextlib
 import csv
 import io
 import json
-import os
 import re
 import shutil
 import sqlite3
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, TypeGuard
 import click
 import duckdb
 import pytest
-from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
 
 import dpsql
@@ -819,30 +817,6 @@ def commands(group: click.Group, path: Words) -> Iterator[tuple[Words, click.Com
             yield from commands(command, (*path, name))
 
 
-def test_every_command_and_option_is_explained() -> None:
-    group = cli.get_command(click.Context(cli), "budget")
-    assert isinstance(group, click.Group)
-    found = dict(commands(group, ("budget",)))
-    assert {path[-1] for path in found} >= {"show", "verify", "owner", "accept-clock", "forget"}
-    for path, command in found.items():
-        assert "Usage:" in ok(*path, "--help")
-        assert command.help
-        options = [each for each in command.params if isinstance(each, click.Option)]
-        assert all(option.help for option in options), path
-
-
-def test_commands_and_their_options_are_completed() -> None:
-    completion = ShellComplete(cli, {}, "dpsql", "_DPSQL_COMPLETE")
-
-    def completed(*words: str) -> set[str]:
-        *before, incomplete = words
-        return {item.value for item in completion.get_completions(before, incomplete)}
-
-    assert completed("budget", "") >= {"show", "verify", "owner"}
-    assert completed("budget", "owner", "") >= {"create", "accept-clock"}
-    assert "--compare" in completed("budget", "-a", "ana", "--c")
-
-
 def named(words: list[str]) -> click.Command:
     """The command that begins a line; the budget itself is shown."""
     found: click.Command = cli
@@ -863,18 +837,6 @@ def test_the_commands_of_the_ledgers_page_and_their_options_exist() -> None:
     for line, words in rows:
         known = {name for parameter in named(line.split()).params for name in parameter.opts}
         assert set(re.findall(r"--[a-z]+", f"{line} {words}")) <= known, line
-
-
-def test_settings_reach_the_commands_of_the_budget(
-    used: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DPSQL_ANALYST")
-    monkeypatch.delenv("DPSQL_LEDGER")
-    os.rename("budget.db", "other.db")
-    (used / "dpsql.toml").write_text('[dpsql]\nledger = "other.db"\nanalyst = "ana"\n')
-    assert budget().startswith("3 queries")
-    assert budget("verify").startswith("sound: ")
-    assert owner("create", "world/cy").exit_code == 0
 
 
 # -- streams ----------------------------------------------------------------------------------

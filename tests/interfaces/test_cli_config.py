@@ -358,12 +358,6 @@ def test_a_mistake_beside_a_password_does_not_show_it(text: str, project: Path) 
         assert "hunter2" not in result.output + result.stderr
 
 
-@pytest.mark.parametrize("query", ["", "?password=hunter2", "?sslpassword=hunter2"])
-def test_a_password_that_is_set_is_not_shown(query: str, project: Path) -> None:
-    (project / "dpsql.toml").write_text(f'[dpsql]\nledger = "{SECRET}{query}"\n')
-    assert "hunter2" not in run("config").output
-
-
 def test_a_likely_key_is_suggested(project: Path) -> None:
     (project / "dpsql.toml").write_text('[dpsql]\nanalist = "b"\n')
     assert "Did you mean `analyst`?" in run("config").stderr

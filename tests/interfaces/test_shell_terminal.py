@@ -109,15 +109,6 @@ def test_a_query_prints_its_table_and_the_prompt_shows_what_is_left(
     assert re.search(r"ε 0\.5 paid, \d+ ms", toolbar)
 
 
-def test_the_same_question_is_free_and_says_so(terminal: Terminal) -> None:
-    terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
-    before = left(terminal)
-    text = terminal.run("SELECT COUNT(*) AS again FROM visits WHERE cost > 21;")
-    assert "paid for before" in text
-    assert "given before, free" in text
-    assert left(terminal) == before
-
-
 def test_a_statement_goes_over_lines_until_its_semicolon(terminal: Terminal) -> None:
     terminal.send("SELECT sex, ';' AS semicolon,\r")
     terminal.see("...")
@@ -177,31 +168,6 @@ def test_commands_describe_and_plot(terminal: Terminal) -> None:
     text = terminal.run("\\plot")
     assert re.search(r"^eyes +█+┊█+├─*┼─*┤ +[\d,]+ ± \d+$", text, re.MULTILINE)
     assert all(len(line) <= 100 for line in text.splitlines())
-
-
-@pytest.mark.slow
-def test_commands_set_time_and_unset(terminal: Terminal) -> None:
-    assert re.search(r"Time: \d+ ms", terminal.run("\\timing") + terminal.run("SHOW TABLES;"))
-    terminal.run("\\timing off")
-    terminal.clear()
-    assert "Time:" not in terminal.run("SHOW TABLES;")
-    assert re.search(r"epsilon +0\.25 +SET", terminal.run("\\set epsilon 0.25"))
-    assert "paid ε 0.25" in terminal.run("SELECT COUNT(*) AS quarter FROM visits WHERE cost > 19;")
-    terminal.run("\\unset epsilon")
-
-
-@pytest.mark.slow
-def test_formats_and_files(terminal: Terminal, home: Path) -> None:
-    (home / "two.sql").write_text(f"SHOW TABLES;\n{SEXES}\n", encoding="utf-8")
-    assert '"columns": ["sex", "n"]' in terminal.run("\\format json") + terminal.run(SEXES)
-    terminal.run("\\format csv")
-    terminal.run("\\o out.csv")
-    text = terminal.run("\\i two.sql")
-    assert "sex,n" not in text
-    terminal.run("\\o")
-    terminal.run("\\format table")
-    assert (home / "out.csv").read_text(encoding="utf-8").splitlines()[0].startswith("name,")
-    assert "sex,n\n" in (home / "out.csv").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

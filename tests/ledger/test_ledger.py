@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.failures import fails_with
 from helpers.ledgers import EPSILON, GAUSSIAN, PLAN, RHO, Currency, sum_of_events
 
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
@@ -42,9 +42,8 @@ def test_the_part_of_delta_for_conversion_stays_while_anything_is_spent(ledger: 
     RHO.reserve(ledger, 10, 1, kept(0.5, 100, 100))
     before = contents(ledger)
     for other in (kept(0.8, 120, 40), kept(0.2, 80, 160), kept(0.8, 200, 200)):
-        with pytest.raises(LedgerError, match=r"delta_for_conversion: 0\.5") as refused:
+        with fails_with("ledger_other_composition", match=r"delta_for_conversion: 0\.5"):
             RHO.reserve(ledger, 10, 1, other)
-        assert refused.value.code == "ledger_other_composition"
     assert contents(ledger) == before, "a refusal changes nothing"
     RHO.reserve(ledger, 10, 1, kept(0.5, 200, 50))
     assert ledger.spent("sales") == RHO.spent(20, 2, 2, 2)
@@ -82,36 +81,6 @@ def test_a_new_window_may_keep_another_part_of_delta(ledger: Ledger) -> None:
 def test_a_new_account_has_spent_nothing(ledger: Ledger) -> None:
     assert ledger.spent("sales") == Spent()
     assert ledger.history("sales") == ()
-
-
-def test_a_reservation_counts_in_full_until_it_is_settled(
-    ledger: Ledger, currency: Currency
-) -> None:
-    charge = currency.reserve(ledger, 100, 7)
-    assert charge == Charge(charge.entry, "sales", currency.amount(100, 7))
-    assert ledger.spent("sales") == currency.spent(100, 7, 1, 1)
-    ledger.settle(charge, currency.amount(40, 7))
-    assert ledger.spent("sales") == currency.spent(40, 7, 1, 0)
-
-
-def test_every_account_of_a_charge_pays_it_all(ledger: Ledger, currency: Currency) -> None:
-    charge = currency.reserve(
-        ledger, 100, 7, currency.account("sales"), currency.account("sales/alice")
-    )
-    assert ledger.spent("sales") == ledger.spent("sales/alice") == currency.spent(100, 7, 1, 1)
-    ledger.settle(charge, currency.amount(0, 7))
-    assert ledger.spent("sales") == ledger.spent("sales/alice") == currency.spent(0, 7, 1, 0)
-    assert ledger.spent("sales/bob") == Spent()
-
-
-def test_a_limit_can_be_reached_exactly_and_not_passed(ledger: Ledger, currency: Currency) -> None:
-    account = currency.account("sales", 10, 5)
-    currency.reserve(ledger, 6, 2, account)
-    currency.reserve(ledger, 4, 3, account)
-    for units, delta in [(1, 0), (0, 1)]:
-        with pytest.raises(BudgetExceeded):
-            currency.reserve(ledger, units, delta, account)
-    assert ledger.spent("sales") == currency.spent(10, 5, 2, 2)
 
 
 def test_limits_of_64_bits_do_not_overflow(ledger: Ledger, currency: Currency) -> None:
@@ -167,16 +136,6 @@ def test_a_refusal_tells_no_figures_of_an_account_that_others_pay_from_too(
     assert refusal.value.remaining == (None if alices is None else (1.0, 1.0))
 
 
-def test_one_full_account_of_several_refuses_the_charge_for_all(
-    ledger: Ledger, currency: Currency
-) -> None:
-    for order in (1, -1):
-        accounts = currency.account("sales", 10, 10), currency.account("sales/alice", 100, 100)
-        with pytest.raises(BudgetExceeded):
-            currency.reserve(ledger, 11, 0, *accounts[::order])
-    assert ledger.spent("sales") == ledger.spent("sales/alice") == Spent()
-
-
 def test_a_lowered_limit_leaves_nothing_rather_than_a_negative_amount(
     ledger: Ledger, currency: Currency
 ) -> None:
@@ -184,37 +143,6 @@ def test_a_lowered_limit_leaves_nothing_rather_than_a_negative_amount(
     with pytest.raises(BudgetExceeded) as refusal:
         currency.reserve(ledger, 1, 0, currency.account("sales", 50, 50))
     assert refusal.value.remaining == (0.0, 0.0)
-
-
-def test_settling_frees_room_that_the_next_reservation_may_use(
-    ledger: Ledger, currency: Currency
-) -> None:
-    account = currency.account("sales", 10, 10)
-    charge = currency.reserve(ledger, 10, 1, account)
-    ledger.settle(charge, currency.amount(3, 1))
-    currency.reserve(ledger, 7, 1, account)
-    with pytest.raises(BudgetExceeded):
-        currency.reserve(ledger, 1, 0, account)
-
-
-def test_settling_refuses_more_than_reserved_and_any_refund_of_delta(
-    ledger: Ledger, currency: Currency
-) -> None:
-    charge = currency.reserve(ledger, 100, 7)
-    for units, delta in [(101, 7), (100, 8), (100, 6), (0, 0)]:
-        with pytest.raises(LedgerError):
-            ledger.settle(charge, currency.amount(units, delta))
-    assert ledger.spent("sales") == currency.spent(100, 7, 1, 1)
-
-
-def test_settling_twice_is_refused(ledger: Ledger, currency: Currency) -> None:
-    charge = currency.reserve(ledger, 100, 7)
-    ledger.settle(charge, currency.amount(50, 7))
-    for units in (0, 50, 100):
-        with pytest.raises(LedgerError) as refusal:
-            ledger.settle(charge, currency.amount(units, 7))
-        assert refusal.value.code == "ledger_settled_twice"
-    assert ledger.spent("sales") == currency.spent(50, 7, 1, 0)
 
 
 def test_a_charge_this_ledger_did_not_make_is_refused(ledger: Ledger, currency: Currency) -> None:
@@ -225,28 +153,9 @@ def test_a_charge_this_ledger_did_not_make_is_refused(ledger: Ledger, currency: 
         Charge(charge.entry, charge.account, currency.amount(100, 8)),
         Charge(charge.entry, "sales/alice", currency.amount(100, 7)),
     ):
-        with pytest.raises(LedgerError) as refusal:
+        with fails_with("ledger_unknown_entry"):
             ledger.settle(forged, currency.amount(0, forged.amount.delta))
-        assert refusal.value.code == "ledger_unknown_entry"
     assert ledger.spent("sales") == currency.spent(100, 7, 1, 1)
-
-
-def test_an_account_is_never_charged_in_the_currency_it_has_no_limit_in(
-    ledger: Ledger, currency: Currency
-) -> None:
-    for units, delta in [(1, 0), (MAX_LEDGER_UNITS, 1)]:
-        with pytest.raises(BudgetExceeded):
-            currency.reserve(ledger, units, delta, currency.other.account("sales"))
-    assert ledger.spent("sales") == Spent()
-
-
-def test_neither_a_charge_nor_an_account_is_in_both_currencies(file_ledger: Ledger) -> None:
-    both = Amount(rho=1, epsilon=1, delta=1)
-    with pytest.raises(ParameterError):
-        Account("sales", both)
-    with pytest.raises(ParameterError):
-        file_ledger.reserve("sales", both, query="f1", plan=PLAN, limits=[RHO.account("sales")])
-    assert file_ledger.spent("sales") == Spent()
 
 
 def test_what_was_added_up_in_two_ways_is_limited_in_neither(ledger: Ledger) -> None:
@@ -257,9 +166,8 @@ def test_what_was_added_up_in_two_ways_is_limited_in_neither(ledger: Ledger) -> 
     assert ledger.spent("sales").amount.loss == PrivacyLoss(200 / 2**40, 2 / 2**62)
     for currency in (RHO, GAUSSIAN):
         limits = (currency.account("sales"), currency.account("sales/cy"))
-        with pytest.raises(LedgerError) as refused:
+        with fails_with("ledger_other_composition"):
             currency.reserve(ledger, 1, 1, *limits)
-        assert refused.value.code == "ledger_other_composition"
     assert ledger.verify().sound
 
 
@@ -286,9 +194,8 @@ def test_an_account_whose_composition_was_changed_after_a_charge_is_refused_unti
     switched = currency.other.account("sales")
     before = contents(ledger)
     for payers in [(switched,), (currency.other.account("sales/alice"), switched)]:
-        with pytest.raises(LedgerError) as refusal:
+        with fails_with("ledger_other_composition") as refusal:
             currency.other.reserve(ledger, 1, 1, *payers)
-        assert refusal.value.code == "ledger_other_composition"
         assert f"the account sales was charged under `composition: {former}`" in str(refusal.value)
         assert f"restore `composition: {former}`" in (refusal.value.hint or "")
         assert "another name" in (refusal.value.hint or "")
@@ -406,15 +313,6 @@ def test_history_tells_what_happened_newest_first(ledger: Ledger, currency: Curr
     assert ledger.history("sales/al") == ledger.history("ales") == ()
 
 
-def test_what_was_spent_survives_closing(place: str | Path, currency: Currency) -> None:
-    with Ledger.open(place) as ledger:
-        charge = currency.reserve(ledger, 100, 7)
-    with Ledger.open(place) as ledger:
-        assert ledger.spent("sales") == currency.spent(100, 7, 1, 1)
-        ledger.settle(charge, currency.amount(1, 7))
-        assert ledger.spent("sales") == currency.spent(1, 7, 1, 0)
-
-
 # The tree
 
 
@@ -455,30 +353,14 @@ def test_an_account_nobody_gave_a_budget_is_refused(ledger: Ledger, currency: Cu
     owner.create("sales")
     owner.set_limits("sales", currency.amount(10, 10))
     for path in ("sales/mallory", "sales/mallory/notebook", "other"):
-        with pytest.raises(UnknownName) as refusal:
+        with fails_with("unknown_account"):
             ledger.reserve(path, currency.amount(1, 1), query="f1", plan=PLAN)
-        assert refusal.value.code == "unknown_account"
     assert ledger.accounts() == ("sales",)
     owner.create("sales/mallory")
     ledger.reserve("sales/mallory/notebook", currency.amount(1, 1), query="f1", plan=PLAN)
     owner.create("free")
     with pytest.raises(UnknownName):  # known, but nobody has limited what it may spend
         ledger.reserve("free", currency.amount(1, 1), query="f1", plan=PLAN)
-
-
-def test_both_the_policys_and_the_owners_limits_bind(ledger: Ledger, currency: Currency) -> None:
-    owner = ledger.owner("olga")
-    owner.create("sales/alice")
-    owner.set_limits("sales/alice", currency.amount(5, 5))
-    with pytest.raises(BudgetExceeded):
-        currency.reserve(ledger, 6, 1, currency.account("sales/alice", 10, 10))
-    with pytest.raises(BudgetExceeded):
-        currency.reserve(ledger, 4, 1, currency.account("sales/alice", 3, 10))
-    currency.reserve(ledger, 3, 1, currency.account("sales/alice", 3, 10))
-    owner.set_limits("sales/alice", None)
-    currency.reserve(ledger, 6, 1, currency.account("sales/alice", 10, 10))
-    with pytest.raises(UnknownName):
-        ledger.reserve("sales/alice", currency.amount(1, 1), query="f1", plan=PLAN)
 
 
 def test_a_dataset_without_limits_adds_up_analysts_of_both_compositions(ledger: Ledger) -> None:
@@ -489,9 +371,8 @@ def test_a_dataset_without_limits_adds_up_analysts_of_both_compositions(ledger: 
 
 def test_sums_that_would_not_fit_into_64_bits_are_refused(ledger: Ledger) -> None:
     RHO.reserve(ledger, MAX_LEDGER_UNITS, 1, RHO.account("sales/alice", MAX_LEDGER_UNITS))
-    with pytest.raises(LedgerError) as refusal:
+    with fails_with("ledger_overflow"):
         RHO.reserve(ledger, 1, 1, RHO.account("sales/bob"))
-    assert refusal.value.code == "ledger_overflow"
     ledger.owner("olga").open_window("sales")
     RHO.reserve(ledger, 1, 1, RHO.account("sales/bob"))
     assert ledger.total("sales").amount == RHO.amount(MAX_LEDGER_UNITS, 2)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from helpers.failures import fails_with
 from helpers.ledgers import PLAN, RHO, raw
 from test_ledger_ties import forging
 
@@ -125,10 +126,9 @@ def test_refusals_under_a_former_name_tell_the_new_one_to_the_owner_alone(ledger
     ]
     head = ledger.head()
     for act in acts:
-        with pytest.raises(LedgerError) as refusal:
+        with fails_with("account_renamed") as renamed:
             act()
-        assert refusal.value.code == "account_renamed"
-        assert ZOE in (refusal.value.hint or "")
+        assert ZOE in (renamed.value.hint or "")
     assert ledger.head() == head
 
 
@@ -137,9 +137,8 @@ def test_a_rename_revives_no_suspended_account(ledger: Ledger) -> None:
     failing, running = ask(ledger, ANA), ask(ledger, ANA)
     ledger.fail(failing, ANA, Cause.ENGINE)
     owner.rename(ANA, ZOE)
-    with pytest.raises(LedgerError) as refusal:
+    with fails_with("account_suspended") as refusal:
         ask(ledger, ZOE)
-    assert refusal.value.code == "account_suspended"
     assert "reopen sales/zoe" in (refusal.value.hint or "")
     assert "ana" not in f"{refusal.value.reason}{refusal.value.hint}"
     assert code_of(ledger.settle, running, RHO.amount(1, 1), b"x") == "account_suspended"
@@ -232,9 +231,8 @@ def test_windows_and_the_share_of_delta_go_along(ledger: Ledger) -> None:
     charge(ANA, 0.5)
     owner.rename(ANA, ZOE)
     assert [window.spent.queries for window in ledger.windows(ZOE)] == [1, 1]
-    with pytest.raises(LedgerError) as refusal:
+    with fails_with("ledger_other_composition") as refusal:
         charge(ZOE, 0.25)
-    assert refusal.value.code == "ledger_other_composition"
     assert ZOE in refusal.value.reason
     assert ledger.total(ZOE).queries == 2
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.failures import fails_with
 from helpers.ledgers import PLAN, RHO, raw
 
-from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
+from dpsql.errors import BudgetExceeded, LedgerError, ParameterError
 from dpsql.ledger import MAX_RELEASE, Ledger, Owner, Renewal, Spent
 from dpsql.ledger.chain import microseconds
 from dpsql.ledger.journal import CLOCK_TOLERANCE
@@ -59,17 +60,6 @@ def charge(ledger: Ledger, units: int, path: str = "sales/alice") -> Any:
 # Accounts and limits
 
 
-def test_an_account_is_created_once_with_those_above_it(ledger: Ledger, owner: Owner) -> None:
-    owner.create("sales/alice/notebook")
-    assert ledger.accounts() == ("sales", "sales/alice", "sales/alice/notebook")
-    for path in ledger.accounts():
-        with pytest.raises(LedgerError) as refusal:
-            owner.create(path)
-        assert refusal.value.code == "ledger_account_exists"
-    owner.create("sales/bob")
-    assert ledger.verify().sound
-
-
 def test_owner_actions_on_unknown_accounts_are_refused(ledger: Ledger, owner: Owner) -> None:
     actions: tuple[Callable[[], object], ...] = (
         lambda: owner.set_limits("sales", RHO.amount(1, 1)),
@@ -77,9 +67,8 @@ def test_owner_actions_on_unknown_accounts_are_refused(ledger: Ledger, owner: Ow
         lambda: owner.open_window("sales"),
     )
     for action in actions:
-        with pytest.raises(UnknownName) as refusal:
+        with fails_with("unknown_account"):
             action()
-        assert refusal.value.code == "unknown_account"
     assert owner.forget("sales") == 0
     assert len(list(ledger.events())) == 1
 
@@ -178,25 +167,6 @@ def test_a_window_is_renewed_when_its_day_or_month_is_over_and_not_before(
     assert ledger.total("sales") == RHO.spent(2, 2, 2, 2)
 
 
-def test_settling_lowers_the_window_in_which_was_reserved(
-    ledger: Ledger, owner: Owner, clock: Clock
-) -> None:
-    owner.create("sales/alice")
-    owner.set_limits("sales/alice", RHO.amount(10, 100))
-    old = charge(ledger, 10)
-    owner.open_window("sales/alice")
-    new = charge(ledger, 6)
-    ledger.settle(old, RHO.amount(1, 1))
-    first, second = (window.spent for window in ledger.windows("sales/alice"))
-    assert (first, second) == (RHO.spent(1, 1, 1, 0), RHO.spent(6, 1, 1, 1))
-    with pytest.raises(BudgetExceeded):
-        charge(ledger, 5)
-    ledger.settle(new, RHO.amount(2, 1))
-    assert ledger.spent("sales/alice") == RHO.spent(2, 1, 1, 0)
-    assert ledger.total("sales/alice") == ledger.total("sales") == RHO.spent(3, 2, 2, 0)
-    assert ledger.verify().sound
-
-
 def test_changing_how_often_a_window_is_renewed_does_not_renew_it(
     ledger: Ledger, owner: Owner, clock: Clock
 ) -> None:
@@ -242,9 +212,8 @@ def test_a_clock_that_went_back_is_refused_until_the_owner_accepts_it(
         lambda: ledger.settle(held, RHO.amount(1, 1)),
         lambda: owner.open_window("sales"),
     ):
-        with pytest.raises(LedgerError) as refusal:
+        with fails_with("ledger_clock") as refusal:
             action()
-        assert refusal.value.code == "ledger_clock"
         assert "went back" in refusal.value.reason
         # Whoever asks is not told when somebody else did.
         assert f"{clock.time + timedelta(days=399):%Y-%m}" not in str(refusal.value)
@@ -376,9 +345,8 @@ def test_a_damaged_answer_is_never_given(file_ledger: Ledger, path: Path) -> Non
             connection.execute("BEGIN")
             connection.execute(f"UPDATE releases SET {change}")
             connection.execute("COMMIT")
-            with pytest.raises(LedgerError) as refusal:
+            with fails_with("ledger_corrupt"):
                 file_ledger.stored(ALICE, "q1")
-            assert refusal.value.code == "ledger_corrupt"
 
 
 def test_the_owner_deletes_answers_and_the_chain_stays_whole(

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.failures import fails_with
 from helpers.ledgers import PLAN, RHO, raw
 
 from dpsql.errors import BudgetExceeded, LedgerError
@@ -60,9 +61,8 @@ def require_noticed(path: Path, account: str = "sales/alice") -> None:
     with Ledger.open(path) as ledger:
         before = ledger.head()
         for _ in range(2):
-            with pytest.raises(LedgerError) as refusal:
+            with fails_with("ledger_corrupt"):
                 ask(ledger, 1, account)
-            assert refusal.value.code == "ledger_corrupt"
         assert ledger.head() == before
         assert not ledger.verify().sound
 
@@ -116,9 +116,8 @@ def test_an_edit_is_noticed_in_a_ledger_that_is_open(used: Path) -> None:
             lambda: ledger.owner("olga").set_limits("sales", None),
             lambda: ledger.fail(charge, "sales", Cause.ENGINE),
         ):
-            with pytest.raises(LedgerError) as refusal:
+            with fails_with("ledger_corrupt"):
                 act()
-            assert refusal.value.code == "ledger_corrupt"
         ledger.fail(charge, "sales/alice", Cause.ENGINE)  # its own rows are what they were
 
 
@@ -127,10 +126,8 @@ def test_settling_does_not_make_an_edited_sum_right(used: Path) -> None:
         charge = ask(ledger, 7)
     with forging(used) as connection:
         connection.execute("UPDATE windows SET rho = 7 WHERE path = 'sales/alice'")
-    with Ledger.open(used) as ledger:
-        with pytest.raises(LedgerError) as refusal:
-            ledger.settle(charge, RHO.amount(1, 1))
-        assert refusal.value.code == "ledger_corrupt"
+    with Ledger.open(used) as ledger, fails_with("ledger_corrupt"):
+        ledger.settle(charge, RHO.amount(1, 1))
     require_noticed(used)
 
 
@@ -274,6 +271,5 @@ def test_edits_on_a_server_are_noticed_by_the_next_charge(postgres_server: objec
         admin.execute("SET search_path = dpsql_ledger")
         admin.execute("SET session_replication_role = replica")  # no rules, as superuser
         admin.execute("UPDATE windows SET rho = 0 WHERE path = 'sales'")
-        with pytest.raises(LedgerError) as refusal:
+        with fails_with("ledger_corrupt"):
             ask(ledger, 1)
-        assert refusal.value.code == "ledger_corrupt"

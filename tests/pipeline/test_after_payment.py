@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.failures import fails_with
 from helpers.support import ANALYST, FILL, POLICY_TABLES, world_file
 
 import dpsql
@@ -275,9 +276,8 @@ def test_a_confidence_too_near_to_one_is_refused_before_it_is_paid_for(
 ) -> None:
     before = paid.connection.budget()
     for aggregate in ("avg(x)", "stddev(x)", "count(*)", "sum(n)"):
-        with pytest.raises(dpsql.ParameterError) as refused:
+        with fails_with("confidence_out_of_range"):
             paid.connection.sql(f"SELECT {aggregate} AS a, DP_INTERVAL_LOW(a, {level}) FROM visits")
-        assert refused.value.code == "confidence_out_of_range"
     assert paid.connection.budget() == before
     with pytest.raises(dpsql.ParameterError):
         paid.connection.sql("SELECT k FROM shops").intervals(1 - 1e-13)
@@ -292,9 +292,8 @@ def test_a_type_that_a_frame_does_not_have_is_told_and_the_answer_stays_readable
     paid: Paid,
 ) -> None:
     result = paid.connection.sql("SELECT DATE 'infinity' AS gap")
-    with pytest.raises(dpsql.InterfaceError) as refused:
+    with fails_with("no_frame_type"):
         result.pl()
-    assert refused.value.code == "no_frame_type"
     assert len(result.fetchall()) == 1
 
 
@@ -321,11 +320,10 @@ def test_what_can_never_be_computed_is_refused_before_it_is_paid_for(
 @pytest.mark.parametrize("condition", ["c", "NOT c", "c AND n > 0"])
 def test_a_text_is_no_condition(paid: Paid, condition: str) -> None:
     before = paid.connection.budget()
-    with pytest.raises(dpsql.QueryRefused) as refused:
+    with fails_with("text_compared"):
         paid.connection.sql(
             f"SELECT n FROM (SELECT c, count(*) AS n FROM visits GROUP BY c) WHERE {condition}"
         )
-    assert refused.value.code == "text_compared"
     assert paid.connection.budget() == before
 
 

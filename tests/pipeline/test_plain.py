@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.failures import fails_with
 from helpers.support import connect
 
 import dpsql
@@ -207,9 +208,8 @@ def test_a_decimal_means_all_of_its_digits() -> None:
 @pytest.mark.parametrize("text", ["1E+999999999", "-1E-999999999", "0E+999999999", "NaN", "sNaN"])
 def test_a_decimal_of_many_digits_is_refused_at_once(text: str) -> None:
     began = time.process_time()
-    with pytest.raises(dpsql.ParameterError) as refused:
+    with fails_with("bad_value"):
         plain_values([Decimal(text)])
-    assert refused.value.code == "bad_value"
     assert time.process_time() - began < 0.1
 
 
@@ -277,6 +277,5 @@ def test_values_come_in_sequences_and_mappings_that_are_read_once(
         assert type(read) is type(found)
         assert read == found
         return
-    with pytest.raises(dpsql.ProgrammingError) as refused:
+    with fails_with(found):
         plain_values(values)
-    assert refused.value.code == found

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.failures import fails_with
 from helpers.support import connect
 
 import dpsql
@@ -219,9 +220,8 @@ def test_a_file_of_something_else_is_not_appended_to(
     other.write_bytes(b"SQLite format 3\0 and what else there is")
     before = other.read_bytes()
     monkeypatch.setenv("DPSQL_TRACE", str(other))
-    with pytest.raises(dpsql.InterfaceError) as caught:
+    with fails_with("file_in_use"):
         connect(tmp_path)
-    assert caught.value.code == "file_in_use"
     assert other.read_bytes() == before
 
 
@@ -229,9 +229,8 @@ def test_a_file_that_cannot_be_written_is_told_when_connecting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DPSQL_TRACE", str(tmp_path / "missing" / "trace.txt"))
-    with pytest.raises(dpsql.InterfaceError, match="the trace cannot be written") as caught:
+    with fails_with("file_not_writable", match="the trace cannot be written"):
         connect(tmp_path)
-    assert caught.value.code == "file_not_writable"
 
 
 def test_a_file_that_cannot_be_written_any_more_costs_nothing(

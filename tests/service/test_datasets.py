@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 from helpers.attacks import PLAYS, VIEW_WITH
+from helpers.failures import fails_with
 from helpers.interrupts import interrupted_in
 from helpers.support import ANALYST, FILL, plays_policy, policy, world_file
 from helpers.unchecked_runs import sent_inside
@@ -117,9 +118,8 @@ def test_a_dataset_waits_for_what_its_sessions_are_answering(
         assert len(answer.result(60)) == 7
         closed.result(60)
         for ask in (lambda: session.sql(COUNT), lambda: dataset.session(ANALYST)):
-            with pytest.raises(dpsql.InterfaceError) as caught:
+            with fails_with("closed"):
                 ask()
-            assert caught.value.code == "closed"
     # An engine that is closed has not failed: nobody is suspended, and nothing more was charged.
     with dpsql.open_dataset(path, policy(), own_ledger) as again, again.session(ANALYST) as found:
         assert found.budget().queries == 1
@@ -180,9 +180,8 @@ def test_the_end_of_a_statement_ends_that_one_alone(
 ) -> None:
     with dataset.session(ANALYST) as session:
         lasting(FOREVER)
-        with pytest.raises(dpsql.EngineError) as caught:
+        with fails_with("interrupted"):
             session.prepare(COUNT).run(seconds=0.1)
-        assert caught.value.code == "interrupted"
         lasting("{0}")
         # What was reserved stays spent; nothing is suspended by what the caller has ended.
         assert (session.budget().unsettled, len(session.sql(COUNT))) == (1, 7)
@@ -291,9 +290,8 @@ def test_what_a_session_may_not_do_is_refused_and_costs_nothing(
     dataset: dpsql.Dataset, sql: str
 ) -> None:
     with dataset.session(ANALYST, rights=ALL_RIGHTS - {NEEDED[sql]}) as session:
-        with pytest.raises(dpsql.NotSupportedError) as caught:
+        with fails_with("not_allowed"):
             session.sql(sql)
-        assert caught.value.code == "not_allowed"
         with pytest.raises(dpsql.NotSupportedError):
             session.prepare(COUNT).run() if sql == COUNT else session.sql(sql)
         assert session.budget().queries == 0
@@ -311,9 +309,8 @@ def test_what_a_session_may_not_do_is_refused_and_costs_nothing(
 def test_options_of_a_statement_need_the_right_to_set(dataset: dpsql.Dataset, sql: str) -> None:
     with dataset.session(ANALYST, rights=ALL_RIGHTS - {Right.SET}) as session:
         for ask in (session.sql, session.tune) if sql.startswith("SELECT WITH") else (session.sql,):
-            with pytest.raises(dpsql.NotSupportedError) as caught:
+            with fails_with("not_allowed"):
                 ask(sql)
-            assert caught.value.code == "not_allowed"
         assert session.budget().queries == 0
         if not sql.startswith("CREATE"):
             assert session.explain(sql).blocks

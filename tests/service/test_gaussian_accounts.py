@@ -11,12 +11,13 @@ from typing import Any
 import duckdb
 import pytest
 from helpers.attacks import PLAYS, VIEWS
+from helpers.failures import fails_with
 from helpers.support import ANALYST, FILL, plays_policy, policy, world_file
 from rich.console import Console, RenderableType
 
 import dpsql
 from dpsql.core.formatting import significant
-from dpsql.errors import BudgetExceeded, Error, LedgerError, QueryRefused
+from dpsql.errors import BudgetExceeded, Error, QueryRefused
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
@@ -124,19 +125,25 @@ def test_an_account_ends_where_its_mu_does(tmp_path: Path) -> None:
     assert 2 <= asked < 50, "the question's epsilon is half of the account's"
 
 
-@pytest.mark.parametrize("before", [Composition.GDP, Composition.ZCDP])
+@pytest.mark.parametrize("before", Composition)
 def test_an_account_keeps_its_composition_and_its_part_of_delta(
     tmp_path: Path, before: Composition
 ) -> None:
-    after = Composition.ZCDP if before is Composition.GDP else Composition.GDP
+    changed = [rules(other) for other in {*Composition} - {before}]
+    if before is not Composition.BASIC:
+        changed.append(rules(before, share=0.8))
     with opened(tmp_path, rules(before)) as connection:
         connection.sql(QUESTION)
         charged = connection.budget().queries
-    for changed in (rules(after), rules(Composition.BASIC), rules(before, share=0.8)):
-        with opened(tmp_path, changed) as connection:
-            with pytest.raises(LedgerError) as refused:
-                connection.sql(QUESTION, fresh=True)
-            assert refused.value.code == "ledger_other_composition"
+    for each in changed:
+        with opened(tmp_path, each) as con, fails_with("ledger_other_composition") as refused:
+            con.sql(QUESTION, fresh=True)
+        kept = (
+            "delta_for_conversion: 0.5"
+            if each.accounts[ANALYST].composition is before
+            else (f"composition: {before}")
+        )
+        assert f"restore `{kept}`" in (refused.value.hint or "")
     with opened(tmp_path, rules(before)) as connection:
         connection.sql(QUESTION, fresh=True)
         assert connection.budget().queries == charged + 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.failures import fails_with
 from helpers.support import ANALYST, FILL, connect, policy, world_file
 
 import dpsql
@@ -373,9 +374,8 @@ def test_a_damaged_release_of_a_look_is_no_answer(
     payload = damage
     if isinstance(damage, tuple):
         payload = json.dumps({**json.loads(kept.payload), damage[0]: damage[1]}).encode()
-    with pytest.raises(LedgerError) as caught:
+    with fails_with("ledger_corrupt"):
         decode_estimate(estimate, payload)  # type: ignore[arg-type]
-    assert caught.value.code == "ledger_corrupt"
 
 
 def prepared_estimate(connection: dpsql.Connection) -> PreparedEstimate:
@@ -409,9 +409,8 @@ def test_options_set_and_the_policy_say_it(connection: dpsql.Connection) -> None
     assert connection.sql(ASKED.replace("SELECT", options)).left_out[0].told
     connection.sql("SET left_out_share = 0.05")
     assert connection.sql(ASKED, fresh=True).left_out[0].told
-    with pytest.raises(dpsql.Error) as caught:
+    with fails_with("parameter_out_of_range"):
         connection.sql(ASKED, left_out_share=0.9)
-    assert caught.value.code == "parameter_out_of_range"
 
 
 def test_a_warning_says_where_intervals_are_narrower_than_what_is_missing(tmp_path: Path) -> None:

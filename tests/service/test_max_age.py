@@ -11,6 +11,7 @@ import duckdb
 import pytest
 import sqlalchemy
 from click.testing import CliRunner
+from helpers.failures import fails_with
 
 import dpsql
 from dpsql.core.periods import Period
@@ -215,9 +216,8 @@ def test_what_follows_from_finer_releases_follows_from_young_ones(
     later(days=2)
     assert con.sql(SQL, answer_from="released").cost.stored
     assert con.explain(SQL, max_age="1 day").follows is None
-    with pytest.raises(dpsql.QueryRefused, match="within max_age") as caught:
+    with fails_with("nothing_released", match="within max_age"):
         con.sql(SQL, answer_from="released", max_age="1 day")
-    assert caught.value.code == "nothing_released"
 
 
 def test_what_is_known_of_what_was_left_out_is_asked_anew_as_well(
@@ -297,9 +297,8 @@ def test_a_clock_set_back_gives_nothing_that_lies_ahead_by_more_than_the_age(
 )
 def test_what_is_no_age_is_refused(opened: Opened, value: Any, code: str) -> None:
     con = opened()
-    with pytest.raises(dpsql.ParameterError) as caught:
+    with fails_with(code):
         con.sql(SQL, max_age=value)
-    assert caught.value.code == code
     assert spent(con) == 0
     assert con.sql(SQL, max_age="100 years").fetchall()
 
@@ -316,9 +315,8 @@ def test_a_view_has_steps_and_no_age(opened: Opened) -> None:
     con = opened(defaults=", max_age: 1 day")
     view = "CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2026-01-01', steps = 3{}) AS "
     view += "SELECT k, count(*) AS n FROM visits GROUP BY k"
-    with pytest.raises(dpsql.ParameterError, match="no option max_age") as caught:
+    with fails_with("view_option_unknown", match="no option max_age"):
         con.sql(view.format(", max_age = '1 day'"))
-    assert caught.value.code == "view_option_unknown"
     con.sql(view.format(""))
     con.sql("REFRESH MATERIALIZED VIEW v")
     assert con.sql("SELECT * FROM v").cost.stored is False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import threading
 import time
@@ -12,6 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from helpers.failures import fails_with
 from helpers.present import present
 from helpers.sql_text import generated, text
 from helpers.support import ANALYST, FILL, connect, policy, world_file
@@ -175,9 +175,8 @@ def test_an_interrupt_after_reserving_keeps_the_whole_reservation(
 
 
 def test_a_failing_tail_costs_its_release_and_names_no_value(connection: dpsql.Connection) -> None:
-    with pytest.raises(dpsql.DataError) as caught:
+    with fails_with("tail_failed") as caught:
         connection.sql("SELECT CAST('a' || n AS INT) FROM (SELECT count(*) AS n FROM visits)")
-    assert caught.value.code == "tail_failed"
     assert not any(character.isdigit() for character in caught.value.reason)
     assert connection.budget().rho_spent > 0
     assert connection.budget().unsettled == 0
@@ -264,103 +263,6 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
         assert opened.budget() == report
 
 
-def test_a_basic_account_runs_out_of_delta_as_well(tmp_path: Path) -> None:
-    with open_account(
-        tmp_path, Composition.BASIC, (100.0, 2 * DELTA), epsilon=0.5, delta=DELTA
-    ) as opened:
-        opened.sql(QUESTION)
-        with pytest.raises(dpsql.BudgetExceeded):
-            opened.sql(QUESTION, delta=DELTA * 1.001)
-        opened.sql(QUESTION, fresh=True)
-        with pytest.raises(dpsql.BudgetExceeded):
-            opened.sql(QUESTION, delta=1e-15)
-        assert opened.budget().delta_remaining == 0.0
-        assert opened.budget().queries == 2
-
-
-def test_a_statement_of_several_blocks_pays_for_each_under_basic_composition(
-    tmp_path: Path,
-) -> None:
-    asked = f"SELECT * FROM ({QUESTION}) AS a JOIN ({QUESTION}) AS b USING (k)"
-    with open_account(
-        tmp_path, Composition.BASIC, (1.0, 2 * DELTA), epsilon=0.5, delta=DELTA
-    ) as opened:
-        assert opened.sql(asked).cost.settled == ONE_QUERY + ONE_QUERY
-        assert opened.budget().epsilon_remaining == 0.0
-
-
-def test_a_failure_after_reserving_keeps_the_whole_epsilon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_account(
-        tmp_path, Composition.BASIC, (1.0, 2 * DELTA), epsilon=0.5, delta=DELTA
-    ) as opened:
-
-        def fail(*_: object, **__: object) -> None:
-            raise KeyboardInterrupt
-
-        with monkeypatch.context() as patch:
-            patch.setattr(*READING, fail)
-            with pytest.raises(KeyboardInterrupt):
-                opened.sql(QUESTION)
-        report = opened.budget()
-        assert (report.epsilon_spent, report.delta_spent) == (0.5, DELTA)
-        assert report.unsettled == 1
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("former", Composition)
-def test_an_account_whose_composition_was_changed_after_a_query_is_refused(
-    former: Composition, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kinds = list(Composition)
-    latter = kinds[kinds.index(former) - 1]
-    with open_account(tmp_path, former, (10.0, 1e-3), epsilon=0.5) as opened:
-        opened.sql(QUESTION)
-        spent = opened.budget()
-        assert spent.composition is former
-    reads: list[None] = []
-    before(monkeypatch, *READING, lambda: reads.append(None))
-    with open_account(tmp_path, latter, (10.0, 1e-3), epsilon=0.5) as switched:
-        assert switched.explain(QUESTION).reserved is not None
-        for ask in (lambda: switched.sql(QUESTION), switched.budget):
-            with pytest.raises(dpsql.LedgerError) as caught:
-                ask()
-            assert caught.value.code == "ledger_other_composition"
-            assert f"`composition: {former}`" in (caught.value.hint or "")
-    assert not reads
-    with open_account(tmp_path, former, (10.0, 1e-3), epsilon=0.5) as restored:
-        assert restored.budget() == spent
-        restored.sql(QUESTION)
-
-
-@pytest.mark.slow
-def test_zcdp_affords_more_queries_than_basic_composition_from_the_same_budget(
-    tmp_path: Path,
-) -> None:
-    counts = {}
-    for composition in Composition:
-        directory = tmp_path / composition
-        directory.mkdir()
-        with open_account(directory, composition, (2.0, 1e-3), epsilon=0.5, delta=1e-6) as opened:
-            for _ in range(20):
-                with contextlib.suppress(dpsql.BudgetExceeded):
-                    opened.sql(QUESTION, fresh=True)
-            counts[composition] = opened.budget().queries
-    assert counts[Composition.BASIC] == 4
-    assert counts[Composition.ZCDP] > 8
-
-
-def test_a_new_connection_buys_no_new_budget(tmp_path: Path) -> None:
-    with connect(tmp_path) as first:
-        first.sql(QUESTION)
-        spent = first.budget().rho_spent
-    with dpsql.connect(
-        tmp_path / "world.duckdb", policy(), tmp_path / "budget.db", ANALYST
-    ) as second:
-        assert second.budget().rho_spent == spent
-
-
 def test_threads_share_one_connection_and_every_query_is_charged(
     connection: dpsql.Connection,
 ) -> None:
@@ -425,14 +327,6 @@ def test_a_tail_can_be_interrupted_and_asked_again(
     assert connection.budget().queries == 1
 
 
-def test_two_fresh_answers_to_one_question_differ(connection: dpsql.Connection) -> None:
-    answers = {
-        tuple(connection.sql("SELECT count(*), sum(n), avg(x) FROM visits", fresh=True).fetchall())
-        for _ in range(4)
-    }
-    assert len(answers) > 1
-
-
 @pytest.mark.parametrize(
     "question",
     [QUESTION, f"SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 2){TOP[6:]}"],
@@ -471,9 +365,8 @@ def test_a_closed_connection_answers_nothing(connection: dpsql.Connection) -> No
         lambda: connection.explain(QUESTION),
         connection.budget,
     ):
-        with pytest.raises(dpsql.InterfaceError) as caught:
+        with fails_with("closed"):
             ask()
-        assert caught.value.code == "closed"
 
 
 @pytest.mark.parametrize(
@@ -509,10 +402,9 @@ def test_a_parameter_out_of_range_is_refused_at_no_cost(
 def test_an_unknown_analyst_cannot_connect(tmp_path: Path) -> None:
     with (
         world_file(tmp_path / "w.duckdb") as path,
-        pytest.raises(dpsql.UnknownName) as caught,
+        fails_with("unknown_account"),
     ):
         dpsql.connect(path, policy(), tmp_path / "b.db", "eve")
-    assert caught.value.code == "unknown_account"
     assert not (tmp_path / "b.db").exists()
 
 

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pytest
 from helpers.laws import SeededSource
-from helpers.sensitivity import Lab, audit
+from helpers.sensitivity import TableLab, audit
 from helpers.support import connect, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ RULES = Policy(
     accounts={"a": AccountPolicy("a", 100.0, 1e-3)},
     tables={"r": TablePolicy("r", PrivacyUnit("unit", "u"), BOUNDS)},
 )
-LAB = Lab("r", COLUMNS)
+LAB = TableLab("r", COLUMNS)
 Row = tuple[Any, ...]
 
 
@@ -462,8 +462,8 @@ def test_the_audit_notices(name: str) -> None:
     )
     plan, statement = found.plans[0], found.statements[0]
     assert mutate(statement) != statement
-    assert audit(LAB, CROWD, 0, plan, statement) == {}
-    assert audit(LAB, CROWD, 0, plan, mutate(statement)) != {}
+    assert audit(LAB, CROWD, plan, statement) == {}
+    assert audit(LAB, CROWD, plan, mutate(statement)) != {}
 
 
 @pytest.mark.parametrize("low", [-2.0, 3.5, 0.1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.failures import fails_with
 from helpers.laws import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
 from helpers.present import present
-from helpers.sensitivity import Lab, Row, normal
+from helpers.sensitivity import Row, TableLab, moved_by_units, normal, rows_without, units_of
 from helpers.sql_text import text
 from helpers.support import Planned, planned
 from hypothesis import HealthCheck, given, settings
@@ -132,9 +133,8 @@ def test_other_fractions_and_other_bounds_are_other_statements() -> None:
     ],
 )
 def test_what_cannot_be_answered_is_refused_with_a_reason(expression: str, code: str) -> None:
-    with pytest.raises(QueryRefused) as refused:
+    with fails_with(code) as refused:
         prepared(f"SELECT {expression} FROM r")
-    assert refused.value.code == code
     assert refused.value.hint or code != "aggregate_not_supported"
 
 
@@ -248,11 +248,11 @@ def questions(draw: st.DrawFn) -> Planned:
 
 
 @pytest.fixture(scope="module")
-def lab() -> Lab:
-    return Lab("r", COLUMNS)
+def lab() -> TableLab:
+    return TableLab("r", COLUMNS)
 
 
-def counted(lab: Lab, statement: str, plan: BlockPlan) -> Counted:
+def counted(lab: TableLab, statement: str, plan: BlockPlan) -> Counted:
     """Of each group the rows of each point, for each kind of value."""
     kinds = len({noisy.quantile.ranked for noisy in plan.quantiles})
     keys = len(plan.block.keys)
@@ -281,14 +281,17 @@ def violations(before: Counted, after: Counted, plan: BlockPlan) -> list[str]:
     return found
 
 
-def audit(lab: Lab, rows: list[Row], plan: BlockPlan, statement: str) -> list[str]:
-    lab.fill(rows)
-    whole = counted(lab, statement, plan)
-    found = []
-    for leaver in {row[0] for row in rows} - {None}:
-        lab.fill([row for row in rows if row[0] != leaver])
-        found += violations(counted(lab, statement, plan), whole, plan)
-    return found
+def audit(
+    lab: TableLab, rows: Sequence[Row], plan: BlockPlan, statement: str
+) -> dict[object, list[str]]:
+    def read(kept: Sequence[Row]) -> Counted:
+        lab.fill(kept)
+        return counted(lab, statement, plan)
+
+    def changed(without: Counted, whole: Counted) -> list[str]:
+        return violations(without, whole, plan)
+
+    return moved_by_units(rows, units_of(rows), rows_without, read, changed)
 
 
 @pytest.mark.slow
@@ -300,15 +303,15 @@ def audit(lab: Lab, rows: list[Row], plan: BlockPlan, statement: str) -> list[st
 )
 @given(question=questions(), rows=rows_of_units)
 def test_one_unit_moves_counts_within_what_the_plan_declares(
-    lab: Lab, question: Planned, rows: list[Row]
+    lab: TableLab, question: Planned, rows: list[Row]
 ) -> None:
-    assert audit(lab, rows, question.plans[0], question.statements[0]) == []
+    assert audit(lab, rows, question.plans[0], question.statements[0]) == {}
 
 
 MANY = [(1, key, 0.0, "p", value, 0.1, "1", None) for key in range(4) for value in (0, 1, 2, 3, 4)]
 
 
-def test_the_bounds_are_reached(lab: Lab) -> None:
+def test_the_bounds_are_reached(lab: TableLab) -> None:
     parameters: dict[str, Any] = {
         "max_groups_contributed": 2,
         "max_rows_contributed": 3,
@@ -329,7 +332,7 @@ def test_the_bounds_are_reached(lab: Lab) -> None:
     ],
     ids=["rows", "groups", "units"],
 )
-def test_sql_without_its_bounds_is_caught(lab: Lab, text: str, broken: str) -> None:
+def test_sql_without_its_bounds_is_caught(lab: TableLab, text: str, broken: str) -> None:
     parameters: dict[str, Any] = {
         "max_groups_contributed": 2,
         "max_rows_contributed": 3,
@@ -339,12 +342,12 @@ def test_sql_without_its_bounds_is_caught(lab: Lab, text: str, broken: str) -> N
     (statement,) = question.statements
     others = [(unit, 1, 0.0, "p", value, 0.1, "1", None) for unit in (2, 3) for value in (0, 2, 4)]
     assert text in statement
-    assert audit(lab, [*MANY, *others], question.plans[0], statement) == []
-    assert audit(lab, [*MANY, *others], question.plans[0], statement.replace(text, broken)) != []
+    assert audit(lab, [*MANY, *others], question.plans[0], statement) == {}
+    assert audit(lab, [*MANY, *others], question.plans[0], statement.replace(text, broken)) != {}
 
 
 @pytest.mark.slow
-def test_each_row_of_a_unit_is_as_likely_to_be_kept(lab: Lab) -> None:
+def test_each_row_of_a_unit_is_as_likely_to_be_kept(lab: TableLab) -> None:
     """Of ten rows three are kept, each in three of ten cases, and never two that lie close."""
     question = prepared(
         "SELECT a, median(i, contribution_bounds_per_row => (0, 9)) FROM r GROUP BY a",
@@ -661,7 +664,7 @@ def epsilon_seen(one: NDArray[np.int64], other: NDArray[np.int64], points: int) 
     return best
 
 
-def test_many_answers_do_not_tell_a_unit_apart_and_broken_ones_do(lab: Lab) -> None:
+def test_many_answers_do_not_tell_a_unit_apart_and_broken_ones_do(lab: TableLab) -> None:
     """The counts of the generated SQL with and without a unit, and draws from each."""
     question = prepared("SELECT median(i) FROM r", max_rows_contributed=3, epsilon=3.0)
     (plan,), (statement,) = question.plans, question.statements

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from helpers.random_examples import examples_of, many_examples_of
-from helpers.sensitivity import Lab, Row, audit
+from helpers.sensitivity import Row, TableLab, audit
 from helpers.support import Planned, planned
 from hypothesis import given
 from hypothesis import strategies as st
@@ -173,7 +173,7 @@ def questions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     return f"SELECT {', '.join([*keys, *measures])} FROM r{where}{group}{tail}", parameters
 
 
-LAB = Lab("r", COLUMNS)
+LAB = TableLab("r", COLUMNS)
 
 
 def plans(sql: str, parameters: dict[str, Any]) -> Planned | None:
@@ -194,7 +194,7 @@ def check(
     found = plans(*question)
     if found is None:
         return {}
-    return audit(LAB, rows, 0, found.plans[0], change(found.statements[0]))
+    return audit(LAB, rows, found.plans[0], change(found.statements[0]))
 
 
 @examples_of(40)
@@ -286,7 +286,7 @@ def test_every_top_k_mechanism_gets_the_sensitivity_it_was_planned_for(
         assert mechanism == "gaussian_top_k"
         assert groups is None
         return
-    assert audit(LAB, rows, 0, found.plans[0], found.statements[0]) == {}
+    assert audit(LAB, rows, found.plans[0], found.statements[0]) == {}
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -300,10 +300,10 @@ def test_a_stopping_symbol_for_few_groups_per_unit_rests_on_a_cap_that_is_enforc
     assert isinstance(plan.selection, GumbelTopK)
     assert plan.selection.crossing == 3
     rows = [*unit_with_many_groups(12), (2, 5, 0.0, "1", "p", 5, 4, 3.5)]
-    assert audit(LAB, rows, 0, plan, statement) == {}
+    assert audit(LAB, rows, plan, statement) == {}
     uncapped = re.sub(r'"__dpsql_rank" <= 3', "TRUE", statement)
     assert uncapped != statement
-    violations = audit(LAB, rows, 0, plan, uncapped)
+    violations = audit(LAB, rows, plan, uncapped)
     assert any(found.endswith("groups change, more than 3") for found in violations[1])
 
 
@@ -530,8 +530,8 @@ def test_weighted_units_keep_all_their_declared_groups() -> None:
     rows = unit_with_many_groups(50, 10) + [(2, *row[1:]) for row in unit_with_many_groups(3)]
     LAB.fill(rows)
     assert len(LAB.groups(statement, plan)) == 50
-    assert audit(LAB, rows, 0, plan, statement) == {}
-    assert audit(LAB, rows, 0, plan, whole_weights(statement)) != {}
+    assert audit(LAB, rows, plan, statement) == {}
+    assert audit(LAB, rows, plan, whole_weights(statement)) != {}
 
 
 def test_units_that_are_equal_but_look_different_are_one_unit() -> None:
@@ -545,7 +545,7 @@ def test_units_that_are_equal_but_look_different_are_one_unit() -> None:
         max_groups_contributed=1,
         contribution_bounding="weight",
     )
-    lab = Lab("d", (("u", "DOUBLE"), ("a", "INTEGER")))
+    lab = TableLab("d", (("u", "DOUBLE"), ("a", "INTEGER")))
     for twins in ((0.0, -0.0), (NAN, -NAN)):
         lab.fill([(twins[a % 2], a) for a in range(4)])
         values = lab.groups(found.statements[0], found.plans[0]).values()
@@ -588,8 +588,8 @@ def test_the_audit_notices_wrong_weights(name: str) -> None:
     plan, statement = found.plans[0], found.statements[0]
     broken = BROKEN_WEIGHTS[name](statement)
     assert broken != statement
-    assert audit(LAB, CROWDED, 0, plan, statement) == {}
-    assert audit(LAB, CROWDED, 0, plan, broken) != {}
+    assert audit(LAB, CROWDED, plan, statement) == {}
+    assert audit(LAB, CROWDED, plan, broken) != {}
 
 
 # -- negative controls: the audit notices each way of getting it wrong ----------------------------
@@ -648,9 +648,9 @@ def test_the_audit_notices(name: str) -> None:
     sql, mutate = BROKEN[name]
     found = planned(sql, SCHEMA, RULES, max_groups_contributed=2, max_rows_contributed=2)
     plan, statement = found.plans[0], found.statements[0]
-    assert audit(LAB, MANY, 0, plan, statement) == {}
+    assert audit(LAB, MANY, plan, statement) == {}
     assert mutate(statement) != statement
-    assert audit(LAB, MANY, 0, plan, mutate(statement)) != {}
+    assert audit(LAB, MANY, plan, mutate(statement)) != {}
 
 
 def test_the_audit_notices_ranks_that_depend_on_other_units() -> None:
@@ -665,8 +665,8 @@ def test_the_audit_notices_ranks_that_depend_on_other_units() -> None:
     popular = re.sub(r"hash\(hash\([^()]*\)\)", "popularity", popular)
     rows = [(u, k, 0.0, "", "p", 0, 0, 0.0) for u, k in [(1, 0), (2, 0), (2, 1), (3, 1)]]
     rows += [(5, 0, 0.0, "", "p", 0, 0, 0.0), (5, 1, 0.0, "", "p", 0, 0, 0.0)]
-    assert audit(LAB, rows, 0, plan, statement) == {}
-    assert audit(LAB, rows, 0, plan, popular) != {}
+    assert audit(LAB, rows, plan, statement) == {}
+    assert audit(LAB, rows, plan, popular) != {}
 
 
 def test_the_audit_notices_errors_caught_around_the_whole_condition(

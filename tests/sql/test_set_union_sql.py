@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 import test_poison as poison
 from click.testing import CliRunner
-from helpers.laws import SeededSource, lower_bound, upper_bound
 from helpers.random_examples import examples_of, many_examples_of
-from helpers.sensitivity import Lab, Row, normal
+from helpers.sensitivity import Row, TableLab, moved_by_units, normal, rows_without, units_of
 from helpers.sql_text import generated, text
 from helpers.support import SALT, Planned, listed_engine, planned
 from helpers.unchecked_runs import unread
@@ -52,7 +51,7 @@ RULES = Policy(
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
     tables={"r": TablePolicy("r", PrivacyUnit("unit", "u"))},
 )
-LAB = Lab("r", COLUMNS)
+LAB = TableLab("r", COLUMNS)
 Keys = tuple[Hashable, ...]
 
 
@@ -121,26 +120,17 @@ def policy_weights(union: SetUnion, statement: str) -> dict[Keys, int]:
     return {key: int(weights[row_id - 1]) for key, row_id in row_ids.items()}
 
 
-def violations(found: Planned, statement: str, rows: Sequence[Row], leaver: object) -> list[str]:
+Passed = tuple[list[tuple[Keys, ...]], dict[Keys, int]]
+
+
+def violations(union: SetUnion, short: Passed, full: Passed) -> list[str]:
     """Every way in which a unit's departure changes more than the proofs allow."""
-    union, problems = union_of(found), []
-    policy = union.weighting is Weighting.POLICY
-    tables = rows, [row for row in rows if row[0] != leaver]
-    if policy:
-        passes = []
-        for table in tables:
-            LAB.fill(table)
-            passes.append(taken(statement)[0])
-        full, short = passes
-        if max(map(len, full), default=0) > union.groups:
-            return ["a unit has too many keys"]
-        if short not in [full, *(full[:i] + full[i + 1 :] for i in range(len(full)))]:
-            problems.append("other units, or their order, or that of their keys, changed")
-    results = []
-    for table in tables:
-        LAB.fill(table)
-        results.append(policy_weights(union, statement) if policy else fixed_weights(statement))
-    change = [results[0].get(k, 0) - results[1].get(k, 0) for k in results[0] | results[1]]
+    problems = []
+    if max(map(len, full[0]), default=0) > union.groups:
+        return ["a unit has too many keys"]
+    if short[0] not in [full[0], *(full[0][:i] + full[0][i + 1 :] for i in range(len(full[0])))]:
+        problems.append("other units, or their order, or that of their keys, changed")
+    change = [full[1].get(k, 0) - short[1].get(k, 0) for k in full[1] | short[1]]
     distance = sum(map(abs, change)) if union.norm == 1 else math.hypot(*change)
     if distance > union.sensitivity:
         problems.append(f"weights move by {distance / UNIT_WEIGHT_STEPS}")
@@ -150,25 +140,26 @@ def violations(found: Planned, statement: str, rows: Sequence[Row], leaver: obje
 def audited(
     found: Planned, rows: Sequence[Row], change: Callable[[str], str] = lambda statement: statement
 ) -> dict[object, list[str]]:
-    statement = change(found.statements[0])
-    leavers = {row[0] for row in rows} - {None}
-    problems = {unit: violations(found, statement, rows, unit) for unit in leavers}
-    return {unit: some for unit, some in problems.items() if some}
+    statement, union = change(found.statements[0]), union_of(found)
 
+    def read(kept: Sequence[Row]) -> Passed:
+        LAB.fill(kept)
+        if union.weighting is Weighting.POLICY:
+            units, _ = taken(statement)
+            fits = max(map(len, units), default=0) <= union.groups
+            return units, policy_weights(union, statement) if fits else {}
+        return [], fixed_weights(statement)
 
-@pytest.mark.slow
-@examples_of(40)
-@given(questions, rows_of_units)
-def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(
-    question: tuple[list[str], str, str, int], rows: list[Row]
-) -> None:
-    assert audited(asked(*question), rows) == {}
+    def changed(short: Passed, full: Passed) -> list[str]:
+        return violations(union, short, full)
+
+    return moved_by_units(rows, units_of(rows), rows_without, read, changed)
 
 
 @pytest.mark.slow
 @many_examples_of(600)
 @given(questions, rows_of_units)
-def test_a_unit_that_leaves_changes_nothing_but_its_own_weight_at_length(
+def test_a_unit_that_leaves_changes_nothing_but_its_own_weight(
     question: tuple[list[str], str, str, int], rows: list[Row]
 ) -> None:
     assert audited(asked(*question), rows) == {}
@@ -596,55 +587,3 @@ def test_unlimited_keys_are_refused_with_a_hint() -> None:
 def test_set_unions_answer_nothing_but_keys(mechanism: str) -> None:
     with pytest.raises(QueryRefused, match="does not answer this shape"):
         planned("SELECT a, count(*) FROM r GROUP BY a", SCHEMA, RULES, mechanism=mechanism)
-
-
-# -- statistical audit ----------------------------------------------------------------------------
-
-EPSILON, DELTA = 1.5, 0.02
-
-
-def epsilon_at_least(one: Sequence[bool], other: Sequence[bool]) -> float:
-    """A lower bound on epsilon from how often an event happened, wrong once in 10**9."""
-    least = lower_bound(sum(one), len(one)) - DELTA
-    return math.log(least / upper_bound(sum(other), len(other))) if least > 0 else 0.0
-
-
-def audit_epsilon(mechanism: str, copies: int, runs: int, monkeypatch: pytest.MonkeyPatch) -> float:
-    """From answers with and without ``copies`` of one unit, which has both keys."""
-    found = planned(
-        "SELECT DISTINCT a FROM r",
-        SCHEMA,
-        RULES,
-        mechanism=mechanism,
-        epsilon=EPSILON,
-        delta=DELTA,
-        max_groups_contributed=2,
-    )
-    union, source = union_of(found), SeededSource(23)
-    enough = round(union.threshold / UNIT_WEIGHT_STEPS)
-    others = [(1000 * k + u, k) for k in (0, 1) for u in range(enough)]
-    heavy = [(10_000 + copy, k) for copy in range(copies) for k in (0, 1)]
-    named = []
-    for rows in ([*others, *heavy], others):
-        weights = weighed(engine_of(rows), found)
-        draws = [union.select(weights, source).indices.tolist() for _ in range(runs)]
-        named.append([0 in drawn and 1 in drawn for drawn in draws])
-    none = [[not hit for hit in hits] for hits in named]
-    return max(epsilon_at_least(*named), epsilon_at_least(none[1], none[0]))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_names_with_and_without_a_unit_stay_within_the_claimed_epsilon(
-    mechanism: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert audit_epsilon(mechanism, 1, 20_000, monkeypatch) <= EPSILON
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_audit_notices_a_crowd_posing_as_one_unit(
-    mechanism: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The broken twin: what one unit may do, done by several."""
-    assert audit_epsilon(mechanism, 12, 20_000, monkeypatch) > EPSILON

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.failures import fails_with
 from helpers.present import present
 from helpers.support import ANALYST, FILL, POLICY_TABLES, connect, world_file
 from hypothesis import given, settings
@@ -437,9 +438,8 @@ def test_show_budget_needs_a_ledger_as_budget_does(tmp_path: Path) -> None:
     ):
         assert opened.sql("SHOW TABLES").fetchall()
         assert opened.sql(f"EXPLAIN {QUESTION}").plan.blocks
-        with pytest.raises(dpsql.InterfaceError) as caught:
+        with fails_with("no_ledger"):
             opened.sql("SHOW BUDGET")
-        assert caught.value.code == "no_ledger"
 
 
 def test_tables_that_the_policy_does_not_list_do_not_exist(shared: dpsql.Connection) -> None:
@@ -527,9 +527,8 @@ def test_arguments_of_queries_are_not_silently_ignored(
 def test_statements_do_nothing_on_a_closed_connection(connection: dpsql.Connection) -> None:
     connection.close()
     for text in ("SHOW TABLES", "SET epsilon = 1", "EXPLAIN SELECT 1", "nonsense"):
-        with pytest.raises(dpsql.InterfaceError) as caught:
+        with fails_with("closed"):
             connection.sql(text)
-        assert caught.value.code == "closed"
 
 
 def test_threads_may_set_and_ask_at_once(connection: dpsql.Connection) -> None:

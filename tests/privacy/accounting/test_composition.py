@@ -31,7 +31,6 @@ from dpsql.privacy.accounting.zcdp import (
     PrivacyLoss,
     epsilon_from_zcdp,
     epsilon_simple,
-    rho_from_epsilon,
 )
 
 SMALL = [
@@ -216,19 +215,6 @@ def test_optimal_composition_keeps_its_digits_where_probabilities_vanish() -> No
     assert optimal(1.0, 2000, 1e-300) <= basic(1.0, 2000)
     assert optimal(10.0, 60, 1e-300) == pytest.approx(600.0, rel=1e-9)
     assert optimal(1e-3, 100_000, 1e-6) == pytest.approx(optimal(1e-2, 1000, 1e-6), rel=3e-3)
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "rho"),
-    [(1, 1e-6, 0.02436), (0.5, 1e-6, 0.00664), (5, 1e-6, 0.46306), (1, 1e-9, 0.01497)],
-)
-def test_reference_values_of_the_tight_conversion(epsilon: float, delta: float, rho: float) -> None:
-    found = rho_from_epsilon(epsilon, delta)
-    assert found == pytest.approx(rho, abs=1e-5)
-    single = math.sqrt(8 * found / 100) * (1 - 1e-9)
-    (total,) = [c for c in compare(single, 100, delta) if c.theorem == "bounded_range_zcdp"]
-    assert total.epsilon == pytest.approx(epsilon, rel=1e-6)
-    assert total.epsilon <= epsilon
 
 
 def test_figures_of_a_session_of_a_hundred_queries() -> None:

@@ -12,35 +12,28 @@ import pytest
 from helpers.laws import (
     Counts,
     SeededSource,
-    as_returned,
     difference_tail,
     gaussian_top_k_law,
     gumbel_law,
     hockey_stick,
     log_cdf,
     log_pmf,
-    lower_bound,
     neighbours,
     peeled_law,
     tail,
     top_of,
-    upper_bound,
 )
-from numpy.typing import NDArray
 
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.histogram import PositiveCounts
-from dpsql.privacy.mechanisms.selection import Selected
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.privacy.sampling.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
-    EntropySource,
     LatticeNoise,
 )
 
 Noise = DiscreteGaussian | DiscreteLaplace
-RUNS = 3_000
 DELTAS = (0.3, 0.05, 1e-3, 1e-6, 1e-9, 1e-15)
 NOISES = (
     DiscreteGaussian(0.4),
@@ -123,51 +116,6 @@ def test_a_laplace_boundary_holds_by_its_closed_form(scale: float) -> None:
             assert above <= Decimal(delta)
 
 
-def fresh_named(mechanism: PositiveCounts, runs: int) -> int:
-    """Of ``runs`` groups that hold one fresh unit each, how many are named."""
-    scores = np.full(runs, mechanism.floor + 1, dtype=np.int64)
-    return len(mechanism.select(scores, SeededSource(3)).indices)
-
-
-class OneLower(PositiveCounts):
-    """A threshold one too low, or a non-strict comparison: the same thing on a lattice."""
-
-    @property
-    def threshold(self) -> int:
-        return super().threshold - 1
-
-
-class DrawnTwice(PositiveCounts):
-    """A second chance: released if either of two draws exceeds the threshold."""
-
-    def select(self, scores: NDArray[np.int64], source: EntropySource) -> Selected:
-        one = super().select(scores, source)
-        two = super().select(scores, source)
-        return Selected(np.union1d(one.indices, two.indices), None)
-
-
-@pytest.mark.parametrize("noise", [DiscreteGaussian(2.0), DiscreteLaplace(1.5)], ids=repr)
-@pytest.mark.parametrize("floor", [0, 3])
-def test_in_simulation_fresh_groups_appear_at_most_as_often_as_delta(
-    noise: Noise, floor: int
-) -> None:
-    runs, delta = 200_000, 0.2
-    mechanism = positive(noise, 1, delta, floor)
-    exact = tail(noise, mechanism.threshold - floor - 1)
-    found = fresh_named(mechanism, runs)
-    assert exact <= delta
-    assert lower_bound(found, runs) <= exact <= upper_bound(found, runs)
-
-
-@pytest.mark.parametrize("broken", [OneLower, DrawnTwice])
-@pytest.mark.parametrize("noise", [DiscreteGaussian(8.0), DiscreteLaplace(6.0)], ids=repr)
-def test_the_simulation_catches_a_low_threshold_and_a_second_draw(
-    broken: type[PositiveCounts], noise: Noise
-) -> None:
-    mechanism = broken(IndependentNoise(noise, 1), 1, 0.2, 0)
-    assert lower_bound(fresh_named(mechanism, 200_000), 200_000) > 0.2
-
-
 def test_groups_at_or_below_the_floor_are_never_named() -> None:
     mechanism = positive(DiscreteGaussian(50.0), 1, 0.4, 9)
     scores = np.arange(10, dtype=np.int64).repeat(1000)
@@ -236,40 +184,6 @@ def test_the_top_k_threshold_is_the_smallest_for_its_delta(sigma: float, groups:
             assert difference_tail(noise, t - 1) > each * (1 - 2e-8)
 
 
-def top_k_runs(mechanism: GaussianTopK | GumbelTopK, counts: Counts, watched: set[int]) -> int:
-    """In how many of RUNS runs a watched group comes out."""
-    source = SeededSource(5)
-    scores, whose = as_returned(counts, mechanism.k_bar, mechanism.floor)
-    found = 0
-    for _ in range(RUNS):
-        indices = mechanism.select(scores, source).indices
-        found += any(whose[i] in watched for i in indices)
-    return found
-
-
-EDGE = {
-    "a fresh group, nothing else": ((0,), (1,), 1),
-    "two fresh groups": ((0, 0), (1, 1), 2),
-    "a tie at the edge that the key decides": ((2, 3), (3, 3), 1),
-    "an overtaking group": ((3, 2, 3), (3, 4, 3), 2),
-    "a group leaving because others entered": ((1, 1, 1), (1, 2, 2), 2),
-}
-
-
-@pytest.mark.parametrize(("without", "with_unit", "k_bar"), EDGE.values(), ids=EDGE.keys())
-def test_in_simulation_crossing_groups_appear_at_most_as_often_as_delta(
-    without: Counts, with_unit: Counts, k_bar: int
-) -> None:
-    raised = max(b - a for a, b in zip(without, with_unit, strict=True))
-    mechanism = gaussian_top_k(1.5, raised, 2, k_bar, 0.4)
-    for one, other in ((without, with_unit), (with_unit, without)):
-        crossing = set(top_of(one, k_bar, 0)[0]) - set(top_of(other, k_bar, 0)[0])
-        exact = crossing_released(mechanism, one, other)
-        found = top_k_runs(mechanism, one, crossing)
-        assert exact <= mechanism.delta
-        assert lower_bound(found, RUNS) <= exact <= upper_bound(found, RUNS)
-
-
 class NoSensitivity(GaussianTopK):
     """The threshold forgets that a unit lifts a group by up to the sensitivity."""
 
@@ -306,11 +220,6 @@ def test_broken_top_k_thresholds_are_caught_exactly(
     mechanism = broken(noise, groups, groups, 0.4, 0)
     nothing, fresh = (0,) * groups, (sensitivity,) * groups
     assert crossing_released(mechanism, fresh, nothing) > mechanism.delta
-
-
-def test_a_broken_top_k_threshold_is_caught_in_simulation() -> None:
-    mechanism = NoSensitivity(IndependentNoise(DiscreteGaussian(1.5), 3), 1, 1, 0.4, 0)
-    assert lower_bound(top_k_runs(mechanism, (3,), {0}), RUNS) > mechanism.delta
 
 
 def test_padding_is_never_released() -> None:
@@ -457,24 +366,6 @@ def test_a_strict_domain_with_the_cap_is_caught_and_with_k_bar_it_is_not() -> No
 
 def test_a_cap_that_is_not_enforced_is_caught() -> None:
     assert worst_differing(gumbel(1.2, 3, 3, 0.2, groups=1), 3, 3, touched=3) > 0.2
-
-
-@pytest.mark.parametrize("runs_on", ["fresh", "leaving"])
-def test_in_simulation_gumbel_names_differing_groups_as_often_as_computed(runs_on: str) -> None:
-    mechanism = gumbel(1.2, 2, 2, 0.3)
-    pair = ((1, 1, 1, 1), (1, 1, 2, 2))
-    one, other = pair if runs_on == "leaving" else pair[::-1]
-    differing = set(top_of(one, 2, 0)[0]) - set(top_of(other, 2, 0)[0])
-    exact = differing_released(mechanism, one, other)
-    found = top_k_runs(mechanism, one, differing)
-    assert 0.05 < exact <= 0.3
-    assert lower_bound(found, RUNS) <= exact <= upper_bound(found, RUNS)
-
-
-def test_broken_gumbel_offsets_are_caught_in_simulation() -> None:
-    mechanism = SmallK(1.2, 1, 3, 3, 0.2, 0)
-    found = top_k_runs(mechanism, (1, 1, 1), {0, 1, 2})
-    assert lower_bound(found, RUNS) > 0.2
 
 
 def test_the_gumbel_offset_is_rounded_up() -> None:

@@ -17,6 +17,7 @@ from helpers.laws import (
     Counts,
     Law,
     SeededSource,
+    apart,
     chi_square_p,
     hockey_stick,
     log_cdf,
@@ -185,13 +186,6 @@ def test_shared_noise_of_magnitude_sigma_over_root_k_would_break_the_promise() -
     )
     assert gaussian_delta(epsilon, right) <= delta
     assert gaussian_delta(epsilon, printed) > 10 * delta
-
-
-def test_gamma_as_printed_has_no_gain() -> None:
-    """Theorem 3.5 prints sqrt(j)/2 + sqrt(k), which is never below sqrt(j)."""
-    j = np.arange(1, 101)
-    assert np.all(np.minimum(np.sqrt(j), np.sqrt(j) / 2 + math.sqrt(100)) == np.sqrt(j))
-    assert half_distance(j, 100)[-1] < 0.53 * math.sqrt(100)
 
 
 # -- the threshold on the lattice -------------------------------------------------------------
@@ -712,7 +706,7 @@ def test_one_release_stays_within_its_epsilon_and_delta(sensitivity: int) -> Non
     grid = np.arange(-reach, 2 * high + reach)
     for a, b in pairs:
         p, q = (top_k_law(mechanism, c, grid) for c in (a, b))
-        assert max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) <= delta
+        assert apart(p, q, epsilon) <= delta
 
 
 def test_noise_near_one_lattice_step_has_no_one_shot_claim() -> None:

@@ -16,14 +16,14 @@ from helpers.laws import (
     Counts,
     Law,
     SeededSource,
+    apart,
     chi_square_p,
+    drawn,
     flat,
     gaussian_top_k_law,
-    hockey_stick,
     log_cdf,
     log_pmf,
     neighbours,
-    outcome,
     tail,
     top_of,
     upper_bound,
@@ -122,13 +122,7 @@ def test_no_small_pair_of_neighbours_exceeds_the_stated_epsilon_and_delta(
     reach = 30 if k_bar == 1 else 24
     pairs = list(neighbours(3, 2, groups, 1, floor))
     laws = {c: laplace_law(mechanism, c, reach) for c in {c for pair in pairs for c in pair}}
-    worst = max(
-        max(
-            hockey_stick(laws[a], laws[b], mechanism.epsilon),
-            hockey_stick(laws[b], laws[a], mechanism.epsilon),
-        )
-        for a, b in pairs
-    )
+    worst = max(apart(laws[a], laws[b], mechanism.epsilon) for a, b in pairs)
     assert worst <= mechanism.delta
     assert worst > mechanism.delta / 10
     assert mechanism.epsilon == pytest.approx(groups * epsilon)
@@ -160,13 +154,7 @@ def test_laplace_draws_follow_the_law_at_the_stated_scale_only(scale: float, pas
     mechanism = LaplaceTopK(0.5, 1, 2, 0.3, 0)
     counts = (12, 9, 3)
     law = flat(laplace_law(mechanism, counts, 60, scale), grid_of(60))
-    source, found = SeededSource(2), Counter[Hashable]()
-    scores = np.array(counts, dtype=np.int64)
-    for _ in range(6000):
-        selected = mechanism.select(scores, source)
-        assert selected.noisy is not None
-        found[outcome(list(selected.indices), selected.noisy)] += 1
-    assert (chi_square_p(found, law) > IMPOSSIBLE) == passes
+    assert (chi_square_p(drawn(mechanism, counts, 6000, 2), law) > IMPOSSIBLE) == passes
 
 
 # -- the fixed threshold ----------------------------------------------------------------------

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -14,25 +12,21 @@ from helpers.laws import (
     EPSILONS,
     IMPOSSIBLE,
     Counts,
-    Law,
     SeededSource,
+    apart,
+    at_threshold_law,
     chi_square_p,
+    drawn,
     flat,
-    hockey_stick,
     lower_bound,
-    outcome,
-    positive_counts_law,
     upper_bound,
     worst_excess,
 )
-from numpy.typing import NDArray
 from scipy import special
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms import weighted_histogram as module
-from dpsql.privacy.mechanisms.additive import IndependentNoise
-from dpsql.privacy.mechanisms.histogram import PositiveCounts
 from dpsql.privacy.mechanisms.selection import Selection
 from dpsql.privacy.mechanisms.sparse_histogram import sparse_histogram
 from dpsql.privacy.mechanisms.weighted_histogram import (
@@ -115,61 +109,6 @@ def test_either_end_of_the_sizes_can_be_the_worst() -> None:
             for n in range(1, 31)
         ]
         assert 1 + int(np.argmax(shown)) == worst
-
-
-class ForOneGroup(WeightedPositiveCounts):
-    """The threshold for a unit with a single fresh group."""
-
-    @property
-    def threshold(self) -> int:
-        return WeightedPositiveCounts(self.noise, Weights(1, 1), self.delta, 0).threshold
-
-
-class KeptIgnored(WeightedPositiveCounts):
-    """The threshold of sampling: as if a unit kept no more than ``groups``."""
-
-    @property
-    def threshold(self) -> int:
-        groups = self.weights.groups
-        return WeightedPositiveCounts(self.noise, Weights(groups, groups), self.delta, 0).threshold
-
-
-def shown_share(
-    mechanism: WeightedPositiveCounts, size: int, weight: int, runs: int = 100_000
-) -> tuple[float, float]:
-    """Bounds on the probability that a unit with ``size`` fresh groups is seen, by simulation."""
-    scores = np.full(runs * size, weight, dtype=np.int64)
-    named = mechanism.select(scores, SeededSource(5)).indices
-    seen = len(np.unique(named // size))
-    return lower_bound(seen, runs), upper_bound(seen, runs)
-
-
-@pytest.mark.parametrize("size", [1, 2, 8])
-def test_in_simulation_fresh_groups_appear_as_often_as_computed_and_never_above_delta(
-    size: int,
-) -> None:
-    weights, delta = Weights(2, 8), 0.2
-    mechanism = WeightedPositiveCounts(DiscreteGaussian(3.0 * WEIGHT_STEPS), weights, delta, 0)
-    weight = weight_of(2, size)
-    exact = any_of(tail(3.0 * WEIGHT_STEPS, mechanism.threshold - weight), size)
-    low, high = shown_share(mechanism, size, weight)
-    assert low <= exact <= high
-    assert exact <= delta
-
-
-@pytest.mark.parametrize("broken", [ForOneGroup, KeptIgnored])
-def test_the_simulation_catches_a_threshold_for_too_few_groups(
-    broken: type[WeightedPositiveCounts],
-) -> None:
-    mechanism = broken(DiscreteGaussian(3.0 * WEIGHT_STEPS), Weights(2, 8), 0.2, 0)
-    low, _ = shown_share(mechanism, 8, weight_of(2, 8))
-    assert low > 0.2
-
-
-def test_the_simulation_catches_whole_weights() -> None:
-    mechanism = WeightedPositiveCounts(DiscreteGaussian(3.0 * WEIGHT_STEPS), Weights(2, 8), 0.2, 0)
-    low, _ = shown_share(mechanism, 8, WEIGHT_STEPS)
-    assert low > 0.2
 
 
 # -- one publication: the analysis ------------------------------------------------------------
@@ -304,22 +243,6 @@ def coarse(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         cached.cache_clear()  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True)
-class AtThreshold(PositiveCounts):
-    """The same release with the threshold given, for the exact law."""
-
-    given: int = 0
-
-    @property
-    def threshold(self) -> int:
-        return self.given
-
-
-def law_on(sigma: float, threshold: int, scores: Counts, grid: NDArray[np.int64]) -> Law:
-    noise = IndependentNoise(DiscreteGaussian(sigma), 1)
-    return positive_counts_law(AtThreshold(noise, 1, 0.1, 0, threshold), scores, grid)
-
-
 def pairs_of(weight: Callable[[int], int], kept: int, high: int) -> Iterator[tuple[Counts, Counts]]:
     """A unit with 1 to ``kept`` groups, of which some are fresh, some small and some large."""
     for size in range(1, kept + 1):
@@ -335,11 +258,10 @@ def worst_stick(
     grid = np.arange(threshold, high + COARSE + math.ceil(5 * sigma))
     worst = 0.0
     for pair in pairs_of(weight, kept, high):
-        p, q = (law_on(sigma, threshold, scores, grid) for scores in pair)
+        p, q = (at_threshold_law(sigma, threshold, scores, grid) for scores in pair)
         worst = max(
             worst,
-            hockey_stick(p, q, mechanism.epsilon),
-            hockey_stick(q, p, mechanism.epsilon),
+            apart(p, q, mechanism.epsilon),
         )
     return worst
 
@@ -377,7 +299,7 @@ def test_the_zcdp_statement_holds_for_every_small_pair_and_epsilon() -> None:
     def excess(weight: Callable[[int], int], at: int) -> float:
         worst = -1.0
         for pair in pairs_of(weight, 3, high):
-            p, q = (law_on(sigma, at, scores, grid) for scores in pair)
+            p, q = (at_threshold_law(sigma, at, scores, grid) for scores in pair)
             worst = max(worst, worst_excess(p, q, mechanism.rho(None), mechanism.delta))
         return worst
 
@@ -387,16 +309,6 @@ def test_the_zcdp_statement_holds_for_every_small_pair_and_epsilon() -> None:
 
 
 # -- what is drawn ----------------------------------------------------------------------------
-
-
-def runs_of(mechanism: Selection, scores: Counts, runs: int) -> Counter[Hashable]:
-    source = SeededSource(11)
-    found: Counter[Hashable] = Counter()
-    for _ in range(runs):
-        selected = mechanism.select(np.array(scores, dtype=np.int64), source)
-        assert selected.noisy is not None
-        found[outcome(list(selected.indices), selected.noisy)] += 1
-    return found
 
 
 @pytest.mark.usefixtures("coarse")
@@ -413,8 +325,8 @@ def test_draws_follow_the_law_at_the_stated_scale_only(
     )
     scores = (mechanism.threshold + 5, mechanism.threshold - 4)
     grid = np.arange(mechanism.threshold - 60, mechanism.threshold + 70)
-    law = flat(law_on(9.0 * scale, mechanism.threshold, scores, grid), grid)
-    p = chi_square_p(runs_of(mechanism, scores, 4000), law)
+    law = flat(at_threshold_law(9.0 * scale, mechanism.threshold, scores, grid), grid)
+    p = chi_square_p(drawn(mechanism, scores, 4000), law)
     assert (p > IMPOSSIBLE) == passes
 
 
