@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 from dpsql.errors import LedgerError, ParameterError, UnknownName
 from dpsql.ledger import accounts
@@ -22,6 +23,9 @@ from dpsql.ledger.releases import drop_parts
 from dpsql.ledger.streams import end_published
 from dpsql.ledger.transactions import DatabaseLink
 from dpsql.privacy.accounting.zcdp import Amount
+
+_LATEST: Final = 2**63 - 1
+"""The last microsecond of any clock."""
 
 
 class Owner:
@@ -175,7 +179,8 @@ def _forget(journal: Journal, path: str, until: int | None) -> int:
     """
     sql = journal.sql
     path = key_by_name(sql, path, for_owner=True)
-    below, latest = path + "/", journal.at if until is None else until
+    # Without a time also what was settled under a clock that was ahead.
+    below, latest = path + "/", _LATEST if until is None else until
     found = sql.execute(
         "SELECT releases.entry FROM releases JOIN events ON events.entry = releases.entry "
         "WHERE (releases.account = ? OR substr(releases.account, 1, ?) = ?) AND at <= ? "

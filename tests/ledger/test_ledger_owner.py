@@ -226,6 +226,20 @@ def test_a_clock_that_went_back_is_refused_until_the_owner_accepts_it(
     assert ledger.verify().sound
 
 
+def test_what_was_stored_under_a_clock_that_was_ahead_is_forgotten_too(
+    ledger: Ledger, owner: Owner, clock: Clock
+) -> None:
+    now = clock.time
+    clock.time += timedelta(days=400)
+    stored(ledger, ALICE, "q1", b"answer")
+    clock.time = now
+    owner.accept_clock()
+    assert owner.forget(ALICE, before=now) == 0
+    assert owner.forget(ALICE) == 1
+    assert ledger.stored(ALICE, "q1") is None
+    assert ledger.verify().sound
+
+
 def test_small_steps_back_do_not_stop_the_ledger_and_times_never_go_back(
     ledger: Ledger, owner: Owner, clock: Clock
 ) -> None:
