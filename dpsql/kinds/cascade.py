@@ -100,8 +100,7 @@ class ExactCascade:
         """
         drawn = draw_cascade(plan, self, source)
         ids = drawn.named.ids
-        values = CascadeKind(plan).with_noise_columns(drawn.answers(plan))
-        return ReleasedRows(ids, self.keys_of(ids), values, plan.loss(len(ids)))
+        return ReleasedRows(ids, self.keys_of(ids), drawn.answers(plan), plan.loss(len(ids)))
 
     def rehearse(self, plan: BlockPlan) -> None:
         """Ask for each step, with groups that were named before and without."""

@@ -84,11 +84,10 @@ class ExactGroups:
         keys = None
         if not plan.declared:
             keys = keys_at(exact, chosen) if self.keys_of is None else self.keys_of(named)
-        drawn = {name: answers[name] for name in drawn_columns(block)}
         found = ReleasedRows(
             row_ids=chosen if plan.declared else named,
             keys=keys,
-            values=GroupsKind(plan).with_noise_columns(drawn),
+            values={name: answers[name] for name in drawn_columns(block)},
             loss=plan.loss(len(named)),
         )
         units = plan.units_measure

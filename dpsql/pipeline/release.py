@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -25,8 +26,10 @@ from dpsql.privacy.sampling.noise import EntropySource
 
 
 def release_block(block: PreparedBlock, exact: ExactBlock, source: EntropySource) -> ReleasedBlock:
-    """Draw what comes out of a block."""
-    return ReleasedBlock(block, exact.release(block.plan, source))
+    """Draw what comes out of a block, and compute what its tail asks of the noise."""
+    rows = exact.release(block.plan, source)
+    values = release_kind(block.plan).with_noise_columns(rows.values)
+    return ReleasedBlock(block, replace(rows, values=values))
 
 
 def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:

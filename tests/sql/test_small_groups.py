@@ -355,6 +355,21 @@ def test_a_total_is_answered_however_small_and_subtotals_like_other_groups(
         assert [row[0] for row in rolled] == [None]
 
 
+def test_intervals_are_those_of_the_groups_that_came_out_however_often_they_are_given(
+    engine: dpsql.DuckDBEngine, tmp_path: Path
+) -> None:
+    sql = (
+        "SELECT ward, count(*) AS n, dp_interval_low(count(*)) AS low, dp_interval_high(count(*)) "
+        "AS high FROM visits GROUP BY ward ORDER BY n DESC LIMIT 1"
+    )
+    with dpsql.connect(engine, POLICY, tmp_path / "b.db", "ana") as con:
+        first, again = (con.sql(sql, epsilon=0.2, mechanism="known_domain") for _ in range(2))
+        ((_, _, low, high),) = first.fetchall()
+        assert first.fetchall() == again.fetchall()
+        interval = first.intervals()["n"]
+        assert (interval.low.tolist(), interval.high.tolist()) == ([low], [high])
+
+
 def test_plans_say_it_in_words(engine: dpsql.DuckDBEngine, tmp_path: Path) -> None:
     with dpsql.connect(engine, POLICY, tmp_path / "b.db", "ana") as con:
         asked = "SELECT ward, count(*) FROM visits GROUP BY ward"
