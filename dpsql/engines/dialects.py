@@ -1,4 +1,4 @@
-"""Finds the dialect of an engine's version, by what a survey has found of it."""
+"""Finds the dialect of an engine's version by the verdicts of its survey."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVERS: Final[Mapping[str, type[ServerDialect]]] = {
 
 @cache
 def dialect_of(verdicts: Verdicts) -> Dialect:
-    """Return the dialect of an engine of which this is known.
+    """Return the dialect of an engine with these verdicts.
 
     Raises ``ValueError`` for an engine without a dialect.
     """

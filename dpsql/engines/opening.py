@@ -38,7 +38,7 @@ def open_engine(place: DatabasePlace) -> Database:
 
 
 def is_session(place: object) -> TypeGuard[SparkSession]:
-    """Tell whether a value is a session of an engine's own, in which tables are found."""
+    """Tell whether a value is an engine's session with tables."""
     return is_spark_session(place)
 
 

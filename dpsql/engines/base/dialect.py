@@ -111,7 +111,7 @@ class Dialect(ABC):
         """
 
     def try_truth(self, node: exp.Expr) -> exp.Expr:
-        """Turn an expression, which cannot fail, into a truth value; NULL where it is none."""
+        """Turn an infallible expression into a truth value, NULL for values that are none."""
         return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
 
     @abstractmethod
@@ -153,7 +153,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def cast(self, value: Sql, type_: str) -> Sql:
-        """Cast a value to a type in which it is known to fit."""
+        """Cast a value to a type that is known to hold it."""
 
     @abstractmethod
     def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
@@ -218,7 +218,7 @@ class Dialect(ABC):
 
     @abstractmethod
     def salted_hash(self, salt: int, columns: Sequence[Sql]) -> Sql:
-        """Hash some columns to the 64 bits by which a unit's keys are sorted before some go.
+        """Hash columns to 64 bits: the order in which bounding keeps a unit's keys.
 
         It must depend on the salt and on all of the columns, NULLs and their places among them; be
         equal for values that the engine groups as equal; and be uniform over salts *for each row*:

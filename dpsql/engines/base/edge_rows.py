@@ -1,4 +1,4 @@
-"""Rows of edge values in an engine's own SQL: what is sent can be tried on them there.
+"""Rows of edge values in an engine's own SQL, on which generated expressions are tried.
 
 An expression is only as sound as its text, on the engine that computes it. So before anything is
 paid for, the texts that will be sent are computed by that engine, over tables of constants in place

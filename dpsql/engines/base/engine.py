@@ -74,7 +74,7 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """What the statements of one reading of private rows read.
+    """The tables that one reading of private rows may scan, with its salt.
 
     ``tables`` are those that the relations of the question scan, each as often as they do: a
     statement scans all of them, or none. ``salt`` is the number that its statements are salted
@@ -87,7 +87,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """What of the data is not as the policy declares it, for the owner alone.
+    """A value of the data that does not fit the policy's declaration; for the owner alone.
 
     ``column`` is None for what concerns whole rows. With ``wrong`` the declaration is, without it
     some rows are.
@@ -157,7 +157,7 @@ class PrivateSource(Protocol):
 
 
 class Run(PrivateSource, Protocol):
-    """The statements of one query, of which none goes on when its time is over.
+    """The statements of one query, all of which end at its deadline.
 
     Runs of one engine do not know of each other: interrupting one leaves all others alone.
     """
@@ -212,7 +212,7 @@ class Engine(Protocol):
 
     @property
     def edition(self) -> str | None:
-        """The snapshot of the data that all statements read, in a few words; None without one."""
+        """The snapshot that all statements read, in a few words; None without one."""
 
     @property
     def schema(self) -> Schema:

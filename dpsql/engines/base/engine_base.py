@@ -42,7 +42,7 @@ class EngineBase(ABC):
     @property
     @abstractmethod
     def edition(self) -> str | None:
-        """The snapshot of the data that all statements read; None without one."""
+        """The snapshot that all statements read; None without one."""
 
     @abstractmethod
     def refuse_changed(self) -> None:

@@ -112,7 +112,7 @@ def unrecognised() -> InternalError:
 def not_taken(engine: str) -> QueryRefused:
     """Build the refusal of a query whose generated statement the engine does not accept."""
     return QueryRefused(
-        f"the query does not fit its tables: {engine} does not take what it becomes there",
+        f"the query does not fit its tables: {engine} rejects its statement",
         code="does_not_bind",
         hint="Give values that stand for each other, in UNION or CASE, one type by a cast; "
         "nest expressions less deeply.",

@@ -116,7 +116,7 @@ class RowEngine(ABC):
 
     @abstractmethod
     def widened(self, value: TypedValue, type_: str) -> TypedValue | None:
-        """Widen a value to a type, as far as that cannot fail on any row; None where it could."""
+        """Widen a value to a type; None where that could fail on a row."""
 
     @abstractmethod
     def looks_up_widening(self, value: TypedValue, *, choice: bool) -> bool:

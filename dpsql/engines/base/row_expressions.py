@@ -203,7 +203,7 @@ class RowExpressions:
         return found
 
     def _strict(self, values: list[TypedValue]) -> list[TypedValue]:
-        """Return operands none of which can fail, where NULL does not make the result NULL.
+        """Return infallible operands; refuse others, where NULL would not make the result NULL.
 
         TRY makes NULL of the whole, and here only the operand would be. Raises ``QueryRefused``.
         """

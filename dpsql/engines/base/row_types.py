@@ -42,7 +42,7 @@ class TypedValue:
 
     @property
     def is_literal(self) -> bool:
-        """True for a constant as it was written, whose type is not settled."""
+        """True for a constant as written, before its type is settled."""
         return self.constant is not None
 
     @property
@@ -92,7 +92,7 @@ def number_type(text: str) -> str | None:
 
 
 def shared_type(values: Sequence[TypedValue]) -> str | None:
-    """Name the type that several values are given to stand beside each other; None for none.
+    """Name the common type of several values; None without one.
 
     Columns decide before constants do: an integer that fits a column's type becomes one of it, and
     a text is read as whatever the others are.
@@ -117,7 +117,7 @@ def _is_one_of(value: TypedValue, type_: str) -> bool:
 
 
 def _common(given: Iterable[str]) -> str | None:
-    """Name the type to which values are widened, UNTYPED for none; None where there is none."""
+    """Name the type that values are widened to; UNTYPED without typed values."""
     types = dict.fromkeys(type_ for type_ in given if type_ != UNTYPED)
     kinds = {base_type(type_) for type_ in types}
     if len(types) <= 1:
@@ -144,7 +144,7 @@ def exact_decimal(sign: str, one: str, two: str) -> tuple[int, int]:
 
 
 def decimal_result(sign: str, one: str, two: str) -> str | None:
-    """Name the type that DuckDB gives a sum or product of decimals; None where there is none.
+    """Name DuckDB's type for a sum, difference or product of decimals; None without one.
 
     A product of two that have 64 bits has 64 bits as well, which hold 18 digits.
     """

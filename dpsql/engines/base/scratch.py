@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class Sheet(Protocol):
-    """What reads the statements of one question over some tables, before they are sent.
+    """The last reading of one question's statements over some tables, before they are sent.
 
     ``objected`` tells of a statement that was not passed whether its plan is none of dpsql's.
     """

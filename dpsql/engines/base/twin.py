@@ -83,7 +83,7 @@ class Twin:
     def examine(
         self, source: Sql, expressions: Sequence[Sql], typed: Sql | None = None
     ) -> Examined:
-        """Look up what expressions over the rows of a FROM clause are bound to, and try them.
+        """Bind expressions over the rows of a FROM clause, and try them on edge values.
 
         Of ``typed``, a statement of what they were made of, the constants are computed. Raises
         ``QueryRefused`` where they do not bind (``does_not_bind``), and where they fail on
@@ -137,7 +137,7 @@ class Twin:
         return plan
 
     def _compute_constants(self, plan: dict[str, Any]) -> None:
-        """Compute what depends on constants alone, also where a condition stands before it."""
+        """Compute the constant parts of a plan, also behind conditions, to find failures."""
         found = failing_part(self._connection, plan)
         if found is not None:
             raise _fails(found.reason)

@@ -12,15 +12,15 @@ AS_TABLE: Final = "Store its rows as a table."
 SAMPLE: Final = Remark("takes a sample: its rows are others each time", TABLES_BELOW)
 LOOKUP: Final = Remark(
     "looks one value up for each row by a subquery, which fails where it finds two",
-    "Join the other table instead, with LEFT JOIN, grouped by what it is looked up by.",
+    "Join the other table instead, with LEFT JOIN, grouped by the column of the lookup.",
 )
 COMPUTED_LIMIT: Final = Remark(
-    "keeps a number of rows that is computed, which fails where it is none",
+    "has a computed LIMIT or OFFSET, which fails where it is no number",
     "Write LIMIT and OFFSET with constants.",
 )
 COUNTED_AGAIN: Final = Remark(
     "makes as many rows as values of rows say, which can fail on a row",
-    "Call range and generate_series with constants, and join what they give.",
+    "Call range and generate_series with constants, and join the rows they give.",
 )
 FRAME: Final = Remark(
     "computes where a window begins or ends, which can fail on a row",

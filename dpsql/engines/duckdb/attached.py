@@ -42,7 +42,7 @@ _DATABASES = frozenset({"memory", "system", "temp"})
 
 
 def ours(temp_directory: str) -> duckdb.DuckDBPyConnection:
-    """Open a database of ours, in memory, to which nothing is attached yet."""
+    """Open an in-memory database of dpsql's own, with nothing attached yet."""
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -299,7 +299,7 @@ _NAMED_LIKE_DATABASE = Remark(
     "is in a schema that is called like a database of the engine's own", "Rename that schema."
 )
 _DOES_NOT_BIND = Remark(
-    "cannot be read: what it is made of does not exist, or cannot be reached",
+    "cannot be read: a table or file of its definition does not exist, or cannot be reached",
     "Look at its definition. A view may use tables of its own database file alone, and nothing "
     "that only one connection has, such as sequences, variables or extensions.",
 )

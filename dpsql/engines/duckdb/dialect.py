@@ -96,7 +96,7 @@ class DuckDBDialect(Dialect):
         return written if "e" in repr(float(value)) else sql("{}e0", written)
 
     def integer(self, value: int) -> Sql:
-        """Write its digits: what is combined with it has 64 bits."""
+        """Write the digits: operands beside it have 64 bits."""
         return digits(value)
 
     # -- errors on rows -----------------------------------------------------------------------
@@ -207,7 +207,7 @@ class DuckDBDialect(Dialect):
     # -- rows ---------------------------------------------------------------------------------
 
     def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
-        """Write a range, whose end is not in it."""
+        """Write a range from 1; its end is exclusive."""
         return sql("range(1, {}) AS {}({})", count + 1, alias, column)
 
     def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:

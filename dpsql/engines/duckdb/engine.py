@@ -408,7 +408,7 @@ class DuckDBEngine:
             return self._published
 
     def _as_table(self, found: Published) -> Published:
-        """Take what reads files where they are for a table: the view of them is ours."""
+        """Present a view over files in place as a table: only the view is dpsql's own."""
         table = found.table
         is_view = table.is_view and not self._is_in_place(table)
         return replace(found, table=replace(table, is_view=is_view))
@@ -428,7 +428,7 @@ class DuckDBEngine:
             return self._definitions[table.key]
 
     def _made_of(self, table: Table) -> Definition:
-        """Look into one of the owner's tables, by what holds its rows."""
+        """Describe the definition of one of the owner's tables, by the place of its rows."""
         key = table.name.key
         if key in self._untyped:
             return Definition(table.unreadable)
@@ -609,7 +609,7 @@ def _view_unreadable(table: Table) -> InterfaceError:
 
 
 class OpenDuckDB(EngineBase):
-    """The listed tables of a DuckDB: cursors whose names mean them, and nothing else.
+    """The listed tables of a DuckDB database, as cursors that see these and nothing else.
 
     ``place`` is the database of ours that has a view of each.
     """
@@ -753,7 +753,7 @@ class _Untyped:
 
 
 def _undeclared(table: _Untyped) -> Table:
-    """Describe a table of which nobody has said the columns: none can be read."""
+    """Describe a table without declared columns, which cannot be read."""
     hint = _DECLARE_FILES if isinstance(table.data, UntypedFiles) else _DECLARE_VALUES
     return Table(table.name, (), unreadable=Remark(_NOT_DECLARED, hint))
 

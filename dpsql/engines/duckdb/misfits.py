@@ -1,4 +1,4 @@
-"""What of files without types is not as their owner has declared it: for ``dpsql check`` alone.
+"""Finds values in files without types that do not fit their declarations, for ``dpsql check``.
 
 Reading goes on whatever rows hold: what does not fit is NULL, and a line that is no row is left
 out. So nobody would notice a type that fits no value, or a name that no file has. The owner is told
@@ -107,7 +107,7 @@ def _of_values(column: Column, lost: int, zeros: int) -> Iterator[Misfit]:
         yield Misfit(
             column.name,
             f"values of {_several(zeros, 'row')} have a NUL character in them",
-            "They are other texts than those without. Write the file again if they should not be.",
+            "Texts with and without them differ. Write the file again if they should not be.",
         )
 
 

@@ -60,7 +60,7 @@ class UnknownPart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """What a plan reads: whole names of tables, each as often as it is read; and its columns.
+    """The tables that a plan scans, with the number of scans, and its columns.
 
     ``selected`` are the expressions of these, as the engine writes them down.
     """
@@ -318,7 +318,7 @@ def _of_its_array(type_: Any, children: Any) -> bool:
 
 
 def _element(type_: Any, kind: str) -> Any:
-    """Return the type of the elements of a list or array; None for what is none."""
+    """Return the type of the elements of a list or array; None for other types."""
     if type(type_) is not dict or type_.get("id") != kind:
         return None
     info = type_.get("type_info")

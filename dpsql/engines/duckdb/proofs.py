@@ -1,4 +1,4 @@
-"""Proofs of files: each is read whole once, so that no statement over it can fail on a row.
+"""Proofs of files: each is read whole once, after which no statement over it can fail on a row.
 
 A Parquet file may hold what makes its reader raise (text of invalid UTF-8, a time beyond a day, a
 damaged page), and which parts are read depends on rows. So ``dpsql check`` reads every file to its
@@ -43,7 +43,7 @@ def proofs_directory() -> Path:
 
 
 def stamps_of(files: Sequence[str]) -> Mapping[str, Stamp | None]:
-    """Look at size and time of files of this computer; None for what is not there."""
+    """Read size and time of local files; None for a missing file."""
     found: dict[str, Stamp | None] = {}
     for file in files:
         if not is_address(file):
@@ -98,7 +98,7 @@ def _reads_all(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> b
 
 
 def _identity(connection: duckdb.DuckDBPyConnection, file: str) -> str | None:
-    """Say what a file is, without reading its rows; None if it is not there."""
+    """Identify a file without reading its rows; None for a missing file."""
     if is_address(file):
         return _remote_identity(connection, file)
     try:
@@ -144,7 +144,7 @@ def _remembered(files: Sequence[str]) -> Mapping[str, str]:
 
 
 def _place(directory: str) -> Path:
-    """Name the file in which those of a directory are remembered."""
+    """Name the file that stores the proofs of a directory."""
     digest = hashlib.sha256(directory.encode("utf-8", "surrogatepass")).hexdigest()
     return proofs_directory() / f"{digest[:32]}.json"
 
@@ -170,7 +170,7 @@ def _remember(proved: Mapping[str, str]) -> None:
             Path(whole.name).replace(place)
         except OSError:
             raise InterfaceError(
-                f"what was found of the files cannot be kept in {place.parent}",
+                f"the proofs of files cannot be stored in {place.parent}",
                 code="proof_not_kept",
                 hint="Make the directory, or set XDG_DATA_HOME to one that this user may write to.",
             ) from None

@@ -35,7 +35,7 @@ _MISSING: Final = frozenset({"NAType", "NaTType"})
 
 @dataclass(frozen=True, slots=True)
 class PythonValues:
-    """A table in memory of which some columns have no type of their own.
+    """A table of Python values in memory, with columns that may have no types of their own.
 
     ``data`` is what DuckDB scans: a frame, or arrays by name, or what has types throughout, of
     which no names are known. ``untyped`` are the columns without types, by name; they are texts in
@@ -50,7 +50,7 @@ class PythonValues:
     loose: bool = False
 
     def query(self, frame: str, columns: Sequence[Column]) -> Sql | None:
-        """Write the query that reads the columns with types; None if there are none.
+        """Write the query over the typed columns; None without any.
 
         Those are the declared ones, and those that have a type and are not declared.
         """
@@ -126,7 +126,7 @@ def _of_arrays(columns: Mapping[str, object]) -> PythonValues:
 
 
 def _typed(values: object) -> NDArray[Any] | None:
-    """Return an array of the type that its source has; None where there is none.
+    """Return an array in its source's own type; None for a source without one.
 
     That of a Series is its own if it is NumPy's. Of others, which know missing values, an array has
     the type that its values need: one that is missing makes integers floats, or objects.

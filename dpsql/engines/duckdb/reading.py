@@ -182,9 +182,10 @@ def _digest(text: bytes) -> bytes:
 
 
 class DuckDBSheet:
-    """Reads what one question sends over some tables. Used by one thread at a time.
+    """The last reading of one question's statements over some tables of DuckDB.
 
-    What it objects to is none of dpsql's, also where it does not bind: the twin takes all that is.
+    Used by one thread at a time. What it objects to is none of dpsql's, also where it does not
+    bind: the twin takes all that is.
     """
 
     objected: Final = True
@@ -232,7 +233,7 @@ class DuckDBSheet:
         self._behind.append(sql("DROP TABLE temp.main.{}", quoted(name)))
 
     def _key(self, statement: Sql) -> _Key:
-        """Return what is equal for two statements with one plan.
+        """Return a key that is equal for statements with the same plan.
 
         A salt is digits, always as many: where it stands in a text, digits stand in the other.
         """

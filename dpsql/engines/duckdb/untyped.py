@@ -141,7 +141,7 @@ class UntypedFiles:
 
     @property
     def what(self) -> str:
-        """What such data are called in messages."""
+        """The name of such data in messages."""
         return f"{self.files.kind.name} files"
 
     @property
@@ -251,7 +251,7 @@ def _value(column: Column, texts: dict[str, Sql], keys: Sequence[str]) -> Sql:
 
 
 def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | None:
-    """Read the first line of a file, whatever bytes are in it; None if it is empty or too long.
+    """Read the first line of a file as bytes allow; None for an empty or too long one.
 
     No line after it has a part in that. DuckDB reads a block of a file and decodes all of it, so
     files that this process can read are read by it; of others the first line of UTF-8 is taken.
@@ -296,7 +296,7 @@ def _first_line(file: _Bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first line of a CSV file: what separates the names in it, and the names."""
+    """The first line of a CSV file: its delimiter and names."""
 
     delimiter: str
     names: tuple[str, ...]
@@ -473,7 +473,7 @@ def pointer_to(key: str) -> Sql:
 
 
 def _is_array(connection: duckdb.DuckDBPyConnection, path: str) -> bool:
-    """Tell whether a file is one array of objects, and not lines of which the first is an array.
+    """Tell whether a JSON file is a single array of objects, and not lines of arrays.
 
     One row says nothing of it: the file as a whole is an array, or it is read by lines.
     """

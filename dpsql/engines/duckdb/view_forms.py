@@ -49,7 +49,7 @@ def _fields(name: str, **other: Form) -> Mapping[str, Form]:
 
 
 def _join(name: str) -> Mapping[str, Form]:
-    """Return the fields of a join of rows, of which it hands on some columns."""
+    """Return the fields of a join operator, which passes on some columns."""
     columns = {"left_projection_map": _ANYTHING, "right_projection_map": _ANYTHING}
     return _fields(name, join_type=_JOINED, **columns)
 

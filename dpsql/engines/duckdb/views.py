@@ -89,7 +89,7 @@ def definition(
     files: ParquetView | Remark | None,
     evidence: Evidence,
 ) -> Definition:
-    """Describe what reading one of the owner's tables or views comes to.
+    """Describe the definition of one of the owner's tables or views: its files and problems.
 
     ``files`` are what a view of Parquet files was found to read.
     """
@@ -108,8 +108,8 @@ _NO_FILES = Remark(
     "reads no Parquet files that are there, or too many", "Look at the paths in its definition."
 )
 _UNKNOWN = Remark(
-    "reads files, or what only one program can read, in a way that dpsql cannot look into",
-    "Load what it reads into the database as a table. A view that only selects columns of Parquet "
+    "reads files, or another program's data, in a way that dpsql cannot examine",
+    "Load its data into the database as a table. A view that only selects columns of Parquet "
     "files, with read_parquet and nothing else, is read as it stands.",
 )
 _ELSEWHERE = Remark(
@@ -329,7 +329,7 @@ class ParquetView:
 def parquet_view(
     connection: duckdb.DuckDBPyConnection, name: TableName
 ) -> ParquetView | Remark | None:
-    """Look into a view whose plan the engine cannot write down, and list the files it reads.
+    """List the files of a view over Parquet whose plan the engine cannot write down.
 
     None if it is none of Parquet files alone; a remark if they cannot be read from here.
     """

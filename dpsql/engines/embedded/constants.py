@@ -73,7 +73,7 @@ class FailingConstant:
 def failing_constant(
     connection: duckdb.DuckDBPyConnection, statement: Sql, *, texts: bool = False
 ) -> FailingConstant | None:
-    """Find the first part of a query that fails wherever it is computed, or None.
+    """Find the first constant part of a query that fails wherever it is computed, or None.
 
     Parts inside TRY and TRY_CAST, and what depends on rows or chance, are passed over. So is a
     statement that does not bind, or whose plan the engine cannot write down. Raises DuckDB's own
@@ -216,7 +216,7 @@ def _reason(error: duckdb.Error) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _LongEscape:
-    """An escape of LIKE with more than one character, on which every text fails."""
+    """An escape of LIKE with more than one character, which fails on every text."""
 
     literal: str
 
@@ -279,7 +279,7 @@ def _constants(nodes: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _is_sure(node: PlanNode) -> bool:
-    """Tell whether a cast of a constant is one with which nothing can go wrong, as most are."""
+    """Tell whether a cast of a constant cannot fail, as most cannot."""
     child = node["children"][0]
     if not is_cast(node) or child["expression_class"] != "BOUND_CONSTANT":
         return False

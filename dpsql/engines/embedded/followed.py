@@ -1,4 +1,4 @@
-"""Constants followed through a plan: what a column of a subquery always is, put where it is used.
+"""Propagates constants through a plan: a subquery's constant column is put where it is used.
 
 ``WITH p AS (SELECT 'xyz' AS w) SELECT date_trunc(w, d) FROM r, p`` has a constant argument, too.
 """

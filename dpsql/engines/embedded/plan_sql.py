@@ -29,7 +29,7 @@ class Constant:
 
 
 def constant_sql(node: PlanNode) -> Constant | None:
-    """Write a constant expression as SQL, with its constants; None if it is no such thing."""
+    """Write a constant expression of a plan as SQL; None for other expressions."""
     if node["expression_class"] == "BOUND_CONSTANT":
         text = _value(node["value"])
         if text is None:

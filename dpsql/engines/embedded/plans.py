@@ -51,7 +51,7 @@ def _as_python_writes(match: re.Match[str]) -> str:
 
 
 def plan_of(connection: duckdb.DuckDBPyConnection, statement: Sql) -> Plan | None:
-    """Ask the engine for the plan of a query; None where it cannot write it down."""
+    """Ask the engine for the plan of a query; None for plans it cannot write down."""
     try:
         ((text,),) = serialized_plan(connection, statement).fetchall()
     except duckdb.Error:

@@ -271,7 +271,7 @@ def _known(node: PlanNode) -> bool:
 
 
 def _is_read(node: PlanNode) -> bool:
-    """Tell whether an argument is a text or a list of which nothing is known."""
+    """Tell whether an argument is an unknown text or list."""
     if node["expression_class"] == "BOUND_CONSTANT" or constant_sql(node) is not None:
         return False
     if _is_made(node):
@@ -281,7 +281,7 @@ def _is_read(node: PlanNode) -> bool:
 
 
 def _samples(node: PlanNode) -> tuple[Sql, ...]:
-    """Write an argument: a constant as it is, what depends on rows as samples; none if unknown."""
+    """Write samples of an argument: a constant itself, or values of its type; none if unknown."""
     constant, of_type = constant_sql(node), any_type_text(node.get("return_type"))
     if constant is not None:
         return (constant.sql,)

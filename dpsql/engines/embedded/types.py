@@ -36,7 +36,7 @@ def numpy_safe(columns: Sequence[Column]) -> bool:
 def plain_type(
     type_: DuckDBPyType, depth: int = 0, texts: frozenset[str] = frozenset()
 ) -> str | None:
-    """Return, as SQL, the built-in type that holds a column's values; None where there is none.
+    """Return, as SQL, the built-in type with a column's values; None without one.
 
     ``texts`` are ids of types in whose place VARCHAR is to stand, also inside nested ones.
     """

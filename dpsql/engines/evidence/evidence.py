@@ -46,7 +46,7 @@ class Evidence:
     verdicts: Verdicts
 
     def objection(self, plan: object) -> str | None:
-        """Find the first call in a plan that may fail where it stands; None if there is none.
+        """Find the first call in a plan that may fail in its place; None if all are safe.
 
         What fails into NULL must stand inside TRY. Anything that is not known is an objection.
         """

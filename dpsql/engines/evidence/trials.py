@@ -96,7 +96,7 @@ TRIED: Final[Counter[str]] = Counter()
 def definitions_changed() -> InterfaceError:
     """Build the refusal of tables that have changed since they were proved."""
     return InterfaceError(
-        "a table is not made of what it was when the database was opened",
+        "the definition of a table has changed since the database was opened",
         code="definitions_changed",
         hint="Nothing was spent. Open the database again: what must hold of tables is looked at "
         "then.",

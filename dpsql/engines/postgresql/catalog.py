@@ -104,7 +104,7 @@ ORDER BY a.attrelid, a.attnum
 
 @dataclass(frozen=True, slots=True)
 class ServerRelation:
-    """A table of the server, with what the role may do with it.
+    """A table of the server, with the role's rights on it.
 
     ``lockable``: LOCK TABLE keeps it as it is. ``below`` says why it may not stand below a view.
     """
@@ -238,7 +238,7 @@ def check_own(ask: Ask) -> None:
 
 
 def check_writable(relations: Sequence[ServerRelation]) -> None:
-    """Require that the role may read these tables and change none of them."""
+    """Require a role that may read these tables and change none of them."""
     for relation in relations:
         if relation.writable:
             name = relation.table.name

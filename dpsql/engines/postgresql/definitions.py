@@ -1,4 +1,4 @@
-"""What the listed tables of a PostgreSQL server are made of, as one digest each.
+"""Definitions of a PostgreSQL server's listed tables, as one digest each.
 
 What is proved of a table when a database is opened holds for its definition of that moment: the
 views and tables below it, their columns and rules, policies of their rows, and casts of the

@@ -54,7 +54,7 @@ class PostgreSQLDialect(ServerDialect):
         return double_sql(value)
 
     def integer(self, value: int) -> Sql:
-        """Write its digits: what is combined with it has 64 bits, as row numbers have."""
+        """Write the digits: operands beside it have 64 bits, like row numbers."""
         return digits(value)
 
     # -- errors on rows -----------------------------------------------------------------------

@@ -321,7 +321,7 @@ class PostgreSQLScratch(ScratchBase):
 
 
 class _PlannedOnServer(Rehearsal):
-    """Statements that are read, and run for none of their rows: the server plans all of them."""
+    """Rehearsed statements: the server plans each and returns no rows."""
 
     def __init__(self, session: PostgreSQLSession, reading: ServerReading) -> None:
         super().__init__(lambda reads: reading.over(reads, lambda: session), "the server")
@@ -350,7 +350,7 @@ def _of_no_rows(statement: Sql) -> Sql:
 
 
 def _sent(statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
-    """Write a query as it is sent: what leaves the server are integers of 64 bits, and keys."""
+    """Write a query in the form for the server: 64-bit integers and keys leave it."""
     return sql("SELECT {} FROM ({}) AS t", _selected([ROW_ID, *measures], keys), statement)
 
 

@@ -1,4 +1,4 @@
-"""The last reading on PostgreSQL: what is about to be sent, as the server has analysed it.
+"""The last reading on PostgreSQL: statements are checked as the server has analysed them.
 
 The statement becomes the body of a function in the session's own temporary schema, of which the
 catalog has the analysed tree: relations, functions and operators by number, before anything is
@@ -60,7 +60,7 @@ class ServerReading:
 
 
 class ServerSheet:
-    """Reads what one question sends over some tables, in its own transaction."""
+    """The last reading of one question's statements over some tables, in its transaction."""
 
     def __init__(self, reading: ServerReading, reads: Reads, session: Callable[[], Asked]) -> None:
         self._reading = reading

@@ -36,7 +36,7 @@ _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
 
 
 def duckdb_type(name: str, shown: str) -> str | None:
-    """Name the DuckDB type with the values of one of PostgreSQL's own; None for none.
+    """Name the DuckDB type with the values of a PostgreSQL type; None without one.
 
     ``shown`` is the type as ``format_type`` has it.
     """

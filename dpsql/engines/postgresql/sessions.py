@@ -155,7 +155,7 @@ class PostgreSQLSession:
         return True
 
     def close(self) -> None:
-        """Close the connection; the server forgets what is left of it."""
+        """Close the connection; the server drops its temporary objects."""
         self._end()
 
     def _discreetly(self, run: Callable[[], _T]) -> _T:

@@ -96,7 +96,7 @@ def relations_of(nodes: Iterable[Node], known: KnownNumbers, forms: TreeForms) -
 
 
 def wrong_field(node: Node, nodes: Mapping[str, Fields]) -> str | None:
-    """Name the first field of a node that may not be there, or have its value; None for none.
+    """Name the first field of a node with a forbidden name or value; None without one.
 
     A node that may not be there has its kind for a name.
     """

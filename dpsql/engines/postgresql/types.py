@@ -58,7 +58,7 @@ _SPACES: Final = join(" || ", [sql("' '"), *(sql("chr({})", code) for code in ra
 
 
 def sql_type(type_: str) -> str | None:
-    """Name a DuckDB type in PostgreSQL; None for one that has no equal there."""
+    """Name a DuckDB type in PostgreSQL; None without an equal."""
     if is_decimal(type_):
         return f"NUMERIC({', '.join(map(str, decimal_of(type_)))})"
     return _NAMES.get(base_type(type_))
@@ -123,7 +123,7 @@ def text_literal(text: str) -> Sql:
 
 
 def constant(value: object, type_: str) -> Sql | None:
-    """Write a constant as the type, as DuckDB casts it; None where it does not fit."""
+    """Write a constant in a type as DuckDB casts it; None where it does not fit."""
     text = str(value)
     if sql_type(type_) is None:
         return None
@@ -174,7 +174,7 @@ def _always_fits(value: TypedValue, type_: str) -> bool:
 
 
 def _nearest(value: Sql) -> Sql:
-    """Write a double as the nearest BIGINT, NULL for what has none; computed once.
+    """Write a double as the nearest BIGINT, NULL out of range; computed once.
 
     The ends are the doubles next to those that have one; NaN is above all of them.
     """

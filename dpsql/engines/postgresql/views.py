@@ -1,4 +1,4 @@
-"""Tells of a view of the owner's on PostgreSQL what can be known of it, from the server's own tree.
+"""Reads views of the owner's on PostgreSQL from the server's parse trees, to find problems in them.
 
 A view may not fail on a row, and must mean the same each time. So its tree is read by the closed
 lists of :mod:`dpsql.engines.postgresql.view_forms`; functions and operators are numbers there,
@@ -217,7 +217,7 @@ class _Reading:
         return ViewRead(None, tuple(sorted(several)), tuple(below))
 
     def _form(self, node: Node) -> Remark | None:
-        """Find what is wrong with the kind of a node, or one of its fields."""
+        """Find a problem in the kind of a node, or in one of its fields."""
         what = _SAID.get(node.kind, node.kind.lower())
         if node.kind == "SQLVALUEFUNCTION":
             return changing_call(_value_function(_word(node, "op")))
@@ -485,7 +485,7 @@ def _value_function(number: str) -> str:
 
 
 def _collated(collation: TreeValue | None) -> Remark:
-    """Report a comparison's collation: none, or one under which unequal texts are equal."""
+    """Report the collation of a comparison: missing, or with unequal texts that compare equal."""
     if collation in ("0", None):
         return failing_call("a comparison of texts without one collation")
     return view_words.COLLATED
@@ -512,7 +512,7 @@ def _word(node: Node, name: str) -> str:
 
 
 def _listed_nodes(value: TreeValue | None) -> list[Node]:
-    """Return the nodes of a list; none for what is no list of nodes."""
+    """Return the nodes of a list; none for other values."""
     if not isinstance(value, list):
         return []
     return [each for each in value if isinstance(each, Node)]
@@ -562,7 +562,7 @@ def _said(value: TreeValue | None, place: int) -> str:
 
 
 def _has_digits(value: Node) -> bool:
-    """Tell whether an argument is a column whose type says how many digits it has."""
+    """Tell whether an argument is a column whose type fixes its number of digits."""
     found = value.fields.get("expr") if value.kind == "TARGETENTRY" else value
     if not isinstance(found, Node) or found.kind != "VAR":
         return False

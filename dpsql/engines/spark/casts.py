@@ -80,7 +80,7 @@ def in_calendar(value: TypedValue, made: Sql) -> Sql:
 
 
 def widened(value: TypedValue, type_: str) -> TypedValue | None:
-    """Widen a value to a type that holds all values of its own; None where none is known to."""
+    """Widen a value to a type with all of its values; None without such a widening."""
     kind = base_type(type_)
     if value.type == type_:
         return value

@@ -57,7 +57,7 @@ class SparkDialect(ServerDialect):
         return exp.Anonymous(this="TRY", expressions=[node])
 
     def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
-        """Write ``try_cast`` of what is rounded before, as it truncates.
+        """Write ``try_cast`` after rounding, as ``try_cast`` truncates.
 
         A DECIMAL gets all digits there are: a sum of decimals has ten more than they, and no row
         may make it overflow.
@@ -166,7 +166,7 @@ class SparkDialect(ServerDialect):
     row_number = written_as("monotonically_increasing_id() + 1")  # by partition, in their order
 
     def numbers(self, count: int, alias: Sql, column: Sql) -> Sql:
-        """Write a range, whose end is not in it."""
+        """Write a range from 1; its end is exclusive."""
         return sql("range(1, {}) AS {}({})", count + 1, alias, column)
 
     def semi_join(self, left: Sql, right: Sql, condition: Sql, *, negated: bool) -> Sql:
@@ -179,5 +179,5 @@ class SparkDialect(ServerDialect):
     # -- parameters ---------------------------------------------------------------------------
 
     def among_given(self, value: Sql, *, few: bool) -> Sql:
-        """Look it up in the view of what is given."""
+        """Write a test against the view of given values."""
         return sql("{} IN (SELECT id FROM {})", value, name(SPARK_GIVEN))

@@ -197,7 +197,7 @@ class OpenSpark(ServerEngine):
 
 
 class SparkRun(RunBase):
-    """The statements of one question, in sessions of their own: what is interrupted is these."""
+    """The statements of one question, in sessions of their own that an interrupt ends."""
 
     def __init__(
         self,
@@ -373,7 +373,7 @@ class SparkScratch(ScratchBase):
     # -- statements ---------------------------------------------------------------------------
 
     def _given(self, passed: Passed) -> DataFrame:
-        """Make the frame of a statement with what it is given."""
+        """Make the frame of a statement with its given values."""
         numbers = [value for value in passed.given if isinstance(value, int)]
         for value in passed.given:
             if not isinstance(value, int):

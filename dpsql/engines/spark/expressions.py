@@ -246,7 +246,7 @@ def _substring(text: Sql, *places: int) -> Sql:
 
 
 def _like(negated: Sql) -> Write:
-    """Compare with a constant pattern, in which no character is an escape."""
+    """Compare with a constant pattern without escapes."""
 
     def write(text: Sql, pattern: Sql, given: object) -> Sql:
         if not isinstance(given, str):

@@ -27,7 +27,7 @@ _NO_TEXT: Final = "'0'"
 
 
 class Unmasked(Exception):
-    """A statement has something in which literals and names cannot be told apart."""
+    """A statement with a part where literals and names cannot be told apart."""
 
 
 def mask_names(statement: str) -> str:
@@ -56,7 +56,7 @@ def mask_names(statement: str) -> str:
 
 
 def masked_name(name: str) -> str:
-    """Return what stands for a name: one word, the same in whatever case the name is written.
+    """Return a mask for a name: one word, the same for every case of the name.
 
     >>> masked_name("Uid") == masked_name("uid")
     True

@@ -163,7 +163,7 @@ class SparkReading:
         return _Refused.UNREADABLE
 
     def _opened(self) -> SparkSession:
-        """Return the session in which statements are analysed, with a view of each table."""
+        """Return the session that analyses statements, with a view of each table."""
         if self._session is None:
             session = session_beside(self._parent)
             session.conf.set(*_UNCUT)
@@ -184,7 +184,10 @@ class SparkReading:
 
 
 class SparkSheet:
-    """Reads what one question sends over some tables. Used by one thread at a time."""
+    """The last reading of one question's statements over some tables of Spark.
+
+    Used by one thread at a time.
+    """
 
     def __init__(self, reading: SparkReading, reads: Reads) -> None:
         self._reading = reading
@@ -222,7 +225,7 @@ class SparkSheet:
         self._stored.pop(name, None)
 
     def _key(self, text: str, numbers: int) -> Hashable:
-        """Return what is equal for two statements with one plan.
+        """Return a key that is equal for statements with the same plan.
 
         A salt is digits, always as many: where it stands in a text, digits stand in the other.
         """
@@ -258,7 +261,7 @@ def _empty(table: Table) -> Sql:
 
 
 def _show(session: SparkSession, name: str, columns: Any) -> None:
-    """Make the view of rows that are stored, of none of them."""
+    """Make an empty view with the columns of stored rows."""
     session.createDataFrame([], schema=columns).createOrReplaceTempView(spark_quote(name))
 
 
