@@ -187,7 +187,7 @@ class Aggregates:
         return AggregateKind.COUNT_UNITS, (measure,)
 
     def _identity(self, node: exp.Expr) -> Identity:
-        """Tell what a value says about its row's unit; CASE WHEN c THEN unit END is it or NULL."""
+        """Find the relation of a value to its row's unit; CASE WHEN c THEN unit END may be NULL."""
         node = node.unnest()
         if isinstance(node, exp.Case | exp.If):
             found = map(self._identity, branches(node))

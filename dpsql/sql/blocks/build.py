@@ -169,7 +169,7 @@ class _BlockBuilder:
             )
 
     def _check_error_applies(self) -> None:
-        """Refuse to seek the epsilon of keys alone, whose intervals are none."""
+        """Refuse a maximum error for keys alone, which have no intervals."""
         if self.asked.parameters.max_error is None or self.aggregates.found or not self.keys:
             return
         raise self.names.refuse(
@@ -252,7 +252,7 @@ class _BlockBuilder:
                 self.keys.append(Key(key, output_name(key), self._domain(key)))
 
     def _is_link_key(self, key: exp.Expr) -> bool:
-        """Tell whether tables are linked by a key, so that each of its groups is one unit's.
+        """Tell whether a key links tables, so that each of its groups belongs to one unit.
 
         Not a matter of privacy: such groups are too small to come out, and cost as much as others.
         """
@@ -409,7 +409,7 @@ class _BlockBuilder:
         )
 
     def _unknown_function(self, call: exp.Anonymous) -> QueryRefused:
-        """Build the error for private rows in a function that is none of those known here."""
+        """Build the error for private rows in an unknown function."""
         name = written_name(call)
         close = difflib.get_close_matches(name, (*AGGREGATE_NAMES, *FUNCTION_NAMES), 1, _ALIKE)
         meant = f"Did you mean {close[0]}? " if close else ""

@@ -103,7 +103,7 @@ def place_catalog(tree: exp.Query, policy: Policy, schema: Schema, catalog: str)
 def _known(
     table: exp.Table,
 ) -> tuple[Mapping[str, str], Callable[[str, list[Table]], _Rows]] | None:
-    """Find what a reference to the catalog stands for; None for all other tables."""
+    """Find the catalog's table behind a reference; None for all other tables."""
     if any(value for part, value in table.args.items() if part not in ("this", "db", "alias")):
         return None
     if isinstance(table.this, exp.Anonymous):

@@ -1,4 +1,4 @@
-"""What is to be examined of a block before it is paid for: every expression over its private rows.
+"""Examination of a block before it is paid for: every expression over its private rows.
 
 As parts of it stand behind conditions that hold for few rows, or for none of those it is tried on,
 every part is examined for itself as well.
@@ -34,7 +34,7 @@ _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, 
 
 
 def examine(block: Block, engine: Engine, text: str) -> tuple[str | None, ...]:
-    """Examine all that a block computes of single rows, and return the types of that, keys first.
+    """Examine all row expressions of a block, and return their types, keys first.
 
     Empty for a block that reads nothing but columns of one table. ``text`` is the statement. Raises
     ``QueryRefused`` for a block with a call that may fail on a row, with a constant that can never

@@ -165,7 +165,7 @@ class _Placer:
         if self.added > MAX_NOISE_COLUMNS:
             raise refusal(
                 self.text,
-                f"what is asked of the noise makes more than {MAX_NOISE_COLUMNS} columns",
+                f"the noise columns of the query are more than {MAX_NOISE_COLUMNS} columns",
                 "query_too_large",
                 call,
                 "Ask where the aggregate is: each subquery around it hands a column on.",
@@ -261,7 +261,7 @@ def _sources(select: exp.Select) -> Iterator[exp.Table | exp.Subquery]:
 
 
 def _cte(table: exp.Table) -> exp.Expr | None:
-    """Find what a name stands for in the WITH clauses around it, the nearest first."""
+    """Find the CTE of a name in the WITH clauses around it, the nearest first."""
     above: exp.Expr | None = None if is_qualified(table) else table
     while above is not None:
         with_ = above.args.get("with_")

@@ -48,7 +48,7 @@ def is_continuous(function: exp.AggFunc) -> bool:
 
 
 def quantile_parts(call: AggregateCall, text: str) -> tuple[exp.Expr, Fraction]:
-    """Return what a quantile is taken of, and the fraction of rows below it.
+    """Return the argument of a quantile, and the fraction of rows below it.
 
     Raises ``QueryRefused`` for anything but a literal fraction from 0 to 1.
     """

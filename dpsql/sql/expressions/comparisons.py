@@ -79,7 +79,7 @@ def _unlike(one: exp.Expr, other: exp.Expr, kind: str, text: str) -> QueryRefuse
 
 
 def _compared(node: exp.Expr) -> Sequence[exp.Expr]:
-    """List what a node compares with one another."""
+    """List the operands that a node compares."""
     if isinstance(node, _TWO_SIDED):
         return (node.this, node.expression)
     if isinstance(node, exp.Between):

@@ -58,7 +58,7 @@ def with_bounds(summed: Measure, bounds: Range, max_rows_contributed: int) -> Me
 
 
 def room_for(per_group: Range) -> Range:
-    """Return bounds for rows of which only the unit's sum is bounded, too wide to matter often."""
+    """Return wide bounds for rows where only the unit's sum is bounded."""
     room = min(_ROOM * reach_of(per_group), _LARGEST_BOUND)
     return -room, room
 

@@ -93,7 +93,7 @@ class Ranged:
         return self._made(text, min(corners), max(corners), wide)
 
     def _divided(self, divisor: Ranged | int) -> _Spelled:
-        """Return how this is divided: a quotient is no wider than what it is made of."""
+        """Return the division for this width: a quotient is no wider than its operands."""
         return partial(self.dialect.divided, wide=self.wide or _is_wide(divisor))
 
     def __mod__(self, divisor: Ranged | int) -> Ranged:
@@ -155,7 +155,7 @@ class Ranged:
     def split(
         self, limit: int, lower: Ranged | int, above: Callable[[Ranged], Ranged | int]
     ) -> Ranged:
-        """Choose ``lower`` where the value is at most ``limit``, else what ``above`` makes of it.
+        """Choose ``lower`` where the value is at most ``limit``, else the result of ``above``.
 
         There the value is known to be larger.
         """

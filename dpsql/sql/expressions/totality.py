@@ -95,7 +95,7 @@ def _total(node: exp.Expr, at: _Setting) -> exp.Expr:
 
 
 def _truth(node: exp.Expr, at: _Setting) -> exp.Expr:
-    """Make a total truth value: what is none by its form is cast, so no implicit cast fails."""
+    """Make a total truth value: expressions of other types are cast, so no implicit cast fails."""
     logic = _is_logic(node, at)
     value = _total(node, at)
     return value if logic else at.dialect.try_truth(value)

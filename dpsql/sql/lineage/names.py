@@ -97,7 +97,7 @@ class Names:
             )
         if node.table and relation.matches("", node.table):
             return UnknownName(
-                f"{node.table} is a column, and what is inside of it cannot be used here",
+                f"{node.table} is a column, and its fields cannot be used here",
                 code="unknown_column",
                 place=place_of(self.text, node),
                 hint="Ask the data owner for a view with the part as a column of its own.",
@@ -149,7 +149,7 @@ def _mentioned(tree: exp.Query) -> frozenset[str] | None:
 
 
 def _point_to(node: exp.Column, field: Field) -> None:
-    """Make a column node stand for a field; what it was called is kept for display."""
+    """Resolve a column node to a field; its written name is kept for display."""
     if node.table:
         node.meta["table"] = node.table
         node.set("table", None)

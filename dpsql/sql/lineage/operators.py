@@ -1,4 +1,4 @@
-"""Relational operators: what a relation becomes when it is filtered, projected or made distinct.
+"""Relational operators: the relation after a filter, a projection or DISTINCT.
 
 Each keeps what is known of the unit. Together they count what a statement has grown into: stars
 of stars, and queries that use others twice, can double it at every step.

@@ -70,7 +70,7 @@ def per_unit(
     source: Relation,
     keys: list[exp.Expr],
 ) -> Relation:
-    """Group ``source`` by ``keys``, one of which is the unit, as a SELECT asks.
+    """Group ``source`` by ``keys``, with the unit among them, as a SELECT asks.
 
     Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be used.
     """
@@ -186,7 +186,7 @@ class _PerUnit:
                 self._replace(child)
 
     def _aggregate(self, node: exp.Expr) -> tuple[_Name, Field, UnitValue]:
-        """Read an aggregate: its name, what is known of its value, and how it is computed."""
+        """Read an aggregate: its name, the facts about its value, and its computation."""
         call = self._call(node)
         function = call.function
         name = self.names.new_column()
@@ -207,7 +207,7 @@ class _PerUnit:
     def _named(
         self, known: Field, function: UnitFunction, argument: exp.Expr | None
     ) -> tuple[_Name, Field, UnitValue]:
-        """Build an aggregate of which all is known; its argument is checked."""
+        """Build an aggregate with known facts, after a check of its argument."""
         if argument is None:
             return (function, ""), known, UnitValue(known.column, function, None)
         check_row_expression(argument, self.names.text)
@@ -259,7 +259,7 @@ class _PerUnit:
         table = self.source.table
         if not (is_number(node, table) or is_truth(node, table)):
             raise self.names.refuse(
-                "what is summed is not a number",
+                "the summed value is not a number",
                 "not_numeric",
                 node,
                 hint="Cast it to a number: CAST(x AS DOUBLE).",

@@ -174,7 +174,7 @@ class Relation:
         return all(f is not None and f.single for f in fields)
 
     def of_rows_per_unit(self, most: int | None) -> Relation:
-        """Return the relation of which a unit has so many rows at most; None if nobody knows."""
+        """Return the relation with a bound on a unit's rows; None for an unknown bound."""
         single = self.private and most == 1
         fields = tuple(replace(f, single=f.single or single) for f in self.fields)
         return replace(self, fields=fields, rows_per_unit=most)

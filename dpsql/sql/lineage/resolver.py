@@ -76,7 +76,7 @@ class Lineage:
     # -- FROM clauses -------------------------------------------------------------------------
 
     def of_from(self, select: exp.Select, scope: Scope) -> Relation | None:
-        """Resolve the rows that a block reads, or return None if none of them are private.
+        """Resolve the rows of a FROM clause, or return None if all are public.
 
         Conditions with subqueries leave the SELECT: they become part of the rows. Raises
         ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
@@ -197,7 +197,7 @@ class Lineage:
     # -- one source ---------------------------------------------------------------------------
 
     def _piece(self, source: exp.Expr, scope: Scope, *, unique: bool) -> Relation | None:
-        """Resolve the rows of one source, under its alias; None if it is no relation of rows.
+        """Resolve the rows of one source, under its alias; None for other sources.
 
         ``unique``: give its columns names that no other relation of the statement has.
         """

@@ -21,7 +21,7 @@ _QUALIFIERS: Final = ("catalog", "db")
 
 
 def is_qualified(table: exp.Table) -> bool:
-    """Tell whether a table's name has several parts, so that it names no CTE."""
+    """Tell whether a table's name has several parts, which rules out a CTE."""
     return any(table.args.get(part) is not None for part in _QUALIFIERS)
 
 

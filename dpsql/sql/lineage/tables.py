@@ -27,7 +27,7 @@ from dpsql.syntax.text import display
 
 @dataclass(frozen=True, slots=True)
 class Cte:
-    """A CTE: whether it is made of private rows, and its rows (None if it is not about rows)."""
+    """A CTE: whether it reads private rows, and its rows (None for an aggregated one)."""
 
     private: bool
     read: Callable[[], Relation | None]
@@ -78,12 +78,12 @@ class Tables:
         self.most_joined = policy.limits.private_relations
 
     def named(self, source: exp.Table) -> NamedTable | None:
-        """Return the table that a FROM clause names; None if there is none, or it is a CTE."""
+        """Return the table of a FROM clause; None for an unlisted one or a CTE."""
         name = name_of(source)
         return None if name is None else self.of_name(name)
 
     def of_name(self, name: TableName) -> NamedTable | None:
-        """Return what a name means; None if it is the name of nothing."""
+        """Return the table of a name; None for an unlisted one."""
         if name.key not in self._meant:
             policy = self._policy.table(name)
             if policy is None:

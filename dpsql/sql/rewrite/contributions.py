@@ -26,7 +26,7 @@ _SATURATION = 2**62
 
 @dataclass(frozen=True, slots=True)
 class RowValue:
-    """A column with a row's value: its type as the dialect names it, what is known of numbers."""
+    """A column with a row's value: its type in the dialect, and the facts about its numbers."""
 
     name: Sql
     type: str
@@ -39,7 +39,7 @@ class RowValue:
 
 
 def step(measure: Measure, value: RowValue, dialect: Dialect) -> Sql:
-    """Write what a row's value counts as: steps within its bounds, NULL for none.
+    """Write a row's value in steps, within its bounds, NULL for values that do not count.
 
     Values are neither NULL nor NaN where they have steps.
     """
@@ -117,7 +117,7 @@ class Gathered:
     found: Callable[[Ranged], Ranged] = as_it_is
 
     def of(self, measure: Measure) -> Ranged:
-        """Add up or count, before clamping; but what is centred is clamped, as it is scaled."""
+        """Sum or count rows, before clamping; centred values are clamped, as they are scaled."""
         if measure.argument is None:
             return self._count(sql("*"))
         if measure.lattice is None:

@@ -316,7 +316,7 @@ class _Shared:
         return (counted if ladder.grain == 1 else counted // ladder.grain).narrowed().sql
 
     def _apart(self, one: _Estimated, pairs: Sql) -> Sql:
-        """Write the sums where a unit keeps all of its groups: of them, and of what is beyond.
+        """Write the sums where a unit keeps all of its groups: the kept and the excess.
 
         Most groups have nothing beyond the bounds, so that few rows are put together by unit.
         """
@@ -376,7 +376,7 @@ class _Shared:
         return column(self.rows.number, 1, MOST_ROWS, dialect=self.dialect)
 
     def _kept(self, within: Ranged) -> Ranged:
-        """Compute what is kept of a unit with so many groups, rounded to the nearest."""
+        """Compute the kept part of a unit with so many groups, rounded to the nearest."""
         assert self.rows.plan.bounding is not None
         groups, doubled = self.rows.plan.bounding.kept, within * (2 * self.rows.plan.bounding.kept)
         return self._number.split(groups, within, lambda many: (doubled + many) // (many * 2))

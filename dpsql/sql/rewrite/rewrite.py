@@ -77,7 +77,7 @@ def unit_pairs(rows: PrivateRows) -> Sql:
 
 
 def unit_contributions(plan: BlockPlan, dialect: Dialect) -> Sql:
-    """Write the SQL of what each unit contributes to each group: one row per pair.
+    """Write the SQL of each unit's contribution to each group: one row per pair.
 
     Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No cap
     on groups: whoever adds up has to bound what a unit contributes in all.
@@ -265,7 +265,7 @@ class _Rewriter:
         )
 
     def _clamped_sums(self, kept: Sql) -> Sql:
-        """Sum what was gathered before any bounds, one row per (unit, key), over units."""
+        """Sum gathered values over units, from one row per (unit, key), each clamped."""
         sums = [
             self._sum(measure, self._clamped(measure, name)) for measure, name in self._measures
         ]
@@ -277,7 +277,7 @@ class _Rewriter:
         counted: Sql | None,
         limits: Mapping[int, int],
     ) -> Sql:
-        """Write one row per (unit, key) with what the unit's rows add to the group."""
+        """Write one row per (unit, key) with the totals of the unit's rows."""
 
         def columns(found: _Found) -> dict[Sql, Sql]:
             numbers = {} if counted is None else {counted: _ALL}
@@ -308,7 +308,7 @@ class _Rewriter:
         return self._values[self.rows.measures[one.measure]]
 
     def contributions(self, steps: Sql | None = None) -> Sql:
-        """Write one row per (unit, key) with what the unit contributes to the group.
+        """Write one row per (unit, key) with the unit's contribution to the group.
 
         ``steps`` are the rows to read, by default all.
         """
@@ -400,7 +400,7 @@ class _Rewriter:
         return self._grouped(outputs, enough, sql("{} AND {} < {}", rows, self.rows.place, most))
 
     def _count_distinct(self) -> Sql:
-        """Count what counts once however often it occurs, straight on the rows."""
+        """Count distinct values straight on the rows."""
         outputs = [
             sql("count(DISTINCT {})", self._counted(measure.kind, self._values[name]))
             for measure, name in self._measures

@@ -149,7 +149,7 @@ class PrivateRows:
         return sql("count(CASE WHEN {} THEN 1 END)", first)
 
     def placed(self, rows: Sql, aggregates: Mapping[Sql, Sql] = MappingProxyType({})) -> Sql:
-        """Select rows with ``rank`` and ``place``, for which they are sorted once.
+        """Select rows with ``rank`` and ``place``, from a single sort.
 
         Beside are ``aggregates`` over all rows of the same unit and keys: SQL, with the names of
         their columns.

@@ -27,7 +27,7 @@ _ORDINALS = (
 
 
 def listed_below(select: exp.Select) -> exp.Select | None:
-    """Find the list of one key whose values a SELECT does nothing but count; None for others.
+    """Find the list of one key that a SELECT only counts; None for other SELECTs.
 
     That is ``SELECT COUNT(*) FROM (SELECT DISTINCT x …)``, or with ``GROUP BY x``.
     """

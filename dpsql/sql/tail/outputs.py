@@ -72,7 +72,7 @@ def plain_tail(tree: exp.Query, blocks: Sequence[Block], dialect: Dialect) -> Pl
 
 
 def _root_block(tree: exp.Query, blocks: Sequence[Block]) -> int | None:
-    """Find the block that the outermost SELECT reads; None if it reads something else."""
+    """Find the block that the outermost SELECT reads; None for another source."""
     from_ = tree.args.get("from_") if isinstance(tree, exp.Select) else None
     if from_ is None or not isinstance(from_.this, exp.Table):
         return None
