@@ -1,4 +1,4 @@
-"""What a materialized view is: its query, its steps, how noise is spread over them, its price.
+"""The definition of a materialized view: query, steps, spread of noise, and price.
 
 All of it is public. It is written down once, when the view is created, and never changes.
 """
@@ -54,7 +54,7 @@ class UnitSteps(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChoiceOptions:
-    """How a view chooses the groups that it lists, as far as its options say so.
+    """The options on how a view chooses its listed groups.
 
     ``schedule`` are the steps at which it chooses, increasing. ``switches`` is how often it may
     choose anew, and ``margin`` how far another group must have grown above, in counts.
@@ -113,7 +113,7 @@ class ViewDefinition:
         return json.dumps({"statement": self.text, "stream": stream}, sort_keys=True)
 
     def _parameters(self) -> dict[str, object]:
-        """Return what is kept of the parameters: none of a view's answers is too old."""
+        """Return the parameters to keep: all but the maximum age, as a view's rows have steps."""
         kept = self.parameters.with_usual_groups
         return {name: getattr(kept, name) for name in PARAMETER_NAMES if name != "max_age"}
 
@@ -255,7 +255,7 @@ def _continual(given: object) -> tuple[Factoring, ContinualMechanism | None]:
 
 
 def _schedule(given: object, period: Period, count: int) -> tuple[int, ...] | None:
-    """Read the steps of a schedule: the doubling ones, one in so much time, or those listed."""
+    """Read the steps of a schedule: doubling ones, one per period, or a list."""
     if given is None or not 1 <= count <= MAX_STEPS:  # such a count is refused with the steps
         return None
     text = _text("schedule", given).strip().lower()

@@ -18,7 +18,7 @@ from dpsql.views.plan import ViewPlan
 
 
 def explain_view(plan: ViewPlan, sql: str) -> Explanation:
-    """Return the explanation of a view, of which ``sql`` reads the first step."""
+    """Return the explanation of a view; ``sql`` is the reading of its first step."""
     definition = plan.definition
     last = plan.at(definition.steps.count)
     block = replace(
@@ -39,18 +39,18 @@ def explain_view(plan: ViewPlan, sql: str) -> Explanation:
 
 
 def _bounding(plan: ViewPlan) -> str:
-    """Say what one unit may contribute over all steps."""
+    """Word the bound on a unit's contributions over all steps."""
     rows = f"{plan.block.parameters.max_rows_contributed:,} rows"
     if not plan.block.keys:
         return f"at most {rows} per unit over all steps"
     groups = "any number of groups"
     if plan.groups is not None:
-        groups = f"at most {plan.groups:,} groups, the first ones"
-    at = "at one step only, the first that reads rows of it" if plan.one_step else "at any of them"
+        groups = f"its first {plan.groups:,} group{'s' * (plan.groups > 1)}"
+    at = "at its first step only" if plan.one_step else "at any step"
     each = (
         f"{plan.reaches[0]:,} to the count of each" if plan.mechanism.chooses else f"{rows} in each"
     )
-    return f"over all steps a unit adds to {groups}, {at}: at most {each}"
+    return f"over all steps a unit adds to {groups}, {at}, and at most {each}"
 
 
 def _figures(plan: ViewPlan) -> StreamFigures:

@@ -1,4 +1,4 @@
-"""The noise of a view's groups, step after step: what is kept of it between refreshes, and how far.
+"""The noise of a view's groups over steps, and the part kept between refreshes.
 
 It is that of the keys of the view's steps, to the bit, whatever was kept: where nothing was, or
 another's, it is drawn anew from the keys.
@@ -55,7 +55,7 @@ class ViewNoise:
         return [self._of(index, step) for index in range(len(self._noises))]
 
     def kept(self) -> KeptNoise | None:
-        """Return what is to be kept for later steps, None if it would be of no use."""
+        """Return the noise to keep for later steps, None without use for it."""
         if not self._states:
             return None
         (step,) = {state.step for state in self._states.values()}

@@ -229,7 +229,7 @@ class ViewPreparer:
             )
         if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
             raise no_view(
-                "what is computed from the groups has no running answer",
+                "a view has no running answer for expressions over its groups",
                 "Select keys and aggregates, and compute from them where you read the view.",
             )
         (block,) = query.blocks

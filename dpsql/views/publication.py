@@ -37,7 +37,7 @@ class StepRelease:
 
 
 def packed(release: StepRelease) -> Iterator[bytes]:
-    """Return the release of a step as bytes, in pieces of some groups, each of which is a line.
+    """Return the release of a step as bytes, in pieces of some groups, one line each.
 
     Going through them fails on no value: raises ``ValueError`` at once for what is no number.
     """

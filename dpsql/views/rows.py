@@ -1,4 +1,4 @@
-"""The rows of a view as a table: what all published steps released, one below the other."""
+"""The rows of a view as a table: the releases of all published steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private state of a view: what each unit has contributed so far, and the keys of its noise.
+"""The private state of a view: the contributions of units so far, and the keys of its noise.
 
 It lies in a DuckDB file in a directory of its own beside the owner's data, never in the ledger:
 whoever has it can take all noise off the view. What it says decides, not the table: a contribution
@@ -134,7 +134,7 @@ class ViewState:
 
     @classmethod
     def create(cls, place: Path, stream: str, shape: StateShape) -> None:
-        """Create the state of a view of which no step was begun: all of it, or nothing.
+        """Create the state of a view before its first step: all of it, or nothing.
 
         ``place`` is a directory, which only the owner may enter from the beginning. It gets its
         name when it is whole, so that whoever is killed before leaves no part of a state there.
@@ -168,7 +168,7 @@ class ViewState:
 
     @staticmethod
     def is_there(place: Path) -> bool:
-        """Tell whether there is a state, whose ever it is."""
+        """Tell whether a place holds a state, of any view."""
         return (place / _FILE).is_file()
 
     @staticmethod
@@ -218,7 +218,7 @@ class ViewState:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """End what is done inside once it took so long: ``EngineError`` (``time_limit``)."""
+        """Limit the time of the work inside; beyond it raise ``EngineError`` (``time_limit``)."""
         if seconds is None:
             yield
             return
@@ -344,7 +344,7 @@ class ViewState:
     # -- what is kept of the noise --------------------------------------------------------------
 
     def kept_noise(self) -> KeptNoise | None:
-        """Return what was kept of the noise last, None if nothing was.
+        """Return the latest kept noise, None without any.
 
         Raises ``EngineError`` (``state_damaged``).
         """

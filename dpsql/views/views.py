@@ -95,7 +95,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a refresh has done: the steps it published, and how many are left of all."""
+    """The outcome of a refresh: the published steps, and the number of steps left."""
 
     view: str
     steps: tuple[int, ...]
@@ -303,7 +303,7 @@ class Views:
                 raise
 
     def drop(self, name: str) -> None:
-        """End a view: what it published and its private state are deleted; nothing is refunded."""
+        """End a view: its published steps and private state are deleted; nothing is refunded."""
         view = self._own(name)
         self._ledger().drop_stream(view.record.account, view.record.stream)
         self._prepared.pop(view.record.stream, None)
@@ -395,7 +395,7 @@ class Views:
         return found
 
     def of_name(self, name: TableName) -> View | None:
-        """Return the view that a name means where no table has it; None if there is none."""
+        """Return the view of a name without a table; None without a view."""
         return next((view for view in self.all() if TableName(view.name) == name), None)
 
     def figures(
@@ -462,7 +462,7 @@ class Views:
         self._engine.rehearse(read)
 
     def _step(self, work: _Work, rows: _StepRows, step: int, reader: PurchaseReader) -> BoughtStep:
-        """Read a step, count it, draw what comes out."""
+        """Read a step, absorb its rows, and draw its release."""
         state, plan = work.state, work.prepared.plan
         with state.within(self._policy.limits.seconds):
             state.absorb(step, rows.read(reader.source, reader.held, step))
@@ -491,7 +491,7 @@ class Views:
         read, published = state.read_steps, view.record.published
         if published and published[-1].step > read:
             raise EngineError(
-                f"the private state of the view {view.name} is older than what it has published",
+                f"the private state of the view {view.name} is older than its published steps",
                 code="state_behind",
                 hint="It was restored from a backup. Drop the view, and create another.",
             )
