@@ -1,4 +1,4 @@
-"""Correlated noise, for groups of which a unit raises any number."""
+"""Correlated noise, for units that raise any number of groups."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class Mechanism:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names of the mechanism, by any of which it is found."""
+        """All names under which the mechanism is found."""
         pairs = (f"{self.noise}-{self.family}", f"{self.family}-{self.noise}")
         return (self.name, *self.aliases, *(pairs if self.noise else ()))
 
@@ -185,7 +185,7 @@ def on_integers(noise: LatticeNoise, threshold: int) -> Figures:
 
 
 def in_steps(noise: LatticeNoise, threshold: int, steps: int) -> Figures:
-    """Describe integer noise in steps of 1/``steps`` of what one unit weighs."""
+    """Describe integer noise in steps of 1/``steps`` of a unit's weight."""
     found = on_integers(noise, threshold)
     assert found.appears_half is not None
     assert found.appears_95 is not None
@@ -217,7 +217,7 @@ def on_reals(distribution: str, sigma: float, tau: float, std: float) -> Figures
 
 
 def budget_too_large(name: str) -> ParameterError:
-    """Build the refusal of a budget for which the mechanism's analysis would need more noise."""
+    """Build the refusal of a budget too large for the mechanism's analysis."""
     return ParameterError(
         f"the budget is too large for the analysis of {name}",
         code="noise_scale",

@@ -52,7 +52,7 @@ class Additive(Protocol):
 
     @property
     def divides(self) -> bool:
-        """True if fewer values than were planned are a part of them, and cost what so many do."""
+        """True if releasing fewer groups than planned costs no more than a plan for so few."""
 
     @property
     def independent(self) -> IndependentNoise | None:

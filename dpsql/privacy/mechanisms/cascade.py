@@ -329,7 +329,7 @@ class Cascade(Usual):
         return self.last_round.score_for_inclusion(probability)
 
     def score_if_brief(self, probability: float) -> float | None:
-        """Tell the same of the round after which naming may end; None if it never does."""
+        """Return the weight for inclusion after a brief naming; None if naming never ends early."""
         last = self.brief_round(KEPT_CHOICES[-1])
         return None if last is None else last.score_for_inclusion(probability)
 
@@ -392,7 +392,7 @@ class Cascade(Usual):
         return many and len(last) <= _FEW_MORE * len(first)
 
     def _kept(self, rows: CascadeRows, source: EntropySource) -> int | None:
-        """Choose how many keys of a unit to keep, or None if one round at one key is enough.
+        """Choose the number of keys kept of a unit, or None for one round at one key.
 
         The choice names most where a key's weight is about a unit's times how many have it.
         """
@@ -439,7 +439,7 @@ class Cascade(Usual):
 
 
 def cascade_in(selection: Selection) -> Cascade | None:
-    """Return a selection if it names groups in rounds, which read rows anew, else None."""
+    """Return a selection if it is a cascade, else None."""
     return selection if isinstance(selection, Cascade) else None
 
 
@@ -449,7 +449,7 @@ def spread_noise(noise: IndependentNoise, groups: int) -> IndependentNoise:
 
 
 def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> NDArray[np.float64]:
-    """Average counts of units with what the rounds say of them, in steps: of shape (groups,).
+    """Average the counts of units with the estimates of the rounds, in steps: of shape (groups,).
 
     Post-processing of released values. A round's weights are too small by a factor that depends on
     how many keys the units of a group have. That of the round as a whole is estimated. So is how

@@ -275,7 +275,7 @@ def correlated_top_k(
 
 
 def _suffices(mechanism: CorrelatedTopK, epsilon: float, delta: float) -> bool:
-    """Tell whether one release is (epsilon, delta)-DP; what lies clear of delta is not looked into.
+    """Tell whether one release is (epsilon, delta)-DP; bounds far from delta decide at once.
 
     Its delta is the worst, over the number j of groups that both neighbours have, of the chance
     that one of the others appears plus the delta of the noise on j groups, as in

@@ -136,7 +136,7 @@ class EllipticGaussian(UsualNoise):
 
 
 def _best_ratio(groups: int, of: int) -> float:
-    """Find the shared variance over a value's own for which a price buys the least of both.
+    """Find the ratio of shared to own variance with the least total at a price.
 
     Below (of + sqrt(of))/2 groups a unit does most by raising all it may, and the least of
     (1 + r)(c - c² r/(1 + dr)) is where 1 + dr = sqrt((d - 1)c/(d - c)). From there on it does most

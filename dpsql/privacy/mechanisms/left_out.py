@@ -75,7 +75,7 @@ class Ladder:
 
     @classmethod
     def of_caps(cls, largest: int) -> Ladder:
-        """Return the ladder of what units have beyond their first one, for caps up to this.
+        """Return the ladder over a unit's things beyond its first, for caps up to this.
 
         It reaches twice as far, and to 64 at least.
         """

@@ -32,7 +32,7 @@ _BATCH = 2**20  # stretches of the grid at a time
 
 @dataclass(frozen=True, slots=True)
 class Histograms:
-    """How many rows of each group lie on which point of the grid.
+    """The number of rows of each group at each point of the grid.
 
     ``points`` and ``counts`` are int64 arrays of shape (entries,), ``ends`` one of shape (groups,).
     Entries of a group stand together, points ascending, counts positive; ``ends`` holds the index

@@ -110,7 +110,7 @@ class MechanismEntry(Generic[_S]):
         return f"its cost in {_WORDS[composition]} is not proved"
 
     def within(self, sizes: Sizes, price: PrivacyLoss) -> _S | None:
-        """Build it for at most ``price``; None if its analysis has no noise for that.
+        """Build the mechanism for at most ``price``; None where its analysis has no noise.
 
         Raises ``ParameterError`` where it has no price of that kind.
         """

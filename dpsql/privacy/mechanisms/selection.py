@@ -47,7 +47,7 @@ class Selection(Protocol):
 
     @property
     def score_noise(self) -> Additive | None:
-        """The noise on the scores it releases, or None if it releases names only."""
+        """The noise on released scores, or None for a release of names only."""
 
     @property
     def top_rows_needed(self) -> int | None:
@@ -59,7 +59,7 @@ class Selection(Protocol):
 
     @property
     def base_rank(self) -> int | None:
-        """Which of the largest scores a group's chance to appear depends on, or None if none."""
+        """The rank of the score from which a group's threshold counts; None without one."""
 
     @property
     def threshold(self) -> float | None:
@@ -96,7 +96,7 @@ class Selection(Protocol):
 
 
 class Histogram(Selection, Protocol):
-    """A selection of all groups whose noisy score exceeds a threshold: it releases the score."""
+    """A selection that releases the noisy scores above a threshold."""
 
     @property
     def score_noise(self) -> IndependentNoise:
@@ -108,7 +108,7 @@ class Histogram(Selection, Protocol):
 
 
 class JointHistogram(Histogram, Protocol):
-    """One whose (epsilon, delta) is for further values of the released groups, too."""
+    """A histogram whose (epsilon, delta) covers further values of the released groups."""
 
     @property
     def others(self) -> float:
@@ -130,7 +130,7 @@ class Usual(Priced[int | None]):
 
     @property
     def score_noise(self) -> Additive | None:
-        """The noise on the scores it releases, or None if it releases names only."""
+        """The noise on released scores, or None for a release of names only."""
         return None
 
     @property
@@ -150,7 +150,7 @@ class Usual(Priced[int | None]):
 
     @property
     def threshold(self) -> float | None:
-        """What a noisy score must exceed, or None without a fixed threshold."""
+        """The threshold of a noisy score, or None without a fixed one."""
         return None
 
     @property

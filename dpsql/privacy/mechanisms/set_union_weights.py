@@ -1,4 +1,4 @@
-"""What the items of a set union weigh: fixed shares, or one unit after the other.
+"""Weights of a set union's items: fixed shares, or one unit after the other.
 
 In the policies (Gopi et al. 2020) units come in sequence, in an order fixed by a salted hash. Each
 moves the weights of its items towards a common cutoff, as far as its budget of one allows: in l1

@@ -62,7 +62,7 @@ def summed_margin(noise: PublishedNoise, count: int, risk: float) -> float:
 
 
 def _draws(noise: PublishedNoise, count: int) -> tuple[tuple[_Draws, ...], float]:
-    """List the draws in a sum of noises, and the unit in which they are counted."""
+    """List the draws in a sum of noises, and their unit."""
     (unit, own), *rest = noise.parts
     shared = (_Draws(law, count, 1) for _, law in rest)  # one draw, in the steps of the own ones
     return (_Draws(own, 1, count), *shared), unit
@@ -101,7 +101,7 @@ def _chernoff(draws: tuple[_Draws, ...], risk: float) -> float:
 
 
 def _continuous(draws: tuple[_Draws, ...], risk: float) -> float:
-    """Bound a sum of Gaussians by continuous ones, each of which its draw follows within one step.
+    """Bound a sum of discrete Gaussians by continuous ones, within one step each.
 
     See :mod:`dpsql.privacy.mechanisms.pooling`. Infinite where there is a Laplace among them.
     """

@@ -46,7 +46,7 @@ def moved_scores(groups: int, k_bar: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class GaussianTopK(AboveBase):
-    """Noise on the k_bar largest scores and on the threshold; what exceeds it is released.
+    """Noise on the k_bar largest scores and on the threshold; scores above it are released.
 
     score_i + Z_i against base + Δ∞ + t + Z', all discrete Gaussian with the same σ; one unit
     raises at most ``groups`` scores. The noisy scores are released too.

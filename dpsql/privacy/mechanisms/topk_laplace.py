@@ -74,7 +74,7 @@ def _difference_sf(scale: float, t: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LaplaceTopK(AboveBase):
-    """Laplace noise on the k_bar largest scores and on the threshold; what exceeds it is released.
+    """Laplace noise on the k_bar largest scores and the threshold; scores above it are released.
 
     score_i + Z_i against base + 1 + t + Z', all discrete Laplace of scale 1/``epsilon_per_group``;
     one unit raises at most ``groups`` scores, by one each. The noisy scores are released too.

@@ -42,7 +42,7 @@ _NEGLIGIBLE = 45.0  # exp(-45) is below the rounding error of any sum it is left
 
 
 class LatticeNoise(ABC):
-    """Symmetric noise on the integers: what mechanisms may ask of it.
+    """Symmetric noise on the integers, as mechanisms use it.
 
     Guarantee: ``sample`` draws from exactly the distribution the other methods describe.
     """

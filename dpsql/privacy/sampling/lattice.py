@@ -73,7 +73,7 @@ class Energy(Protocol):
 
 
 class LatticeSampler:
-    """The prepared histogram for one distribution; immutable once built, so threads may share it.
+    """The prepared histogram for one distribution; immutable, so threads may share it.
 
     ``slack`` is the relative error ascribed to float64 evaluations. A larger one is still exact and
     only slower: tests use it to make the rare paths common.
@@ -130,7 +130,7 @@ class LatticeSampler:
         self._guide = self._build_guide()
 
     def _build_guide(self) -> NDArray[np.int16]:
-        """Build the table of the cell that each 16-bit prefix decides, -1 where it decides none."""
+        """Build the table of cells decided by 16-bit prefixes, -1 where a prefix decides none."""
         low = (self._start + 0xFFFF) >> 16
         high = np.maximum((self._start + self._box) >> 16, low)
         edges = np.stack((low, high), axis=1).ravel()

@@ -258,7 +258,7 @@ class KeyedNoise:
 
     @property
     def draws(self) -> KeyedDraws:
-        """The draws z of which the noise is made."""
+        """The draws z behind the noise."""
         sigma = self.sigma * 2.0**self.factorisation.bits
         checked_lattice_sigma(sigma)
         return KeyedDraws(self.keys, self.measure, sigma, self.factorisation)

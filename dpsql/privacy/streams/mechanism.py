@@ -102,10 +102,10 @@ class StreamMechanism(StreamNoise, Protocol):
 
     @property
     def base_rank(self) -> int | None:
-        """Which of the largest counts a group's chance to come out depends on, or None if none."""
+        """The rank of the count from which a group's threshold counts; None without one."""
 
     def thresholds(self) -> NDArray[np.int64] | None:
-        """Return the noisy count that a group must exceed at each step; None where none is fixed.
+        """Return the noisy count that a group must exceed at each step; None without fixed ones.
 
         Of shape (steps,).
         """
@@ -114,7 +114,7 @@ class StreamMechanism(StreamNoise, Protocol):
         """Return how large a count must be to come out at a step with this probability."""
 
     def answer(self, counts: StreamCounts) -> Listed:
-        """Draw what comes out at a step: a function of the keys of the steps so far.
+        """Draw the groups and values of a step: a function of the keys of the steps so far.
 
         What it must not draw twice it keeps before it returns.
         """
@@ -152,7 +152,7 @@ class ChoosesGroups:
 
     @property
     def base_rank(self) -> int | None:
-        """Which of the largest counts a choice compares with, or None if none."""
+        """The rank of the count that a choice compares with, or None."""
         return self.selection.base_rank
 
     def thresholds(self) -> None:

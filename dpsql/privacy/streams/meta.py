@@ -117,7 +117,7 @@ class MetaHistogram(ChoosesGroups):
         return None if None in found else np.array(found, dtype=np.float64)
 
     def answer(self, counts: StreamCounts) -> Listed:
-        """Add up what the cells of a step release, each the same whenever it is asked."""
+        """Sum the releases of a step's cells, each the same at every reading."""
         released: dict[Cell, CellRelease] = {}
         places: dict[bytes, int] = {}
         for cell in self.tree.nodes(counts.step):
