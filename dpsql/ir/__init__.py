@@ -1,1 +1,1 @@
-"""What is asked and how it will be answered: queries, measures, plans."""
+"""Questions and plans as plain values: queries, rows, measures, plans."""

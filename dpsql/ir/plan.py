@@ -27,7 +27,7 @@ from dpsql.privacy.mechanisms.selection import Selection
 
 @dataclass(frozen=True, slots=True)
 class ReleaseNoise:
-    """What is known of the noise in one release of a block, whatever its plan was.
+    """The noise in one release of a block, independent of its plan.
 
     ``measures`` is the noise on each of the block's measures. ``decided`` is the measure, by index,
     whose noise also decided which groups came out, None if none did; groups of size
@@ -44,7 +44,7 @@ class ReleaseNoise:
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """The release whose groups were summed for a block (a roll-up), and the noise of those groups.
+    """The release whose groups were summed for a block, with the noise of those groups.
 
     It was settled at a time (a UTC time in ISO 8601), had these ``keys``, ``over`` of which it was
     added, and so many of its groups make one. ``kept`` is how many of its groups it kept of a unit,
@@ -104,7 +104,7 @@ class ColumnFigure:
 
 @dataclass(frozen=True, slots=True)
 class StepFigure:
-    """A step of a cascade, and what it takes of the block's price.
+    """A step of a cascade, with its part of the block's price.
 
     ``noise_std`` is in units, of counting at a cap of 1 (it grows with the root of the cap).
     ``thresholds`` are the weights in whole units that a key must exceed, where a unit keeps as few
@@ -179,7 +179,7 @@ class LeftOutSubject:
         return cls(index, rows=units and aggregate.kind is AggregateKind.COUNT)
 
     def bounded_measure(self, plan: BlockPlan) -> Measure:
-        """Return the measure of which bounding leaves something out: rows where these are meant."""
+        """Return the measure that bounding reduces: rows, or the aggregate's own measure."""
         if not self.rows:
             return plan.measures[self.measure].measure
         one_row = plan.block.parameters.max_rows_contributed == 1
@@ -261,7 +261,7 @@ class BlockPlan:
 
     @property
     def units_measure(self) -> int | None:
-        """The number of units by which small declared groups are left out; None if none are.
+        """The index of the number of units that hides small declared groups, or None.
 
         It is one of ``measures``, by index: a group comes out if it has at least
         ``min_units_per_group`` of them, with the noise that is on it.
@@ -287,7 +287,7 @@ class BlockPlan:
 
     @property
     def base_rank(self) -> int | None:
-        """The rank of the score that a group's chance to appear depends on, or None if none."""
+        """The rank of the score from which a group's threshold counts; None without one."""
         return self.selection.base_rank
 
     @property

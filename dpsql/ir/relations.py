@@ -91,7 +91,7 @@ class Rename(_Derived):
 
 @dataclass(frozen=True, slots=True)
 class Filter(_Derived):
-    """The rows for which a condition is true."""
+    """The rows that fulfil a condition."""
 
     condition: exp.Expr
 
@@ -239,7 +239,7 @@ class LinkJoin(_Pair):
 
 @dataclass(frozen=True, slots=True)
 class SemiJoin(_Pair):
-    """The rows of the left for which a row of the right makes all conditions true: each once.
+    """The left rows with a matching right row, each once; or those without one.
 
     ``negated``: those for which none does.
     """

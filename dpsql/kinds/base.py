@@ -1,4 +1,4 @@
-"""What all kinds of release share: reading a block, drawing from it, its intervals and words.
+"""The base of all kinds of release: reading, drawing, intervals and words.
 
 None of what was read is released: it goes from reading to releasing and nowhere else.
 """
@@ -158,7 +158,7 @@ class ReleaseKind(ABC):
         confidence: float,
         left_out: float | None = None,
     ) -> Interval:
-        """Compute the intervals of one aggregate of a block, of which ``released`` groups came out.
+        """Compute the intervals of an aggregate in a release of ``released`` groups.
 
         ``columns`` are those of ``Block.interval_columns``. Each interval covers, with at least
         this probability, the value without noise, and takes in the value that is shown.
@@ -341,24 +341,24 @@ class ReleaseKind(ABC):
     @property
     @abstractmethod
     def bounding(self) -> str:
-        """What one unit may contribute, in words."""
+        """The bound on a unit's contribution, in words."""
 
     @property
     def counted_by(self) -> str | None:
-        """What the figures on who appears count; None if nothing decides."""
+        """The measure that decides who appears; None if all groups do."""
         plan = self.plan
         return None if plan.score is None else plan.measures[plan.score].measure.name
 
     @property
     def steps(self) -> tuple[StepFigure, ...]:
-        """The steps in which it is released, where there are several."""
+        """The steps of the release, if it has several."""
         return ()
 
     # -- what bounding leaves out -------------------------------------------------------------
 
     @property
     def groups_added(self) -> int | None:
-        """The most groups that a unit adds to with undivided weight; None without such a number.
+        """The most groups with undivided weight of a unit; None without such a number.
 
         None as well where estimates have no price.
         """
@@ -399,7 +399,7 @@ class ReleaseKind(ABC):
     # -- bytes --------------------------------------------------------------------------------
 
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
-        """Describe the noise in a release of a plan, of which ``released`` groups came out.
+        """Describe the noise in a release of ``released`` groups.
 
         It is kept with the release. None for what is not pooled with others.
         """
@@ -427,7 +427,7 @@ def stored_groups(columns: Sequence[str]) -> Sql:
 
 
 def chosen_groups(columns: Sequence[str], chosen: int, dialect: Dialect) -> Sql:
-    """Write the same query of so many groups, whose row ids are given as a list."""
+    """Write the query of stored groups for a given list of row ids."""
     among = dialect.among_given(quoted(ROW_ID), few=chosen <= _CHOSEN_FEW)
     return sql("{} WHERE {}", stored_groups(columns), among)
 

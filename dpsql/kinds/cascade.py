@@ -81,7 +81,7 @@ _KEPT: Final = 1  # groups of a unit, a number in the text of statements
 
 @dataclass(frozen=True, slots=True)
 class ExactCascade:
-    """What the steps of a cascade read, each when it is asked for.
+    """The exact rows of a cascade's steps, each read on demand.
 
     ``totals`` counts the groups with some row ids at a cap: int64 arrays of shape (groups,) in this
     order, one for each measure that is counted; 0 is a group without rows. ``keys_of`` reads keys.
@@ -448,7 +448,7 @@ class CascadeSQL:
         )
 
     def weights(self, table: str, kept: int) -> Sql:
-        """Weigh the groups in a table, of which a unit keeps ``kept``.
+        """Weigh the groups of a table, where a unit keeps ``kept`` groups.
 
         Row ids, weights, and 1 where the minimum of units keep the group, otherwise 0. One unit
         more or less moves the weights by one whole weight in l2 at most, and brings or takes
@@ -543,7 +543,7 @@ def cascade_sql(rows: PrivateRows) -> CascadeSQL:
 
 
 def _of_named(rows: PrivateRows, *, negated: bool) -> Sql:
-    """Select the pairs whose group has a name, or has none."""
+    """Select the pairs with a named group, or with a group without a name."""
     row_id = rows.row_id
     joined = rows.dialect.semi_join(
         sql("{} p", quoted(STAGED_PAIRS)),

@@ -67,7 +67,7 @@ class PooledKind(GroupsKind):
     def values(
         self, released: Sequence[ReleasedRows], places: NDArray[np.int64]
     ) -> dict[str, NumericArray]:
-        """Compute the released columns: aggregates, their measures, from which releases these are.
+        """Compute the released columns: pooled aggregates and measures, and the bits of releases.
 
         ``places`` has the shape (releases, groups): the group's row in the release, -1 for none.
         """

@@ -42,7 +42,7 @@ HistogramsOf = Callable[[Ranked, NDArray[np.int64]], Histograms]
 
 @dataclass(frozen=True, slots=True)
 class ExactQuantiles(ExactGroups):
-    """The exact rows of groups, of which ``histograms`` counts the values."""
+    """The exact rows of groups, with ``histograms`` of their values."""
 
     histograms: HistogramsOf = field(kw_only=True)
 

@@ -29,7 +29,7 @@ class RankedKind(GroupsKind):
 
     @property
     def base_rank(self) -> int:
-        """The rank of the group from which scores count."""
+        """The rank of the group that scores are measured from."""
         assert self.plan.base_rank is not None
         return self.plan.base_rank
 

@@ -42,7 +42,7 @@ class ReleasedRows:
 
 @dataclass(frozen=True, slots=True)
 class ReleasedBlock:
-    """A block and what was released of it.
+    """A block and its released rows.
 
     ``noise`` is that of a release that was stored, if it can be pooled with others.
     """

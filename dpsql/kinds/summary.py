@@ -85,7 +85,7 @@ def _says_something(part: Part, shown: ShownAggregate) -> bool:
 
 
 def _before(part: Part) -> str:
-    """Say what the true values are those of."""
+    """Name the population that the interval refers to."""
     if not part.shown:
         return "after bounding, before the outer query"
     if not _chosen(part):

@@ -112,7 +112,7 @@ class Buyer:
     def failed(
         self, failure: Failure, kept: str, suspend: Callable[[Cause], object]
     ) -> EngineError:
-        """Build what the analyst is told of a failure, once the ledger knows of it by ``suspend``.
+        """Build the analyst's error for a failure, after ``suspend`` has recorded it in the ledger.
 
         ``kept`` says what stays spent. The account is suspended if the failure may tell of rows.
         """
@@ -153,7 +153,7 @@ def failure_code(error: Exception, *, expired: bool) -> str:
 
 
 def suspending_cause(policy: Policy, code: str) -> Cause | None:
-    """Decide why a failure suspends the account that asked; None if it does not.
+    """Return the cause for which a failure suspends the account; None if it does not.
 
     One failure may tell something of the rows, a second must not. What the caller interrupted tells
     nothing; of limits that were met, the policy decides.

@@ -1,4 +1,4 @@
-"""Events of sessions: what observers are told, each as it happens. The log is one of them.
+"""Events of sessions, which observers receive as they happen. The log is one of them.
 
 An event has paths of accounts, codes, fingerprints and costs, and the text of a statement where one
 is asked: never a row, and never more of an answer than what it cost. Logs, audits and metrics are
@@ -71,7 +71,7 @@ class ChargeReserved(SessionEvent):
 
 @dataclass(frozen=True, slots=True)
 class ChargeSettled(SessionEvent):
-    """A charge was lowered to what its release cost, and the release is kept, if it could be."""
+    """A charge was lowered to the cost of its release, and the release was stored if possible."""
 
     entry: int
     amount: Amount
@@ -92,7 +92,7 @@ class QuestionAnswered(SessionEvent):
 
 @dataclass(frozen=True, slots=True)
 class ReadingFailed(SessionEvent):
-    """Private rows were being read, and no release came of it: what was reserved stays spent.
+    """A reading of private rows failed without a release: the reservation stays spent.
 
     ``fingerprint`` is None where estimates of what bounding leaves out were asked for alone.
     """

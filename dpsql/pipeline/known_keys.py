@@ -61,7 +61,7 @@ def with_keys_narrowed(block: Block, engine: Engine) -> Block:
 
 
 def _narrowed(key: Key, block: Block, engine: Engine) -> Key:
-    """Leave of a key's declared values those for which all conditions on it alone are true."""
+    """Limit a key's declared values to those that pass all conditions on the key alone."""
     column = block.source.table.column(key.expression.name)
     if key.domain is None or column is None or len(key.domain) > _MOST_VALUES:
         return key
@@ -80,7 +80,7 @@ def _satisfying(
     condition: exp.Expr,
     engine: Engine,
 ) -> Sequence[int]:
-    """Keep the places of those values of a domain for which a condition on a column is true."""
+    """Keep the places of a domain's values that fulfil a condition on the column."""
     if not places:
         return places
     values = (sql("({}, {})", place, TWIN.declared(domain[place], column.type)) for place in places)
@@ -116,7 +116,7 @@ def _conditions(block: Block, column: str) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def _where_from(rows: RowSet, column: str) -> RowSet | None:
-    """Find the relation whose rows a column's values come from, each of them; None if made here."""
+    """Find the relation that supplies a column unchanged; None for a computed column."""
     if isinstance(rows, Join) and rows.kind is not JoinKind.INNER:
         kept = rows.left if rows.kind is JoinKind.LEFT else rows.right
         return kept if _has(kept, column) else None
@@ -134,7 +134,7 @@ def _has(rows: RowSet, column: str) -> bool:
 
 
 def _on_alone(condition: exp.Expr, column: str) -> Iterator[tuple[str, exp.Expr]]:
-    """Yield the parts of a condition, all of which must be true, that name one column alone."""
+    """Yield the conjuncts of a condition that name one column alone."""
     parts = condition.flatten() if isinstance(condition, exp.And) else [condition]
     for part in (each.unnest() for each in parts):
         if isinstance(part, exp.And):

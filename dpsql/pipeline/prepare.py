@@ -63,7 +63,7 @@ _Key: TypeAlias = tuple[str, object, str | None, tuple[Parameters, frozenset[str
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked: the text, its values, and how it is to be answered.
+    """A question: its text, values and parameters.
 
     ``pooling``: it is prepared to show several releases of it pooled.
     """
@@ -149,7 +149,7 @@ class Prepared:
 
     @property
     def max_age(self) -> Period | None:
-        """How old what it is answered from may be: as the strictest of its blocks says."""
+        """The maximum age of releases for the answer: the least of its blocks'."""
         asked = (block.plan.block.parameters.max_age for block in self.blocks)
         return min(filter(None, asked), key=lambda age: age.length, default=None)
 
@@ -287,7 +287,7 @@ class Preparer:
         return _emptied(self._plan(question, tree, None, empty=True, shown=own))
 
     def _tree(self, question: Question, stages: StatementTrace | None) -> exp.Query:
-        """Parse a question, and put its values and what it asks of the catalog into the tree."""
+        """Parse a question, and insert its values and its look-ups in the catalog."""
         tree = parse(question.text)
         if stages is not None:
             stages.tree(tree)
@@ -391,7 +391,7 @@ class Preparer:
         return validated(used)
 
     def _decided(self, mechanism: str | None) -> Callable[[Block], Block]:
-        """Return what decides which groups are answered, and in how many a unit counts."""
+        """Return the decision on a block's groups: declared values, mechanism, number per unit."""
         account = self._account
 
         def decided(block: Block) -> Block:

@@ -48,7 +48,7 @@ def refuse_unknown_noise(plans: Sequence[BlockPlan]) -> None:
                     release_kind(plan).with_noise_columns(answers)
         except (ArithmeticError, ParameterError, ValueError):
             raise QueryRefused(
-                "what is asked of the noise cannot be computed",
+                "the noise columns of the query cannot be computed",
                 code="no_noise_known",
                 hint="Ask for a confidence that is not so near to 1: the usual one is 0.95.",
             ) from None

@@ -28,7 +28,7 @@ class Till:
         self._failures: list[tuple[Charge | StepTicket, Cause]] = []  # the ledger knows none of
 
     def reserve(self, purchases: Sequence[Purchase[Bought]]) -> tuple[Charge, ...]:
-        """Charge the worst case of purchases: of all or, if what is left does not allow it, none.
+        """Charge the worst case of all purchases, or of none if the budget is too small.
 
         Raises ``BudgetExceeded`` and ``LedgerError``.
         """

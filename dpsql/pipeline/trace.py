@@ -54,7 +54,7 @@ class Trace:
     path: str | None
 
     def statement(self, text: str, schema: Schema, *, hidden: bool) -> StatementTrace:
-        """Return what writes one statement's stages, without its constants if ``hidden``."""
+        """Return the trace of one statement's stages, without its constants if ``hidden``."""
         if not hidden:
             return StatementTrace(self, next(_NUMBERS), None)
         columns = (column.name for table in schema.values() for column in table.columns)
@@ -133,7 +133,7 @@ class StatementTrace:
 
 
 def trace_from(environment: Mapping[str, str]) -> Trace | None:
-    """Open the trace that the environment asks for; None if it asks for none.
+    """Open the trace named in the environment; None without one.
 
     Raises ``InterfaceError`` if its file cannot be written, or holds anything but traces.
     """

@@ -1,4 +1,4 @@
-"""What would have made an answer say more, where it is empty or says nothing but noise.
+"""Advice on settings that would have made an empty or noisy answer say more.
 
 All of it follows from the statement, the policy, the plan, and from what came out: other plans of
 the same block are made, without data, and their thresholds and margins are compared. That a group

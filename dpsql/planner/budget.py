@@ -1,4 +1,4 @@
-"""What one block may spend, and how its delta is divided."""
+"""The budget of one block, and the division of its delta."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class QueryBudget:
 
     @property
     def basic(self) -> bool:
-        """True if what a block costs is its (epsilon, delta), however it is spent."""
+        """True if the block costs its (epsilon, delta), for every mechanism."""
         return self.composition is Composition.BASIC
 
     @property
@@ -178,7 +178,7 @@ class QueryBudget:
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:
-    """Round down to whole ledger units, so that a query for all of an account fits into it."""
+    """Round down to whole ledger units, so that a query for all of an account's budget fits."""
     whole = Amount.limit(loss).loss
     return PrivacyLoss(
         whole.rho or loss.rho, whole.delta or loss.delta, whole.epsilon or loss.epsilon

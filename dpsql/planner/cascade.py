@@ -28,7 +28,7 @@ _HINT = "Set max_groups_contributed to a number: its one round can."
 
 
 def cascade_options(block: Block, budget: QueryBudget) -> list[Option]:
-    """List the cascade, with what it cannot answer yet."""
+    """List the cascade, or the obstacle where it cannot answer the block."""
     if budget.gaussian:
         reason = "the cost of auto in Gaussian DP is not proved"
         return [impossible(Cascade.name, reason, _HINT)]

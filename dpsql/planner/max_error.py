@@ -37,7 +37,7 @@ Replan = Callable[[Block], BlockPlan]
 
 @dataclass(frozen=True, slots=True)
 class ErrorTarget:
-    """How wide the intervals of an aggregate, given by its index, may be at which confidence."""
+    """The maximum width of an aggregate's intervals, at a confidence."""
 
     aggregate: int
     error: MaxError
@@ -56,7 +56,7 @@ class ErrorTarget:
 
 @dataclass(frozen=True, slots=True)
 class ExchangeRate:
-    """What an epsilon buys: half the width of 95% intervals, one for each aggregate of a block.
+    """The error that an epsilon buys: half the width of 95% intervals, per aggregate.
 
     In the units of the answer, for the number of groups where it is largest; None for aggregates
     whose intervals depend on what is released.
@@ -76,7 +76,7 @@ def error_targets(block: Block) -> tuple[ErrorTarget, ...]:
 
 
 def _confidence(block: Block, index: int) -> float:
-    """Return the largest confidence with which intervals of an aggregate are shown."""
+    """Return the largest confidence of an aggregate's intervals in the answer."""
     asked = [
         column.confidence
         for column in block.noise_columns
@@ -200,7 +200,7 @@ def _epsilon_at(index: int, digits: int) -> float:
 
 
 def _index(epsilon: float, digits: int) -> int:
-    """Return the number of the largest such epsilon that is at most this; 0 if there is none."""
+    """Return the number of the largest such epsilon not above this one; 0 without any."""
     first: int = 10 ** (digits - 1)
     decade = max(0, math.floor(math.log10(epsilon)) + _DECADES_BELOW_ONE)
     mantissa = epsilon / 10.0 ** (decade - _DECADES_BELOW_ONE) * first

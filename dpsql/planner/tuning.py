@@ -90,7 +90,7 @@ def told_by_one_estimate(block: Block, aggregate: int) -> bool:
 
 
 def summed_aggregates(block: Block) -> tuple[int, ...]:
-    """List the sums, by index, of which other bounds of their values can be tried."""
+    """List the sums, by index, whose values' bounds can be varied."""
     return tuple(
         index
         for index, aggregate in enumerate(block.aggregates)

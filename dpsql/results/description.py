@@ -1,4 +1,4 @@
-"""What a statement takes and returns, known before it is run."""
+"""The parameters and columns of a statement, known before it is run."""
 
 from __future__ import annotations
 

@@ -185,7 +185,7 @@ def _stream(rows: duckdb.DuckDBPyRelation) -> MaterializedStream:
 
 
 def _held(rows: duckdb.DuckDBPyRelation, position: int, target: _Target) -> Sql:
-    """Write a column in the type in which a target holds it."""
+    """Write a column in the type that holds it in a target."""
     column, type_ = quoted(rows.columns[position]), rows.types[position]
     wanted = plain_type(type_, texts=target.texts) or "VARCHAR"
     if type_.id in _HUGE:
@@ -229,7 +229,7 @@ def _failing(
     held: Sequence[Sql],
     convert: Callable[[duckdb.DuckDBPyRelation], object],
 ) -> str | None:
-    """Find the first column that cannot be converted by itself; None if each of them can be."""
+    """Find the first column that cannot be converted by itself, or None."""
     for name, column in zip(rows.columns, held, strict=True):
         try:
             convert(selected(rows, [column]))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ReadableAnswer(ABC):
-    """What an answer offers to whoever reads it: rows as Python's values, and data frames."""
+    """An answer as readers see it: rows as Python values, and data frames."""
 
     def __init__(self, answer: Answer, width: int) -> None:
         self._answer = answer
@@ -118,7 +118,7 @@ class ReadableAnswer(ABC):
         return frame
 
     def attributes(self) -> dict[str, object]:
-        """Return what frames are told of the answer beside its rows; pandas keeps it as attrs."""
+        """Return facts about the answer for frames; pandas keeps them as ``attrs``."""
         return {}
 
     def pl(self, *, intervals: bool = False, confidence: float = 0.95) -> polars.DataFrame:

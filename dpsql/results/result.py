@@ -176,7 +176,7 @@ class Result(ReadableAnswer):
 
     @property
     def rolled_up(self) -> tuple[RolledUp, ...]:
-        """The releases whose groups were summed (a roll-up), one per block, or none.
+        """The releases whose groups were summed (a roll-up), one per block.
 
         ``cost.answered`` says when the latest of them was paid for.
         """
@@ -276,7 +276,7 @@ class Result(ReadableAnswer):
         return "\n".join(line for line in lines if line)
 
     def attributes(self) -> dict[str, object]:
-        """Return what pandas frames keep in ``attrs``: when it was paid for.
+        """Return facts for the ``attrs`` of pandas frames: when the answer was paid for.
 
         ``dpsql_answered`` is None for a new answer, ``dpsql_data_written`` unless the data was
         written since. No row is read for it: frames may be large.
@@ -296,12 +296,12 @@ class Result(ReadableAnswer):
             return ""
         return (
             "The data was written since this was answered, on "
-            f"{written[:16].replace('T', ' ')} UTC: fresh asks what it says now."
+            f"{written[:16].replace('T', ' ')} UTC: fresh asks the present rows."
         )
 
     @property
     def advice(self) -> str:
-        """What would have made the answer say more, if it is empty or no value exceeds its noise.
+        """Advice on settings that would have made an empty or drowned answer say more.
 
         Empty for others. It follows from the plan and from what was released.
         """
@@ -363,7 +363,7 @@ class Result(ReadableAnswer):
             yield clamped_values(plan, clamped, columns, outside.share())
 
     def corrected(self, confidence: float = 0.95) -> tuple[CorrectedTotal, ...]:
-        """Compute what totals would be by estimate, had bounding left nothing out of them.
+        """Compute totals corrected by the estimates of their left-out parts.
 
         Of counts and sums over all rows of a query without groups, where ``left_out_share`` of the
         price went to knowing what is left out; there are none of others. Of groups it is not known
@@ -414,7 +414,7 @@ class Result(ReadableAnswer):
         return any(plan.tells_left_out for plan in self._noise.plans)
 
     def _left_out_sentences(self, confidence: float) -> list[str]:
-        """Say what bounding left out, where the question paid for knowing it."""
+        """Word the left-out estimates that the question paid for."""
         if not self.tells_left_out:
             return []
         lines = []

@@ -240,5 +240,5 @@ def unnest(names: Sequence[Sql], types: Sequence[str]) -> Sql:
 
 
 def answer_columns(count: int) -> list[Sql]:
-    """Return the columns of a stored answer, whose own names are not those of the answer."""
+    """Return the columns of a stored answer, which are numbered."""
     return [quoted(f"c{place}") for place in range(count)]

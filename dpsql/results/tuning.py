@@ -23,7 +23,7 @@ _UNKNOWN = "What is left out is not known of all of them, so none is recommended
 
 @dataclass(frozen=True, slots=True)
 class TriedSetting:
-    """A setting of bounds, with what it would do to an aggregate.
+    """A setting of bounds, with its effect on an aggregate.
 
     Its values would be within ± ``margin95`` of what is counted, with 95% confidence, and a group
     would need a score of ``appears_95`` to appear with that probability (None where all appear, or
@@ -140,7 +140,7 @@ def _error(one: TriedSetting, share: float | None, size: float) -> float:
 
 
 def _ranged(one: TriedSetting, others: Sequence[TriedSetting]) -> TriedSetting:
-    """Find the sizes of groups for which no other setting has a smaller error.
+    """Find the sizes of groups at which no other setting has a smaller error.
 
     Of equal ones it is the first.
     """
@@ -243,7 +243,7 @@ def setting_words(one: TriedSetting, among: Sequence[TriedSetting]) -> str:
 
 
 def best_sizes(one: TriedSetting) -> str:
-    """Say for groups of which sizes a setting is the best."""
+    """Name the sizes of groups at which a setting is the best."""
     if one.best_from is None or one.best_to is None:
         return "none"
     if math.isinf(one.best_to):

@@ -38,7 +38,7 @@ ANY_AGE = AgeLimit()
 
 
 class KeptReleases:
-    """The releases that one account and its sessions have paid for, none too old. All is free."""
+    """The releases paid for by one account and its sessions, within an age. All is free."""
 
     def __init__(self, ledger: Callable[[], Ledger], analyst: str) -> None:
         self._ledger = ledger

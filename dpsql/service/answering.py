@@ -295,7 +295,7 @@ class Answerer:
         return budget_report(self.policy, self._analyst, ledger, self._session, compare=compare)
 
     def interrupt(self) -> None:
-        """End what another thread is answering; it fails."""
+        """Interrupt the answer to another thread's question; it fails."""
         self.buyer.interrupt()
         if self._views is not None:
             self._views.interrupt()
@@ -449,7 +449,7 @@ class Answerer:
         return Result(nothing, lambda: self._explained(prepared))
 
     def _answered(self, prepared: Prepared, result: Result, began: float) -> Result:
-        """Tell what an answer cost, and how long it took."""
+        """Report an answer's cost and duration to the observer."""
         fingerprint = prepared.fingerprint if prepared.blocks else None
         seconds = time.monotonic() - began
         self.tell(QuestionAnswered(self.payer.path, fingerprint, result.cost, seconds))

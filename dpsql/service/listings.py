@@ -309,7 +309,7 @@ def _access(table: TablePolicy) -> str:
 
 
 def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
-    """Say what a column is to privacy: the unit, the way to it, or merely private or public."""
+    """Name the role of a column: the unit, a link to it, or merely private or public."""
     unit, link = table.privacy_unit, table.link
     if unit is not None and unit.per is not None:
         if fold(column.name) in (fold(unit.column), fold(unit.per.column)):

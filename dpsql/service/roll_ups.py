@@ -76,7 +76,7 @@ class RollUps:
 
 
 def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:
-    """Build the error for a question that asks for stored releases alone, where none answers it.
+    """Build the error for a question for stored releases alone that none of them answers.
 
     ``aged``: it has a maximum age, beyond which nothing was looked for.
     """

@@ -196,7 +196,7 @@ class Session:
         mechanism: str | None = None,
         **parameters: Unpack[PrivacyParameters],
     ) -> Tuning:
-        """Try settings of what bounds a unit's contributions to a query, and recommend one.
+        """Try settings that bound a unit's contributions to a query, and recommend one.
 
         ``groups`` and ``rows`` are values of ``max_groups_contributed`` and
         ``max_rows_contributed`` to try, in all combinations; left out, usual ones. ``bounds`` are
@@ -390,7 +390,7 @@ class PreparedStatement:
 
 
 class Closing(Protocol):
-    """What is closed with a dataset: nothing else can be asked of it."""
+    """A resource that a dataset closes with itself."""
 
     def close(self) -> None:
         """Close it."""

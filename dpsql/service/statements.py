@@ -93,10 +93,10 @@ class Arguments:
 
 
 class Statements:
-    """Answers the statements of one connection, and keeps what SET has set. Not safe for threads.
+    """Answers the statements of one connection, and keeps the settings of SET.
 
-    ``given`` are the privacy parameters that the connection was opened with, ``rights`` what it may
-    do.
+    Not safe for threads. ``given`` are the privacy parameters that the connection was opened with,
+    ``rights`` what it may do.
     """
 
     def __init__(self, answerer: Answerer, given: Overrides, rights: frozenset[Right]) -> None:
@@ -179,7 +179,7 @@ class Statements:
         return Description(_answer_columns(columns), parameters)
 
     def _listed_columns(self, statement: Command) -> tuple[Column, ...]:
-        """Return the columns of what a statement lists, after the checks it would make."""
+        """Return the columns of a command's listing, after the command's checks."""
         match statement:
             case Set(name, value, place):
                 _checked(self._policy, name, value, place)

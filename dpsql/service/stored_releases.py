@@ -27,7 +27,7 @@ class StoredRelease:
 
     @property
     def poolable(self) -> bool:
-        """True if all noise of the release is known, so that it can be pooled."""
+        """True if all noise of the release is known, as pooling needs it."""
         return all(block.noise is not None for block in self.blocks)
 
     @property

@@ -96,7 +96,7 @@ class TuningRequest:
 
 
 def _as_planned(setting: CandidateSetting, plan: BlockPlan) -> CandidateSetting:
-    """Return a setting with no larger caps than what the policy says of units leaves of them."""
+    """Return a setting with its caps lowered to the policy's promises on units."""
     block = plan.block
     groups = setting.groups if block.most_groups is None else block.most_groups
     rows = setting.rows if block.most_rows is None else block.most_rows
@@ -208,7 +208,7 @@ class _Trial:
                 continue  # one of the usual caps that the question cannot have
             if plan.bounding is not None and plan.bounding.weighted:
                 raise _nothing(
-                    "what weighing units takes from their groups is not told",
+                    "weighted units have no left-out estimate",
                     "Tune with contribution_bounding = sample.",
                 )
             found.setdefault(_as_planned(setting, plan), plan)
@@ -355,7 +355,7 @@ class _Trial:
         aggregate: int,
         found: Sequence[tuple[TuningEstimate, ReleasedEstimate]],
     ) -> ShareEstimate | None:
-        """Estimate what a setting leaves out; None where it is not known."""
+        """Estimate the left-out share of a setting; None if it is not known."""
         status = release_kind(plan).left_out_status(plan.block.aggregates[aggregate])
         if setting.bounds is None and status is LeftOutStatus.NOTHING:
             return _NOTHING_LEFT_OUT
@@ -374,7 +374,7 @@ class _Trial:
     def _size(
         self, aggregate: int, tried: Sequence[TriedSetting], total: float | None
     ) -> tuple[float | None, str]:
-        """Tell for groups of which size a setting is recommended, and in words."""
+        """Find the size of groups that a setting is recommended for, and its words."""
         block = self._block
         if self._request.size is not None:
             return self._request.size, "groups of the size that was given"
@@ -412,7 +412,7 @@ def _tried(
 
 
 def _obstacle(plan: BlockPlan) -> tuple[str, str] | None:
-    """Say why no estimate tells anything of a block, and what would; None if one may."""
+    """Find the obstacle to left-out estimates of a block, with a hint; None without one."""
     block = plan.block
     if plan.gaussian:
         return (
@@ -421,12 +421,12 @@ def _obstacle(plan: BlockPlan) -> tuple[str, str] | None:
         )
     if not block.aggregates:
         return (
-            "keys alone have no values to leave anything out of",
+            "a query of keys alone has no values to leave out",
             "Tune a COUNT of the same rows.",
         )
     if block.quantiles:
         return (
-            "what is left out of quantiles is not told, nor of what is asked beside them",
+            "quantiles, and aggregates beside them, have no left-out estimate",
             "Leave the quantiles out: tune a COUNT of the same rows.",
         )
     if error_targets(block):

@@ -168,7 +168,7 @@ def _json(document: dict[str, Any]) -> bytes:
 def decode_release(
     spelling: KeySpelling, blocks: Sequence[PreparedBlock], pieces: Iterable[bytes]
 ) -> tuple[ReleasedBlock, ...] | None:
-    """Unpack a release, at no cost; None if it is not one of these blocks.
+    """Unpack a release, at no cost; None for a release of other blocks.
 
     Raises ``LedgerError`` (``ledger_corrupt``) for what no release was packed as. Whoever can write
     to the ledger's file can put anything there, and none of it is quoted.
@@ -194,7 +194,7 @@ def decode_release(
 
 
 def decode_roll_up_source(pieces: Iterable[bytes]) -> RollUpSource | None:
-    """Unpack a release whose groups can be rolled up; None if it is none, or of another format.
+    """Unpack a release whose groups can be rolled up; None for all other releases.
 
     Raises ``LedgerError`` (``ledger_corrupt``) as :func:`decode_release` does.
     """
@@ -237,7 +237,7 @@ def _document(pieces: Iterable[bytes]) -> dict[str, Any] | None:
 
 
 def lines_of(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Divide pieces of bytes into lines; what follows the last line's end is one, if not empty."""
+    """Divide pieces of bytes into lines; a rest without a line's end is one as well."""
     held: list[bytes] = []
     for piece in pieces:
         require_sound(isinstance(piece, bytes))
@@ -404,7 +404,7 @@ def unpacked_keys(
     lists: list[Any],
     positions: list[int],
 ) -> KeyArrays | ArrowStream:
-    """Return keys from lists of :func:`key_lists`; raise ``LedgerError`` for what is no such."""
+    """Return keys from the lists of :func:`key_lists`; raise ``LedgerError`` for other values."""
     if dtypes is None:
         for texts in lists:
             require_sound(all(stored_text(text) for text in texts))

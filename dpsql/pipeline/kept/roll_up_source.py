@@ -25,7 +25,7 @@ _PARTS: Final = frozenset({"rows", "keys", "kept", "measures"})
 
 @dataclass(frozen=True, slots=True)
 class RollUpSource:
-    """A release whose groups are all those of declared keys, and can be rolled up.
+    """A release with all groups of declared keys, whose values can be rolled up.
 
     ``rows`` and ``keys`` are fingerprints, and ``columns`` maps those of measures to the columns
     and the index of their noise. A unit was kept in ``kept`` groups, None for all. ``values`` are
@@ -41,7 +41,7 @@ class RollUpSource:
 
 
 def described(plans: Sequence[BlockPlan]) -> dict[str, Any] | None:
-    """Describe what can be rolled up in a release of these blocks; None if nothing can."""
+    """Describe the parts of a release that can be rolled up; None without such parts."""
     if len(plans) != 1 or not release_kind(plans[0]).adds_up:
         return None
     (plan,) = plans

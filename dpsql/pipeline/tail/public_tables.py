@@ -115,7 +115,7 @@ def empty_copy(table: Table) -> list[Sql]:
 
 
 def _schema(table: Table) -> list[Sql]:
-    """Write what makes the schema of a table, where it may be missing."""
+    """Write the statement that creates the schema of a table, where it may be missing."""
     if table.name.in_main:
         return []
     return [sql("CREATE SCHEMA IF NOT EXISTS {}", quoted(table.name.schema))]

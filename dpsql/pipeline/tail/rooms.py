@@ -160,7 +160,10 @@ class Tenant:
         return stay
 
     def interrupt(self) -> None:
-        """End what runs in the room for this connection; it fails. For other threads to call."""
+        """Interrupt this connection's statement in the room; the statement fails.
+
+        For other threads to call.
+        """
         stay = self._stay
         if stay is not None:
             with suppress(duckdb.Error):  # it was closed a moment ago

@@ -136,7 +136,7 @@ class Tails:
         return cls(tenant, public, *parts, KeySpelling(tenant), apart)
 
     def interrupt(self) -> None:
-        """End what is being done for a tail; it fails. For other threads to call."""
+        """Interrupt the work for a tail; it fails. For other threads to call."""
         self.public.interrupt()
         self.apart.interrupt()
         self.tenant.interrupt()
