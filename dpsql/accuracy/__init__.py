@@ -1,1 +1,1 @@
-"""How close answers are: estimates, intervals, and what to say of them."""
+"""The accuracy of answers: estimates, intervals, and sentences about them."""

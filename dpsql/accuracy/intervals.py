@@ -47,7 +47,7 @@ def check_confidence(confidence: object, place: Place | None = None) -> float:
 
 
 def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: float) -> float:
-    """Return the confidence at which a measure's interval allows for LIMIT's choice by its noise.
+    """Return a measure's confidence, raised where LIMIT chooses by the same noise.
 
     ORDER BY a noisy value LIMIT k chooses the largest of m values, and among groups that are alike
     those whose noise is largest. Intervals that miss with probability risk*k/m for each of the m
@@ -125,7 +125,7 @@ def interval_given_choice(
 
 
 def with_rounding(plan: BlockPlan, index: int, whole: bool, margin: float) -> float:
-    """Return a margin in the units of the answer, with what rounding can add to one in steps."""
+    """Convert a margin in steps to the units of the answer, with the error of rounding."""
     measure = plan.measures[index].measure
     if measure.weights is not None:
         return float(margin * measure.step + (0.5 if whole else 0.0))

@@ -74,7 +74,7 @@ class ShareEstimate:
 
     @property
     def vague(self) -> bool:
-        """True if its upper end says so little that only the lower one is told."""
+        """True if the interval is too wide, so that only its lower end is shown."""
         return self.high - self.low > _CLOSE
 
 
@@ -120,7 +120,7 @@ def estimated_share(
 def _kept(
     noise: LeftOutNoise, release: LeftOutRelease, beyond: int, risk: float
 ) -> tuple[float, float]:
-    """Estimate what is kept, with how far noise may move it, exceeded with a chance of ``risk``."""
+    """Estimate the kept sum, with a margin that noise exceeds with a chance of ``risk``."""
     own = risk if beyond == 0 else risk / 2
     slack = noise.kept_noise.margin(1 - own, 1) * noise.coarsening + noise.coarsening - 1
     if beyond == 0:
@@ -201,7 +201,7 @@ class EstimateEvidence:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedTotal:
-    """A total with what bounding left out of it added again, by an estimate with noise.
+    """A total corrected by an estimate of its left-out part.
 
     ``value`` is what was released in ``column``, ``corrected`` what it would be by estimate without
     ``limits``. That lies between ``low`` and ``high`` with the confidence asked for, the noise in

@@ -120,7 +120,7 @@ class BudgetReport:
 
     @property
     def suspended_above(self) -> bool:
-        """True if it is the dataset's account that is suspended, and none of the analyst's."""
+        """True if the dataset's account is suspended, and none of the analyst's."""
         return bool(self.suspended) and not any(a.suspended for a in self.accounts)
 
     @property
@@ -182,7 +182,7 @@ class BudgetReport:
 
     @property
     def epsilon_remaining(self) -> float:
-        """The epsilon by which ``epsilon_spent`` may still rise.
+        """The epsilon left of the limit.
 
         Under zCDP, queries buy more with it than their own epsilons add up to.
         """
@@ -284,7 +284,7 @@ def _promise(
     shown: Seen,
     periods: tuple[str, ...],
 ) -> Guarantee | None:
-    """Return what the limits guarantee: those of all analysts together, if there are any.
+    """Return the guarantee of the limits: of all analysts together, if there is a total.
 
     Others decide then whether there is room left, and so what the analyst sees. Their limits are
     those of all accounts that share views, too; else views come beside the analyst's own.

@@ -243,7 +243,7 @@ def _composition(standing: Standing) -> Composition:
 
 
 def _currencies(amount: Amount) -> Iterator[Composition]:
-    """Yield by which compositions an amount adds up."""
+    """Yield the compositions of an amount's parts."""
     if amount.rho:
         yield Composition.ZCDP
     if amount.epsilon:

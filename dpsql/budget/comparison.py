@@ -67,7 +67,7 @@ class Charged:
 
 
 def charged(entries: Iterable[Entry], conversion: float) -> Charged:
-    """Return the questions of ``entries`` by themselves, each at what it reserved.
+    """Return the questions of ``entries``, each at its reservation.
 
     Rho is converted with the delta that the question set aside for it, or with ``conversion`` where
     the ledger does not say: any choice is a true statement about the question. An epsilon-DP

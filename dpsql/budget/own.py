@@ -50,12 +50,12 @@ class OwnStanding:
 
     @property
     def analyst(self) -> Standing:
-        """The analyst's account, of which sessions are a part."""
+        """The analyst's account, above those of its sessions."""
         return self.own[0]
 
     @property
     def binding(self) -> tuple[Standing, ...]:
-        """The limits that a question must fit, so far as the analyst may know them."""
+        """The limits on a question, as far as the analyst may know them."""
         return self.own if self.total is None else (self.total.alone, *self.own)
 
 
@@ -131,7 +131,7 @@ class OwnAccount:
 
 
 def _beginning(window: Window) -> datetime | None:
-    """Return when a window began, at the latest; None for one of an account that is new."""
+    """Return the latest moment at which a window began; None for a new account."""
     if not window.opened:
         return None
     opened = datetime.fromisoformat(window.opened)

@@ -72,7 +72,7 @@ def policy_budgets(policy: Policy, analyst: str) -> dict[str, Budget]:
 
 
 def _share(policy: Policy, analyst: str, path: str) -> float | None:
-    """Return the part of delta that an account keeps for conversion; None if it keeps none."""
+    """Return the part of delta that an account keeps for conversion; None for basic accounts."""
     total = policy.total if path == policy.dataset else None
     account = total or policy.account(analyst)
     basic = account.composition is Composition.BASIC

@@ -40,7 +40,7 @@ class AskedBlock:
     conversion_delta: float = 0.0
 
     def number(self, name: str) -> float | None:
-        """Return a privacy parameter that is a number; None if there is none."""
+        """Return a numeric privacy parameter; None if it is missing."""
         value = self.parameters.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             return None
@@ -75,7 +75,7 @@ class LoggedQuery:
 
     @property
     def shape(self) -> tuple[tuple[str, str], ...]:
-        """The tables and mechanisms: what questions of one kind have in common."""
+        """The tables and mechanisms, by which questions are grouped."""
         return tuple((block.table, block.mechanism) for block in self.blocks)
 
     @property
@@ -129,7 +129,7 @@ def estimate_record(
 
 
 def read_record(text: str) -> LoggedQuery:
-    """Tell what the plan of a ledger's entry says, as far as it says anything; never an error.
+    """Read the record of a ledger's entry, as far as it is well-formed; never an error.
 
     Older versions kept the list of blocks alone, other callers of a ledger keep what they like.
     """

@@ -39,7 +39,7 @@ MAX_FILES: Final = 10_000
 
 
 class FileKind(Enum):
-    """A format of files, by its suffixes; those of lakes are told by what lies in a directory."""
+    """A format of files, by suffix; lakes are known by the contents of a directory."""
 
     PARQUET = (".parquet",)
     CSV = (".csv", ".tsv")
@@ -147,7 +147,7 @@ def as_read(path: str) -> str:
 
 
 def only_file(path: str) -> str | None:
-    """Return the file whose path is written ``as_read``; None for a pattern of several."""
+    """Return the file behind an escaped path; None for a pattern of several files."""
     file = _ESCAPED.sub(r"\1", path)
     return file if as_read(file) == path else None
 
@@ -271,7 +271,7 @@ def _of_address(text: str) -> DataFiles:
 
 
 def _refuse_named_otherwise(text: str) -> None:
-    """Refuse what looks like no path, as a file of such a name would be looked for in vain."""
+    """Refuse a mangled address or path that could name no file."""
     if os.path.exists(text):
         return
     if _MANGLED.match(text) is not None:
@@ -291,7 +291,7 @@ def _refuse_named_otherwise(text: str) -> None:
 
 
 def _address_problem(text: str) -> tuple[str, str] | None:
-    """Tell what is wrong with an address, as a reason and a hint; None if nothing is."""
+    """Find a problem in an address: reason and hint, or None."""
     scheme, _, rest = text.partition("://")
     shown = f"{scheme}://…"
     if scheme not in (*_WEB, *_STORES):

@@ -71,7 +71,7 @@ def plain_text(name: str, value: object) -> str:
 
 
 def plain_number(value: object) -> float | None:
-    """Return a number given as an argument, as a float, or None for what is none (TRUE is none)."""
+    """Return a numeric argument as a float; None for other values (TRUE included)."""
     try:
         number = plain(value)
     except NotPlain:
@@ -85,7 +85,7 @@ def plain_number(value: object) -> float | None:
 
 
 def plain_whole(value: object) -> int | None:
-    """Return a whole number given as an argument, or None for what is none (TRUE is none)."""
+    """Return a whole numeric argument; None for other values (TRUE included)."""
     try:
         number = plain(value)
     except NotPlain:

@@ -76,7 +76,7 @@ class Sql:
 
     @property
     def pieces(self) -> tuple[_Piece, ...]:
-        """The pieces in order: constant texts as ``str``, and what was put between them."""
+        """The pieces in order: constant texts as ``str``, and the typed pieces between them."""
         known = self._known
         if known.pieces is None:
             known.pieces = _merged(self._flat())
@@ -177,7 +177,7 @@ class Sql:
 
 
 class _Found:
-    """What was found out of SQL once it was asked for."""
+    """Lazily computed properties of a piece of SQL."""
 
     __slots__ = ("hash", "pieces", "size", "text")
 

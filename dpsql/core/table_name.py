@@ -131,7 +131,7 @@ class NameRules:
     def of(
         cls, names: Iterable[TableName], catalog: str = "", listed: Iterable[TableName] = ()
     ) -> NameRules:
-        """Make the rules of a database with these tables, of which a policy lists some."""
+        """Make the rules of a database from its tables, and the tables a policy lists."""
         schemas, known = ({fold(n.schema) for n in found} for found in (names, listed))
         return cls(fold(catalog), frozenset(schemas), frozenset(known | {MAIN}))
 

@@ -136,7 +136,7 @@ class Cursor:
 
     @property
     def messages(self) -> list[tuple[type[Exception], Exception]]:
-        """No messages: what an engine says is withheld, because it may quote data."""
+        """Always empty: messages of engines are withheld, as they may quote data."""
         return []
 
     def setinputsizes(self, sizes: object) -> None:

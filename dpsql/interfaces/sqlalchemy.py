@@ -268,7 +268,7 @@ def _name(row: Row[Any]) -> TableName:
 
 
 def _is_in(name: TableName, schema: str | None, rules: NameRules) -> bool:
-    """Tell whether a table is in a schema, where None is that of names without one."""
+    """Tell whether a table is in a schema; None is the schema of names without one."""
     meant = rules.named([schema or MAIN, name.table])
     return meant == name
 

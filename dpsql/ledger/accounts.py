@@ -126,7 +126,7 @@ class AccountNode(NamedTuple):
 
     @property
     def state(self) -> State:
-        """The account as events state it; without its terms, by which nothing is decided."""
+        """The account's state as events record it, without terms, on which no decision depends."""
         limits = (*units_of(self.limit), *units_of(self.policy))
         settings = (self.path, self.window.opened, self.renews or "", *limits)
         return ("accounts", *settings, self.suspended, self.reopened)
@@ -367,7 +367,7 @@ def charge_line(
 def reserve(
     journal: Journal, nodes: Sequence[AccountNode], amount: Amount, *, query: str, plan: str
 ) -> int:
-    """Reserve ``amount`` in the windows of a line, the last of which pays; return the entry."""
+    """Reserve ``amount`` in the windows of a line, and return the entry; the last account pays."""
     added = (*amount.units, 1, 1)
     panes = [_moved(node.window, added) for node in nodes]
     seq = journal.append(
@@ -383,7 +383,7 @@ def reserve(
 
 
 def settle(journal: Journal, charge: Charge, actual: Amount, digest: bytes | None = None) -> None:
-    """Lower a reservation to ``actual``, in the windows in which it was made."""
+    """Lower a reservation to ``actual``, in its own windows."""
     sql, line, reserved = journal.sql, line_of(charge.account), charge.amount
     rows = sql.execute(_panes_of(len(line)), (*line, charge.entry))
     if any(row[-1] for row in rows):
@@ -725,7 +725,7 @@ def _budget_exceeded(
 
 
 def _left(nodes: Sequence[AccountNode]) -> Amount | None:
-    """Return what all limits of all nodes leave; None without limits."""
+    """Return the amount left under all limits of all nodes; None without limits."""
     left = [
         Account(node.path, limit).left(node.window.spent.amount).units
         for node in nodes

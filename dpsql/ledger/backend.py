@@ -1,4 +1,4 @@
-"""What the ledger asks of a database: the seam between one code path and two databases.
+"""The ledger's interface to databases: one code path, two implementations.
 
 SQL goes through it with ``?`` for values, in words that SQLite and PostgreSQL share. Errors come
 out as :class:`dpsql.errors.LedgerError`, in fixed words and with nothing chained: a database's own
@@ -38,7 +38,7 @@ class Backend(Protocol):
         """Run one statement and return its rows."""
 
     def commit(self) -> None:
-        """End the transaction; when this returns, what it wrote is on disk."""
+        """Commit the transaction; on return it is on disk."""
 
     def rollback(self) -> None:
         """Undo the transaction, if there is one."""

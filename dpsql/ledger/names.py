@@ -1,4 +1,4 @@
-"""The names of accounts: an owner may give an account another, and what it spent goes along.
+"""Names of accounts: an owner may rename an account, which keeps its spending.
 
 The chain, sums and stored answers go on calling an account what it was called first: that is its
 *key*. So renaming moves nothing, and nothing can be lost by it. A name, once given, means one
@@ -72,12 +72,12 @@ def key_by_any_name(sql: Backend, path: str) -> str:
 
 
 def full_name(sql: Backend, key: str) -> str:
-    """Return the path by which the account of this key is called now."""
+    """Return the present path of an account, by its key."""
     return "/".join(present_name(sql, each).rpartition("/")[2] for each in line_of(key))
 
 
 def full_names(sql: Backend, keys: Iterable[str]) -> dict[str, str]:
-    """Return the paths by which some accounts are called now, by their keys."""
+    """Return the present paths of accounts, by their keys."""
     if not sql.execute(_ANY):
         return {key: key for key in keys}
     return {key: full_name(sql, key) for key in keys}

@@ -205,7 +205,7 @@ def _make_durable(backend: PostgresBackend, patience: float) -> None:
     for setting in ("fsync", "full_page_writes"):
         if backend.execute(f"SHOW {setting}") != [("on",)]:
             raise LedgerError(
-                f"the ledger's server runs with {setting} off: a crash could lose what was spent",
+                f"the ledger's server runs with {setting} off: a crash could lose charges",
                 code="ledger_unsupported",
                 hint=f"set {setting} = on in postgresql.conf",
             )

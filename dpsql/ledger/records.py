@@ -200,7 +200,7 @@ class Standing:
         )
 
     def affordable(self, amount: Amount) -> int | None:
-        """Tell how many charges of ``amount`` fit into what is left; None if any number does."""
+        """Count the charges of ``amount`` that fit into the rest; None without a limit."""
         if self.left is None:
             return None
         pairs = zip(self.left.units, amount.units, strict=True)
@@ -409,7 +409,7 @@ def check_charge(amount: Amount) -> None:
 
 
 def _compositions(amount: Amount) -> set[Composition]:
-    """Tell by which compositions an amount adds up: one for a charge, several for some sums."""
+    """Return the compositions of an amount's parts: one for a charge, several for some sums."""
     parts = {
         Composition.ZCDP: amount.rho,
         Composition.BASIC: amount.epsilon,
@@ -419,7 +419,7 @@ def _compositions(amount: Amount) -> set[Composition]:
 
 
 def check_cause(cause: str) -> None:
-    """Refuse what is not one of :class:`Cause`: no text of an engine gets into the ledger."""
+    """Refuse a cause outside of :class:`Cause`: no text of an engine gets into the ledger."""
     if not isinstance(cause, str) or cause not in set(Cause):
         _refuse(f"a cause is one of {', '.join(Cause)}")
 

@@ -269,7 +269,7 @@ def on_rows(sql: Backend, account: str, rows: str, most: int) -> tuple[Stored, .
 
 
 def _read_in_order(sql: Backend, sizes: Sequence[LedgerRow]) -> tuple[Stored, ...]:
-    """Read answers of which entries and sizes are given, the latest first, until it is too much."""
+    """Read stored answers, the latest first, up to a total size."""
     totals = accumulate(size for _, size in sizes)
     read = [
         entry for (entry, _), all_ in zip(sizes, totals, strict=True) if all_ <= MAX_ALIKE_BYTES
@@ -305,7 +305,7 @@ def unpack(size: int, packed: int, payload: bytes) -> bytes | None:
 
 def altered() -> LedgerError:
     return LedgerError(
-        "the stored release is not what was stored",
+        "the stored release differs from the one that was stored",
         code="ledger_corrupt",
         hint="run `dpsql budget verify`, and restore the ledger from a backup",
     )

@@ -347,7 +347,7 @@ class Replay:
         stream.published.clear()
 
     def _going_on(self, event: Event) -> StreamState:
-        """Return the stream of a step, of which none who pays for it is suspended."""
+        """Return the live stream of a step, whose payers are all open."""
         stream = self._live_stream(event)
         for path in line_of(event.account):
             self._require_present(event, self._answering(path))

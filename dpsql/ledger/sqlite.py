@@ -62,7 +62,7 @@ def sqlite_error(error: sqlite3.Error) -> LedgerError:
 
 
 def known_error(primary: int) -> LedgerError:
-    """Tell what one of SQLite's primary result codes means for the ledger."""
+    """Translate one of SQLite's primary result codes into a ledger error."""
     code, reason, hint = _REASONS.get(
         primary,
         ("ledger_failed", "the ledger refused the operation", "check the ledger file"),

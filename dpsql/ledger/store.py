@@ -318,7 +318,7 @@ class Ledger:
             raise altered()
 
     def stored_alike(self, account: str, start: str, most: int) -> tuple[Stored, ...]:
-        """List the kept answers to questions whose fingerprint starts so, the oldest first; free.
+        """List stored answers whose fingerprint has this beginning, the oldest first; free.
 
         Of ``account`` and those below it, as in :meth:`stored`; the latest ``most`` of them, and
         fewer if these are large.
@@ -329,7 +329,7 @@ class Ledger:
         return self._link.read(lambda sql: alike(sql, key_by_name(sql, account), start, most))
 
     def stored_on_rows(self, account: str, rows: str, most: int) -> tuple[Stored, ...]:
-        """List the kept answers to questions whose fingerprint ends so, the oldest first; free.
+        """List stored answers whose fingerprint has this end, the oldest first; free.
 
         The digits from the 65th on name rows whose groups add up. Accounts and numbers are those of
         :meth:`stored_alike`.
@@ -475,7 +475,7 @@ class Ledger:
         self._link.write(failed)
 
     def drop_stream(self, account: str, stream: str) -> None:
-        """End a stream and delete what it has published. Nothing is refunded; its name is free.
+        """End a stream and delete its published steps. Nothing is refunded; its name is free.
 
         The chain keeps its charge, its steps and the hashes of what they released. Raises
         :class:`LedgerError` (``ledger_unknown_stream``) for a stream that ``account`` does not have
@@ -559,7 +559,7 @@ class Ledger:
     # -- reports ------------------------------------------------------------------------------
 
     def spent(self, account: str) -> Spent:
-        """Tell what counts against the account's limits: all it spent in its current window."""
+        """Return the spending that counts against the account's limits: its current window's."""
         return self._standing(account).window.spent
 
     def total(self, account: str) -> Spent:

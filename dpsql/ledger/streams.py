@@ -186,7 +186,7 @@ def step_may_fail(sql: Backend, ticket: StepTicket) -> bool:
 
 
 def close_stream(journal: Journal, account: str, stream: str) -> None:
-    """End a stream and delete what it has published. Raises :class:`LedgerError`."""
+    """End a stream and delete its published steps. Raises :class:`LedgerError`."""
     live = _live(journal.sql, account, stream)
     journal.append(Kind.DROP, account, stream=live.entry, query=stream)
     forget_parts(journal.sql, live.entry)
@@ -238,7 +238,7 @@ class StepRecord(NamedTuple):
 
 
 def next_release(sql: Backend, account: str, stream: str, after: int) -> StepRecord | None:
-    """Find the first release of a live stream that comes after a step; None if there is none.
+    """Find the first release of a live stream after a step; None without one.
 
     Raises :class:`LedgerError` if nothing is kept of it.
     """

@@ -88,7 +88,7 @@ def untied(path: str) -> LedgerError:
 
 
 def _read(sql: Backend, events: Collection[int]) -> dict[bytes, Said]:
-    """Read what events with right hashes say, by these; it is remembered."""
+    """Read the statements of events with valid hashes, by hash; they are cached."""
     found: dict[bytes, Said] = {}
     for *fields, own, before in sql.execute(_EVENTS.format(_marks(events)), [*events]):
         try:

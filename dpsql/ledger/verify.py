@@ -1,4 +1,4 @@
-"""Verification: is every event where it was, and is all else what follows from the events?"""
+"""Verification: all events are in place, and all else in the ledger is derived from them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _releases_are_broken(sql: Backend, replay: Replay) -> str | None:
 def _is_stored(
     sql: Backend, entry: int, first: bytes | None, further: int, expected: bytes
 ) -> bool:
-    """Tell whether the parts of a release are those of which the chain has the digest."""
+    """Tell whether the parts of a release match the chain's digest."""
     if first is None:
         return False
     digest = PartsDigest()
@@ -180,7 +180,7 @@ def _steps_are_broken(sql: Backend, replay: Replay) -> str | None:
 
 
 def _is_published(sql: Backend, entry: int, step: int, expected: bytes) -> bool:
-    """Tell whether the parts of a step are those of which the chain has the digest."""
+    """Tell whether the parts of a step match the chain's digest."""
     digest = PartsDigest()
     try:
         for part in range(count_step_parts(sql, entry, step)):

@@ -1,1 +1,1 @@
-"""What owners run: drafts a policy, checks it against the data, looks at both."""
+"""Tools of the owner: draft a policy, check it against the data, and profile the data."""

@@ -263,7 +263,7 @@ def _no_key(subject: str) -> Finding:
         subject,
         "a link leads to it, and a value stands in several rows: what is linked to it counts once "
         "for each of them, and belongs to all of their units",
-        "Link to a column that is a key, or remove what stands there twice.",
+        "Link to a column that is a key, or remove its duplicate values.",
     )
 
 
@@ -354,7 +354,7 @@ def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
 
 
 def misfit(table: TableName, found: Misfit) -> Finding:
-    """Say what of the data is not as the policy declares it."""
+    """Report data that do not fit the policy's declaration."""
     subject = str(table) if found.column is None else f"{table}.{found.column}"
     return Finding("error" if found.wrong else "warning", subject, found.reason, found.hint)
 
@@ -464,7 +464,7 @@ def _seem_renamed(dataset: str, gone: Sequence[str], new: Sequence[str]) -> Find
         "accounts",
         f"the ledger has {before}, which the policy has not, and nothing of {after}: a new "
         "name is a new budget",
-        "Whoever has another name now takes along what was spent: "
+        "An account with a new name takes along its spending: "
         f"`dpsql budget owner rename {old} {other}`. Of others, this says nothing.",
     )
 

@@ -161,7 +161,10 @@ _UNIT_NAMES: Final = (
 
 
 def guess_unit(table: Table) -> Column | None:
-    """Return the column whose name most looks like a person's identifier, or None. Only a guess."""
+    """Guess the column with a person's identifier from the names of columns; None without a guess.
+
+    Only a guess.
+    """
     usable = {
         bare_name(column.name): column
         for column in reversed(table.columns)

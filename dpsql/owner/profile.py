@@ -53,9 +53,9 @@ def profile_columns(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
 def _opened(database: DatabasePlace) -> DuckDBEngine:
     if is_server(database):
         raise InterfaceError(
-            "what the data hold is shown of files alone, not of a server's database",
+            "data can be profiled in files alone, not in a server's database",
             code="server_unsupported",
-            hint="Leave --look out, and write bounds from what is publicly known.",
+            hint="Leave --look out, and write bounds from public knowledge.",
         )
     engine = open_database(database)
     engine.declare(engine.proposed())

@@ -32,7 +32,7 @@ _FOUND = "broken"
 
 
 def broken_promises(policy: Policy, engine: Engine) -> list[Finding]:
-    """List what is declared of units and is not true of the data, with how many units break it.
+    """List declarations about units that the data violate, with the number of units.
 
     Reads private rows. The policy must fit the engine's schema.
     """

@@ -161,7 +161,7 @@ def _maximum(name: str) -> Any:
 
 
 class DefaultsSection(Section):
-    """What a query uses unless it says otherwise."""
+    """Parameters of queries that do not give their own."""
 
     epsilon: float = _default("epsilon")
     # None is a part of the account's.
@@ -282,7 +282,7 @@ class TotalSection(Section):
 
 
 class PerSection(Section):
-    """Periods of time, in each of which a unit is protected for itself."""
+    """Periods of time; a unit is protected in each period separately."""
 
     column: ColumnName = Field(
         description="The column that says when a row happened: a DATE, or a TIMESTAMP without a "
@@ -295,7 +295,7 @@ class PerSection(Section):
 
 
 class UnitSection(Section):
-    """Whom the rows of a table belong to, all of them protected together."""
+    """The unit that owns the rows of a table; all its rows are protected together."""
 
     name: AnyName = Field(
         description="Who is protected, in the singular: `patient`. Tables with the same name "

@@ -35,7 +35,7 @@ def usual_place(policy: Policy | None, database: object) -> str:
     if isinstance(database, str | Path) and not is_address(database):
         return beside(database)
     raise InterfaceError(
-        "it is not said where the ledger is, which keeps what has been spent",
+        "the place of the ledger is not given, which counts the spending",
         code="ledger_not_given",
         hint="Name it: `ledger` in connect(), --ledger or DPSQL_LEDGER for a command, or a line "
         "`ledger: budget.db` in the policies file. A database's file has one beside it; an engine "

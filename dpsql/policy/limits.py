@@ -51,7 +51,7 @@ class Limits:
 
 
 def limit_problem(name: str, value: object) -> tuple[str, str] | None:
-    """Tell what is wrong with a limit, as a reason and a hint, or None."""
+    """Find a problem in a limit: reason and hint, or None."""
     match name:
         case "seconds":
             right = type(value) in (int, float) and 0 < value <= SECONDS_LIMIT  # type: ignore[operator]

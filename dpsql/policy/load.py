@@ -52,7 +52,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
 
 
 def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:
-    """Return the policy in a text; ``source_name`` is what errors call it.
+    """Return the policy in a text; ``source_name`` names it in errors.
 
     Raises PolicyError with the first problem as its place and every problem in its hint:
     ``policy_syntax`` if the text is not YAML, ``policy_empty``, else ``policy_invalid``; or

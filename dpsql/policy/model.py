@@ -36,7 +36,7 @@ from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 
 @dataclass(frozen=True, slots=True)
 class UnitPeriod:
-    """The periods in which a unit is protected, one at a time: their length, and their column.
+    """The periods in which a unit is protected, one at a time: a length and a column.
 
     Periods follow each other from the start of 1970 on, in the column's own wall time.
     """
@@ -106,7 +106,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class TimeColumn:
-    """The column with the time of a row, and the zone in which steps of time are counted."""
+    """The column with the time of a row, and the zone of the steps."""
 
     column: str
     zone: str = "UTC"
@@ -159,7 +159,7 @@ class TablePolicy:
         return self.privacy_unit is None and self.link is None
 
     def column(self, name: str) -> ColumnPolicy | None:
-        """Tell what the policy says about a column (ignoring ASCII case), or None if nothing."""
+        """Return the policy on a column (ignoring ASCII case), or None."""
         return self.columns.get(fold(name))
 
 
@@ -188,7 +188,7 @@ thresholds grow with the logarithm of 1/δ only, and a larger one little less no
 
 @dataclass(frozen=True, slots=True)
 class ViewsPolicy:
-    """Materialized views: who may create them, whose all may read, where their state lies.
+    """Materialized views: their creators, the views shared with all, and the place of their state.
 
     ``create`` lists accounts, None for all of them. ``shared`` are accounts that pay for views once
     and for everybody. ``directory`` is for the private states of views, an absolute path; without
@@ -298,7 +298,7 @@ class Policy:
         return replace(self, defaults=replace(self.defaults, delta=delta), delta_share=None)
 
     def table(self, name: TableName | str) -> TablePolicy | None:
-        """Return the table of that name (ignoring ASCII case), or None if analysts have none.
+        """Return the table of this name (ignoring ASCII case), or None for an unlisted one.
 
         A text is the name of a table without a schema.
         """
@@ -376,7 +376,7 @@ def _within(value: int, limits: tuple[int, int]) -> bool:
 def table_default_problem(
     maxima: Maxima, name: str, value: ParameterValue
 ) -> tuple[str, str] | None:
-    """Tell what is wrong with a table's default for a parameter: reason and hint, or None."""
+    """Find a problem in a table's default for a parameter: reason and hint, or None."""
     if name not in TABLE_PARAMETERS:
         return f"a table has no default {_show(name)}", f"One of: {', '.join(TABLE_PARAMETERS)}."
     try:

@@ -135,7 +135,7 @@ class AnswerFrom(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParameterSpec:
-    """What there is to know of one privacy parameter, for checks and for every interface.
+    """The specification of a privacy parameter, for checks and all interfaces.
 
     ``type`` is of its values, ``limits`` are dpsql's own. ``option`` explains it beside an option,
     ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.

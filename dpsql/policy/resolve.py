@@ -136,7 +136,7 @@ def _table_defaults(policy: Policy, tables: Sequence[TableName]) -> Iterator[Tab
 
 
 def _size(default: TableDefault) -> tuple[int, float]:
-    """Return what defaults of one parameter are compared by: a word for no limit is the largest."""
+    """Return the sort key of a parameter's defaults: a word for no limit is the largest."""
     match default.value:
         case None:
             return 2, 0.0

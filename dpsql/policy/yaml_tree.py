@@ -39,7 +39,7 @@ Span: TypeAlias = tuple[int, int]
 
 
 class _Invalid:
-    """Stands for a value already reported, so that whatever reads it stops there."""
+    """Marks a reported value, so that its readers stop."""
 
     def __repr__(self) -> str:
         return "INVALID"

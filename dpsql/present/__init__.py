@@ -147,7 +147,7 @@ def _console(**options: Any) -> Console:
 
 
 def width_of(console: Console, renderable: RenderableType) -> int:
-    """Return the width at which no table of a renderable loses text, within reason."""
+    """Return the width at which a renderable's tables lose no text, within reason."""
     # Where nothing has loaded the module of coloured SQL, nothing is coloured SQL.
     coloured_sql = sys.modules.get("rich.syntax")
     kinds = (Table,) if coloured_sql is None else (Table, coloured_sql.Syntax)

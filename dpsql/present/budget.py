@@ -93,7 +93,7 @@ def account_panel(account: AccountReport, role: str = "") -> Group:
 
 
 def accounts_table(accounts: Sequence[AccountReport]) -> Table:
-    """Show many accounts, one row each: what is nearest to its end, epsilon, number of queries."""
+    """Show many accounts, one row each: the scarcest quantity, epsilon, number of queries."""
     table = bare()
     table.add_column("account", overflow="fold")
     table.add_column("used", no_wrap=True)

@@ -80,7 +80,7 @@ def account_dict(account: AccountReport) -> dict[str, Any]:
 
 
 def account_row(account: AccountReport) -> list[object]:
-    """Return the cells of ``ACCOUNT_COLUMNS``; limits are those of what binds."""
+    """Return the cells of ``ACCOUNT_COLUMNS``, with the limits that bind."""
     spent, total, bound = account.spent, account.total, account.binding
     limits: list[object] = [None] * 4
     if bound is not None:

@@ -39,7 +39,7 @@ def table_html(result: Result) -> str:
 
 
 def sections_html(text: str, folded: Sequence[str]) -> str:
-    """Lay out text of which some parts fold away: those below these headings, and indented."""
+    """Lay out text with sections that fold away: the indented parts below these headings."""
     parts: list[list[str]] = [[]]
     for line in text.splitlines():
         fold_ends = _folds(parts[-1], folded) and bool(line) and not line.startswith(" ")

@@ -1,4 +1,4 @@
-"""An answer as a picture: values with their intervals, the threshold, what it cost.
+"""Plots of answers: values with intervals, the threshold, and the cost.
 
 Everything drawn is on the answer already. This module needs matplotlib, which the rest of dpsql
 does not; it is imported when somebody asks for a plot.
@@ -133,7 +133,7 @@ def _new_axes() -> Axes:
 
 
 def _draw(ax: Axes, keys: list[list[Any]], drawn: PlottedValues) -> str:
-    """Draw the values, and return what is left to say about them."""
+    """Draw the values, and return remarks on them."""
     if not len(drawn.values):
         ax.text(0.5, 0.5, "no groups were released", transform=ax.transAxes, ha="center")
         return ""

@@ -78,7 +78,7 @@ def draw_series(ax: Axes, keys: TwoKeys, drawn: PlottedValues) -> list[Artist]:
 
 
 def name_series(ax: Axes, keys: TwoKeys, title: str, artists: Sequence[Artist]) -> None:
-    """Write the legend: the series, and below them what else has a label."""
+    """Write the legend: the series, and below them all other labels."""
     others, labels = ax.get_legend_handles_labels()
     # Names are written afterwards: matplotlib takes `_` and `$` in labels for its own.
     numbers = [str(n) for n in range(len(artists))]

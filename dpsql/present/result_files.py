@@ -175,7 +175,7 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
 
 
 def _left_out(result: Result, confidence: float) -> dict[str, object]:
-    """Return what bounding left out, where a part of the price was for telling it."""
+    """Return the left-out estimates, where a part of the price was for them."""
     if not result.tells_left_out:
         return {}
     corrected = [asdict(one) for one in result.corrected(confidence)]

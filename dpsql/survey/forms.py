@@ -128,7 +128,7 @@ def forms() -> Iterator[ComparedForm]:
 
 
 def of_one(kind: str) -> Iterator[str]:
-    """Yield what is computed of one column of a type."""
+    """Yield the compared expressions over one column of a type."""
     yield from _OF_ANY
     yield from (f"CAST(a AS {target})" for target in _CASTS)
     yield from (call for call in _called(kind) if not _SECOND.search(call))

@@ -16,7 +16,7 @@ from dpsql.survey.totality import survey_totality
 
 
 class Versioned(Protocol):
-    """A database, of which no more is needed than its engine."""
+    """A database of which only the engine's version matters."""
 
     @property
     def version(self) -> EngineVersion:
@@ -53,7 +53,7 @@ def _written(version: EngineVersion, verdicts: Verdicts) -> Path:
         Path(whole.name).replace(path)
     except OSError:
         raise InterfaceError(
-            f"what was found of the engine cannot be kept in {directory}",
+            f"the survey of the engine cannot be stored in {directory}",
             code="survey_not_kept",
             hint="Make the directory, or set XDG_DATA_HOME to one that this user may write to.",
         ) from None

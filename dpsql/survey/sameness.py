@@ -168,7 +168,7 @@ class _Comparison:
         self._duckdb.close()
 
     def case(self, form: ComparedForm) -> Case | None:
-        """Write a form for both engines; None for one that is refused."""
+        """Write a form for both engines; None for a refused one."""
         return case_of(form, self._dialect)
 
     def compared(self, types: Sequence[str], cases: Sequence[Case]) -> Iterator[tuple[Case, str]]:
@@ -236,7 +236,7 @@ class _Comparison:
     # -- computing ----------------------------------------------------------------------------
 
     def _expected(self, case: Case) -> _Values | None:
-        """Compute a case in DuckDB; None where a row makes it fail: there it is refused as well."""
+        """Compute a case in DuckDB; None where it fails on a row, as it is refused there, too."""
         try:
             asked = sql("SELECT {} AS x FROM t ORDER BY i", case.duckdb)
             answer = relation(self._duckdb, asked)
@@ -296,7 +296,7 @@ class _Comparison:
 
 
 def case_of(form: ComparedForm, dialect: ServerDialect) -> Case | None:
-    """Write a form for a dialect's engine; None for one that is refused."""
+    """Write a form for a dialect's engine; None for a refused one."""
     table = Table("t", tuple(Column(n, t) for n, t in zip("ab", form.types, strict=False)))
     tree = parse(form.question).expressions[0].this
     rules = RowExpressions(table, dialect.rows, None)
@@ -310,7 +310,7 @@ def case_of(form: ComparedForm, dialect: ServerDialect) -> Case | None:
 
 
 def unjudged(version: EngineVersion) -> ServerDialect:
-    """Return the dialect of a version of which nothing is known."""
+    """Return the dialect of a version without verdicts."""
     return SERVERS[version.engine](Verdicts(version, {}))
 
 
@@ -340,7 +340,7 @@ def _is_type(ours: str, theirs: str) -> bool:
 
 
 def _plain(column: pa.ChunkedArray, type_: str) -> list[Any]:
-    """Return the values of a column by which two are compared: moments as numbers."""
+    """Return a column's values for comparison: moments as numbers."""
     if pa.types.is_timestamp(column.type):
         return list(column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist())
     if pa.types.is_date(column.type):

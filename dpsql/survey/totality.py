@@ -80,7 +80,7 @@ def _cast(word: Sql, target: str) -> Callable[..., Sql]:
 
 
 def _call(name: str, before: Sequence[Sql] = (), after: Sequence[Sql] = ()) -> Callable[..., Sql]:
-    """Write a function, with constants before or after what it is called with."""
+    """Write a function, with constants before or after its arguments."""
     return lambda *given: sql("{}({})", quoted(name), join(", ", (*before, *given, *after)))
 
 
@@ -302,7 +302,7 @@ class _Surveyor:
         return None if plan["error"] else plan
 
     def _failure(self, statement: Sql) -> str | None:
-        """Find the kind of error that a statement ends with; None for none, or one of binding."""
+        """Find the kind of error of a statement; None for success or a binding error."""
         try:
             execute(self._connection, statement).fetchall()
         except _REFUSED_FREE:

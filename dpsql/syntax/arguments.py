@@ -82,7 +82,7 @@ class Rules(Generic[R]):
         self._rules = dict(rules)
 
     def of(self, node: exp.Expr) -> R | None:
-        """Return the rule for a node; None where there is none, or none that reads all of it."""
+        """Return the rule for a node; None without a rule that reads all of its arguments."""
         found = self._rules.get(type(node))
         return found.rule if found is not None and found.arguments.hold(node) else None
 

@@ -321,7 +321,7 @@ def place_of(text: str, node: exp.Expr | None) -> Place | None:
 
 
 def place_blamed(text: str, reason: str) -> Place | None:
-    """Find where a text says what an engine complains of, if it is quoted and said just once."""
+    """Find the word of a text that an engine's error quotes, if it occurs just once."""
     for word in _QUOTED.findall(reason):
         found = list(re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE))
         if len(found) == 1:

@@ -349,7 +349,7 @@ def _describe(reader: TokenReader) -> Statement:
         reader.fail(
             first,
             "DESCRIBE takes the name of a table",
-            "How a query would be answered, and as what columns, is shown by EXPLAIN SELECT ….",
+            "The plan of a query and its columns are shown by EXPLAIN SELECT ….",
         )
     while len(names) < _MAX_PARTS and reader.peek().text == ".":
         reader.take()

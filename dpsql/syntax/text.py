@@ -34,7 +34,7 @@ class _Called(DuckDB):
 
 
 class _Named(DuckDB):
-    """DuckDB's SQL with what needs no brackets as DuckDB names a column after it."""
+    """DuckDB's SQL, with brackets left out as in DuckDB's names of columns."""
 
     class Generator(DuckDBGenerator):
         TRANSFORMS = {  # noqa: RUF012

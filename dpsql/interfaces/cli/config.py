@@ -239,7 +239,7 @@ def _settings() -> list[SettingOption]:
 
 
 def _misfit(option: SettingOption, value: object) -> str | None:
-    """Say what a value should have been, or None if it will do."""
+    """Name the kind of value that an option takes; None if this value fits."""
     if option.type is click.FLOAT:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return None if number else "a number"

@@ -262,7 +262,7 @@ class Questions:
         return draft
 
     def _domains(self, draft: Draft, table: Table) -> Draft:
-        """Ask for the values of those columns of which the values are public knowledge."""
+        """Ask for the values of columns with publicly known values."""
         keys = self._open(key_columns(table, draft), draft, table)
         question = f"Of which of {printable(str(table.name))} are all values publicly known"
         for column in self._chosen(question, table, keys):
@@ -277,7 +277,7 @@ class Questions:
         return draft
 
     def _open(self, columns: list[Column], draft: Draft, table: Table) -> list[Column]:
-        """Return the columns of which nothing is said yet."""
+        """Return the columns without any facts yet."""
         return [c for c in columns if (table.name.key, fold(c.name)) not in draft.columns]
 
     def _chosen(self, question: str, table: Table, columns: list[Column]) -> list[Column]:
@@ -331,7 +331,7 @@ class Questions:
             click.echo(text)
 
     def _ask(self, question: str, answer: Callable[[str], _T], default: str | None = None) -> _T:
-        """Ask until an answer means something, and return what it means."""
+        """Ask until an answer is understood, and return its value."""
 
         def understood(text: str) -> _T:
             text = text.strip()

@@ -174,7 +174,7 @@ completing = _setting(
 
 
 def place_of_ledger(command: CommandFunction) -> CommandFunction:
-    """Add what says where the ledger is: itself, the policies file, or a database beside it."""
+    """Add the options that locate the ledger: itself, the policies file, or a database."""
     return _stacked((optional_database, policies, ledger))(command)
 
 

@@ -142,7 +142,7 @@ INQUIRIES: Final = (
         ("d",),
         Argument.TABLE,
         "[TABLE]",
-        "columns of a table or view, and what the policy says of each; without one, the tables",
+        "columns of a table or view, with the policy's declarations; without one, the tables",
         _describe,
         "Bounds and domains are what the policy declares, never what the data hold.",
     ),
@@ -151,7 +151,7 @@ INQUIRIES: Final = (
         ("l", "conninfo"),
         Argument.NOTHING,
         "",
-        "what this is connected to: database, dataset, account, ledger",
+        "the connection: database, dataset, account, ledger",
         _connected,
     ),
     ShellCommand(
@@ -176,7 +176,7 @@ INQUIRIES: Final = (
         ("history",),
         Argument.NUMBER,
         "[N]",
-        "the last charges (20): when, what was asked, what was paid",
+        "the last charges (20): time, statement and cost",
         _history,
         "They come from the ledger, so those of other programs on the same account are among "
         "them. What a query reserved and did not pay comes after `of`; the reservation of one that "

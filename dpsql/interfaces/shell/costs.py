@@ -32,7 +32,7 @@ class Balance:
 
     @property
     def left(self) -> float:
-        """The epsilon by which ``epsilon_spent`` may still rise."""
+        """The epsilon left of the budget."""
         return max(0.0, self.budget.epsilon - self.epsilon_spent)
 
     @property
@@ -101,7 +101,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
 
 
 def spent_between(before: Balance, after: Balance) -> str | None:
-    """Say what was charged between two balances and stays so; None if nothing was."""
+    """Word the charge between two balances; None without a charge."""
     if after.charges == before.charges:
         return None
     taken = significant(after.epsilon_spent - before.epsilon_spent, 3)

@@ -38,7 +38,7 @@ def interact(shell: Shell, editor: Editor) -> None:
 
 
 def run_typed(shell: Shell, typed: str) -> None:
-    """Run what was typed at one prompt, up to the first error. Raises ``Leave``."""
+    """Run the text typed at one prompt, up to the first error. Raises ``Leave``."""
     typed = WORDS.get(word(typed), typed)
     for piece in pieces(typed.splitlines(keepends=True)):
         try:

@@ -1,4 +1,4 @@
-r"""Running pieces one after the other: what is typed, piped, given with -c, or read by ``\i``."""
+r"""Runs pieces of text in order: typed, piped, given with -c, or read by ``\i``."""
 
 from __future__ import annotations
 

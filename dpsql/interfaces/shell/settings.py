@@ -75,7 +75,7 @@ class ShellSettings:
         return replace(self, **{setting.name: getattr(ShellSettings(), setting.name)})
 
     def shown(self) -> list[tuple[str, str, str]]:
-        """List each setting, its value as text, and what it is for."""
+        """List each setting with its value as text, and its meaning."""
         return [
             (s.name, s.write(getattr(self, s.name)), s.meaning) for s in SHELL_SETTINGS.values()
         ]

@@ -1,4 +1,4 @@
-r"""A text as what the shell runs one after the other: statements, and lines with a command.
+r"""Splits a text into the pieces that the shell runs: statements, and lines with a command.
 
 A command stands on a line of its own and begins with a backslash. Inside of quotes and comments
 there are none.

@@ -27,7 +27,7 @@ _FREE = "Nothing was spent."
 
 
 class Shell:
-    """The state of a shell, and what its statements do to it.
+    """The state of a shell, and the effect of its statements on it.
 
     ``ask`` puts a question to a person and is None where there is nobody to ask.
     """

@@ -66,7 +66,7 @@ def _action(function: Callable[..., bool | None], new: bool = False) -> Callable
 
 @contextmanager
 def _opened(place: str, name: str, new: bool) -> Iterator[Ledger]:
-    """Open the ledger at a place; if it may be ``new``, one is created where there is none."""
+    """Open the ledger at a place; with ``new``, create a missing one."""
     if not new:
         with existing(place, name) as ledger:
             yield ledger
@@ -283,7 +283,7 @@ def _require_same_composition(ledger: Ledger, path: str, composition: str) -> No
 
 
 def _account(ledger: Ledger, path: str) -> AccountReport | None:
-    """Return where an account stands; None if it does not exist: the ledger refuses it."""
+    """Return the state of an account; None for a missing one."""
     from dpsql.budget.account import any_account
 
     return any_account(path, None, ledger) if path in ledger.accounts() else None
