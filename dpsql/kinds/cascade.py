@@ -44,8 +44,7 @@ from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
 from dpsql.kinds.base import FEW, GROUPS, MANY, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
 from dpsql.kinds.left_out import ExactLeftOut
-from dpsql.kinds.released import NumericArray, ReleasedRows, drawn_columns
-from dpsql.kinds.values import aggregate_answers
+from dpsql.kinds.released import NumericArray, ReleasedRows, aggregate_answers, drawn_columns
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,

@@ -37,8 +37,7 @@ from dpsql.kinds.base import (
     stored_groups,
 )
 from dpsql.kinds.left_out import ExactLeftOut, read_left_out_of
-from dpsql.kinds.released import NumericArray, ReleasedRows, drawn_columns
-from dpsql.kinds.values import aggregate_answers
+from dpsql.kinds.released import NumericArray, ReleasedRows, aggregate_answers, drawn_columns
 from dpsql.policy.parameters import ContributionBounding
 from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.pooling import published

@@ -27,8 +27,7 @@ from dpsql.core.formatting import figure_above
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.base import Rows
 from dpsql.kinds.groups import GroupsKind, deciding_measure, whole_units
-from dpsql.kinds.released import NumericArray, ReleasedRows
-from dpsql.kinds.values import answer_of_parts
+from dpsql.kinds.released import NumericArray, ReleasedRows, answer_of_parts
 from dpsql.privacy.mechanisms.pooling import (
     PublishedNoise,
     pooled_margin,

@@ -1,20 +1,25 @@
-"""What was released of a block: keys and noisy values."""
+"""What was released of a block: keys and noisy values, and the aggregates computed of these."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpsql.accuracy.estimates import estimate
 from dpsql.accuracy.intervals import largest_left_out
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
-from dpsql.ir.plan import PreparedBlock, ReleaseNoise
+from dpsql.ir.measures import Measure
+from dpsql.ir.plan import BlockPlan, PreparedBlock, ReleaseNoise
 from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise, LeftOutRelease
 
 NumericArray = NDArray[np.int64] | NDArray[np.float64]
+_LARGEST = 2**63 - 2**10  # of the integers that are released, a double too
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +83,46 @@ def drawn_columns(block: Block) -> list[str]:
         for index in range(len(block.aggregates))
         for name in (block.aggregate_column(index), *block.support_columns(index))
     ]
+
+
+def aggregate_answers(plan: BlockPlan, noisy: Sequence[Steps]) -> dict[str, NumericArray]:
+    """Compute aggregates from noisy measures: post-processing."""
+    found: dict[str, NumericArray] = {}
+    measures = [m.measure for m in plan.measures]
+    for index, aggregate in enumerate(plan.block.aggregates):
+        if aggregate.kind.composed:
+            parts = [noisy[m] * measures[m].step for m in aggregate.measures]
+            found |= answer_of_parts(plan, index, parts)
+            continue
+        for measure in aggregate.measures:
+            name = plan.block.aggregate_column(index)
+            found[name] = _plain(measures[measure], noisy[measure])
+    return found
+
+
+def answer_of_parts(
+    plan: BlockPlan, index: int, parts: Sequence[NumericArray]
+) -> dict[str, NumericArray]:
+    """Compute an aggregate from its measures, which are in the units of the answer.
+
+    With what its interval needs of them: post-processing of values that were released.
+    """
+    block, aggregate = plan.block, plan.block.aggregates[index]
+    name, (first, *_) = block.aggregate_column(index), parts
+    if aggregate.kind.composed:
+        floats = [part.astype(np.float64) for part in parts]
+        measures = [noisy.measure for noisy in plan.measures]
+        found: dict[str, NumericArray] = {name: estimate(aggregate, measures, floats)}
+        return found | dict(zip(block.support_columns(index), floats, strict=False))
+    if plan.is_whole(aggregate) and first.dtype.kind != "i":
+        return {name: np.rint(np.clip(first, -_LARGEST, _LARGEST)).astype(np.int64)}
+    return {name: first}
+
+
+def _plain(measure: Measure, values: Steps) -> NumericArray:
+    if not measure.integral:
+        return values * measure.step
+    if measure.weights is not None:
+        return np.rint(np.clip(values * measure.step, -_LARGEST, _LARGEST)).astype(np.int64)
+    step = int(measure.step)
+    return np.rint(np.clip(values, -_LARGEST // step, _LARGEST // step)).astype(np.int64) * step

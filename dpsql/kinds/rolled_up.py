@@ -10,8 +10,7 @@ import numpy as np
 from dpsql.accuracy.wording import Part, printable_name
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure, RolledUp
 from dpsql.kinds.groups import GroupsKind
-from dpsql.kinds.released import NumericArray, ReleasedRows
-from dpsql.kinds.values import answer_of_parts
+from dpsql.kinds.released import NumericArray, ReleasedRows, answer_of_parts
 from dpsql.privacy.accounting.zcdp import ZERO
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, Sizes
 from dpsql.privacy.mechanisms.summation import summed_margin, summed_std

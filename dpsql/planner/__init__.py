@@ -28,8 +28,8 @@ from dpsql.planner.max_error import (
     error_targets,
     plan_with_least_epsilon,
 )
+from dpsql.planner.noise import priced_quantiles, share_without_quantiles
 from dpsql.planner.option import Option
-from dpsql.planner.quantiles import priced_quantiles, share_without_quantiles
 from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import top_k_options
 from dpsql.policy.parameters import EPSILON_LIMITS

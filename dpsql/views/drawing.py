@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.query import Block
-from dpsql.kinds.released import drawn_columns
-from dpsql.kinds.values import aggregate_answers
+from dpsql.kinds.released import aggregate_answers, drawn_columns
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.mechanism import Choice, Listed, StreamCounts
 from dpsql.views.choices import KeptChoice

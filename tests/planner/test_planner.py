@@ -27,7 +27,7 @@ from dpsql.planner import (
     plan_query,
 )
 from dpsql.planner.budget import QueryBudget
-from dpsql.planner.quantiles import share_without_quantiles
+from dpsql.planner.noise import share_without_quantiles
 from dpsql.policy.parameters import (
     COUNT_LIMITS,
     DELTA_LIMITS,
