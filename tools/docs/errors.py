@@ -35,8 +35,8 @@ data. Whatever can be refused is refused before anything is read or spent; only 
 The classes are those of PEP 249 and their subclasses. What can be asked is in the
 [README](../README.md#what-you-can-ask). This page is written by `tools/docs/errors.py` from the
 catalogue of codes, [`dpsql/core/codes.py`](../dpsql/core/codes.py). The examples are statements of
-[`tests/helpers/attacks.py`](../tests/helpers/attacks.py); below each is what dpsql says when it is
-asked, where the same code may have other reasons for other statements. `…` ends an example that
+[`tests/helpers/attacks.sql`](../tests/helpers/attacks.sql); below each is what dpsql says when it
+is asked, where the same code may have other reasons for other statements. `…` ends an example that
 goes on.
 """
 

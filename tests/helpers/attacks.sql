@@ -1,0 +1,640 @@
+-- Statements an attacker might try, below the promise that each tests: the outcome, a statement.
+
+-- what the parser stumbles over is refused like anything else
+not_understood: select count(*) from visits where var_map(k) is null
+not_understood: select parameterized_agg(k, n, s) from visits
+
+-- no condition can make the engine fail on the rows that it holds for
+can_fail: select count(*) from visits where dayofweek(ts - d) = 1
+fails: select count(*) from visits where nullif('x', 1) is null
+can_fail: select count(*) from visits where case when uid = 27 and n >= 3 then week(interval 1 day) is null else true end
+can_fail: select count(*) from visits where uid <> 27 or n < 3 or extract(timezone from d) = 0
+can_fail: select count(*) from visits where case when uid = 27 then date_trunc('era', ts - d) is null else true end
+can_fail: select count(*) from visits v join shops s on v.k = s.k and case when uid = 27 then isodow(ts - d) = 1 else true end
+can_fail: select count(case when uid = 27 then date_diff('day', ts::time, ts::time) end) from visits
+answers: select count(*) from visits where week(d) = 1 and date_trunc('week', d) = d
+
+-- a name cannot be made to mean another table or column
+answers: select count(*) from visits v
+answers: select v.k, count(*) from visits v group by v.k
+unknown_column: select visits.k, count(*) from visits v group by 1
+tells: with visits as (select 1 as k) select k, count(*) from visits group by k
+recursive_name: with recursive visits as (select 1 as k) select k, count(*) from visits group by k
+recursive_name: with recursive visits as (select k, count(*) n from visits group by k) select * from visits
+recursive_name: with recursive shops as (select k from shops union all select k + 1 from shops) select n from shops, (select count(*) n from visits)
+recursive_name: select count(*) from (with recursive Visits as (select uid from mails union all select uid from visits) select * from visits)
+answers: with visits as (select k, count(*) n from visits group by k) select * from visits
+answers: with visits as (select count(distinct uid) n from visits) select n from visits
+answers: with a as (select * from visits) select count(*) from a
+answers: with a as (select k from visits), visits as (select 1 k) select count(*) from a
+answers: with visits as (select * from visits) select count(*) from visits
+answers: with a as (with visits as (select 1 as q) select * from visits) select a.q, b.n from a, (select count(*) n from visits) b
+answers: with "Visits" as (select 1 as k) select count(*) from VISITS, (select count(*) from mails)
+answers: with shops as (select 1 as k) select shops.k, n from shops, (select count(*) n from visits)
+unknown_table: select count(*) from vis\u200bits
+unknown_table: select count(*) from ｖisits
+reserved_name: select count(*) as __dpsql_a0 from visits
+reserved_name: select __dpsql_a0 from (select count(*) from visits)
+reserved_name: select "__DPSQL_a0", count(*) from visits
+reserved_name: select count(*) from __dpsql_released_0
+reserved_name: select * from (select count(*) from visits) as __dpsql_released_0
+does_not_bind: select columns('__dpsql.*') from (select avg(x) from visits)
+unknown_table: select * from answer_0, (select count(*) from visits)
+unknown_table: select * from main.answer_0, (select count(*) from visits)
+answers: select count(*) from main.visits
+answers: select count(main.visits.k) from public.visits
+answers: with visits as (select 1 as k) select count(*) from main.visits
+raw_rows: with visits as (select 1 as k) select k from main.visits
+does_not_bind: with visits as (select 1 as k) select main.visits.k from visits
+unknown_column: select count(main.visits.k) from visits v
+raw_rows: select (select count(*) from main.shops where main.visits.k = 1) from visits
+unknown_table: select count(*) from "main.visits"
+unknown_table: select count(*) from "main"."main.visits"
+unknown_table: select count(*) from memory.main.visits
+unknown_table: select count(*) from temp.visits
+unknown_table: select count(*) from other.visits
+reserved_name: select count(*) from __dpsql_data.main.visits
+raw_rows: select * from main.visits
+raw_rows: select main.visits.* from main.visits
+unknown_table: select count(*) from secret
+unknown_table: select n, v from secret, (select count(*) n from visits)
+unknown_table: select n, v from (select count(*) n from visits) join secret on true
+unknown_table: select name from shops where k = (select count(*) from visits) and 1 = (select 1 from secret)
+unknown_table: select * from con, (select count(*) n from visits)
+tells: select * from information_schema.tables
+unknown_table: select count(*) from "/etc/passwd"
+unknown_table: select * from '/etc/passwd'
+
+-- the privacy unit is neither grouped by nor released nor laundered
+groups_by_unit: select uid from visits group by uid
+groups_by_unit: select UID, count(*) from visits group by UID
+groups_by_unit: select "uid"+0, count(*) from visits group by 1
+column_not_grouped: select uid as k, count(*) from visits group by k
+groups_by_unit: select uid as person, count(*) from visits group by person
+groups_by_unit: select k as a, a+uid as b, count(*) from visits group by b
+groups_by_unit: select distinct uid from visits
+groups_by_unit: select distinct k, uid from visits
+column_not_grouped: select k from visits group by k having uid = 1
+column_not_grouped: select k from visits group by k order by uid
+groups_by_unit: select email, count(*) from mails group by email
+answers: select count(distinct uid+1) from visits
+aggregate_not_supported: select count(distinct uid, k) from visits
+answers: select count(distinct k) from visits
+groups_by_unit: select case when uid = 3 then k end, count(*) from visits group by 1
+answers: select 1 as uid, count(distinct uid) from (select 1 as uid from visits)
+
+-- rows and exact values are not released
+raw_rows: select * from visits
+raw_rows: from visits
+raw_rows: table visits
+raw_rows: select * from (table visits)
+raw_rows: select k from visits
+raw_rows: from visits select k
+unknown_column: select visits from visits
+unknown_column: select visits, count(*) from visits group by visits
+unknown_column: select rowid from visits
+unknown_column: select rowid, count(*) from visits group by rowid
+raw_rows: select columns(*) from visits
+expression_not_allowed: select count(columns(*)) from visits
+expression_not_allowed: select columns('.*'), count(*) from visits group by all
+raw_rows: select * exclude (k) from visits
+raw_rows: select * replace (1 as k) from visits
+raw_rows: select visits.* from visits
+raw_rows: select count(*), visits.* from visits group by all
+raw_rows: select * like 'k%' from visits
+expression_not_allowed: select distinct * from visits
+raw_rows: select 1 from visits
+column_not_grouped: select k, s from visits group by k
+column_not_grouped: select k, count(*) from visits group by k order by s
+column_not_grouped: select k from visits group by k having s = 'a'
+column_not_grouped: select k, first_value(s) over w from visits group by k window w as (order by k)
+column_not_grouped: select k, list_transform([1], x -> s), count(*) from visits group by k
+column_not_grouped: select k, json_object('a', s) from visits group by k
+raw_rows: select count(*) over () from visits
+raw_rows: select k, row_number() over () from visits
+raw_rows: select k, sum(x) over (partition by k) from visits
+raw_rows: select k, row_number() over (order by x) from visits qualify row_number() over (partition by uid) = 1
+answers: select count(*) from (select * from visits)
+answers: select count(*) from (visits)
+answers: select count(*) from ((visits))
+raw_rows: select k from visits union select k from shops
+raw_rows: select k from visits group by k union select k from visits
+raw_rows: select name from shops where k in (select k from visits)
+raw_rows: select name from shops where exists (select 1 from visits)
+raw_rows: select name, (select v.s from visits v limit 1) from shops
+raw_rows: select name, q.s from shops, lateral (select s from visits) q
+join_kind: select * from shops positional join visits
+set_operation_mixed: with recursive r as (select k from visits union all select k from r) select * from r
+
+-- aggregates that show single values are not available
+aggregate_not_supported: select max(k) from visits
+aggregate_not_supported: select min(x) from visits
+aggregate_not_supported: select any_value(s) from visits
+aggregate_not_supported: select first(s) from visits
+aggregate_not_supported: select mode(s) from visits
+aggregate_not_supported: select string_agg(s, ',') from visits
+aggregate_not_supported: select list(s) from visits
+aggregate_not_supported: select array_agg(s) from visits
+aggregate_not_supported: select arg_max(s, x) from visits
+expression_not_allowed: select histogram(k) from visits
+aggregate_not_supported: select approx_count_distinct(uid) from visits
+aggregate_not_supported: select approx_top_k(s, 3) from visits
+answers: select median(x) from visits
+answers: select quantile_cont(x, 0.5) from visits
+bad_fraction: select quantile_cont(x, 1.5) from visits
+aggregate_not_supported: select bool_or(flag) from visits
+aggregate_not_supported: select bit_xor(k) from visits
+expression_not_allowed: select product(x) from visits
+expression_not_allowed: select entropy(s) from visits
+aggregate_not_supported: select k, array_agg(k) from visits group by k
+answers: select count(*) filter (where k = 1) from visits
+aggregate_not_supported: select sum(distinct n) from visits
+aggregate_not_supported: select sum(n order by k) from visits
+aggregate_not_supported: select count(n, k) from visits
+unbounded_sum: select sum(k) from visits
+not_numeric: select sum(s) from visits
+unbounded_sum: select sum(uid) from visits
+unbounded_sum: select sum(n/0) from visits
+unbounded_sum: select sum(1e308*n) from visits
+bounds_too_large: select sum(n*n*n*n*n*n*n*n*n*n*n*n) from visits
+bounds_too_small: select sum(n, contribution_bounds_per_row => (0, 1e-200)) from visits
+answers: select count(*) c, dp_interval_low(c) from visits
+aggregate_not_supported: select dp_interval_low(max(n)) from visits
+no_noise_known: select k, dp_interval_low(k) from visits group by k
+confidence_out_of_range: select dp_interval_low(count(*), 2) from visits
+expression_not_allowed: select sum(dp_interval_low(n)) from visits
+answers: select sum(n, contribution_bounds_per_row => (0, 5)) from visits
+bad_bounds: select sum(n, contribution_bounds_per_row => (5, 0)) from visits
+unknown_bounds: select sum(n, contribution_bounds => (0, 5)) from visits
+bounds_do_not_apply: select count(*, contribution_bounds_per_row => (0, 5)) from visits
+bounds_not_private: select sum(v, contribution_bounds_per_row => (0, 5)) from (select count(*) v from visits)
+answers: select count(*, max_error => 20) from visits
+max_error_too_small: select sum(x, max_error => 1e-9) from visits
+error_not_public: select avg(n, max_error => 0.5) from visits
+parameter_out_of_range: select count(*, max_error => -1) from visits
+epsilon_and_max_error: select with differential_privacy options (epsilon = 1, max_error = 20) count(*) from visits
+error_not_public: select with differential_privacy options (max_error = 20) distinct k from visits
+bounds_not_private: select sum(v, max_error => 5) from (select count(*) v from visits)
+misplaced_aggregate: select sum(count(*)) from visits
+misplaced_aggregate: select count(sum(n)) from visits
+aggregate_not_supported: select k, count(*) from visits group by k order by max(s)
+aggregate_not_supported: select grouping(k), count(*) from visits group by k
+
+-- nothing inside a private relation may pick, multiply or correlate rows
+answers: select count(*) from visits join shops using (k)
+answers: select count(*) from visits, shops
+answers: select count(*) from shops join visits using (k)
+join_units_differ: select count(*) from visits natural join mails
+answers: select count(*) from visits v1 join visits v2 on v1.uid = v2.uid
+join_needs_unit: select count(*) from visits cross join visits v2
+answers: select count(*) from visits semi join shops using (k)
+join_kind: select count(*) from visits asof join shops on visits.k >= shops.k
+join_kind: select count(*) from visits positional join shops
+answers: select count(*) from visits left join shops on shops.k = visits.k
+join_not_supported: select count(*) from visits, range(3)
+join_not_supported: select count(*) from visits, lateral (select 1)
+join_not_supported: select k from visits, unnest([1,2]) group by k
+join_needs_unit: select count(*) from visits, visits
+join_keeps_public: select count(*) from shops left join visits using (k)
+ambiguous_column: select k, count(*) from visits v join visits w on v.uid = w.uid group by k
+too_many_aliases: select count(*) from (select k from visits) t(a, b)
+join_column: select count(*) from visits v join visits w using (nothing)
+unknown_qualifier: select count(*) from (select w.* from visits v)
+window_over_private_rows: select count(*) from visits where row_number() over () = 1
+set_operation_unit: select count(*) from (select k from visits union select n from visits)
+set_operation_types: select count(*) from (select k from visits union all select s from visits)
+too_many_grouping_sets: select k, count(*) from visits group by cube(k, s, n, x, d, flag)
+order_not_selected: select k, count(*) from visits group by rollup(k) order by sum(n)
+group_by_form: select k, count(*) from visits group by k with totals
+table_form_not_allowed: select count(*) from visits tablesample 10%
+clause_not_allowed: select count(*) from visits using sample 10
+clause_not_allowed: select count(*) from visits using sample reservoir(10 rows) repeatable (100)
+clause_not_allowed: select distinct on (k) k, s from visits
+table_form_not_allowed: select * from visits pivot (count(*) for k in (1,2))
+raw_rows: select * from (pivot visits on k using count(*))
+answers: select count(*) from visits as v(a,b,c)
+table_form_not_allowed: select count(*) from visits at (version => 1)
+table_form_not_allowed: select count(*) from only visits
+clause_not_allowed: select count(*) from visits for update
+clause_not_allowed: select count(*) from visits cluster by k
+clause_not_allowed: select as struct count(*) from visits
+answers: select k, count(*) from visits group by rollup(k)
+answers: select k, count(*) from visits group by grouping sets ((k), ())
+answers: select k, count(*) from visits where k in (select k from shops) group by k
+subquery_over_private_rows: select k, count(*) from visits where k = (select max(k) from shops) group by k
+subquery_over_private_rows: select k, count(*) from visits where exists (select 1 from visits v where v.k = 1) group by k
+subquery_over_private_rows: select k, (select count(*) from visits v2 where v2.k = shops.k) from shops
+subquery_over_private_rows: select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q
+expression_not_allowed: select count(*) from visits where k = any([1])
+
+-- joins, subqueries and set operations keep every row with one unit
+join_needs_unit: select count(*) from visits a join visits b on a.k = b.k
+join_needs_unit: select count(*) from visits a join visits b on a.uid = b.uid or true
+join_needs_unit: select count(*) from visits a join visits b on a.uid <> b.uid
+join_needs_unit: select count(*) from visits a, visits b where a.uid = b.k
+join_needs_unit: select count(*) from visits a, visits b where not (a.uid = b.uid)
+join_needs_unit: select count(*) from visits a, visits b where (a.uid = b.uid) is null
+join_needs_unit: select count(*) from visits a left join visits b on a.k = b.k where a.uid = b.uid
+join_needs_unit: select count(*) from (select 1 as uid, k from visits) a join visits b using (uid)
+join_needs_unit: select count(*) from (select k as uid from visits) a join visits b on a.uid = b.uid
+join_needs_unit: select count(*) from (select uid + 0 as uid from visits) a join visits b using (uid)
+join_needs_unit: with visits2(uid, k) as (select k, uid from visits) select count(*) from visits2 a join visits b using (uid)
+join_needs_unit: select count(*) from visits a join shops s using (k) join visits b on s.k = b.k
+join_units_differ: select count(*) from visits v join mails m on v.s = m.email
+join_needs_unit: select count(*) from visits a semi join visits b using (k)
+join_needs_unit: select count(*) from visits a anti join visits b on a.k = b.k and b.s = 'target'
+join_kind: select count(*) from visits a full join visits b using (uid)
+join_keeps_public: select count(*) from shops left join visits using (k)
+join_keeps_public: select count(*) from shops anti join visits using (k)
+join_not_supported: select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)
+join_not_supported: select count(*) from visits v join (select avg(x) m from visits) on v.x > m
+unknown_column: select count(*) from visits v, (select w.k from visits w where w.uid = v.uid) t
+set_operation_unit: select count(*) from (select k from visits except select k from visits where uid = 3)
+set_operation_unit: select count(*) from (select k from visits intersect select k from visits where uid = 3)
+set_operation_unit: select count(*) from (select k from visits union select k from visits)
+set_operation_mixed: select count(*) from (select uid, k from visits union all select k, k from shops)
+clause_not_allowed: select count(*) from (select distinct on (k) * from visits)
+clause_not_allowed: select count(*) from (select * from visits order by x limit 1)
+table_form_not_allowed: select count(*) from (from visits) tablesample 1 rows
+window_over_private_rows: select n, count(*) from (select n, row_number() over (order by x) r from visits) where r = 1 group by n
+aggregate_not_supported: select count(*) from (select uid, first(s) f from visits group by uid)
+aggregate_not_supported: select count(*) from (select uid, list(s) f from visits group by uid)
+groups_by_unit: select u, count(*) from (select uid as u from visits) group by u
+groups_by_unit: select u, count(*) from (select uid * 2 as u from visits) group by u
+groups_by_unit: select b.uid, count(*) from visits a join visits b on a.uid = b.uid group by 1
+groups_by_unit: select m, count(*) from (select max(uid) m from visits group by uid) group by m
+subquery_over_private_rows: select count(*) from visits where k in (select k from visits where uid = 3)
+subquery_over_private_rows: select count(*) from visits where exists (select 1 from visits where s = 'target')
+subquery_over_private_rows: select count(*) from visits v where not exists (select 1 from mails where mails.k = v.k)
+unknown_table: select count(*) from visits where k in (select s.k from shops s, secret)
+expression_not_allowed: select count(*) from visits where k in (select k from shops where random() < 0.5)
+join_not_supported: select count(*) from visits where k in (select k from range(3) t(k))
+unknown_table: select count(*) from visits join secret using (k)
+unknown_table: select count(*) from visits join main.secret s on true
+answers: select count(*) from visits where k not in (select k from shops)
+answers: select count(distinct b.uid) from visits a join visits b on a.uid = b.uid
+answers: select m, count(*) from (select uid, max(n) m from visits group by uid) group by m
+answers: select count(*) from (select uid, k from visits except select uid, k + 1 from visits)
+
+-- only queries are run, one at a time
+tells: show tables
+tells: describe visits
+not_a_query: summarize visits
+syntax_error: describe select count(*) from visits
+unknown_table: describe secret
+several_statements: show parameters; drop table visits
+statement_not_allowed: select * from (describe visits)
+raw_rows: select * from (summarize visits)
+unknown_table: select * from (show tables)
+not_a_query: create table a as select count(*) from visits
+not_a_query: create table a (b int)
+not_a_query: insert into shops select 1,'a',2
+statement_not_allowed: with a as (insert into shops values (1,'a',2) returning *) select * from a
+statement_not_allowed: with a as (delete from visits returning *) select * from a
+not_a_query: delete from visits
+not_a_query: update visits set k=1
+not_a_query: drop table visits
+not_a_query: truncate visits
+not_a_query: copy visits to '/tmp/x.csv'
+not_a_query: copy (select count(*) from visits) to '/tmp/x.csv'
+not_a_query: attach 'x.db'
+not_a_query: detach x
+tells: pragma table_info('visits')
+unknown_parameter: set threads=1
+tells: set epsilon = 5
+parameter_out_of_range: set epsilon = 1e9
+unknown_parameter: set variable a = 1
+unknown_parameter: reset threads
+not_a_query: install httpfs
+not_a_query: load httpfs
+not_a_query: call pragma_version()
+not_a_query: begin
+not_a_query: begin transaction
+not_a_query: commit
+not_a_query: checkpoint
+not_a_query: vacuum
+not_a_query: analyze
+syntax_error: export database 'x'
+tells: explain select count(*) from visits
+not_a_query: explain delete from visits
+explain_analyze: explain analyze select count(*) from visits
+not_a_query: prepare a as select count(*) from visits
+not_a_query: execute a
+tells: use main
+not_a_query: pivot visits on k using count(*)
+not_a_query: unpivot visits on n, big into name a value b
+not_a_query: values (1)
+statement_not_allowed: select count(*) into x from visits
+several_statements: select count(*) from visits; select 1
+several_statements: select count(*) from visits; drop table visits
+syntax_error: ;
+syntax_error: select
+
+-- a view reads one table that says when its rows happened
+no_view: create materialized view v with (step = '1 day', start = '2024-01-01') as select k, count(*) from visits group by k
+unknown_view: refresh materialized view nowhere
+unknown_view: drop materialized view visits
+view_option_missing: create materialized view v as select count(*) from visits
+not_a_query: create view v as select count(*) from visits
+not_a_query: drop table visits
+tells: show materialized views
+
+-- files, settings, catalogs, state and time are out of reach
+function_not_allowed: select * from query('select * from visits')
+function_not_allowed: select * from query_table('visits')
+function_not_allowed: select count(*) from query_table('visits')
+function_not_allowed: select * from read_csv('/etc/passwd')
+function_not_allowed: select n, content from (select count(*) n from visits), read_text('/etc/passwd')
+table_function: select * from glob('/etc/*'), (select count(*) n from visits)
+table_function: select * from sniff_csv('/etc/passwd'), (select count(*) n from visits)
+table_function: select * from parquet_scan('a'), (select count(*) n from visits)
+table_function: select * from sqlite_scan('a','b'), (select count(*) n from visits)
+tells: select * from duckdb_tables()
+table_function: select * from duckdb_settings(), (select count(*) n from visits)
+table_function: select * from pragma_database_size(), (select count(*) n from visits)
+table_function: select * from checkpoint(), (select count(*) n from visits)
+table_function: select * from json_execute_serialized_sql('x'), (select count(*) n from visits)
+table_function: select * from test_all_types(), (select count(*) n from visits)
+table_function: select * from seq_scan('visits'), (select count(*) n from visits)
+function_not_allowed: select getvariable('a'), count(*) from visits
+function_not_allowed: select nextval('a'), count(*) from visits
+function_not_allowed: select currval('a'), count(*) from visits
+function_not_allowed: select getenv('HOME'), count(*) from visits
+function_not_allowed: select current_setting('threads'), count(*) from visits
+function_not_allowed: select set_config('a','b',false), count(*) from visits
+function_not_allowed: select current_query(), count(*) from visits
+function_not_allowed: select txid_current(), count(*) from visits
+function_not_allowed: select current_query_id(), count(*) from visits
+function_not_allowed: select json_serialize_plan('select current_setting(''threads'')', optimize := true)
+function_not_allowed: select 'select 1'.json_serialize_plan(), count(*) from visits
+function_not_allowed: select write_log('a'), n from (select count(*) n from visits)
+function_not_allowed: select sleep_ms(10), count(*) from visits
+function_not_allowed: select system.main.sleep_ms(10), count(*) from visits
+function_not_allowed: select pg_sleep(1), count(*) from visits
+function_not_allowed: select error('x'), count(*) from visits
+function_not_allowed: select n from (select count(*) n from visits) where n = error('a')
+table_function: select k, count(*) n from visits group by k order by n desc limit (select count(*) from duckdb_settings())
+
+-- conditions are deterministic functions of one row
+function_not_allowed: select count(*) from visits where error(s) is null
+expression_not_allowed: select count(*) from visits where random() < 0.5
+expression_not_allowed: select count(*) from visits where uuid() = s
+expression_not_allowed: select count(*) from visits where now() > ts
+expression_not_allowed: select count(*) from visits where current_date > d
+function_not_allowed: select count(*) from visits where sleep_ms(1000) is null
+expression_not_allowed: select count(*) from visits where nothing(k)
+expression_not_allowed: select count(*) from visits where s ~ '(a+)+$'
+expression_not_allowed: select count(*) from visits where regexp_matches(s, 'a')
+expression_not_allowed: select count(*) from visits where s collate nocase = 'a'
+expression_not_allowed: select count(*) from visits where repeat(s, 1000000000) = 'a'
+expression_not_allowed: select count(*) from visits where list_sum([k]) = 1
+expression_not_allowed: select count(*) from visits where hash(s) = 1
+expression_not_allowed: select count(*) from visits where (k, n) in ((1,2))
+expression_not_allowed: select count(*) from visits where s::int[] is null
+expression_not_allowed: select count(*) from visits where s::json is null
+expression_not_allowed: select count(*) from visits where s::"nothing" is null
+expression_not_allowed: select count(*) from visits where k is json
+expression_not_allowed: select count(*) from visits where s = e'a\'b'
+expression_not_allowed: select count(*) from visits where k = #1
+
+-- text that is generated as it stands cannot smuggle SQL
+expression_not_allowed: select EXTRACT("year FROM d), (select 1) --" FROM d), count(*) from visits group by 1
+expression_not_allowed: select extract("year from d)) from visits; drop table visits; select (" from d), count(*) from visits group by 1
+expression_not_allowed: select count(*) from visits where extract("year from d) > 0 or (1" from d) = 1
+does_not_bind: select extract('ye''ar' from d), count(*) from visits group by 1
+expression_not_allowed: select date_trunc('x''y', d), count(*) from visits group by 1
+expression_not_allowed: select date_trunc(s, ts), count(*) from visits group by 1
+expression_not_allowed: select count(*) from visits where date_trunc(d, '2024-01-01') < d
+expression_not_allowed: select count(*) from visits where date_diff(s, d, d) = 0
+answers: select count(*) as e'a\'b' from visits
+answers: select k as \u200b, count(*) from visits group by k
+expression_not_allowed: select date_diff('da''y', d, d), count(*) from visits group by 1
+answers: select count(*) from visits where s = 'a\' or 1=1 --'
+answers: select count(*) from visits where s = 'it''s'
+unknown_column: select count(*) from visits where s = "it"
+answers: select count(*) as "a"";drop table visits;--" from visits
+syntax_error: select count(*) from visits where s::varchar(-1) = 'a'
+does_not_bind: select count(*) from visits where s::decimal(k,2) = 1
+answers: /* x */ select /* y */ count(*) /* z */ from visits -- '
+syntax_error: select count(*) from visits /* unclosed
+
+-- parameters, ordinals and limits out of range are refused or harmless
+constant_fails: select count(*) from visits limit 99999999999999999999999
+constant_fails: select k, count(*) n from visits group by k order by n desc limit 99999999999999999999999
+answers: select k, count(*) n from visits group by k order by n desc limit 9223372036854775807
+does_not_bind: select k, count(*) n from visits group by k order by n desc limit -1
+tells: select k, count(*) n from visits group by k order by n desc limit 0
+answers: select k, count(*) n from visits group by k order by n desc limit 3.5
+answers: select k, count(*) n from visits group by k order by n desc limit 10%
+answers: select k, count(*) n from visits group by k order by n desc limit (select 3)
+answers: select k, count(*) n from visits group by k order by n desc limit (select count(*) from visits)
+answers: select k, count(*) n from visits group by k order by n desc limit 1+1
+column_not_grouped: select k, count(*) n from visits group by k order by n desc limit k
+parameter_missing: select k, count(*) n from visits group by k order by n desc limit ?
+constant_fails: select k, count(*) n from visits group by k order by n desc limit 3 offset 99999999999999999999999
+does_not_bind: select k, count(*) n from visits group by k order by n desc limit 3 offset -1
+answers: select k, count(*) n from visits group by k order by n desc fetch first 3 rows with ties
+answers: select k, count(*) n from visits group by k order by n desc fetch first 3 rows only
+does_not_bind: select k, count(*) n from visits group by k order by 99999999999999999999999 desc limit 3
+does_not_bind: select k, count(*) n from visits group by k order by 0 desc limit 3
+unknown_ordinal: select k, count(*) n from visits group by 99999999999999999999999
+unknown_ordinal: select k, count(*) n from visits group by 0
+constant_key: select k, count(*) n from visits group by -1
+misplaced_aggregate: select k, count(*) n from visits group by 2
+constant_key: select k, count(*) n from visits group by 1.5
+bad_option: select with differential_privacy options(epsilon = sqrt(2)) count(*) from visits
+option_twice: select with differential_privacy options(epsilon = 1, epsilon = 2) count(*) from visits
+options_not_private: select with differential_privacy n from (select count(*) n from visits)
+mechanism_does_not_fit: select with differential_privacy options(mechanism = 'known_domain') k, count(*) from visits group by k
+mechanism_needs_basic: select with differential_privacy options(mechanism = 'gaussian_sparse_histogram') k, count(*) from visits group by k
+unknown_mechanism: select with differential_privacy options(mechanism = 'magic') count(*) from visits
+nothing_released: select with differential_privacy options(answer_from = released) c, count(*) from visits group by c
+nothing_released: select with differential_privacy options(answer_from = released, fresh = true) count(*) from visits
+no_mechanism: select with differential_privacy options(max_groups_contributed = unlimited) k, count(*) from visits group by k
+number_too_long: select count(*) from visits where k > 999999999999999999999999999999999999999
+syntax_error: select quantile_cont(x, 0.5else from visits
+syntax_error: select case when flag then 0.5else 1 end, count(*) from visits
+syntax_error: select dp_interval_low(count(*), 0.5ea) from visits
+syntax_error: select sum(n, contribution_bounds_per_row => (0, 5ea)) from visits
+unknown_column: select sum(n + １) from visits
+bad_fraction: select quantile_cont(x, 1e-999999999) from visits
+too_many_relations: select count(*) from visits a join visits b0 using (uid) join visits b1 using (uid) join visits b2 using (uid) join visits b3 using (uid) join visits b4 using (uid) join visits b5 using (uid) join visits b6 using (uid) join visits b7 using (uid)
+query_too_deep: select count(*) from visits where ((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((((k = 1))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))
+query_too_large: select k as a0, a0 + a0 as a1, a1 + a1 as a2, a2 + a2 as a3, a3 + a3 as a4, a4 + a4 as a5, a5 + a5 as a6, a6 + a6 as a7, a7 + a7 as a8, a8 + a8 as a9, a9 + a9 as a10, a10 + a10 as a11, a11 + a11 as a12, a12 + a12 as a13, a13 + a13 as a14, count(*) from visits group by all
+parameter_missing: select count(*) from visits where k = ?
+parameter_missing: select count(*) from visits where k = $1
+parameter_missing: select count(*) from visits where k = $a
+parameter_missing: select count(*) from visits where k = :a
+unknown_column: select count(*) from visits where k = @a
+expression_not_allowed: select count(*) from visits where k = #1
+parameter_missing: select ?, count(*) from visits
+parameter_missing: select $1, count(*) from visits
+
+-- equalities, FILTER, tests and names say what they say, and nothing of other people
+answers: select count(*) from visits a join shops s on a.uid = s.k join visits b on b.uid = s.k
+answers: select count(*) from visits a, visits b, visits c where a.uid = a.big and b.uid = a.big and c.uid = b.uid
+join_needs_unit: select count(*) from visits a, visits b, visits c where a.uid = a.big and b.uid = a.big and c.uid = b.big
+join_needs_unit: select count(*) from visits a left join shops s on a.uid = a.big join visits b on b.uid = a.big
+join_needs_unit: select count(*) from visits a anti join shops s on a.uid = a.big join visits b on b.uid = a.big
+join_needs_unit: select count(*) from visits a join shops s on not (a.uid <> a.big) join visits b on b.uid = a.big
+join_needs_unit: select count(*) from visits a join shops s on a.uid = a.x join visits b on b.uid = a.x
+text_compared: select count(*) from visits a join shops s on a.uid = a.big::varchar join visits b on b.uid = a.big
+subquery_over_private_rows: select count(*) from visits a join visits b on a.uid = b.uid and a.k in (select k from mails)
+subquery_over_private_rows: select count(*) from visits a join visits b on a.uid = b.uid and exists (select 1 from visits c where c.k = a.k)
+unknown_table: select count(*) from visits a join shops s on exists (select 1 from secret)
+subquery_over_private_rows: select count(*) from visits a left join shops s on a.k in (select k from shops)
+answers: select count(*) from visits a join shops s on a.k = s.k and a.n in (select size from shops)
+answers: select c, count(*) from (select uid, count(*) filter (where n > 3) c from visits group by uid) group by c
+expression_not_allowed: select c, count(*) from (select uid, count(*) filter (where random() < 0.5) c from visits group by uid) group by c
+subquery_over_private_rows: select c, count(*) from (select uid, count(*) filter (where n > (select avg(n) from visits)) c from visits group by uid) group by c
+answers: select c, count(*) from (select k, count(*) filter (where uid = 1) c from visits group by k) group by c
+aggregate_not_supported: select c, count(*) from (select uid, first(s) filter (where n > 3) c from visits group by uid) group by c
+answers: select k, count(*) as n from visits group by k having n > 3
+column_not_grouped: select k, count(*) as n from visits group by k having visits.n > 3
+column_not_grouped: select k, count(*) as n from visits group by k order by visits.n
+column_not_grouped: select k, count(*) as uid from visits group by k order by uid + 0
+groups_by_unit: select k % 2 as uid, count(*) from visits group by rollup (uid)
+groups_by_unit: select count(*) as uid from visits group by rollup (uid)
+
+-- what reads no private table costs nothing and comes nowhere near one
+tells: select 1
+tells: SELECT 1 AS ping -- from a tool
+tells: select version(), current_schema()
+tells: select now() is not null, random() < 2
+tells: from shops
+tells: select k, sum(size) over (order by k) from shops where name like 's%'
+tells: select count(*) from shops s, shops t where s.k < t.k
+tells: with recursive r(i) as (select 1 union all select i + 1 from r where i < 9) from r
+tells: select * from (values (1), (2)) t(a), range(3), unnest(['x', 'y'])
+tells: select (select max(size) from shops) - (select min(size) from shops)
+raw_rows: select 1 where exists (select 1 from visits)
+raw_rows: select (select k from visits limit 1)
+raw_rows: select * from shops where k in (select k from visits)
+subquery_over_private_rows: select * from shops s, lateral (select s.k from visits) t
+subquery_over_private_rows: select * from shops where k = (select count(*) from visits v where v.k = shops.k)
+raw_rows: from visits
+unknown_table: select * from secret
+unknown_table: select 1 where (select v from secret) = 'secret 1'
+unknown_table: with t as (select * from secret) select 1
+raw_rows: select * from main.visits
+tells: select * from main.shops
+tells: select * from information_schema.tables
+unknown_table: select * from pg_catalog.pg_tables
+unknown_table: select * from sqlite_master
+tells: select * from duckdb_tables()
+unknown_table: select * from 'world.duckdb'
+unknown_table: select * from '/etc/passwd'
+function_not_allowed: select * from read_text('/etc/passwd')
+raw_rows: select * from shops union all select k, s, n from visits
+function_not_allowed: select current_setting('threads')
+function_not_allowed: select getenv('HOME')
+function_not_allowed: select current_query()
+reserved_name: select * from __dpsql_released_0
+unknown_table: select * from answer_0
+no_noise_known: select dp_interval_low(size) from shops
+bounds_not_private: select sum(size, contribution_bounds_per_row => (0, 1)) from shops
+options_not_private: select with differential_privacy count(*) from shops
+does_not_bind: select uid from shops
+unknown_table: select 1, 2 from nothing
+
+-- what must fail or take all memory is refused before it is paid for
+constant_fails: select count(*) + 'a' from visits
+constant_fails: select k, count(*) from visits group by k having k = 's1'
+constant_fails: select 'x'::date, count(*) from visits
+constant_fails: select [1, 2]::int, count(*) from visits
+constant_fails: select count(*)::date from visits
+constant_fails: select 100000 * 100000 + count(*) from visits
+answers: select try_cast('x' as date), try('y'::int), count(*) from visits
+tail_too_large: select range(1000000000), count(*) from visits
+tail_too_large: select 1 from (select count(*) from visits), range(len(range(500000000)))
+
+-- malformed text is named as such
+syntax_error: select count(*) from
+syntax_error: select count(*) from visits where
+syntax_error: selec count(*) from visits
+syntax_error: select count(*)) from visits
+empty_group_by: select count(*) from visits group by
+syntax_error: select top 3 k, count(*) from visits group by k
+syntax_error: select x'41', count(*) from visits
+unknown_table: select count(*) from nothing
+unknown_column: select nothing, count(*) from visits group by all
+
+-- what is harmless is answered
+answers: select count(*) from visits where s
+answers: select count(*) from visits where s is true or not s
+answers: select count(*) from visits where cast(s as int) > 1 or cast('abc' as int) = k
+answers: select count(*) from visits where k // 0 = 1 or k % 0 = 1 or k / 0 = 1
+answers: select count(*) from visits where d = 'nonsense'
+text_compared: select count(*) from visits where s in (1, 2) or s = 3
+text_compared: select count(*) from visits where s = true
+does_not_bind: select s, count(*) from visits group by s having s > 3
+answers: select s, count(*) from visits group by s having try_cast(s as int) > 3
+text_compared: select n from (select s, count(*) n from visits group by s) where s in (1, 2)
+answers: select count(*) from visits where s::int in (1, 2) or s = '3'
+answers: select k, count(*) from visits group by k having count(*) > (select count(*) / 9 from visits)
+raw_rows: select k, count(*) from visits group by k having k in (select k from visits)
+answers: select count(*) from (select distinct uid from visits)
+answers: select count(*) from (select distinct k from visits) t (c)
+answers: select sum(n * n), sum(n * n + 1) from visits
+answers: select name from shops where exists (select count(*) from visits)
+answers: select name, n from shops, lateral (select count(*) n from visits) q
+answers: select k, count(*), sum(count(*)) over () from visits group by k
+answers: select list_transform([1,2], x -> x + k), count(*) from visits group by k
+answers: select count(*) from visits union all values (3)
+answers: select * from (select k, count(*) n from visits group by k) pivot (sum(n) for k in (1,2))
+answers: select * from (select k, count(*) n from visits group by k) tablesample 50%
+answers: select n, i from (select count(*) n from visits), range(3) t(i)
+answers: with recursive r as (select count(*) i from visits union all select i + 1 from r where i < 3) select * from r
+answers: select "order", count(*) from visits group by "order"
+
+-- asking for columns alone tells names and types that the policy shows, and no more
+tells: select * from visits where 1 = 0
+tells: select * from visits where (false)
+tells: select v.k, s from visits v where n > 3 and 1 = 0
+tells: select * from (select * from visits) t limit 0
+tells: select * from visits fetch first 0 rows only
+tells: select k + 1, s || 'x' from visits limit 0 offset 2
+tells: select * from (select k, count(*) n from visits group by k) t where 1 = 0
+tells: with unused as (select count(*) from visits) select 1
+tells: with a as (select count(*) n from visits), b as (select * from a) select 1
+tells: with visits as (select count(*) n from visits) select 1
+answers: with a as (select count(*) n from visits) select * from a
+unknown_column: with a as (select nothing from visits) select 1
+raw_rows: select * from visits where 1 = 1
+raw_rows: select * from visits where 1 = 0 or true
+raw_rows: select * from visits where not (1 = 0)
+raw_rows: select * from visits where k = 0
+raw_rows: select * from visits where '1' = 1
+subquery_over_private_rows: select * from visits where (select 1 = 0)
+raw_rows: select * from visits limit 1
+raw_rows: select * from visits limit (select 0)
+raw_rows: select * from visits offset 0
+clause_not_allowed: select * from (select * from visits limit 0)
+raw_rows: select * from visits where false union all select * from visits
+answers: select count(*) from visits where 1 = 0
+answers: select k, count(*) from visits where 1 = 0 group by k
+expression_not_allowed: select histogram(k) from visits where 1 = 0
+tells: select 1 where (select count(*) from visits) > 5 limit 0
+unknown_table: select * from secret limit 0
+join_not_supported: select * from visits, (select v from secret) limit 0
+unknown_table: select *, (select v from secret) from visits limit 0
+unknown_column: select rowid from visits limit 0
+function_not_allowed: select * from read_text('/etc/passwd') limit 0
+constant_fails: select repeat('x', 100000000000) from visits limit 0
+tells: select * from information_schema.columns where table_name = 'secret'
+tells: select table_name from duckdb_columns() c
+does_not_bind: select estimated_size from duckdb_tables()
+table_function: select * from duckdb_tables(1)
+unknown_table: select * from information_schema.views
+join_not_supported: select count(*) from visits, information_schema.tables
+unknown_table: pragma table_info('secret')
+several_statements: pragma table_info('visits'); select 1
+syntax_error: pragma table_info
+syntax_error: pragma table_info(visits, 1)
+tells: pragma show_tables
+not_a_query: pragma storage_info('visits')
+tells: show all tables
+tells: show databases
+tells: show schemas
+not_a_query: use secret
+several_statements: use main; drop table visits
