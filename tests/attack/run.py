@@ -37,7 +37,7 @@ class Plan:
 
 
 KNOWN = Path(__file__).with_name("known.sql")
-"""Minimal statements that once were findings."""
+"""Statements that once were findings, and those that are tried of every awkward value."""
 
 
 def known_statements() -> list[Statement]:

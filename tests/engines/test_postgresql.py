@@ -367,28 +367,6 @@ def test_columns_without_an_equal_are_left_out_with_the_reason(odd: PostgreSQLEn
     assert "may not read" in reasons["hidden"]
 
 
-def test_views_that_could_fail_or_change_are_refused(odd: PostgreSQLEngine) -> None:
-    schema = odd.catalog().tables
-    refused = {
-        name: odd.definition(schema[name].name).refusal
-        for name in (
-            "plain",
-            "chance",
-            "failing",
-            "parsed",
-            "who",
-            "counted",
-            "above",
-            "few",
-            "distinct_ones",
-            "visits",
-        )
-    }
-    read = {"plain", "counted", "few", "distinct_ones", "visits"}
-    assert {name for name, reason in refused.items() if reason is None} == read
-    assert schema["plain"].is_view
-
-
 def test_tables_that_are_not_one_set_of_rows_are_refused(odd: PostgreSQLEngine) -> None:
     schema = odd.catalog().tables
     assert schema["secured"].unreadable is not None

@@ -263,6 +263,16 @@ def test_a_basic_account_is_charged_the_epsilon_and_delta_of_each_query_until_th
         assert opened.budget() == report
 
 
+def test_a_new_connection_buys_no_new_budget(tmp_path: Path) -> None:
+    with connect(tmp_path) as first:
+        first.sql(QUESTION)
+        spent = first.budget().rho_spent
+    with dpsql.connect(
+        tmp_path / "world.duckdb", policy(), tmp_path / "budget.db", ANALYST
+    ) as second:
+        assert second.budget().rho_spent == spent
+
+
 def test_threads_share_one_connection_and_every_query_is_charged(
     connection: dpsql.Connection,
 ) -> None:
