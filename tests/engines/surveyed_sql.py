@@ -33,10 +33,18 @@ def digests(version: EngineVersion, asked: Iterable[ComparedForm] | None = None)
 def kept() -> dict[str, dict[str, str]]:
     """The digests of the last surveys, by engine and version."""
     found: dict[str, dict[str, str]] = json.loads(PLACE.read_text(encoding="utf-8"))
-    return found
+    return {version: table for versions, table in found.items() for version in versions.split(", ")}
 
 
 def keep(version: EngineVersion) -> None:
-    """Keep the digests of what has just been surveyed."""
+    """Keep the digests of what has just been surveyed, once for versions that have the same."""
     found = {**kept(), str(version): digests(version)}
-    PLACE.write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n", encoding="utf-8")
+    alike: list[tuple[list[str], dict[str, str]]] = []
+    for each, table in sorted(found.items()):
+        versions = next((known for known, other in alike if other == table), None)
+        if versions is None:
+            alike.append(([each], table))
+        else:
+            versions.append(each)
+    grouped = {", ".join(versions): table for versions, table in alike}
+    PLACE.write_text(json.dumps(grouped, indent=0) + "\n", encoding="utf-8")

@@ -23,7 +23,10 @@ import psycopg
 
 
 def binaries() -> Path | None:
-    """The directory of initdb and postgres, if this machine has them."""
+    """The directory of initdb and postgres: ``DPSQL_POSTGRES``, or this machine's, if any."""
+    chosen = os.environ.get("DPSQL_POSTGRES")
+    if chosen:
+        return Path(chosen)
     found = [os.path.dirname(os.path.realpath(shutil.which("postgres") or ""))]
     found += sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)
     for directory in found:

@@ -50,13 +50,17 @@ NODES: Final[Mapping[str, Fields]] = {
         mergeUseOuterJoin=_FALSE,  # until 16
         mergeTargetRelation=_NOUGHT,  # from 17 on
         mergeJoinCondition=_NULL,  # from 17 on
+        hasGroupRTE=frozenset({"false", "true"}),  # from 18 on
+        returningOldAlias=_NULL,  # from 18 on
+        returningNewAlias=_NULL,  # from 18 on
     ),
     "RANGETBLENTRY": fields_of(
         "alias eref relid relkind rellockmode inh inFromCl requiredPerms checkAsUser selectedCols "
         "insertedCols updatedCols extraUpdatedCols perminfoindex subquery security_barrier ctename "
         "ctelevelsup coltypes coltypmods colcollations jointype joinmergedcols joinaliasvars "
-        "joinleftcols joinrightcols join_using_alias functions",
-        rtekind=frozenset({"0", "1", "2", "3", "6"}),  # all but VALUES, XMLTABLE and triggers
+        "joinleftcols joinrightcols join_using_alias functions groupexprs",
+        # All but VALUES, XMLTABLE and triggers; from 18 on the keys of a GROUP BY are one, too.
+        rtekind=frozenset({"0", "1", "2", "3", "6", "9"}),
         tablesample=_NULL,
         lateral=_FALSE,
         securityQuals=_NULL,
@@ -112,7 +116,8 @@ NODES: Final[Mapping[str, Fields]] = {
     ),
     "VAR": fields_of(
         "varno varattno vartype vartypmod varcollid varnullingrels varlevelsup varnosyn "
-        "varattnosyn location"
+        "varattnosyn location",
+        varreturningtype=_NOUGHT,  # from 18 on
     ),
     "CONST": fields_of(
         "consttype consttypmod constcollid constlen constbyval constisnull location constvalue"
@@ -135,6 +140,7 @@ NODES: Final[Mapping[str, Fields]] = {
         aggfilter=_NULL,
         aggvariadic=_FALSE,
         aggkind=frozenset({"n"}),
+        aggpresorted=_FALSE,  # from 16 on
     ),
     "WINDOWFUNC": fields_of(
         "winfnoid wintype wincollid inputcollid args winref winstar winagg location",

@@ -19,7 +19,7 @@ _TOKEN: Final = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s(){}\\])+', re.
 BUILT_IN: Final = 16384
 """The first number of what was made after the server: all below came with it."""
 _ONE_VALUE: Final = "4"  # which fails where it finds two rows
-_RELATION, _SUBQUERY, _FUNCTION = "0", "1", "3"
+_RELATION, _SUBQUERY, _FUNCTION, _KEYS = "0", "1", "3", "9"
 _NULL: Final = "<>"
 
 _CALLS: Final = {"FUNCEXPR": "funcid", "AGGREF": "aggfnoid", "WINDOWFUNC": "winfnoid"}
@@ -137,16 +137,18 @@ def is_one_row(value: TreeValue | None) -> bool:
     if not isinstance(value, Node) or value.kind != "QUERY":
         return False
     entries = value.fields.get("rtable")
-    if value.fields.get("hasTargetSRFs") != "false" or value.fields.get("setOperations") != _NULL:
+    several = any(value.fields.get(each) != _NULL for each in ("setOperations", "groupingSets"))
+    if value.fields.get("hasTargetSRFs") != "false" or several:
         return False
     if not isinstance(entries, list):
         return entries == _NULL
-    return all(
-        isinstance(entry, Node)
-        and entry.fields.get("rtekind") == _SUBQUERY
-        and is_one_row(entry.fields.get("subquery"))
-        for entry in entries
-    )
+    return all(isinstance(entry, Node) and _has_one_row(entry) for entry in entries)
+
+
+def _has_one_row(entry: Node) -> bool:
+    """Tell whether an entry of a FROM clause has one row at most, or is the keys of a GROUP BY."""
+    kind = entry.fields.get("rtekind")
+    return kind == _KEYS or (kind == _SUBQUERY and is_one_row(entry.fields.get("subquery")))
 
 
 def _scanned(node: Node) -> Iterator[str]:

@@ -26,7 +26,7 @@ VIEW_NODES: Final[Mapping[str, Fields]] = {
     "RANGETBLENTRY": {
         **NODES["RANGETBLENTRY"],
         "values_lists": None,
-        "rtekind": frozenset({"0", "1", "2", "3", "5", "6"}),  # VALUES, too
+        "rtekind": frozenset({"0", "1", "2", "3", "5", "6", "9"}),  # VALUES, too
     },
     "JOINEXPR": {**NODES["JOINEXPR"], "jointype": frozenset({"0", "1", "2", "3"})},  # FULL, too
     "AGGREF": {**NODES["AGGREF"], "aggfilter": None},

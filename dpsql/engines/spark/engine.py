@@ -60,8 +60,8 @@ class SparkEngine(ServerDatabase):
     current database has the tables without a schema; ``schemas`` are further ones to be listed.
     ``snapshot`` says what keeps a table as it is while a statement reads it twice: ``copy`` has the
     columns it needs stored by the executors first, ``fixed`` is the owner's word that the data do
-    not change while questions run. Raises ``InterfaceError`` if this is no Spark 4, or a setting
-    that results depend on cannot be set.
+    not change while questions run. Raises ``InterfaceError`` if this is no Spark, or a setting that
+    results depend on cannot be set.
     """
 
     def __init__(

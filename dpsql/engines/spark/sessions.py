@@ -72,12 +72,6 @@ def opened(given: SparkSession | str) -> tuple[SparkSession, SparkSession]:
             code="server_unsupported",
             hint="Give spark, or 'sc://host:15002'.",
         )
-    if not session.version.startswith("4."):
-        raise InterfaceError(
-            f"this is Spark {session.version}: dpsql knows what functions compute in Spark 4",
-            code="server_unsupported",
-            hint="Use Spark 4, or a runtime of Databricks with it.",
-        )
     keep_logs_discreet()
     return session, prepared(session)
 
@@ -216,8 +210,10 @@ _LOGGER: Final = "SQLQueryContextLogger"
 
 def keep_logs_discreet() -> None:
     """Have pyspark's own log of errors ask :data:`DISCREET` first."""
-    from pyspark.logger import PySparkLogger
-
+    try:
+        from pyspark.logger import PySparkLogger
+    except ImportError:  # before pyspark 4 there is no such log
+        return
     PySparkLogger.getLogger(_LOGGER).addFilter(DISCREET)
 
 
