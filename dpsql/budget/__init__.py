@@ -22,11 +22,10 @@ from dpsql.budget.forecasts import (
     question_again,
     question_at,
 )
-from dpsql.budget.own import OwnAccount, OwnStanding
+from dpsql.budget.own import OwnAccount, OwnStanding, Seen, seen
 from dpsql.budget.owner import account_reports, all_entries, latest_entries
 from dpsql.budget.payer import Payer, payer, policy_budgets
 from dpsql.budget.question import LoggedQuery, read_record
-from dpsql.budget.seen import Seen, seen
 from dpsql.core import display
 from dpsql.ledger import Entry, Ledger
 from dpsql.policy.model import Policy

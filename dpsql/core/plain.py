@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from dpsql.errors import ParameterError, ProgrammingError
 
@@ -29,6 +29,9 @@ _TIME_PARTS: Final = (time.hour, time.minute, time.second, time.microsecond, tim
 _MOMENT_PARTS: Final = (
     *(datetime.hour, datetime.minute, datetime.second, datetime.microsecond, datetime.tzinfo),
 )
+
+
+_T = TypeVar("_T")
 
 
 class NotPlain(Exception):
@@ -53,6 +56,14 @@ def plain(value: object) -> Plain:
     return _of_subclass(value)
 
 
+def plain_or(value: object, otherwise: _T) -> Plain | _T:
+    """Return the value of an object, as one of a built-in type, or another where it has none."""
+    try:
+        return plain(value)
+    except NotPlain:
+        return otherwise
+
+
 def type_name(value: object) -> str:
     """Return the name of an object's class, cut where it is long; for messages."""
     name: str = type.__dict__["__name__"].__get__(type(value))
@@ -61,10 +72,7 @@ def type_name(value: object) -> str:
 
 def plain_text(name: str, value: object) -> str:
     """Return a text given as an argument. Raises ``ParameterError`` (``bad_parameter``)."""
-    try:
-        text = plain(value)
-    except NotPlain:
-        text = None
+    text = plain_or(value, None)
     if not isinstance(text, str):
         raise ParameterError(f"{name} must be a text, not {type_name(value)}", code="bad_parameter")
     return text
@@ -72,10 +80,7 @@ def plain_text(name: str, value: object) -> str:
 
 def plain_number(value: object) -> float | None:
     """Return a numeric argument as a float; None for other values (TRUE included)."""
-    try:
-        number = plain(value)
-    except NotPlain:
-        return None
+    number = plain_or(value, None)
     if isinstance(number, bool) or not isinstance(number, int | float | Decimal):
         return None
     try:
@@ -86,10 +91,7 @@ def plain_number(value: object) -> float | None:
 
 def plain_whole(value: object) -> int | None:
     """Return a whole numeric argument; None for other values (TRUE included)."""
-    try:
-        number = plain(value)
-    except NotPlain:
-        return None
+    number = plain_or(value, None)
     return number if isinstance(number, int) and not isinstance(number, bool) else None
 
 
@@ -136,10 +138,7 @@ def _pairs(values: Any) -> Iterator[Any]:
 
 
 def _key(name: object) -> str:
-    try:
-        found = plain(name)
-    except NotPlain:
-        found = None
+    found = plain_or(name, None)
     if not isinstance(found, str):
         raise _bad_values()
     return found

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, State
@@ -17,6 +17,7 @@ from dpsql.privacy.accounting.zcdp import Amount
 CLOCK_TOLERANCE = 2_000_000
 """By how many microseconds a clock may seem to go back: small steps are part of keeping time."""
 
+_T = TypeVar("_T")
 _ZERO = Amount()
 _MARKS = ", ".join("?" * (len(FIELDS.split(", ")) + 1))
 _INSERT = f"INSERT INTO events ({FIELDS}, hash) VALUES ({_MARKS})"
@@ -101,12 +102,25 @@ class Journal:
         """The number and the hash of the last event."""
         return self._seq, self._hash
 
-    def finish(self) -> None:
-        """Move the head to the last event. Call it once, before the commit."""
-        self.sql.execute(
+
+def recorded(
+    who: str,
+    work: Callable[[Journal], _T],
+    sql: Backend,
+    *,
+    any_clock: bool = False,
+    late: bool = False,
+) -> _T:
+    """Append what ``work`` has to tell, and move the head to the last event, before the commit."""
+    journal = Journal(sql, who, any_clock=any_clock, late=late)
+    begun = journal.next
+    found = work(journal)
+    if journal.next > begun:
+        sql.execute(
             "UPDATE head SET version = ?, seq = ?, at = ?, hash = ? WHERE one = 1",
-            (SCHEMA_VERSION, self._seq, self.at, self._hash),
+            (SCHEMA_VERSION, journal.last[0], journal.at, journal.last[1]),
         )
+    return found
 
 
 def begin_chain(sql: Backend, ledger: str, at: int, who: str) -> None:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from dpsql.errors import LedgerError, ParameterError, UnknownName
 from dpsql.ledger import accounts
 from dpsql.ledger.accounts import AccountNode, nodes_of, tied_nodes
 from dpsql.ledger.backend import Backend
 from dpsql.ledger.chain import Kind, microseconds
-from dpsql.ledger.journal import Journal
+from dpsql.ledger.journal import Journal, recorded
 from dpsql.ledger.names import key_by_name, line_by_name
 from dpsql.ledger.records import Renewal, check_json, check_limit, check_new_path, check_path
 from dpsql.ledger.releases import drop_parts
@@ -26,6 +27,7 @@ from dpsql.privacy.accounting.zcdp import Amount
 
 _LATEST: Final = 2**63 - 1
 """The last microsecond of any clock."""
+_T = TypeVar("_T")
 
 
 class Owner:
@@ -120,7 +122,7 @@ class Owner:
         if before is not None and (not isinstance(before, datetime) or before.tzinfo is None):
             raise ParameterError("a time needs a time zone", code="bad_parameter")
         until = None if before is None else microseconds(before)
-        count = self._link.write(lambda sql: _forget(Journal(sql, self._who), path, until))
+        count = self._act(lambda journal: _forget(journal, path, until))
         self._link.use(lambda sql: sql.forget_deleted())
         return count
 
@@ -132,13 +134,8 @@ class Owner:
         """
         self._act(lambda journal: journal.note(Kind.CLOCK), any_clock=True)
 
-    def _act(self, action: Callable[[Journal], object], *, any_clock: bool = False) -> None:
-        def acted(sql: Backend) -> None:
-            journal = Journal(sql, self._who, any_clock=any_clock)
-            action(journal)
-            journal.finish()
-
-        self._link.write(acted)
+    def _act(self, action: Callable[[Journal], _T], *, any_clock: bool = False) -> _T:
+        return self._link.write(partial(recorded, self._who, action, any_clock=any_clock))
 
 
 def _create(journal: Journal, path: str) -> None:
@@ -192,8 +189,6 @@ def _forget(journal: Journal, path: str, until: int | None) -> int:
         sql.execute("DELETE FROM releases WHERE entry = ?", (entry,))
         drop_parts(sql, entry)
     published = sum(end_published(journal, account, latest) for account in _at_or_below(sql, path))
-    if found or published:
-        journal.finish()
     return len(found) + published
 
 

@@ -10,10 +10,10 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Never
+from typing import Any, Never, TypeVar
 
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ledger import forks
+from dpsql.ledger import releases, streams
 from dpsql.ledger.accounts import (
     charge_line,
     require_node,
@@ -25,7 +25,7 @@ from dpsql.ledger.accounts import (
 from dpsql.ledger.backend import Backend, Home, LedgerRow
 from dpsql.ledger.carried import readable_of, stream_terms
 from dpsql.ledger.chain import FIELDS, Event, Kind, iso, microseconds
-from dpsql.ledger.journal import Journal, head
+from dpsql.ledger.journal import Journal, head, recorded
 from dpsql.ledger.names import full_names, key_by_any_name, key_by_name, renames
 from dpsql.ledger.owner import Owner
 from dpsql.ledger.records import (
@@ -53,41 +53,15 @@ from dpsql.ledger.records import (
     line_of,
     planned_steps,
 )
-from dpsql.ledger.releases import (
-    Packed,
-    PartsDigest,
-    alike,
-    altered,
-    drop_parts,
-    further_part,
-    in_parts,
-    latest,
-    on_rows,
-    pack,
-    require_parts,
-    require_step_parts,
-    store,
-    store_part,
-    store_step_part,
-)
+from dpsql.ledger.releases import Packed, PartsDigest
 from dpsql.ledger.schema import SUSPENDING
 from dpsql.ledger.sqlite_file import SQLiteHome
-from dpsql.ledger.streams import (
-    StepRecord,
-    close_step,
-    close_stream,
-    ended_streams,
-    further_release,
-    live_streams,
-    next_release,
-    open_step,
-    open_stream,
-    require_unended,
-    step_may_fail,
-)
-from dpsql.ledger.transactions import DatabaseLink
+from dpsql.ledger.streams import StepRecord
+from dpsql.ledger.transactions import DatabaseLink, opening
 from dpsql.ledger.verify import Verification, verify
 from dpsql.privacy.accounting.zcdp import Amount, check_units
+
+_T = TypeVar("_T")
 
 
 class Ledger:
@@ -128,7 +102,7 @@ class Ledger:
         name = _login() if who is None else who
         check_name("name of the user", name)
         home = _home(place, busy_timeout, name)
-        with forks.opening:
+        with opening:
             backend = home.connect()
             return cls(DatabaseLink(home, backend, busy_timeout), name, home.created)
 
@@ -185,13 +159,9 @@ class Ledger:
         check_name("query's fingerprint", query)
         check_json("plan", plan)
 
-        def reserved(sql: Backend) -> Charge:
-            journal = Journal(sql, self._who)
-            charge = charge_line(journal, account, given, amount, query=query, plan=plan)
-            journal.finish()
-            return charge
-
-        return self._link.write(reserved)
+        return self._record(
+            lambda journal: charge_line(journal, account, given, amount, query=query, plan=plan)
+        )
 
     def settle(
         self, charge: Charge, amount: Amount, release: bytes | Iterable[bytes] | None = None
@@ -224,19 +194,18 @@ class Ledger:
                 first = self._staged(release, digest, partial(_keep_part, charge, amount))
             staged.append((charge, amount, first, digest))
 
-        def written(sql: Backend) -> None:
-            journal = Journal(sql, self._who)
+        def settled_all(journal: Journal) -> None:
+            sql = journal.sql
             for charge, amount, first, digest in staged:
                 query = _require_settleable(sql, charge, amount)
                 settle(journal, charge, amount, None if first is None else digest.digest)
                 if first is not None:
-                    require_parts(sql, charge.entry, digest.count - 1)
-                    store(sql, charge.entry, charge.account, query, first)
+                    releases.require_parts(sql, charge.entry, digest.count - 1)
+                    releases.store(sql, charge.entry, charge.account, query, first)
                 else:
-                    drop_parts(sql, charge.entry)
-            journal.finish()
+                    releases.drop_parts(sql, charge.entry)
 
-        self._link.write(written)
+        self._record(settled_all)
 
     def _staged(
         self,
@@ -246,10 +215,10 @@ class Ledger:
     ) -> bytes:
         """Write all parts of a release but the first, which is returned; nobody reads them yet."""
         first = b""
-        for number, part in enumerate(in_parts(release)):
+        for number, part in enumerate(releases.in_parts(release)):
             digest.add(part)
             if number:
-                self._link.write(partial(keep, number, pack(part)))
+                self._link.write(partial(keep, number, releases.pack(part)))
             else:
                 first = part
         return first
@@ -269,19 +238,17 @@ class Ledger:
         check_units("entry", charge.entry)
         check_cause(cause)
 
-        def failed(sql: Backend) -> None:
-            key = _payer(sql, account, charge.account, "charge")
-            ended = _asked(sql, charge)[1]
+        def failed(journal: Journal) -> None:
+            key = _payer(journal.sql, account, charge.account, "charge")
+            ended = _asked(journal.sql, charge)[1]
             if ended == Kind.FAILURE:
                 return
             if ended is not None:
                 raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
-            journal = Journal(sql, self._who, late=True)
-            node = require_node(sql, key)
+            node = require_node(journal.sql, key)
             suspend(journal, node, Kind.FAILURE, charge.entry, cause=str(cause))
-            journal.finish()
 
-        self._link.write(failed)
+        self._record(failed, late=True)
 
     def now(self) -> datetime:
         """Read the clock that dates the ledger's entries, as a UTC time."""
@@ -295,7 +262,7 @@ class Ledger:
         """
         check_path(account)
         check_name("query's fingerprint", query)
-        return self._link.read(lambda sql: latest(sql, key_by_name(sql, account), query))
+        return self._link.read(lambda sql: releases.latest(sql, key_by_name(sql, account), query))
 
     def release_parts(self, stored: Stored) -> Iterator[bytes]:
         """Read all parts of a stored answer, one at a time; free.
@@ -310,12 +277,12 @@ class Ledger:
         for number in range(1 + stored.further):
             part = stored.payload
             if number:
-                read = partial(_further_part, entry=stored.entry, part=number)
+                read = partial(releases.further_part, entry=stored.entry, part=number)
                 part = self._link.read(read)
             digest.add(part)
             yield part
         if digest.digest != stored.digest:
-            raise altered()
+            raise releases.altered()
 
     def stored_alike(self, account: str, start: str, most: int) -> tuple[Stored, ...]:
         """List stored answers whose fingerprint has this beginning, the oldest first; free.
@@ -326,7 +293,9 @@ class Ledger:
         check_path(account)
         check_name("start of a fingerprint", start)
         check_units("most", most)
-        return self._link.read(lambda sql: alike(sql, key_by_name(sql, account), start, most))
+        return self._link.read(
+            lambda sql: releases.alike(sql, key_by_name(sql, account), start, most)
+        )
 
     def stored_on_rows(self, account: str, rows: str, most: int) -> tuple[Stored, ...]:
         """List stored answers whose fingerprint has this end, the oldest first; free.
@@ -337,7 +306,9 @@ class Ledger:
         check_path(account)
         check_name("end of a fingerprint", rows)
         check_units("most", most)
-        return self._link.read(lambda sql: on_rows(sql, key_by_name(sql, account), rows, most))
+        return self._link.read(
+            lambda sql: releases.on_rows(sql, key_by_name(sql, account), rows, most)
+        )
 
     # -- streams ------------------------------------------------------------------------------
 
@@ -371,15 +342,11 @@ class Ledger:
         check_json("plan", plan)
         planned_steps(plan)
 
-        def created(sql: Backend) -> Charge:
-            journal = Journal(sql, self._who)
-            charge = open_stream(
+        return self._record(
+            lambda journal: streams.open_stream(
                 journal, account, given, amount, name=name, stream=stream, plan=plan
             )
-            journal.finish()
-            return charge
-
-        return self._link.write(created)
+        )
 
     def begin_step(
         self, account: str, stream: str, step: int, limits: Sequence[Account] = ()
@@ -418,14 +385,11 @@ class Ledger:
         for step in steps:
             check_step(step)
 
-        def begun(sql: Backend) -> tuple[StepTicket, ...]:
-            journal = Journal(sql, self._who)
-            key = key_by_name(sql, account)
-            tickets = tuple([open_step(journal, key, given, stream, step) for step in steps])
-            journal.finish()
-            return tickets
+        def begun(journal: Journal) -> tuple[StepTicket, ...]:
+            key = key_by_name(journal.sql, account)
+            return tuple([streams.open_step(journal, key, given, stream, step) for step in steps])
 
-        return self._link.write(begun)
+        return self._record(begun)
 
     def publish_step(self, ticket: StepTicket, release: bytes | Iterable[bytes]) -> None:
         """Keep what a step has released, durably. Call it before showing any row.
@@ -443,14 +407,14 @@ class Ledger:
         digest = PartsDigest()
         first = self._staged(release, digest, partial(_keep_step_part, ticket))
 
-        def published(sql: Backend) -> None:
-            journal = Journal(sql, self._who)
-            close_step(journal, ticket, digest.of_parts)
-            store_step_part(sql, ticket.entry, ticket.step, 0, pack(first))
-            require_step_parts(sql, ticket.entry, ticket.step, digest.count)
-            journal.finish()
+        def published(journal: Journal) -> None:
+            streams.close_step(journal, ticket, digest.of_parts)
+            releases.store_step_part(
+                journal.sql, ticket.entry, ticket.step, 0, releases.pack(first)
+            )
+            releases.require_step_parts(journal.sql, ticket.entry, ticket.step, digest.count)
 
-        self._link.write(published)
+        self._record(published)
 
     def fail_step(self, ticket: StepTicket, account: str, cause: str) -> None:
         """Record durably that the engine failed on a step's private rows; suspend ``account``.
@@ -463,16 +427,14 @@ class Ledger:
         check_ticket(ticket)
         check_cause(cause)
 
-        def failed(sql: Backend) -> None:
-            key = _payer(sql, account, ticket.account, "stream")
-            if step_may_fail(sql, ticket):
-                journal = Journal(sql, self._who, late=True)
+        def failed(journal: Journal) -> None:
+            key = _payer(journal.sql, account, ticket.account, "stream")
+            if streams.step_may_fail(journal.sql, ticket):
                 entry, step = ticket.entry, ticket.step
-                node = require_node(sql, key)
+                node = require_node(journal.sql, key)
                 suspend(journal, node, Kind.FAILURE, stream=entry, step=step, cause=str(cause))
-                journal.finish()
 
-        self._link.write(failed)
+        self._record(failed, late=True)
 
     def drop_stream(self, account: str, stream: str) -> None:
         """End a stream and delete its published steps. Nothing is refunded; its name is free.
@@ -484,27 +446,24 @@ class Ledger:
         check_path(account)
         check_name("id of the stream", stream)
 
-        def dropped(sql: Backend) -> None:
-            journal = Journal(sql, self._who)
-            close_stream(journal, key_by_name(sql, account), stream)
-            journal.finish()
-
-        self._link.write(dropped)
+        self._record(
+            lambda journal: streams.close_stream(journal, key_by_name(journal.sql, account), stream)
+        )
         self._link.use(lambda sql: sql.forget_deleted())
 
     def streams(self, account: str) -> tuple[StreamRecord, ...]:
         """List the live streams of an account, oldest first; not of those above or below it."""
         check_path(account)
-        return self._link.read(lambda sql: live_streams(sql, key_by_name(sql, account)))
+        return self._link.read(lambda sql: streams.live_streams(sql, key_by_name(sql, account)))
 
     def ended_streams(self, account: str) -> tuple[str, ...]:
         """List the ids of an account's streams that have ended, in the order of their ends."""
         check_path(account)
-        return self._link.read(lambda sql: ended_streams(sql, key_by_name(sql, account)))
+        return self._link.read(lambda sql: streams.ended_streams(sql, key_by_name(sql, account)))
 
     def all_streams(self) -> tuple[StreamRecord, ...]:
         """List the live streams of all accounts, oldest first: for the owner of the ledger."""
-        return self._link.read(lambda sql: live_streams(sql))
+        return self._link.read(lambda sql: streams.live_streams(sql))
 
     def readable_streams(self, account: str, since: datetime | None = None) -> tuple[Amount, ...]:
         """List the prices of streams that could be read at some time since a moment, or ever.
@@ -553,7 +512,7 @@ class Ledger:
                 part = self._link.read(read)
             digest.add(part)
             if number == found.parts - 1 and digest.of_parts != found.digest:
-                raise altered()
+                raise releases.altered()
             yield part
 
     # -- reports ------------------------------------------------------------------------------
@@ -644,6 +603,9 @@ class Ledger:
         """
         return self._link.read(lambda sql: verify(sql, tuple(anchors)))
 
+    def _record(self, work: Callable[[Journal], _T], *, late: bool = False) -> _T:
+        return self._link.write(partial(recorded, self._who, work, late=late))
+
     def owner(self, who: str) -> Owner:
         """Return the actions of the data owner, which go into the chain under the name ``who``."""
         check_name("name of the owner", who)
@@ -708,27 +670,23 @@ def _suspensions(sql: Backend, account: str | None) -> tuple[Event, ...]:
 
 
 def _next_release(sql: Backend, account: str, stream: str, after: int) -> StepRecord | None:
-    return next_release(sql, key_by_name(sql, account), stream, after)
+    return streams.next_release(sql, key_by_name(sql, account), stream, after)
 
 
 def _further_release(sql: Backend, account: str, stream: str, step: int, part: int) -> bytes:
-    return further_release(sql, key_by_name(sql, account), stream, step, part)
+    return streams.further_release(sql, key_by_name(sql, account), stream, step, part)
 
 
 def _keep_part(charge: Charge, amount: Amount, number: int, packed: Packed, sql: Backend) -> None:
     _require_settleable(sql, charge, amount)
     if number == 1:
-        drop_parts(sql, charge.entry)  # of an attempt that was interrupted
-    store_part(sql, charge.entry, number, packed)
+        releases.drop_parts(sql, charge.entry)  # of an attempt that was interrupted
+    releases.store_part(sql, charge.entry, number, packed)
 
 
 def _keep_step_part(ticket: StepTicket, number: int, packed: Packed, sql: Backend) -> None:
-    require_unended(sql, ticket)
-    store_step_part(sql, ticket.entry, ticket.step, number, packed)
-
-
-def _further_part(sql: Backend, entry: int, part: int) -> bytes:
-    return further_part(sql, entry, part)
+    streams.require_unended(sql, ticket)
+    releases.store_step_part(sql, ticket.entry, ticket.step, number, packed)
 
 
 def _payer(sql: Backend, account: str, payer: str, what: str) -> str:

@@ -5,6 +5,11 @@ An interrupt (Ctrl-C) may come between any two instructions of Python: between t
 generator that is written in Python. Wherever it comes, it leaves no lock held (:class:`Turn`), and
 a transaction that it has left open is undone by the next call at the latest. So work is handed in
 as a function here, and not done inside a context manager.
+
+Every connection is closed before a fork, and made afresh when next used. SQLite keeps its locks per
+process and goes on believing in them after a fork, even for connections the child opens itself: the
+child could lose its writes when the parent closes the file. A connection to PostgreSQL cannot be
+used from two processes either.
 """
 
 from __future__ import annotations
@@ -13,15 +18,18 @@ import contextlib
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, TypeVar
 
 from dpsql.errors import LedgerError
-from dpsql.ledger import forks
 from dpsql.ledger.backend import Backend, Home
 
 _T = TypeVar("_T")
+
+opening: Any = threading.RLock()
+"""Held while a ledger is opened, so that no fork happens meanwhile."""
 
 
 class Turn:
@@ -86,7 +94,7 @@ class DatabaseLink:
         self._process = os.getpid()
         self._closed = False
         self._turn = Turn()
-        forks.register(self)
+        _open.add(self)
 
     def write(self, work: Callable[[Backend], _T]) -> _T:
         """Run ``work`` in a write transaction: on disk when it is done, undone if it raises."""
@@ -191,3 +199,23 @@ def _busy(why: str) -> LedgerError:
         code="ledger_busy",
         hint="try again, or open one ledger per thread",
     )
+
+
+_open: weakref.WeakSet[DatabaseLink] = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    opening.acquire()
+    for link in list(_open):
+        link.let_go()
+
+
+def _after_fork() -> None:
+    # All of them: an interrupt may have come in the middle of the list. It ends no fork.
+    for link in list(_open):
+        link.take_up()
+    while opening._is_owned():
+        opening.release()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

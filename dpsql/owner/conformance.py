@@ -47,6 +47,14 @@ class Finding:
     hint: str
 
 
+def _error(subject: str, message: str, hint: str) -> Finding:
+    return Finding("error", subject, message, hint)
+
+
+def _warning(subject: str, message: str, hint: str) -> Finding:
+    return Finding("warning", subject, message, hint)
+
+
 Definitions: TypeAlias = Callable[[TableName], Definition]
 """What each table of a schema is made of, by name."""
 
@@ -71,14 +79,13 @@ def check_policy(
 def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
     table, shown = schema.get(policy.name.key), str(policy.name)
     if table is None:
-        yield Finding("error", shown, "the database has no such table", _no_table(policy, schema))
+        yield _error(shown, "the database has no such table", _no_table(policy, schema))
         return
     if table.unreadable is not None:
-        yield Finding("error", shown, table.unreadable.reason, table.unreadable.hint)
+        yield _error(shown, table.unreadable.reason, table.unreadable.hint)
         return
     if table.is_view:
-        yield Finding(
-            "warning",
+        yield _warning(
             shown,
             "is a view: dpsql cannot see whether its rows still belong to one unit each",
             "Confirm it, or list the tables below the view instead.",
@@ -94,7 +101,7 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
         if column is None and name in declared:
             continue
         if column is None:
-            missing = _no_column(f"{policy.name}.{name}", name, table)
+            missing = _no_column(policy.name, name, table)
             typed = "If the data have no types of their own, give it one: `type: DOUBLE`."
             yield replace(missing, hint=f"{missing.hint} {typed}") if declared else missing
         else:
@@ -119,16 +126,15 @@ def _check_definition(
         return
     found = definitions(table.name)
     if found.refusal is not None:
-        yield Finding("error", str(table.name), found.refusal.reason, found.refusal.hint)
+        yield _error(str(table.name), found.refusal.reason, found.refusal.hint)
         return
     for remark in found.remarks:
-        yield Finding("warning", str(table.name), remark.reason, remark.hint)
+        yield _warning(str(table.name), remark.reason, remark.hint)
 
 
 def _check_left_out(table: Table) -> Iterator[Finding]:
     for left in table.left_out:
-        yield Finding(
-            "warning",
+        yield _warning(
             f"{table.name}.{left.name}",
             f"is left out, because {left.reason}: it does not exist for analysts",
             "Store it in a column of a built-in type, under another name, if they should use it.",
@@ -140,10 +146,9 @@ def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     for declared in policy.declared:
         column = table.column(declared.name)
         if column is None:
-            yield _no_column(f"{policy.name}.{declared.name}", declared.name, table)
+            yield _no_column(policy.name, declared.name, table)
         elif not same_type(declared.type, column.type):
-            yield Finding(
-                "error",
+            yield _error(
                 f"{policy.name}.{column.name}",
                 f"is declared as {shown_type(declared.type)}, but is {shown_type(column.type)}",
                 f"Write `type: {shown_type(column.type)}`, or cast it where it is stored.",
@@ -156,8 +161,7 @@ def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     ]
     if names and others:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
-        yield Finding(
-            "warning",
+        yield _warning(
             str(policy.name),
             f"has columns that the policy does not declare: {', '.join(others[:5])}{more}",
             "Analysts see their names and types as they are stored. Declare their types, too, or "
@@ -171,10 +175,9 @@ def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     name = policy.privacy_unit.column
     column = table.column(name)
     if column is None:
-        yield _no_column(f"{policy.name}.{name}", name, table, "the privacy unit's column ")
+        yield _no_column(policy.name, name, table, "the privacy unit's column ")
     elif is_float(column.type):
-        yield Finding(
-            "warning",
+        yield _warning(
             f"{policy.name}.{column.name}",
             f"the privacy unit is a {column.type}: NaN would make many people into one",
             "Use a whole-number or text column to tell people apart.",
@@ -189,19 +192,16 @@ def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Itera
         return
     who, when = table.column(unit.column), table.column(unit.per.column)
     if who is not None and not (is_integer(who.type) or is_text(who.type)):
-        yield Finding(
-            "error",
+        yield _error(
             f"{policy.name}.{who.name}",
             f"is the column of a privacy unit per period, but its type is {shown_type(who.type)}",
             "Use a whole-number or text column to tell people apart.",
         )
     if when is None:
-        name = unit.per.column
         what = "the column of the privacy unit's periods "
-        yield _no_column(f"{policy.name}.{name}", name, table, what)
+        yield _no_column(policy.name, unit.per.column, table, what)
     elif base_type(when.type) not in PERIOD_TYPES:
-        yield Finding(
-            "error",
+        yield _error(
             f"{policy.name}.{when.name}",
             f"says in which period a row is, but its type is {shown_type(when.type)}",
             f"Store it as one of: {', '.join(sorted(PERIOD_TYPES))}.",
@@ -215,20 +215,18 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
         return
     column = table.column(link.column)
     if column is None:
-        what = "the link's column "
-        yield _no_column(f"{policy.name}.{link.column}", link.column, table, what)
+        yield _no_column(policy.name, link.column, table, "the link's column ")
     parent = schema.get(link.parent.key)
     if parent is None:
         return  # reported for the parent itself
     key = parent.column(link.parent_column)
     if key is None:
         what = "the column that a link refers to "
-        yield _no_column(f"{parent.name}.{link.parent_column}", link.parent_column, parent, what)
+        yield _no_column(parent.name, link.parent_column, parent, what)
     for end, name in ((column, policy.name), (key, parent.name)):
         yield from _check_collation(end, name)
     if column is not None and key is not None and not same_values(column.type, key.type):
-        yield Finding(
-            "error",
+        yield _error(
             f"{policy.name}.{column.name}",
             f"is {shown_type(column.type)}, but the link leads to {parent.name}.{key.name}, which "
             f"is {shown_type(key.type)}",
@@ -258,8 +256,7 @@ def check_links(
 
 
 def _no_key(subject: str) -> Finding:
-    return Finding(
-        "error",
+    return _error(
         subject,
         "a link leads to it, and a value stands in several rows: what is linked to it counts once "
         "for each of them, and belongs to all of their units",
@@ -273,10 +270,9 @@ def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     name = policy.time.column
     column = table.column(name)
     if column is None:
-        yield _no_column(f"{policy.name}.{name}", name, table, "the time column ")
+        yield _no_column(policy.name, name, table, "the time column ")
     elif not is_moment(column.type):
-        yield Finding(
-            "error",
+        yield _error(
             f"{policy.name}.{column.name}",
             f"is the time column, but its type is {shown_type(column.type)}",
             "Name a date or a timestamp, or remove `time`: it is for materialized views alone.",
@@ -285,24 +281,22 @@ def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:
 
 def _check_collation(column: Column | None, table: TableName) -> Iterator[Finding]:
     if column is not None and column.collated:
-        yield Finding(
-            "error",
+        yield _error(
             f"{table}.{column.name}",
             "has a collation, or stands beside one: different values could be the same unit",
             "Store the column without COLLATE, in a table without collations.",
         )
 
 
-def _no_column(subject: str, name: str, table: Table, what: str = "") -> Finding:
+def _no_column(of: TableName, name: str, table: Table, what: str = "the column ") -> Finding:
     names = tuple(column.name for column in table.columns)
     hint = suggestion(name, names) or "Correct the name, or remove it from the policy."
-    return Finding("error", subject, f"{what or 'the column '}does not exist in the table", hint)
+    return _error(f"{of}.{name}", f"{what}does not exist in the table", hint)
 
 
 def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterator[Finding]:
     if policy.lower is not None and not is_numeric(column.type):
-        yield Finding(
-            "error",
+        yield _error(
             subject,
             f"has bounds, but its type is {shown_type(column.type)}",
             "Remove lower and upper: only numbers can be clamped.",
@@ -311,16 +305,14 @@ def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterato
     if misfits:
         shown = ", ".join(map(_shown, misfits[:3]))
         more = f" and {len(misfits) - 3} more" if len(misfits) > 3 else ""
-        yield Finding(
-            "error",
+        yield _error(
             subject,
             f"no {shown_type(column.type)} can equal the domain's {shown}{more}",
             _domain_hint(column.type),
         )
     same = same_declared(policy.domain or (), column.type)
     if same is not None:
-        yield Finding(
-            "error",
+        yield _error(
             subject,
             f"the domain's {_shown(same[0])} and {_shown(same[1])} are one value of the type "
             f"{shown_type(column.type)}: each would have an answer, one of them of no rows",
@@ -345,8 +337,7 @@ def _domain_hint(type_text: str) -> str:
 def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:
     for table in schema.values():
         if policy.table(table.name) is None:
-            yield Finding(
-                "warning",
+            yield _warning(
                 str(table.name),
                 "is not in the policy, so it does not exist for analysts",
                 "Add it with a privacy_unit, or with public: true, if they should use it.",
@@ -361,8 +352,7 @@ def misfit(table: TableName, found: Misfit) -> Finding:
 
 def unreadable_files(table: TableName) -> Finding:
     """Report a table whose files cannot be read to their ends."""
-    return Finding(
-        "error",
+    return _error(
         str(table),
         "has files that cannot be read to their ends: text of invalid UTF-8, a time beyond a day, "
         "a decimal beyond its type or a damaged page",
@@ -373,8 +363,7 @@ def unreadable_files(table: TableName) -> Finding:
 
 def no_tables(database: str) -> Finding:
     """Report a database without tables that a policy could list."""
-    return Finding(
-        "warning",
+    return _warning(
         database,
         "the database has no tables, in no schema",
         "Check that it is the right file.",
@@ -383,8 +372,7 @@ def no_tables(database: str) -> Finding:
 
 def _check_accounts(policy: Policy) -> Iterator[Finding]:
     if not policy.accounts:
-        yield Finding(
-            "warning",
+        yield _warning(
             "accounts",
             "there is none, so nobody can ask anything",
             "Add one: accounts: {ana: {epsilon: 3, delta: 1e-6}}.",
@@ -392,8 +380,7 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
     for account in policy.accounts.values():
         delta = policy.of_account(account.name).defaults.delta
         if account.epsilon < policy.defaults.epsilon:
-            yield Finding(
-                "warning",
+            yield _warning(
                 account.name,
                 f"the account's epsilon {account.epsilon:g} is below the default of a single "
                 f"query, {policy.defaults.epsilon:g}",
@@ -403,16 +390,14 @@ def _check_accounts(policy: Policy) -> Iterator[Finding]:
         for table in policy.tables.values():
             asked = table.defaults.get("epsilon")
             if isinstance(asked, float) and account.epsilon < asked:
-                yield Finding(
-                    "warning",
+                yield _warning(
                     account.name,
                     f"the account's epsilon {account.epsilon:g} is below the default of "
                     f"{table.name}, {asked:g}",
                     f"Raise the account's epsilon, or lower that of {table.name}.",
                 )
         if account.delta < delta:
-            yield Finding(
-                "warning",
+            yield _warning(
                 account.name,
                 f"the account's delta {account.delta:g} is below the default of a single query, "
                 f"{delta:g}",
@@ -445,8 +430,7 @@ def check_names(
 
 
 def _closed(where: str, now: str) -> Finding:
-    return Finding(
-        "warning",
+    return _warning(
         printable(where, 60),
         f"the ledger has renamed this account: it is {printable(now, 80)} now, and nothing is "
         "asked or told under this name",
@@ -459,8 +443,7 @@ def _seem_renamed(dataset: str, gone: Sequence[str], new: Sequence[str]) -> Find
     old, other = "OLD", "NEW"
     if len(gone) == len(new) == 1:
         old, other = (shlex.quote(printable(f"{dataset}/{names[0]}")) for names in (gone, new))
-    return Finding(
-        "warning",
+    return _warning(
         "accounts",
         f"the ledger has {before}, which the policy has not, and nothing of {after}: a new "
         "name is a new budget",

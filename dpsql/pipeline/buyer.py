@@ -33,25 +33,19 @@ class Failure:
     code: str
 
 
+@dataclass(eq=False)
 class Buyer:
     """Buys for one account, in one run at a time. Not safe for threads."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        policy: Policy,
-        analyst: str,
-        dialect: Dialect,
-        keys: KeySpelling,
-        progress: Percent,
-    ) -> None:
+    _engine: Engine
+    _policy: Policy
+    _analyst: str
+    _dialect: Dialect
+    _keys: KeySpelling
+    _progress: Percent
+
+    def __post_init__(self) -> None:
         self.entropy: EntropySource = OSEntropy()
-        self._engine = engine
-        self._policy = policy
-        self._analyst = analyst
-        self._dialect = dialect
-        self._keys = keys
-        self._progress = progress
         self._run: Run | None = None  # that reads private rows at this moment
         self._stopped: Exception | None = None  # what the listener to the progress raised
 

@@ -27,8 +27,7 @@ from dpsql.ir.relations import PublicSource, PublishedView, TypesAlone, ViewScan
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
-from dpsql.pipeline.rehearse import RehearsedWays, rehearse_estimate
-from dpsql.pipeline.release import refuse_unknown_noise
+from dpsql.pipeline.release import RehearsedWays, refuse_unknown_noise, rehearse_estimate
 from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
 from dpsql.planner import plan_query, plan_within_epsilon

@@ -19,7 +19,7 @@ from dpsql.ir.query import Block, Query
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.groups import with_groups_decided
-from dpsql.planner.histograms import histogram_options
+from dpsql.planner.histograms import histogram_options, set_union_options
 from dpsql.planner.known_domain import known_domain_options
 from dpsql.planner.left_out import estimates_possible, priced_estimates
 from dpsql.planner.max_error import (
@@ -30,7 +30,6 @@ from dpsql.planner.max_error import (
 )
 from dpsql.planner.noise import priced_quantiles, share_without_quantiles
 from dpsql.planner.option import Option
-from dpsql.planner.set_union import set_union_options
 from dpsql.planner.topk import top_k_options
 from dpsql.policy.parameters import EPSILON_LIMITS
 from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, ZERO, Composition

@@ -13,8 +13,8 @@ pydantic is used in this module only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any, Final, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Final, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -26,7 +26,6 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from dpsql.core.names import look_alikes
 from dpsql.core.periods import Period
@@ -536,6 +535,94 @@ class ViewsSection(Section):
         return ViewsPolicy(create, tuple(self.shared), self.directory)
 
 
+# -- what one value says against another ---------------------------------------------------------
+
+# What comes before in the file is given by name; what has problems of its own is absent.
+_Before: TypeAlias = Mapping[str, Any]
+_Problems: TypeAlias = Iterator[tuple[Path, str, str]]
+
+
+def _lower_than_defaults(maxima: MaximaSection, before: _Before) -> _Problems:
+    defaults = before.get("defaults")
+    for name in MaximaSection.model_fields if defaults is not None else ():
+        default = getattr(defaults, name)
+        if name == "delta" and default is None:
+            continue  # a part of the account's, and the maximum at most
+        try:
+            check_maximum(Maxima(**maxima.model_dump()), name, default)
+        except ParameterError as error:
+            what = f"below the default: {error.reason}"
+            yield (name,), what, f"Lower defaults.{name}, or raise this."
+
+
+def _look_alikes(accounts: dict[str, AccountSection], before: _Before) -> _Problems:
+    for one, two in look_alikes(accounts):
+        yield (two,), *look_alike_problem(one, two)
+
+
+def _adds_up_to_nothing(total: TotalSection | None, before: _Before) -> _Problems:
+    found = {account.composition for account in (before.get("accounts") or {}).values()}
+    if total is not None and len(found) > 1:
+        yield (
+            (),
+            "the accounts differ in their composition, so they do not add up",
+            "Give all accounts the same composition, or remove the total.",
+        )
+    shared = total is not None and total.delta_for_conversion != CONVERSION_SHARE
+    if shared and found == {Composition.BASIC}:
+        what = "delta_for_conversion means nothing where accounts are `composition: basic`"
+        yield (), what, "Remove it."
+
+
+def _strangers(views: ViewsSection, before: _Before) -> _Problems:
+    if "accounts" in before:
+        for at, name in views.as_policy().strangers(before["accounts"]):
+            yield at, *stranger_problem(name, before["accounts"])
+
+
+def _names_of_no_table(tables: dict[str, TableSection], before: _Before) -> _Problems:
+    first: dict[str, str] = {}
+    for name in tables:
+        earlier = first.setdefault(table_key(name), name)
+        if TableName.read(name) is None:
+            yield (name,), *NOT_A_TABLE
+        elif earlier != name:
+            yield (name,), f"is the same table as `{earlier}`", "Keep one of the two."
+
+
+def _defaults_beyond(tables: dict[str, TableSection], before: _Before) -> _Problems:
+    if "maxima" in before:
+        most = Maxima(**before["maxima"].model_dump())
+        for name, table in tables.items():
+            for parameter, value in table.defaults.given().items():
+                found = table_default_problem(most, parameter, value)
+                if found is not None:
+                    yield (name, "defaults", parameter), *found
+
+
+def _other_periods(tables: dict[str, TableSection], before: _Before) -> _Problems:
+    for name, reason, hint in period_problems(tables):
+        yield (name, "privacy_unit"), reason, hint
+
+
+def _links_to_no_unit(links: list[tuple[TableName, Link]], before: _Before) -> _Problems:
+    if "tables" in before:
+        by_key = {table_key(name): table for name, table in before["tables"].items()}
+        for position, reason, hint in link_problems(links, by_key):
+            yield (position,), reason, hint
+
+
+_CHECKS: Final[Mapping[str, tuple[Callable[[Any, _Before], _Problems], ...]]] = {
+    "maxima": (_lower_than_defaults,),
+    "accounts": (_look_alikes,),
+    "total": (_adds_up_to_nothing,),
+    "views": (_strangers,),
+    "tables": (_names_of_no_table, _defaults_beyond, _other_periods),
+    "links": (_links_to_no_unit,),
+}
+"""Of each section in order: a later check is made where the earlier have found nothing."""
+
+
 class PoliciesFile(Section):
     """The policies of a database: what analysts may ask, and who is protected."""
 
@@ -592,108 +679,13 @@ class PoliciesFile(Section):
         "Tables of another schema than `main` have its name before theirs.",
     )
 
-    @field_validator("maxima", mode="after")
+    @field_validator("maxima", "accounts", "total", "views", "tables", "links", mode="after")
     @classmethod
-    def _defaults_within(cls, maxima: MaximaSection, info: ValidationInfo) -> MaximaSection:
-        defaults = info.data.get("defaults")  # absent when it has problems of its own
-        found: list[tuple[Path, PydanticCustomError]] = []
-        for name in MaximaSection.model_fields if defaults is not None else ():
-            default = getattr(defaults, name)
-            if name == "delta" and default is None:
-                continue  # a part of the account's, and the maximum at most
-            try:
-                check_maximum(Maxima(**maxima.model_dump()), name, default)
-            except ParameterError as error:
-                what = f"below the default: {error.reason}"
-                found.append(
-                    ((name,), problem_with(what, f"Lower defaults.{name}, or raise this."))
-                )
-        raise_all(found)
-        return maxima
-
-    @field_validator("accounts", mode="after")
-    @classmethod
-    def _no_look_alikes(cls, accounts: dict[str, AccountSection]) -> dict[str, AccountSection]:
-        alike = look_alikes(accounts)
-        raise_all([((two,), problem_with(*look_alike_problem(one, two))) for one, two in alike])
-        return accounts
-
-    @field_validator("total", mode="after")
-    @classmethod
-    def _total_adds_up(
-        cls, total: TotalSection | None, info: ValidationInfo
-    ) -> TotalSection | None:
-        accounts = info.data.get("accounts")  # absent when they have problems of their own
-        if total is not None and len({a.composition for a in (accounts or {}).values()}) > 1:
-            raise problem_with(
-                "the accounts differ in their composition, so they do not add up",
-                "Give all accounts the same composition, or remove the total.",
-            )
-        basic = any(a.composition is Composition.BASIC for a in (accounts or {}).values())
-        if total is not None and basic and total.delta_for_conversion != CONVERSION_SHARE:
-            raise problem_with(
-                "delta_for_conversion means nothing where accounts are `composition: basic`",
-                "Remove it.",
-            )
-        return total
-
-    @field_validator("views", mode="after")
-    @classmethod
-    def _views_of_accounts(cls, views: ViewsSection, info: ValidationInfo) -> ViewsSection:
-        accounts = info.data.get("accounts")  # absent when they have problems of their own
-        if accounts is not None:
-            found = views.as_policy().strangers(accounts)
-            raise_all([(at, problem_with(*stranger_problem(n, accounts))) for at, n in found])
-        return views
-
-    @field_validator("tables", mode="after")
-    @classmethod
-    def _one_name_for_a_table(cls, tables: dict[str, TableSection]) -> dict[str, TableSection]:
-        first: dict[str, str] = {}
-        found: list[tuple[Path, PydanticCustomError]] = []
-        for name in tables:
-            earlier = first.setdefault(table_key(name), name)
-            if TableName.read(name) is None:
-                found.append(((name,), problem_with(*NOT_A_TABLE)))
-            elif earlier != name:
-                what = f"is the same table as `{earlier}`"
-                found.append(((name,), problem_with(what, "Keep one of the two.")))
-        raise_all(found)
-        return tables
-
-    @field_validator("tables", mode="after")
-    @classmethod
-    def _table_defaults_within(
-        cls, tables: dict[str, TableSection], info: ValidationInfo
-    ) -> dict[str, TableSection]:
-        maxima = info.data.get("maxima")  # absent when it has problems of its own
-        if maxima is not None:
-            most = Maxima(**maxima.model_dump())
-            found = (
-                ((name, "defaults", parameter), table_default_problem(most, parameter, value))
-                for name, table in tables.items()
-                for parameter, value in table.defaults.given().items()
-            )
-            raise_all([(path, problem_with(*words)) for path, words in found if words is not None])
-        return tables
-
-    @field_validator("tables", mode="after")
-    @classmethod
-    def _one_period_for_a_unit(cls, tables: dict[str, TableSection]) -> dict[str, TableSection]:
-        found = period_problems(tables)
-        raise_all([((name, "privacy_unit"), problem_with(*words)) for name, *words in found])
-        return tables
-
-    @field_validator("links", mode="after")
-    @classmethod
-    def _links_lead_to_units(
-        cls, links: list[tuple[TableName, Link]], info: ValidationInfo
-    ) -> list[tuple[TableName, Link]]:
-        tables = info.data.get("tables")  # absent when they have problems of their own
-        if tables is not None:
-            found = link_problems(links, {table_key(name): table for name, table in tables.items()})
-            raise_all([((position,), problem_with(*words)) for position, *words in found])
-        return links
+    def _fits_what_comes_before(cls, value: Any, info: ValidationInfo) -> Any:
+        for check in _CHECKS[str(info.field_name)]:
+            found = check(value, info.data)
+            raise_all([(at, problem_with(reason, hint)) for at, reason, hint in found])
+        return value
 
     def policy(self) -> Policy:
         """Return the same content as frozen values that the rest of dpsql uses."""

@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from typing import Final, Literal, TypedDict
 
 from dpsql.core.periods import Period
-from dpsql.core.plain import NotPlain, plain, plain_text, type_name
+from dpsql.core.plain import plain_or, plain_text, type_name
 from dpsql.core.schema import fold
 from dpsql.errors import ParameterError
 
@@ -26,10 +26,7 @@ def _plain(value: object) -> object:
     """Turn a setting into a value of exactly a built-in type, whatever object was passed."""
     if type(value) in (_Odd, NotGiven, AutomaticGroups, Period):
         return value
-    try:
-        return plain(value)
-    except NotPlain:
-        return _Odd(type_name(value))
+    return plain_or(value, _Odd(type_name(value)))
 
 
 class NotGiven(Enum):

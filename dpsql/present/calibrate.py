@@ -20,7 +20,7 @@ from dpsql.privacy.calculator.streams import (
     StreamCalibration,
 )
 from dpsql.privacy.calculator.values import Figures
-from dpsql.privacy.mechanisms.utility import UtilityBound
+from dpsql.privacy.mechanisms.selection import UtilityBound
 
 
 @singledispatch

@@ -11,7 +11,7 @@ from dpsql.ir.plan import ColumnFigure
 from dpsql.kinds.summary import COUNTED
 from dpsql.policy.limits import Limits, ResourceFailures
 from dpsql.present.tables import indented, pairs, titled
-from dpsql.privacy.mechanisms.utility import UtilityBound
+from dpsql.privacy.mechanisms.selection import UtilityBound
 from dpsql.results.explanation import BlockExplanation, Explanation, StreamFigures
 from dpsql.syntax.text import pretty
 
@@ -209,18 +209,9 @@ def _noise_table(block: BlockExplanation) -> Table:
         "Noise on", "distribution", "scale", "std", "95% within", *last, right=(2, 3, 4, 5, 6)
     )
     for column in block.columns:
-        within_pooled = "" if column.together95 is None else f"± {figure_above(column.together95)}"
-        within_sum = "" if column.follows95 is None else f"± {figure_above(column.follows95)}"
-        _row(
-            table,
-            column.aggregate,
-            column.noise,
-            significant(column.noise_scale),
-            "" if column.noise_std is None else significant(column.noise_std),
-            _margin(column),
-            *((within_pooled,) * pooled),
-            *((within_sum,) * rolled_up),
-        )
+        cells = column.aggregate, column.noise, column.noise_scale, column.noise_std
+        joined, added = _within(column.together95), _within(column.follows95)
+        _row(table, *cells, _margin(column), *(joined,) * pooled, *(added,) * rolled_up)
     return table
 
 
@@ -232,8 +223,7 @@ def _stream_table(block: BlockExplanation, stream: StreamFigures) -> Table:
         "Noise std of", "distribution", *steps, "asked once", "each step", right=range(2, last)
     )
     for figure in stream.noises:
-        others = ("" if std is None else significant(std) for std in (figure.once, figure.repeated))
-        _row(table, figure.measure, figure.noise, *map(significant, figure.stds), *others)
+        _row(table, figure.measure, figure.noise, *figure.stds, figure.once, figure.repeated)
     if stream.thresholds is not None:
         shown = [f"> {threshold:,.0f}" for threshold in stream.thresholds]
         _row(table, f"groups by {_score(block)}", "threshold", *shown, "", "")
@@ -243,17 +233,8 @@ def _stream_table(block: BlockExplanation, stream: StreamFigures) -> Table:
 def _step_table(block: BlockExplanation) -> Table:
     table = titled("Steps", "ρ", "δ", "noise std", "threshold", right=(1, 2, 3, 4))
     for step in block.steps:
-        thresholds = (
-            "" if step.thresholds is None else " to ".join(map(significant, step.thresholds))
-        )
-        _row(
-            table,
-            step.step,
-            significant(step.rho),
-            significant(step.delta) if step.delta else "",
-            significant(step.noise_std),
-            thresholds,
-        )
+        thresholds = " to ".join(map(significant, step.thresholds or ()))
+        _row(table, step.step, step.rho, step.delta or None, step.noise_std, thresholds)
     return table
 
 
@@ -262,15 +243,9 @@ def _left_out_table(block: BlockExplanation) -> Table:
     for figure in block.left_out:
         loss = figure.loss
         price = f"ρ {significant(loss.rho)}" if loss.rho else f"ε {significant(loss.epsilon)}"
+        said = (price, figure.noise_std) if figure.sql else ("", "")
         told = "an estimate" if figure.sql else figure.status
-        _row(
-            table,
-            figure.aggregate,
-            told,
-            ", ".join(figure.limits),
-            price if figure.sql else "",
-            significant(figure.noise_std) if figure.sql else "",
-        )
+        _row(table, figure.aggregate, told, ", ".join(figure.limits), *said)
     return table
 
 
@@ -303,17 +278,21 @@ def _candidate_table(block: BlockExplanation) -> Table:
     for candidate in block.candidates:
         threshold = "" if candidate.threshold is None else significant(candidate.threshold)
         plus = "base + " if candidate.relative and threshold else ""
-        _row(
-            table,
-            candidate.mechanism,
-            plus + threshold,
-            "" if candidate.noise_std is None else significant(candidate.noise_std),
-            ("✓ " if candidate.chosen else "  ") + candidate.verdict,
-            style="" if candidate.chosen else "dim",
-        )
+        verdict = ("✓ " if candidate.chosen else "  ") + candidate.verdict
+        cells = candidate.mechanism, plus + threshold, candidate.noise_std, verdict
+        _row(table, *cells, style="" if candidate.chosen else "dim")
     return table
 
 
-def _row(table: Table, *cells: str, style: str = "") -> None:
-    """Add a row of texts: rich would read markup in plain strings, and names may look like it."""
-    table.add_row(*(Text(printable(cell)) for cell in cells), style=style)
+def _within(reach: float | None) -> str:
+    return "" if reach is None else f"± {figure_above(reach)}"
+
+
+def _row(table: Table, *cells: str | float | None, style: str = "") -> None:
+    """Add texts and figures, or blanks: rich would read markup in plain strings."""
+    texts = ("" if cell is None else _text(cell) for cell in cells)
+    table.add_row(*map(Text, texts), style=style)
+
+
+def _text(cell: str | float) -> str:
+    return printable(cell) if isinstance(cell, str) else significant(cell)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from dpsql.core.formatting import MISSING, cell, level, printable, significant
 from dpsql.errors import ParameterError
-from dpsql.present.plot_series import draw_series, label_categories, name_series, two_keys
-from dpsql.present.plot_values import (
+from dpsql.present.plot_series import (
     BLUE,
     GREY,
     LABEL_WIDTH,
@@ -24,9 +23,13 @@ from dpsql.present.plot_values import (
     PlottedValues,
     are_numbers,
     are_times,
+    draw_series,
     key_positions,
+    label_categories,
+    name_series,
     separate_thousands,
     set_key_ticks,
+    two_keys,
 )
 from dpsql.present.result import footer
 

@@ -28,7 +28,7 @@ from dpsql.policy.limits import Limits
 from dpsql.policy.parameters import parameter_text
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS
-from dpsql.privacy.mechanisms.utility import UtilityBound
+from dpsql.privacy.mechanisms.selection import UtilityBound
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,13 +200,15 @@ class Result(ReadableAnswer):
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
-        return {
-            name: self._interval(position, output, confidence)
-            for position, (name, output) in enumerate(
-                zip(self.columns, self._noise.outputs, strict=False)
-            )
-            if output is not None
-        }
+        found = self._noisy_columns()
+        return {name: self._interval(place, output, confidence) for place, name, output in found}
+
+    def _noisy_columns(self) -> Iterator[tuple[int, str, OutputColumn]]:
+        """List the columns that show an aggregate as released: place, name, and which it is."""
+        pairs = zip(self.columns, self._noise.outputs, strict=False)
+        for position, (name, output) in enumerate(pairs):
+            if output is not None:
+                yield position, name, output
 
     def _interval(self, position: int, output: OutputColumn, confidence: float) -> Interval:
         plan = self._noise.plans[output.block]
@@ -246,11 +248,7 @@ class Result(ReadableAnswer):
 
     def thresholds(self) -> dict[str, Threshold]:
         """Return the threshold of appearance by column, for columns with one."""
-        found = {
-            name: self._threshold(output)
-            for name, output in zip(self.columns, self._noise.outputs, strict=False)
-            if output is not None
-        }
+        found = {name: self._threshold(output) for _, name, output in self._noisy_columns()}
         return {name: one for name, one in found.items() if one is not None}
 
     def _threshold(self, output: OutputColumn) -> Threshold | None:
@@ -375,11 +373,7 @@ class Result(ReadableAnswer):
         both = confidence_of_each(confidence)
         intervals = self.intervals(both)
         found = []
-        for position, (name, output) in enumerate(
-            zip(self.columns, self._noise.outputs, strict=False)
-        ):
-            if output is None or len(self) != 1:
-                continue
+        for position, name, output in self._noisy_columns() if len(self) == 1 else ():
             one = self._corrected(position, output, both, intervals[name])
             if one is not None:
                 found.append(one)
@@ -447,11 +441,10 @@ class Result(ReadableAnswer):
 
     def _shown(self, block: int) -> tuple[ShownAggregate, ...]:
         """List the columns that show aggregates of a block as released."""
-        columns = zip(self.columns, self._noise.outputs, strict=False)
         return tuple(
             ShownAggregate(output.aggregate, name)
-            for name, output in columns
-            if output is not None and output.block == block
+            for _, name, output in self._noisy_columns()
+            if output.block == block
         )
 
     def _numbers(self, position: int) -> NDArray[np.float64]:

@@ -50,9 +50,16 @@ from dpsql.privacy.accounting.zcdp import ZERO, Amount
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
-from dpsql.service.ages import ANY_AGE, AgeLimit, KeptReleases
-from dpsql.service.roll_ups import RollUps, nothing_released
-from dpsql.service.stored_releases import PooledReleases, StoredRelease, StoredReleases
+from dpsql.service.stored_releases import (
+    ANY_AGE,
+    AgeLimit,
+    KeptReleases,
+    PooledReleases,
+    RollUps,
+    StoredRelease,
+    StoredReleases,
+    nothing_released,
+)
 from dpsql.syntax.placeholders import PlaceholderValues, literals
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dpsql.core.plain import NotPlain, plain, plain_text, type_name
+from dpsql.core.plain import plain_or, plain_text, type_name
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.table_name import TableName, written
 from dpsql.errors import EngineError, Error, ParameterError, Place, ProgrammingError
@@ -114,14 +114,12 @@ class Statements:
             case Select():
                 return self._answerer.answer(self.question(statement.text, asked))
             case Explain():
-                explanation = self._explanation(statement, asked)
-                return self._listed(listings.plan_listing(str(explanation)), explanation)
+                return self._planned(self._explanation(statement, asked))
             case CreateView():
                 asked.refuse()
                 if not statement.explained:
                     return self._created(statement, text)
-                explanation = self._answerer.views.explain(self._defined(statement))
-                return self._listed(listings.plan_listing(str(explanation)), explanation)
+                return self._planned(self._answerer.views.explain(self._defined(statement)))
             case _:
                 asked.refuse()
                 return self._listed(self._listing(statement), Explanation(text))
@@ -206,6 +204,9 @@ class Statements:
                 return listings.SCHEMA_COLUMNS
         return listings.PARAMETER_COLUMNS
 
+    def _planned(self, explanation: Explanation) -> Result:
+        return self._listed(listings.plan_listing(str(explanation)), explanation)
+
     def _listed(self, listing: Listing, explanation: Explanation, cost: Cost = FREE) -> Result:
         columns = listing.columns
         rows = HeldAnswer([c.name for c in columns], [c.type for c in columns], listing.rows)
@@ -235,9 +236,8 @@ class Statements:
                 return listings.view_listing(self._answerer.views.all())
             case RefreshView(name, until, place):
                 with _at(place):
-                    return listings.refresh_listing(
-                        self._answerer.views.refresh(name, _moment(until))
-                    )
+                    found = self._answerer.views.refresh(name, _moment(until))
+                return listings.refresh_listing(found)
             case DropView(name, place):
                 with _at(place):
                     self._answerer.views.drop(name)
@@ -330,20 +330,14 @@ def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:
 
 def statement_text(text: object) -> str:
     """Return a statement's text as a built-in one. Raises ``SQLSyntaxError`` for other things."""
-    try:
-        found = plain(text)
-    except NotPlain:
-        found = None
+    found = plain_or(text, None)
     if not isinstance(found, str):
         raise not_text()
     return found
 
 
 def _boolean(name: str, value: object) -> bool:
-    try:
-        found = plain(value)
-    except NotPlain:
-        found = None
+    found = plain_or(value, None)
     if not isinstance(found, bool):
         raise ParameterError(
             f"{name} must be True or False, not {type_name(value)}", code="bad_parameter"
@@ -353,10 +347,7 @@ def _boolean(name: str, value: object) -> bool:
 
 def positive_seconds(seconds: object) -> float:
     """Return a time as a built-in number. Raises ``ParameterError`` unless it is above 0."""
-    try:
-        found = plain(seconds)
-    except NotPlain:
-        found = None
+    found = plain_or(seconds, None)
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < math.inf:
         raise ParameterError("seconds must be a number above 0", code="bad_parameter")
     return float(found)

@@ -1,20 +1,89 @@
-"""What the ledger keeps of an account's questions: a release to give again, releases to combine."""
+"""What the ledger keeps of an account's questions: releases to give again, to pool, to roll up.
+
+Whatever a question is answered from that was released before is looked up here, so that nothing
+older than its ``max_age`` has a part in its answer. Ages are counted from the release, by the
+ledger's clock; they are of the account's own releases, and say nothing of rows. What follows from
+finer releases, rolled up, is free.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
+from dpsql.core.periods import Period
+from dpsql.errors import QueryRefused
+from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.pooled import MAX_POOLED
 from dpsql.kinds.registry import release_kind
-from dpsql.ledger import Stored
-from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS
+from dpsql.kinds.released import ReleasedBlock
+from dpsql.kinds.rolled_up import RolledUpKind
+from dpsql.ledger import Ledger, Stored
+from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS, rows_fingerprint
 from dpsql.pipeline.kept.pooling import Release, pool_releases
-from dpsql.pipeline.kept.release_codec import decode_release
+from dpsql.pipeline.kept.release_codec import decode_release, decode_roll_up_source
+from dpsql.pipeline.kept.roll_up import may_roll_up, rolled_up
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.policy.parameters import Pooling
-from dpsql.service.ages import AgeLimit, KeptReleases
+from dpsql.privacy.mechanisms.summation import summed_std
+
+
+@dataclass(frozen=True, slots=True)
+class AgeLimit:
+    """The most that releases may be away from a moment; without one, they may be of any age.
+
+    A release of a time to come, of a clock that was wrong, is as old as it is far ahead: a little
+    does not matter, and one of next year is not given for a year to come.
+    """
+
+    age: Period | None = None
+    now: datetime | None = None
+
+    def keeps(self, settled: str) -> bool:
+        """Tell whether a release of that time (a UTC time in ISO 8601) may be given."""
+        if self.age is None or self.now is None:
+            return True
+        earlier, later = sorted((datetime.fromisoformat(settled), self.now))
+        return later <= self.age.after(earlier, 1)
+
+
+ANY_AGE = AgeLimit()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptReleases:
+    """The releases paid for by one account and its sessions, within an age. All is free."""
+
+    _ledger: Callable[[], Ledger]
+    _analyst: str
+
+    def limit(self, age: Period | None) -> AgeLimit:
+        """Turn a maximum age into a moment, the same for all look-ups of a question."""
+        return ANY_AGE if age is None else AgeLimit(age, self._ledger().now())
+
+    def latest(self, fingerprint: str, limit: AgeLimit) -> Stored | None:
+        """Return the latest release of just this question; None if there is none, or too old."""
+        kept = self._ledger().stored(self._analyst, fingerprint)
+        return kept if kept is not None and limit.keeps(kept.settled) else None
+
+    def pieces(self, stored: Stored) -> Iterator[bytes]:
+        """Read a release, a piece at a time."""
+        return self._ledger().release_parts(stored)
+
+    def alike(self, start: str, most: int, limit: AgeLimit) -> tuple[Stored, ...]:
+        """List the releases of one statistic, the oldest first."""
+        return _kept(self._ledger().stored_alike(self._analyst, start, most), limit)
+
+    def on_rows(self, rows: str, most: int, limit: AgeLimit) -> tuple[Stored, ...]:
+        """List the releases of the same rows whose groups add up, the oldest first."""
+        return _kept(self._ledger().stored_on_rows(self._analyst, rows, most), limit)
+
+
+def _kept(found: Iterable[Stored], limit: AgeLimit) -> tuple[Stored, ...]:
+    return tuple(each for each in found if limit.keeps(each.settled))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +117,13 @@ class PooledReleases:
         return replace(self, releases=(*self.releases, StoredRelease(0, "", blocks)))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class StoredReleases:
     """Finds the releases that one account and its sessions have paid for. All of it is free."""
 
-    def __init__(
-        self,
-        kept: KeptReleases,
-        preparer: Preparer,
-        keys: KeySpelling,
-    ) -> None:
-        self._kept = kept
-        self._preparer = preparer
-        self._keys = keys
+    _kept: KeptReleases
+    _preparer: Preparer
+    _keys: KeySpelling
 
     def given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
         """Find the latest release of just this question, in any session, unless it is too old."""
@@ -119,3 +183,93 @@ def _poolable(prepared: Prepared) -> bool:
     """Tell whether releases of a question can be pooled, by the kind of its plans."""
     plans = [block.plan for block in prepared.blocks]
     return bool(plans) and all(release_kind(plan).published(1, alone=False) for plan in plans)
+
+
+MAX_ROLL_UP_SOURCES = 32
+"""How many releases of the same rows a coarser question is looked for in, the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollUp:
+    """The rolled-up blocks of a question, and when the latest release among them was paid for."""
+
+    settled: str
+    blocks: tuple[ReleasedBlock, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RollUps:
+    """Finds stored releases of an account and its sessions that answer a question by roll-up."""
+
+    _kept: KeptReleases
+
+    def roll_up(self, prepared: Prepared, limit: AgeLimit) -> RollUp | None:
+        """Answer a question from releases by more keys; None if a block has no such release.
+
+        Releases older than the limit are not used.
+        """
+        if not all(may_roll_up(block.plan.block) for block in prepared.blocks):
+            return None
+        blocks: list[ReleasedBlock] = []
+        for block in prepared.blocks:
+            series = prepared.combine is not Pooling.ALL
+            found = self._nearest(block, limit, series=series)
+            if found is None:
+                return None
+            blocks.append(found)
+        times = [RolledUpKind(each.block.plan).rolled_up.settled for each in blocks]
+        return RollUp(max(times), tuple(blocks)) if blocks else None
+
+    def _nearest(
+        self, block: PreparedBlock, limit: AgeLimit, *, series: bool
+    ) -> ReleasedBlock | None:
+        """Find the roll-up with the least noise, of equal ones the latest.
+
+        That depends on the laws of their noise alone, which are public. In a ``series`` nothing
+        before the latest that was asked for afresh is looked at: the rows were others then.
+        """
+        rows = rows_fingerprint(block.plan.block)
+        kept = self._kept.on_rows(rows, MAX_ROLL_UP_SOURCES, limit)
+        found: list[ReleasedBlock] = []
+        for each in reversed(kept):
+            source = decode_roll_up_source(self._kept.pieces(each))
+            answer = None if source is None else rolled_up(block, source, each.settled)
+            if source is None or answer is None:
+                continue
+            found.append(answer)
+            if series and source.noise.alone:
+                break
+        return min(found, key=_noise_of, default=None)
+
+
+def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:
+    """Build the error for a question for stored releases alone that none of them answers.
+
+    ``aged``: it has a maximum age, beyond which nothing was looked for.
+    """
+    if fresh:
+        return QueryRefused(
+            "an answer cannot be fresh and come from stored releases",
+            code="nothing_released",
+            hint="Leave out fresh, or ask with answer_from = rows.",
+        )
+    return QueryRefused(
+        f"no stored release of the account answers the question{_YOUNG * aged}",
+        code="nothing_released",
+        hint="Ask with answer_from = rows, and pay for it. A stored release answers the same "
+        "question, and counts and sums over the same rows by fewer of its keys, if all of these "
+        "have declared values.",
+    )
+
+
+_YOUNG = " within max_age"
+
+
+def _noise_of(answer: ReleasedBlock) -> float:
+    """Compute the product of the standard deviations of all measures, as its logarithm."""
+    added = RolledUpKind(answer.block.plan).rolled_up
+    return _log_product([summed_std(noise, added.groups) for noise in added.noises])
+
+
+def _log_product(factors: Sequence[float]) -> float:
+    return math.fsum(math.log(max(factor, 1e-300)) for factor in factors)

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from dpsql.core.plain import NotPlain, plain, plain_items, type_name
+from dpsql.core.plain import plain_items, plain_or, type_name
 from dpsql.errors import ParameterError, ProgrammingError
 from dpsql.syntax.parse import MAX_LENGTH, parse, place_of
 from dpsql.syntax.text import put, to_sql
@@ -31,7 +31,7 @@ def plain_values(passed: object) -> PlaceholderValues:
     """
     found = plain_items(passed, MAX_PLACEHOLDERS)
     given = found if isinstance(found, dict) else _numbered(found)
-    values = {name: _plain(value) for name, value in given.items()}
+    values = {name: plain_or(value, ...) for name, value in given.items()}
     _refuse_long(values.values())
     for name, value in values.items():
         if not _has_literal(value):
@@ -118,13 +118,6 @@ def _given(values: PlaceholderValues) -> dict[str, object]:
 
 def _numbered(values: Sequence[object]) -> dict[str, object]:
     return {str(position): value for position, value in enumerate(values, start=1)}
-
-
-def _plain(value: object) -> object:
-    try:
-        return plain(value)
-    except NotPlain:
-        return ...  # has no literal either
 
 
 def _no_literal(name: str, value: object) -> ParameterError:

@@ -19,7 +19,7 @@ from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, PlainTail, Query
-from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, same, worded
+from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, worded
 from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
 from dpsql.planner.groups import with_usual_groups
@@ -34,8 +34,7 @@ from dpsql.privacy.streams.factorisation import (
     TreeFromBelow,
 )
 from dpsql.privacy.streams.meta import MetaHistogram
-from dpsql.privacy.streams.separate import SeparateContinualNoise
-from dpsql.privacy.streams.shared import SharedContinualNoise
+from dpsql.privacy.streams.shared import SeparateContinualNoise, SharedContinualNoise
 from dpsql.privacy.streams.sparse import SparseTopK, SparseVector
 from dpsql.privacy.streams.streams import ContinualHistogram, ContinualNoise
 from dpsql.privacy.streams.topk import ScheduledTopK
@@ -316,37 +315,29 @@ def _columns(
 STEP_VOCABULARY: Final[Vocabulary] = MappingProxyType(
     {
         **VOCABULARY,
-        StepNoise: worded("noise of a step", stream="noise", step="step"),
+        StepNoise: worded("noise of a step", "stream: noise, step"),
         StepSelection: worded(
-            "groups of a step",
-            mechanism="histogram",
-            step="step",
-            domain="domain",
-            left_out="one_step",
+            "groups of a step", "mechanism: histogram, step, domain", left_out="one_step"
         ),
-        ListingNoise: worded("noise of a listing", stream="mechanism", step="step"),
+        ListingNoise: worded("noise of a listing", "stream: mechanism, step"),
         ListingSelection: worded(
-            "groups of a listing",
-            mechanism="mechanism",
-            one_step="one_step",
-            domain="domain",
-            left_out="step",
+            "groups of a listing", "mechanism, one_step, domain", left_out="step"
         ),
-        SquareRoot: same("square root", "steps bits"),
-        SlidingWindow: same("sliding window", "steps width bits"),
-        BufferedToeplitz: same("buffered toeplitz", "steps decays weights bits"),
-        BaseTree: same("tree", "steps base bits"),
-        TreeFromBelow: same("tree from below", "steps bits"),
-        ContinualNoise: same("continual noise", "factorisation sigma groups sensitivity"),
-        SharedContinualNoise: same(
-            "shared continual noise", "factorisation sigma sensitivity most"
+        SquareRoot: worded("square root", "steps, bits"),
+        SlidingWindow: worded("sliding window", "steps, width, bits"),
+        BufferedToeplitz: worded("buffered toeplitz", "steps, decays, weights, bits"),
+        BaseTree: worded("tree", "steps, base, bits"),
+        TreeFromBelow: worded("tree from below", "steps, bits"),
+        ContinualNoise: worded("continual noise", "factorisation, sigma, groups, sensitivity"),
+        SharedContinualNoise: worded(
+            "shared continual noise", "factorisation, sigma, sensitivity, most"
         ),
-        SeparateContinualNoise: same("separate continual noise", "noise"),
-        ContinualHistogram: same("continual histogram", "noise delta floor"),
-        MetaHistogram: same("meta histogram", "tree selection counts changed"),
-        ScheduledTopK: same("scheduled top-k", "selection counts schedule"),
-        SparseVector: same("sparse vector", "epsilon sensitivity"),
-        SparseTopK: same("sparse top-k", "selection counts vector switches margins"),
+        SeparateContinualNoise: worded("separate continual noise", "noise"),
+        ContinualHistogram: worded("continual histogram", "noise, delta, floor"),
+        MetaHistogram: worded("meta histogram", "tree, selection, counts, changed"),
+        ScheduledTopK: worded("scheduled top-k", "selection, counts, schedule"),
+        SparseVector: worded("sparse vector", "epsilon, sensitivity"),
+        SparseTopK: worded("sparse top-k", "selection, counts, vector, switches, margins"),
     }
 )
 """The words of all that the plan of a step is made of."""

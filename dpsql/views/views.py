@@ -154,32 +154,22 @@ class _StepRows:
         return self._scratch.pairs(self._sql.by_step[self._steps.index(step)])
 
 
+@dataclass(eq=False)
 class Views:
     """The views that one account may create, refresh and read. Not safe for threads."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        policy: Policy,
-        ledger: Callable[[], Ledger],
-        payer: Payer,
-        till: Till,
-        buyer: Buyer,
-        place: Path | None,
-        preparer: ViewPreparer,
-        progress: Percent,
-        observer: Observer,
-    ) -> None:
-        self._engine = engine
-        self._policy = policy
-        self._ledger = ledger
-        self._payer = payer
-        self._till = till
-        self._buyer = buyer
-        self._place = place
-        self._preparer = preparer
-        self._progress = progress
-        self._tell = observer
+    _engine: Engine
+    _policy: Policy
+    _ledger: Callable[[], Ledger]
+    _payer: Payer
+    _till: Till
+    _buyer: Buyer
+    _place: Path | None
+    _preparer: ViewPreparer
+    _progress: Percent
+    _tell: Observer
+
+    def __post_init__(self) -> None:
         self._state: ViewState | None = None  # that counts them
         self._prepared: dict[str, PreparedView] = {}
         self._made: WeakKeyDictionary[Stay, dict[str, tuple[str, int]]] = WeakKeyDictionary()

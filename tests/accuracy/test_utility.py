@@ -18,10 +18,9 @@ from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
-from dpsql.privacy.mechanisms.selection import Selected
+from dpsql.privacy.mechanisms.selection import Selected, intruder_weight
 from dpsql.privacy.mechanisms.topk import GaussianTopK, GumbelTopK
 from dpsql.privacy.mechanisms.topk_laplace import FixedThreshold, LaplaceTopK
-from dpsql.privacy.mechanisms.utility import intruder_weight
 from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.results.explanation import Explanation, explain_block
 

@@ -23,10 +23,10 @@ from dpsql import budget, dbapi
 from dpsql.budget import Guarantee, account_reports, budget_report, own, payer
 from dpsql.budget.account import any_account
 from dpsql.interfaces.cli import cli
-from dpsql.interfaces.shell.loop import prompt
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.script import run_script
 from dpsql.interfaces.shell.settings import ShellSettings
+from dpsql.interfaces.shell.start import prompt
 from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.ledger import Ledger, Renewal, accounts
@@ -78,7 +78,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     """All happens at one time, with one salt: neither is what is looked at here."""
-    monkeypatch.setattr("dpsql.ledger.sqlite.SQLiteBackend.now", lambda _: 1_800_000_000_000_000)
+    monkeypatch.setattr(
+        "dpsql.ledger.sqlite_file.SQLiteBackend.now", lambda _: 1_800_000_000_000_000
+    )
     monkeypatch.setattr("dpsql.pipeline.prepare.secrets.randbits", lambda _: 7)
 
 

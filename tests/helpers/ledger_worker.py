@@ -20,7 +20,7 @@ from typing import Any
 
 from dpsql.errors import BudgetExceeded, Error
 from dpsql.ledger import Account, Ledger
-from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.ledger.sqlite_file import SQLiteBackend
 from dpsql.privacy.accounting.zcdp import Amount
 
 with contextlib.suppress(Error):

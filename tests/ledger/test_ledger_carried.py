@@ -13,7 +13,7 @@ from helpers.ledgers import EPSILON, GAUSSIAN, RHO, Currency
 
 from dpsql.errors import BudgetExceeded, LedgerError
 from dpsql.ledger import Account, Cause, Ledger, Renewal, accounts, streams
-from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.ledger.sqlite_file import SQLiteBackend
 from dpsql.privacy.accounting.zcdp import Amount
 
 ANA = "sales/ana"

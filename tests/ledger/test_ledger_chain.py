@@ -23,8 +23,7 @@ from dpsql.ledger import verify as verification
 from dpsql.ledger.chain import FIELDS, NOTHING, hash_of
 from dpsql.ledger.replay import Replay
 from dpsql.ledger.schema import SCHEMA_VERSION
-from dpsql.ledger.sqlite import SQLiteBackend
-from dpsql.ledger.sqlite_file import _require_schema
+from dpsql.ledger.sqlite_file import SQLiteBackend, _require_schema
 from dpsql.ledger.verify import verify
 from dpsql.privacy.accounting.zcdp import Amount
 

@@ -17,7 +17,7 @@ from helpers.ledger_worker import ACCOUNT, COST, LABELS, LIMITS, RESERVED, STEP_
 from helpers.ledgers import RHO, sum_of_events
 
 from dpsql.errors import BudgetExceeded
-from dpsql.ledger import Kind, Ledger, StepTicket, store
+from dpsql.ledger import Kind, Ledger, StepTicket, streams
 from dpsql.ledger.journal import Journal
 from dpsql.privacy.accounting.zcdp import Amount
 
@@ -227,7 +227,7 @@ def test_a_ledger_that_forgets_the_steps_it_began_fails_these_checks(
             journal.note(Kind.CLOCK)
             return StepTicket(entry, account, stream, step)
 
-        monkeypatch.setattr(store, "open_step", forgetful)
+        monkeypatch.setattr(streams, "open_step", forgetful)
         assert ledger.begin_step(ACCOUNT, STREAM, 1) == ledger.begin_step(ACCOUNT, STREAM, 1)
         with pytest.raises(AssertionError):
             check_stream(ledger, [["begun", "1"]])

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from dpsql.errors import BudgetExceeded, LedgerError, ParameterError, UnknownName
 from dpsql.ledger import Charge, Ledger, Renewal, Spent, store
 from dpsql.ledger.accounts import settle
-from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.ledger.sqlite_file import SQLiteBackend
 from dpsql.privacy.accounting.zcdp import Amount
 
 if TYPE_CHECKING:

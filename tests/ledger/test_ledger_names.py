@@ -20,7 +20,7 @@ from dpsql.ledger import Account, Cause, Charge, Kind, Ledger, Renewal, accounts
 from dpsql.ledger.chain import FIELDS, hash_of
 from dpsql.ledger.names import NamedAccount
 from dpsql.ledger.records import line_of
-from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.ledger.sqlite_file import SQLiteBackend
 from dpsql.privacy.accounting.zcdp import Amount
 
 if TYPE_CHECKING:

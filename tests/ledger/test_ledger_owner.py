@@ -18,7 +18,7 @@ from dpsql.errors import BudgetExceeded, LedgerError, ParameterError
 from dpsql.ledger import MAX_RELEASE, Ledger, Owner, Renewal, Spent
 from dpsql.ledger.chain import microseconds
 from dpsql.ledger.journal import CLOCK_TOLERANCE
-from dpsql.ledger.sqlite import SQLiteBackend
+from dpsql.ledger.sqlite_file import SQLiteBackend
 from dpsql.privacy.accounting.zcdp import Amount
 
 NOON = datetime(2096, 8, 18, 12, tzinfo=UTC)  # after the time at which the ledger is created

@@ -9,7 +9,7 @@ import pytest
 
 from dpsql.errors import LedgerError
 from dpsql.ir.plan import ReleaseNoise
-from dpsql.pipeline.kept.noise_codec import packed_noise, unpacked_noise
+from dpsql.pipeline.kept.release_codec import packed_noise, unpacked_noise
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian
 from dpsql.privacy.mechanisms.pooling import PublishedNoise

@@ -26,8 +26,8 @@ from dpsql.pipeline.tail.runner import TailRunner
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
-from dpsql.service.ages import ANY_AGE
 from dpsql.service.statements import Arguments
+from dpsql.service.stored_releases import ANY_AGE
 
 ASKED = "SELECT k, count(DISTINCT uid) AS n FROM visits GROUP BY k"
 QUESTIONS = [

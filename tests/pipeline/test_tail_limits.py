@@ -22,14 +22,13 @@ from helpers.support import ANALYST, connect, policy
 
 import dpsql
 import dpsql.engines.embedded.constants as constants_module
-import dpsql.pipeline.tail.check as tail_check
 import dpsql.pipeline.tail.runner as tail_module
 import dpsql.results.rows as rows_module
 import dpsql.sql.blocks.validate as validate_module
 from dpsql.engines.embedded.constants import failing_constant
 from dpsql.engines.embedded.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.ir.query import Query, TailKind
-from dpsql.pipeline.tail.check import TailChecker
+from dpsql.pipeline.tail.runner import TailChecker
 from dpsql.sql.expressions.text_growth import MAX_TEXT_DOUBLINGS
 from dpsql.sql.tail.growth_class import MAX_BOUNDED_TEXT, MAX_DOUBLINGS, tail_kind
 from dpsql.syntax.parse import parse
@@ -413,7 +412,7 @@ def test_constants_that_take_too_much_are_refused_at_no_cost(
 def test_what_is_too_large_to_be_planned_is_refused_at_no_cost(
     sql: str, connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tail_check, "PLAN_LIMITS", SandboxLimits(1 << 30, "500MB", 1.0))
+    monkeypatch.setattr(tail_module, "PLAN_LIMITS", SandboxLimits(1 << 30, "500MB", 1.0))
     before = connection.budget()
     with fails_with("tail_too_large"):
         connection.sql(sql)

@@ -26,7 +26,7 @@ from dpsql.core.formatting import cell
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
 from dpsql.present.plot import MAX_CATEGORIES
-from dpsql.present.plot_values import LABEL_WIDTH
+from dpsql.present.plot_series import LABEL_WIDTH
 
 HOSTILE = ("$\\frac{1$", "two\nlines", "<b>", "_{x}^", "a", None)
 UNITS = 12_000

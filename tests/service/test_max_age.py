@@ -16,8 +16,8 @@ from helpers.failures import fails_with
 import dpsql
 from dpsql.core.periods import Period
 from dpsql.interfaces.cli import cli
-from dpsql.ledger.sqlite import SQLiteBackend
-from dpsql.service.ages import ANY_AGE, AgeLimit
+from dpsql.ledger.sqlite_file import SQLiteBackend
+from dpsql.service.stored_releases import ANY_AGE, AgeLimit
 
 SQL = "SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY k"
 FINER = "SELECT k, m, count(*) AS n FROM visits GROUP BY k, m ORDER BY k, m"

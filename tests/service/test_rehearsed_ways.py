@@ -16,7 +16,7 @@ import dpsql
 from dpsql.engines.duckdb.engine import OpenDuckDB
 from dpsql.engines.duckdb.reading import KNOWN, KnownStatements
 from dpsql.ledger import Ledger
-from dpsql.pipeline.rehearse import RehearsedWays
+from dpsql.pipeline.release import RehearsedWays
 
 POLICY = """
 version: 1

@@ -27,7 +27,7 @@ from dpsql.policy.model import (
 )
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.lineage import tables
-from dpsql.sql.lineage.periods import per_period
+from dpsql.sql.lineage.tables import per_period
 
 COLUMNS = (("who", "VARCHAR"), ("played", "TIMESTAMP"), ("k", "INTEGER"), ("n", "INTEGER"))
 DAYS = (("who", "VARCHAR"), ("played", "DATE"), ("k", "INTEGER"), ("n", "INTEGER"))

@@ -40,8 +40,7 @@ from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
 from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.streams.keyed import StepKey
 from dpsql.privacy.streams.mechanism import Listed
-from dpsql.privacy.streams.separate import SeparateContinualNoise
-from dpsql.privacy.streams.shared import SharedContinualNoise
+from dpsql.privacy.streams.shared import SeparateContinualNoise, SharedContinualNoise
 from dpsql.views import views as views_module
 from dpsql.views.choices import KeptChoices
 from dpsql.views.drawing import presented

@@ -94,20 +94,25 @@ class Words:
 Vocabulary: TypeAlias = Mapping[type, Words]
 
 
-def worded(word: str, *, left_out: str = "", optional: str = "", **parts: str) -> Words:
-    """Give each attribute a word; names in one text are apart by spaces."""
-    pairs = tuple((named, attribute) for attribute, named in parts.items())
-    return Words(word, pairs, frozenset(left_out.split()), frozenset(optional.split()))
+def worded(word: str, attributes: str, *, left_out: str = "", optional: str = "") -> Words:
+    """Give a class its word, and each attribute one: its name, unless ``name: word`` is written.
+
+    Attributes are apart by commas, and so are those that are left out or optional.
+    """
+    pairs = tuple(
+        (named.strip() or attribute, attribute)
+        for attribute, _, named in (part.partition(":") for part in _listed(attributes))
+    )
+    return Words(word, pairs, frozenset(_listed(left_out)), frozenset(_listed(optional)))
 
 
-def same(word: str, attributes: str) -> Words:
-    """Describe attributes under the names that they have today."""
-    return Words(word, tuple((name, name) for name in attributes.split()))
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text else []
 
 
 def _by_its_word(kind: type[Any]) -> Words:
     """Describe a mechanism by its own word and all its attributes."""
-    return same(kind.word, " ".join(attribute.name for attribute in fields(kind)))
+    return worded(kind.word, ",".join(attribute.name for attribute in fields(kind)))
 
 
 VOCABULARY: Final[Vocabulary] = MappingProxyType(
@@ -115,120 +120,75 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         # What is asked.
         Block: worded(
             "block",
-            source="source",
-            unit_name="unit",
-            unit_column="unit column",
-            condition="condition",
-            keys="keys",
-            measures="measures",
-            aggregates="aggregates",
-            top_k="top",
-            parameters="parameters",
-            left_out="name table mechanism noise_columns fresh pools counted groups_chosen "
-            "most_rows most_groups table_defaults step_number",
+            "source, unit_name: unit, unit_column: unit column, condition, keys, measures, "
+            "aggregates, top_k: top, parameters",
+            left_out="name, table, mechanism, noise_columns, fresh, pools, counted, "
+            "groups_chosen, most_rows, most_groups, table_defaults, step_number",
         ),
         Parameters: worded(
             "parameters",
-            max_rows_contributed="rows of a unit in a group",
-            min_units_per_group="least units of a group",
-            left_out=" ".join(spec.name for spec in PARAMETERS.values() if spec.in_plan),
+            "max_rows_contributed: rows of a unit in a group, "
+            "min_units_per_group: least units of a group",
+            left_out=",".join(spec.name for spec in PARAMETERS.values() if spec.in_plan),
         ),
-        Key: worded("key", expression="of", domain="declared values", left_out="text"),
-        TopK: worded("top", measure="by measure", limit="limit"),
+        Key: worded("key", "expression: of, domain: declared values", left_out="text"),
+        TopK: worded("top", "measure: by measure, limit"),
         # Its columns are among those of the rows; what else is declared is none of the question's.
-        Source: worded(
-            "source",
-            rows="rows",
-            edition="edition",
-            optional="edition",
-            left_out="table declared",
-        ),
+        Source: worded("source", "rows, edition", optional="edition", left_out="table, declared"),
         Measure: worded(
             "measure",
-            kind="kind",
-            argument="of",
-            lattice="lattice",
-            per_group="bounds per group",
-            weights="weights",
+            "kind, argument: of, lattice, per_group: bounds per group, weights",
             left_out="text",
         ),
         Lattice: worded(
             "lattice",
-            lower="lower",
-            upper="upper",
-            quantum="step",
-            low="low",
-            high="high",
-            coarsening="coarsening",
-            integral="whole",
-            root="root",
+            "lower, upper, quantum: step, low, high, coarsening, integral: whole, root",
         ),
-        WeightGrid: same("weights", "steps coarsening"),
-        Ranked: worded(
-            "ranked", argument="of", lattice="lattice", bits="kept bits", optional="bits"
-        ),
-        Quantile: same("quantile", "ranked fraction whole"),
-        Aggregate: worded(
-            "aggregate", kind="kind", measures="measures", quantile="quantile", left_out="text"
-        ),
+        WeightGrid: worded("weights", "steps, coarsening"),
+        Ranked: worded("ranked", "argument: of, lattice, bits: kept bits", optional="bits"),
+        Quantile: worded("quantile", "ranked, fraction, whole"),
+        Aggregate: worded("aggregate", "kind, measures, quantile", left_out="text"),
         # Rows.
-        Table: Words(
-            "table",
-            (
-                ("name", "name"),
-                ("columns", "columns"),
-                ("view", "is_view"),
-                ("unreadable", "unreadable"),
-                ("left out", "left_out"),
-            ),
-        ),
-        Column: same("column", "name type collated"),
-        LeftOut: same("left out", "name reason"),
-        Remark: same("remark", "reason hint"),
-        Scan: same("scan", "table"),
-        ViewScan: same("view", "table"),
-        Rename: same("rename", "source names"),
-        Filter: same("filter", "source condition"),
-        Computed: worded("computed", name="name", expression="of"),
-        Extend: same("extend", "source computed"),
-        Typed: same("typed", "source types"),
-        Distinct: same("distinct", "source names"),
-        OneSpelling: same("one spelling", "source names kept"),
-        UnitValue: worded("unit value", name="name", function="function", argument="of"),
-        PerUnit: same("per unit", "source keys values"),
-        Join: same("join", "left right kind conditions"),
-        LinkJoin: same("link", "left right column key"),
-        SemiJoin: same("semi join", "left right conditions negated"),
-        Combined: same("combined", "left right operator distinct names"),
+        Table: worded("table", "name, columns, is_view: view, unreadable, left_out: left out"),
+        Column: worded("column", "name, type, collated"),
+        LeftOut: worded("left out", "name, reason"),
+        Remark: worded("remark", "reason, hint"),
+        Scan: worded("scan", "table"),
+        ViewScan: worded("view", "table"),
+        Rename: worded("rename", "source, names"),
+        Filter: worded("filter", "source, condition"),
+        Computed: worded("computed", "name, expression: of"),
+        Extend: worded("extend", "source, computed"),
+        Typed: worded("typed", "source, types"),
+        Distinct: worded("distinct", "source, names"),
+        OneSpelling: worded("one spelling", "source, names, kept"),
+        UnitValue: worded("unit value", "name, function, argument: of"),
+        PerUnit: worded("per unit", "source, keys, values"),
+        Join: worded("join", "left, right, kind, conditions"),
+        LinkJoin: worded("link", "left, right, column, key"),
+        SemiJoin: worded("semi join", "left, right, conditions, negated"),
+        Combined: worded("combined", "left, right, operator, distinct, names"),
         # How it is released.
         BlockPlan: worded(
             "release",
-            block="block",
-            selection="groups by",
-            measures="measures",
-            score="score",
-            groups="groups of a unit",
-            bounding="bounding",
-            conversion_delta="conversion delta",
-            quantiles="quantiles",
-            one_shot="one shot",
-            gaussian="gaussian",
-            left_out="candidates estimates kept",
+            "block, selection: groups by, measures, score, groups: groups of a unit, bounding, "
+            "conversion_delta: conversion delta, quantiles, one_shot: one shot, gaussian",
+            left_out="candidates, estimates, kept",
         ),
-        Bounding: same("bounding", "groups kept"),
-        NoisyMeasure: same("noisy measure", "measure noise"),
-        NoisyQuantile: same("noisy quantile", "quantile mechanism"),
-        PrivacyLoss: same("loss", "rho delta epsilon gaussian"),
+        Bounding: worded("bounding", "groups, kept"),
+        NoisyMeasure: worded("noisy measure", "measure, noise"),
+        NoisyQuantile: worded("noisy quantile", "quantile, mechanism"),
+        PrivacyLoss: worded("loss", "rho, delta, epsilon, gaussian"),
         # Mechanisms and noise.
-        DiscreteGaussian: same("gaussian", "sigma"),
-        DiscreteLaplace: same("laplace", "scale"),
-        IndependentNoise: same("independent noise", "noise sensitivity"),
-        CorrelatedGaussian: same("correlated gaussian", "sigma sensitivity"),
-        EllipticGaussian: same("elliptic gaussian", "sigma shared fineness sensitivity of"),
+        DiscreteGaussian: worded("gaussian", "sigma"),
+        DiscreteLaplace: worded("laplace", "scale"),
+        IndependentNoise: worded("independent noise", "noise, sensitivity"),
+        CorrelatedGaussian: worded("correlated gaussian", "sigma, sensitivity"),
+        EllipticGaussian: worded("elliptic gaussian", "sigma, shared, fineness, sensitivity, of"),
         **{entry.kind: _by_its_word(entry.kind) for entry in (*ENTRIES, *CASCADES.values())},
-        Weights: same("kept weights", "groups kept"),
-        ExponentialQuantile: same("exponential quantile", "fraction rate rows size"),
-        Ladder: same("ladder", "first rungs grain"),
+        Weights: worded("kept weights", "groups, kept"),
+        ExponentialQuantile: worded("exponential quantile", "fraction, rate, rows, size"),
+        Ladder: worded("ladder", "first, rungs, grain"),
     }
 )
 """The words of all that the plan of a question is made of."""

@@ -8,39 +8,46 @@ costs is nothing, because it sees nothing that is not released.
 DuckDB's limit does not cover values that are being computed. Tails that could make these grow
 (:mod:`dpsql.sql.tail.growth_class` knows which cannot) are planned and run in a process of their
 own, which ends when it takes too much; what was released before is stored by then.
+
+A tail that fails whatever is released is refused before anything is paid (:class:`TailChecker`).
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from weakref import finalize
 
 import duckdb
 
-from dpsql.core.quoting import table_sql
+from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
+from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import Engine
+from dpsql.engines.duckdb.engine import MaterializedStream
+from dpsql.engines.embedded.constants import FailingConstant, failing_constant
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
-from dpsql.engines.embedded.lockdown import MEMORY_LIMIT
-from dpsql.engines.embedded.running import execute
-from dpsql.engines.embedded.sandbox import Apart, ApartFailed
+from dpsql.engines.embedded.lockdown import MEMORY_LIMIT, isolated
+from dpsql.engines.embedded.running import execute, relation
+from dpsql.engines.embedded.sandbox import Apart, ApartFailed, SandboxLimits
 from dpsql.engines.embedded.types import numpy_safe
-from dpsql.errors import DataError, EngineError
+from dpsql.errors import DataError, EngineError, QueryRefused
+from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import PlainTail, Query, TailKind
 from dpsql.ir.relations import PublicSource
 from dpsql.kinds.released import ReleasedBlock
-from dpsql.pipeline.tail.apart import TIME_LIMIT_SECONDS, Copied, run_apart
-from dpsql.pipeline.tail.check import TailChecker
 from dpsql.pipeline.tail.key_spelling import KeySpelling
-from dpsql.pipeline.tail.public_tables import PublicTables
+from dpsql.pipeline.tail.public_tables import PublicTables, empty_copy
 from dpsql.pipeline.tail.rooms import Stay, Tenant, pool_of
 from dpsql.pipeline.tail.tables import ReleasedTable, load_release, released_lists, released_table
 from dpsql.policy.model import Policy
 from dpsql.results.rows import Answer, HeldAnswer, StoredAnswer, answer_columns
+from dpsql.sql.tail.bind_check import constant_fails, needs_catalog, tail_sql, text_is_read
 
 _FEW_ROWS: Final = 10_000  # up to here, passing values as parameters beats registering arrays
 
@@ -192,3 +199,107 @@ def _failed(released: Sequence[ReleasedBlock]) -> DataError:
         hint="The release was paid for and is kept: asked with the outer query mended, it costs "
         f"nothing more. Look there for casts or divisions, or for {limits}.",
     )
+
+
+PLAN_LIMITS: Final = SandboxLimits(1 << 30, "500MB", 10.0)
+
+
+class TailChecker:
+    """Plans tails where there is nothing released, and computes their constants."""
+
+    def __init__(self, tenant: Tenant, apart: Apart) -> None:
+        self._tenant = tenant
+        self._apart = apart
+
+    def check(
+        self, query: Query, blocks: Sequence[PreparedBlock], stand_ins: Sequence[Table] = ()
+    ) -> None:
+        """Refuse a tail that fails whatever is released. Nothing is run but its constants.
+
+        Tables with ``stand_ins`` are not looked for: types take their place, or empty copies.
+
+        Raises ``QueryRefused`` if one of them cannot be computed, or if planning the tail alone
+        takes more than ``PLAN_LIMITS``. Errors that depend on released values come when it runs.
+        Raises ``EngineError`` (``interrupted``) where the statement was: nothing is known then.
+        """
+        if query.tail_kind is TailKind.SURE:
+            return
+        try:
+            found = self._failing(query, tail_sql(query, blocks, stand_ins), stand_ins)
+        except ApartFailed:
+            raise QueryRefused(
+                "the query is too large to be planned",
+                code="tail_too_large",
+                hint="Its constants alone, or columns and aliases that are repeated in each other, "
+                f"take more than {PLAN_LIMITS.memory_bytes >> 30} GB "
+                f"or {PLAN_LIMITS.seconds:.0f} seconds.",
+            ) from None
+        except duckdb.InterruptException:
+            raise EngineError("the query was interrupted", code="interrupted") from None
+        if found is not None and found.read_as:
+            raise text_is_read(query.text, found.read_as, found.literals)
+        if found is not None:
+            raise constant_fails(query.text, found.reason, found.literals)
+
+    def _failing(
+        self, query: Query, tail: Sql, stand_ins: Sequence[Table]
+    ) -> FailingConstant | None:
+        if query.tail_kind is TailKind.BOUNDED and not any(map(needs_catalog, stand_ins)):
+            return failing_constant(self._tenant.stay().cursor, tail, texts=not query.casts)
+        given = [table for table in stand_ins if not needs_catalog(table)]
+        read = (source.table for source in query.public_tables)
+        tables = [made for table in read if table not in given for made in empty_copy(table)]
+        return self._apart.failing_constant(tables, tail, PLAN_LIMITS, texts=not query.casts)
+
+
+TIME_LIMIT_SECONDS: Final = 60.0
+# Of a process of its own: what DuckDB counts, and half as much again for what it does not.
+RUN_LIMITS: Final = SandboxLimits(3 << 30, MEMORY_LIMIT, TIME_LIMIT_SECONDS)
+_ANSWER: Final = quoted(f"{INTERNAL_PREFIX}answer")
+
+
+_MAIN: Final = quoted("main")
+_ROWS: Final = f"{INTERNAL_PREFIX}rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A table of the file: its quoted name, and the query over the room that gives its rows.
+
+    ``schema`` is the quoted name of its schema, if it has one.
+    """
+
+    name: Sql
+    rows: Sql
+    parameters: list[list[object]] | None = None
+    schema: Sql = _MAIN
+
+
+def run_apart(
+    apart: Apart,
+    tail: Sql,
+    room: duckdb.DuckDBPyConnection,
+    tables: Sequence[Copied],
+    names: Sequence[str],
+) -> StoredAnswer:
+    """Run a tail over copies of the room's tables. Raises ``ApartFailed`` as well."""
+    columns = join(", ", answer_columns(len(names)))
+    made = sql("CREATE TABLE {}({}) AS SELECT * FROM ({})", _ANSWER, columns, tail)
+    with tempfile.TemporaryDirectory(prefix="dpsql-") as directory:
+        path = str(Path(directory) / f"{INTERNAL_PREFIX}tail.duckdb")  # no schema is called that
+        with isolated(path) as new:
+            for table in tables:
+                _copy(table, room, new)
+        apart.run(path, [made], RUN_LIMITS)
+        # It is read from while it is needed, and gone when it is closed.
+        file = isolated(path, read_only=True)
+        ((rows,),) = execute(file, sql("SELECT count(*) FROM {}", _ANSWER)).fetchall()
+        return StoredAnswer(file, _ANSWER, names, rows)
+
+
+def _copy(table: Copied, room: duckdb.DuckDBPyConnection, file: duckdb.DuckDBPyConnection) -> None:
+    found = relation(room.cursor(), table.rows, table.parameters).materialize()
+    file.register(_ROWS, MaterializedStream(found))
+    execute(file, sql("CREATE SCHEMA IF NOT EXISTS {}", table.schema))
+    execute(file, sql("CREATE TABLE {} AS SELECT * FROM {}", table.name, quoted(_ROWS)))
+    file.unregister(_ROWS)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.privacy.accounting.composition import Comparison
-from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp
 from dpsql.privacy.calculator.conversions import Conversion, compare_compositions, convert
 from dpsql.privacy.calculator.registry import find_mechanism
 from dpsql.privacy.calculator.request import (
@@ -25,6 +25,7 @@ from dpsql.privacy.calculator.request import (
     flag,
     parameter,
     refused,
+    zcdp_budget,
 )
 from dpsql.privacy.calculator.streams import (
     ContinualCalibration,
@@ -33,7 +34,7 @@ from dpsql.privacy.calculator.streams import (
 )
 from dpsql.privacy.calculator.values import Figures, Found, Mechanism
 from dpsql.privacy.mechanisms.registry import Sizes
-from dpsql.privacy.mechanisms.utility import UtilityBound
+from dpsql.privacy.mechanisms.selection import UtilityBound
 
 __all__ = ["CALCULATIONS", "Calculated", "Calibration", "Request", "answer_json", "calibrate"]
 
@@ -169,43 +170,14 @@ def _one_shot(request: Request, mechanism: Mechanism, analysis: str, sizes: Size
 def _through_zcdp(request: Request, mechanism: Mechanism, sizes: Sizes) -> Calibration:
     """Calibrate by zCDP: the mechanism's own delta first, then what converts its rho."""
     assert mechanism.zcdp is not None
-    budget = _zcdp_budget(request, mechanism.thresholded)
-    found = mechanism.zcdp(sizes, PrivacyLoss(budget.rho, budget.delta))
+    budget = zcdp_budget(request, "threshold" if mechanism.thresholded else None)
+    found = mechanism.zcdp(sizes, budget.loss)
     assert found.loss is not None
     guarantee: tuple[float | None, float | None] = (None, None)
     if budget.conversion is not None:
         epsilon = epsilon_from_zcdp(found.loss.rho, budget.conversion)
         guarantee = (epsilon, found.loss.delta + budget.conversion)
     return _calibration(request, mechanism, found, ("zcdp", budget.how), guarantee)
-
-
-@dataclass(frozen=True, slots=True)
-class _ZcdpBudget:
-    """rho, the mechanism's own delta, that of the conversion to epsilon, and this in words."""
-
-    rho: float
-    delta: float
-    conversion: float | None
-    how: str
-
-
-def _zcdp_budget(request: Request, thresholded: bool) -> _ZcdpBudget:
-    epsilon, delta, rho = request.epsilon, request.delta, request.rho
-    if rho is not None and thresholded:
-        assert delta is not None
-        how = "zCDP: delta for the threshold, and as much again to convert rho to epsilon"
-        return _ZcdpBudget(rho, delta, delta, how)
-    if rho is not None:
-        how = "zCDP" if delta is None else "zCDP: delta converts rho to epsilon"
-        return _ZcdpBudget(rho, 0.0, delta, how)
-    assert epsilon is not None
-    assert delta is not None
-    if thresholded:
-        half = delta / 2
-        how = "zCDP at rho(epsilon, delta/2), and delta/2 for the threshold"
-        return _ZcdpBudget(rho_from_epsilon(epsilon, half), delta - half, half, how)
-    how = "zCDP at rho(epsilon, delta)"
-    return _ZcdpBudget(rho_from_epsilon(epsilon, delta), 0.0, delta, how)
 
 
 def _calibration(

@@ -1,4 +1,4 @@
-"""Unknown keys: every group that is large enough to be named."""
+"""Unknown keys: every group that is large enough to be named, by its count or by set unions."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ from dpsql.privacy.mechanisms.registry import (
     HISTOGRAMS,
     JOINT_HISTOGRAMS,
     LAPLACE_POSITIVE_COUNTS,
+    SET_UNIONS,
     WEIGHTED_POSITIVE_COUNTS,
     WEIGHTED_SPARSE_HISTOGRAM,
     Family,
+    MechanismEntry,
     Sizes,
     weights,
 )
 from dpsql.privacy.mechanisms.selection import Histogram
+from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
+from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, calibrate_sparse_histogram
 
 
@@ -122,3 +126,18 @@ HISTOGRAM_MECHANISMS: tuple[Mechanism, ...] = (
     ),
 )
 """Those with more than one name or analysis, then all others of the registry."""
+
+
+def _union(union: SetUnion, sizes: Sizes) -> Found:
+    cutoff = f"the policy stops raising an item at weight {union.cutoff / UNIT_WEIGHT_STEPS:.6g}"
+    notes = (cutoff,) if union.weighting is Weighting.POLICY else ()
+    return found_of(union, sizes, in_steps(union.noise, union.threshold, UNIT_WEIGHT_STEPS), *notes)
+
+
+def _set_union(entry: MechanismEntry[SetUnion]) -> Mechanism:
+    weighting, noise, *_ = entry.name.split("_")
+    family = f"{weighting}-set-union"
+    return registered(entry, _union, ("groups",), family=family, noise=noise, measured=WEIGHT)
+
+
+SET_UNION_MECHANISMS = tuple(_set_union(entry) for entry in reversed(SET_UNIONS))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 from dpsql.errors import ParameterError
-from dpsql.privacy.calculator import correlated, histograms, known_domain, set_union, topk
+from dpsql.privacy.calculator import histograms, known_domain, topk
 from dpsql.privacy.calculator.request import flag, refused
 from dpsql.privacy.calculator.values import Mechanism
 
@@ -13,8 +13,8 @@ MECHANISMS: tuple[Mechanism, ...] = (
     *known_domain.KNOWN_DOMAIN_MECHANISMS,
     *histograms.HISTOGRAM_MECHANISMS,
     *topk.TOP_K_MECHANISMS,
-    *correlated.CORRELATED_MECHANISMS,
-    *set_union.SET_UNION_MECHANISMS,
+    *topk.CORRELATED_MECHANISMS,
+    *histograms.SET_UNION_MECHANISMS,
 )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, fields
 
 from dpsql.errors import ParameterError
-from dpsql.privacy.accounting.zcdp import DELTA_UNIT
+from dpsql.privacy.accounting.zcdp import DELTA_UNIT, PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.registry import ANY_GROUPS
 from dpsql.privacy.streams.factorisation import MAX_STEPS
 
@@ -103,3 +103,31 @@ def check_one_budget(request: Request, name: str) -> None:
     """Raise ParameterError unless exactly one of epsilon and rho is given."""
     if (request.epsilon is None) == (request.rho is None):
         raise refused(f"{name} needs either {flag('epsilon')} or {flag('rho')}")
+
+
+@dataclass(frozen=True, slots=True)
+class ZcdpBudget:
+    """What a mechanism may cost, the delta that converts its rho to epsilon, and both in words."""
+
+    loss: PrivacyLoss
+    conversion: float | None
+    how: str
+
+
+def zcdp_budget(request: Request, use: str | None) -> ZcdpBudget:
+    """Divide what is asked for: a part of delta is for ``use``, if any, the rest converts rho."""
+    epsilon, delta, rho = request.epsilon, request.delta, request.rho
+    if rho is not None and use is None:
+        how = "zCDP" if delta is None else "zCDP: delta converts rho to epsilon"
+        return ZcdpBudget(PrivacyLoss(rho), delta, how)
+    assert delta is not None
+    if rho is not None:
+        how = f"zCDP: delta for the {use}, and as much again to convert rho to epsilon"
+        return ZcdpBudget(PrivacyLoss(rho, delta), delta, how)
+    assert epsilon is not None
+    if use is None:
+        loss = PrivacyLoss(rho_from_epsilon(epsilon, delta))
+        return ZcdpBudget(loss, delta, "zCDP at rho(epsilon, delta)")
+    half = delta / 2
+    how = f"zCDP at rho(epsilon, delta/2), and delta/2 for the {use}"
+    return ZcdpBudget(PrivacyLoss(rho_from_epsilon(epsilon, half), delta - half), half, how)

@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp, rho_from_epsilon
+from dpsql.privacy.accounting.zcdp import PrivacyLoss, epsilon_from_zcdp
 from dpsql.privacy.calculator.request import (
     BUDGET_QUANTITIES,
     Request,
+    ZcdpBudget,
     check_one_budget,
     check_options,
     flag,
     refused,
+    zcdp_budget,
 )
 from dpsql.privacy.calculator.request import parameter as parameter_name
 from dpsql.privacy.streams.buffers import optimal_buffers
@@ -159,29 +161,7 @@ def calibrate_continual(request: Request) -> ContinualCalibration | ListingCalib
     assert request.delta is not None
     if request.k is None:
         return _counted(request, request.steps, request.delta)
-    return _listed(request, request.steps, request.k, _through_zcdp(request, "choices"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Price:
-    """The zCDP price of a stream, the delta that converts its rho, and both in words."""
-
-    loss: PrivacyLoss
-    conversion: float
-    how: str
-
-
-def _through_zcdp(request: Request, use: str) -> _Price:
-    """Divide a budget under zCDP: ``use`` names the purpose of the delta not for conversion."""
-    assert request.delta is not None
-    if request.rho is not None:
-        how = f"zCDP: delta for the {use}, and as much again to convert rho to epsilon"
-        return _Price(PrivacyLoss(request.rho, request.delta), request.delta, how)
-    assert request.epsilon is not None
-    conversion = request.delta / 2
-    rho = rho_from_epsilon(request.epsilon, conversion)
-    how = f"zCDP at rho(epsilon, delta/2), and delta/2 for the {use}"
-    return _Price(PrivacyLoss(rho, request.delta - conversion), conversion, how)
+    return _listed(request, request.steps, request.k, zcdp_budget(request, "choices"))
 
 
 def _counted(request: Request, steps: int, delta: float) -> ContinualCalibration:
@@ -206,7 +186,8 @@ def _counted(request: Request, steps: int, delta: float) -> ContinualCalibration
             *(epsilon, delta, factorisation), groups=groups, floor=0, sensitivity=sensitivity
         )
     else:
-        price = _through_zcdp(request, "thresholds")
+        price = zcdp_budget(request, "thresholds")
+        assert price.conversion is not None
         how, own = price.how, price.loss
         histogram = continual_histogram_for_rho(
             *(own.rho, own.delta, factorisation), groups=groups, floor=0, sensitivity=sensitivity
@@ -263,7 +244,7 @@ def _figures(name: str, factorisation: Factorisation) -> FactorisationFigures:
 # -- the largest groups ---------------------------------------------------------------------------
 
 
-def _listed(request: Request, steps: int, k: int, price: _Price) -> ListingCalibration:
+def _listed(request: Request, steps: int, k: int, price: ZcdpBudget) -> ListingCalibration:
     if k > (request.k_bar or _K_BAR):
         raise refused(f"{flag('k')} must not exceed {flag('k_bar')}")
     ways = _Ways(steps, k, request.k_bar or _K_BAR, request.sensitivity or 1, price.loss)
@@ -271,6 +252,7 @@ def _listed(request: Request, steps: int, k: int, price: _Price) -> ListingCalib
     if found is None:
         raise refused("the budget is too small for so many choices")
     widths = found.half_widths(_CONFIDENCE)
+    assert price.conversion is not None
     return ListingCalibration(
         mechanism="scheduled_top_k",
         parameters=request.given(),

@@ -11,8 +11,7 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.registry import MechanismEntry, Sizes
-from dpsql.privacy.mechanisms.selection import Selection
-from dpsql.privacy.mechanisms.utility import UtilityBound
+from dpsql.privacy.mechanisms.selection import Selection, UtilityBound
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace, LatticeNoise
 from dpsql.privacy.sampling.numeric import normal_quantile_sf
 

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.price import rho_of_picks
-from dpsql.privacy.mechanisms.selection import Selected, Usual
+from dpsql.privacy.mechanisms.selection import BETA, Selected, Usual, UtilityBound
 from dpsql.privacy.mechanisms.topk import GumbelTopK
-from dpsql.privacy.mechanisms.utility import BETA, UtilityBound
 from dpsql.privacy.sampling.noise import EntropySource, gumbel_order
 
 MAX_CHOICES = 1_000_000

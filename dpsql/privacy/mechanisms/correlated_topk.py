@@ -22,7 +22,7 @@ from dpsql.privacy.mechanisms.calibration import (
     gaussian_deltas,
 )
 from dpsql.privacy.mechanisms.price import priced
-from dpsql.privacy.mechanisms.selection import AboveBase, Selected
+from dpsql.privacy.mechanisms.selection import BETA, AboveBase, Selected, UtilityBound
 from dpsql.privacy.mechanisms.sparse_histogram import (
     BlockBound,
     Floats,
@@ -32,7 +32,6 @@ from dpsql.privacy.mechanisms.sparse_histogram import (
     worst_over,
 )
 from dpsql.privacy.mechanisms.topk import split_base
-from dpsql.privacy.mechanisms.utility import BETA, UtilityBound
 from dpsql.privacy.sampling.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.privacy.sampling.numeric import checked_positive, normal_quantile_sf, smallest
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.price import cost_of_pick, rho_of_picks
-from dpsql.privacy.mechanisms.selection import Selected, Usual
-from dpsql.privacy.mechanisms.utility import BETA, UtilityBound, intruder_weight
+from dpsql.privacy.mechanisms.selection import BETA, Selected, Usual, UtilityBound, intruder_weight
 from dpsql.privacy.sampling.noise import EntropySource, gumbel_order
 from dpsql.privacy.sampling.numeric import checked_positive
 

@@ -18,8 +18,13 @@ from numpy.typing import NDArray
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
 from dpsql.privacy.mechanisms.price import cost_of_pick, priced, rho_of_picks
-from dpsql.privacy.mechanisms.selection import AboveBase, Selected
-from dpsql.privacy.mechanisms.utility import BETA, UtilityBound, intruder_weight
+from dpsql.privacy.mechanisms.selection import (
+    BETA,
+    AboveBase,
+    Selected,
+    UtilityBound,
+    intruder_weight,
+)
 from dpsql.privacy.sampling.noise import EntropySource, difference_quantile_sf, gumbel_order
 
 

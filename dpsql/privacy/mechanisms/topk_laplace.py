@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise
-from dpsql.privacy.mechanisms.selection import AboveBase, Selected, Usual
+from dpsql.privacy.mechanisms.selection import BETA, AboveBase, Selected, Usual, UtilityBound
 from dpsql.privacy.mechanisms.topk import moved_scores, split_base
-from dpsql.privacy.mechanisms.utility import BETA, UtilityBound
 from dpsql.privacy.sampling.noise import DiscreteLaplace, EntropySource
 from dpsql.privacy.sampling.numeric import SLOP, checked_positive, smallest
 

@@ -7,6 +7,8 @@ privacy proofs need upper bounds, and tight to a relative 1e-10.
 Sources: Canonne, Kamath & Steinke 2020, "The Discrete Gaussian for Differential Privacy" (the
 distribution and its zCDP); Ghosh, Roughgarden & Sundararajan 2009 (the discrete Laplace, there
 called geometric).
+
+The inverse question, which scale costs at most a given rho, is answered at the end.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +28,10 @@ from dpsql.privacy.accounting.gdp import mills_ratio
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.privacy.sampling.lattice import LatticeSampler
 from dpsql.privacy.sampling.numeric import (
+    MAX_SCALE,
+    MIN_SCALE,
     SLOP,
+    checked_positive,
     checked_scale,
     checked_shift,
     exp_remainder,
@@ -33,6 +39,7 @@ from dpsql.privacy.sampling.numeric import (
     normal_quantile_sf,
     raised,
     rounded_up,
+    scale_error,
     sinh_minus_linear,
     smallest,
 )
@@ -148,6 +155,7 @@ class DiscreteGaussian(LatticeNoise):
     (Canonne, Kamath & Steinke 2020, Thm 4). Checked by ``tests/privacy/mechanisms/test_noise.py``.
     """
 
+    reach: ClassVar[float] = 5.5  # P[abs(Z) > 5.5 sigma] is below 1e-7
     sigma: float
 
     def __post_init__(self) -> None:
@@ -157,11 +165,6 @@ class DiscreteGaussian(LatticeNoise):
     def spread(self) -> float:
         """sigma."""
         return self.sigma
-
-    @property
-    def reach(self) -> float:
-        """P[abs(Z) > 5.5 sigma] is below 1e-7."""
-        return 5.5
 
     @property
     def variance(self) -> float:
@@ -237,6 +240,7 @@ class DiscreteLaplace(LatticeNoise):
     s/scale-DP and rho(s)-zCDP. Checked by ``tests/privacy/mechanisms/test_noise.py``.
     """
 
+    reach: ClassVar[float] = 12.0  # P[abs(Z) > 12 scale] is below 1e-5
     scale: float
 
     def __post_init__(self) -> None:
@@ -246,11 +250,6 @@ class DiscreteLaplace(LatticeNoise):
     def spread(self) -> float:
         """scale."""
         return self.scale
-
-    @property
-    def reach(self) -> float:
-        """P[abs(Z) > 12 scale] is below 1e-5."""
-        return 12.0
 
     @property
     def variance(self) -> float:
@@ -304,3 +303,42 @@ def _quantile_sf(noise: LatticeNoise, p: float) -> int:
 @lru_cache(maxsize=32)
 def _sampler(noise: LatticeNoise) -> LatticeSampler:
     return LatticeSampler(noise)
+
+
+def gaussian_sigma_for_rho(rho: float, l2_squared: float | Fraction) -> float:
+    """Find the smallest float sigma with l2_squared/(2 sigma**2) <= rho in exact arithmetic.
+
+    ``l2_squared`` is the squared l2 sensitivity. Raises ParameterError if either is not finite and
+    positive, or if the sigma needed is above MAX_SCALE. Never returns less than MIN_SCALE.
+    """
+    checked_positive(rho, "rho")
+    checked_positive(float(l2_squared), "the squared l2 sensitivity")
+    exact = Fraction(l2_squared) / (2 * Fraction(rho))
+    if exact > Fraction(MAX_SCALE) ** 2:
+        raise scale_error("sigma")
+    sigma = math.sqrt(float(exact)) * (1 - 2.0**-50)
+    while Fraction(sigma) ** 2 < exact:
+        sigma = math.nextafter(sigma, math.inf)
+    return checked_scale(max(sigma, MIN_SCALE), "sigma")
+
+
+def laplace_scale_for_rho(rho: float, shift: float) -> float:
+    """Find a scale b of ``DiscreteLaplace(b).rho(shift) <= rho``, least to a relative 1e-13.
+
+    Raises ParameterError if rho is not finite and positive, if ``shift`` is not a positive whole
+    number, or if the scale needed is above MAX_SCALE. Never returns less than MIN_SCALE.
+    """
+    checked_positive(rho, "rho")
+    checked_positive(shift, "the sensitivity")
+    if DiscreteLaplace(MIN_SCALE).rho(shift) <= rho:
+        return MIN_SCALE
+    low, high = MIN_SCALE, MAX_SCALE
+    if DiscreteLaplace(high).rho(shift) > rho:
+        raise scale_error("scale")
+    while high > low * (1 + 1e-13):
+        middle = math.sqrt(low) * math.sqrt(high)
+        if DiscreteLaplace(middle).rho(shift) <= rho:
+            high = middle
+        else:
+            low = middle
+    return high

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -215,15 +215,13 @@ class SquareRoot(Toeplitz):
     Fichtenberger, Henzinger & Upadhyay 2023. Raises ParameterError for steps or bits out of range.
     """
 
+    name: ClassVar[str] = "toeplitz"
+
     steps: int
     bits: int = DEFAULT_BITS
 
     def __post_init__(self) -> None:
         _check_stream(self.steps, self.bits)
-
-    @property
-    def name(self) -> str:
-        return "toeplitz"
 
     def ideal(self, precision: int) -> list[int]:
         return _square_root(self.steps, precision)
@@ -236,6 +234,8 @@ class SlidingWindow(Toeplitz):
     C(x)**2 = 1 + x + ... + x**(width - 1). Raises ParameterError for parameters out of range.
     """
 
+    name: ClassVar[str] = "window"
+
     steps: int
     width: int
     bits: int = DEFAULT_BITS
@@ -246,10 +246,6 @@ class SlidingWindow(Toeplitz):
             raise ParameterError(
                 "the window must be at least 1 step and at most all of them", code="bad_parameter"
             )
-
-    @property
-    def name(self) -> str:
-        return "window"
 
     @property
     def span(self) -> int:
@@ -399,6 +395,8 @@ class BaseTree(TreeFactorisation):
     of range.
     """
 
+    name: ClassVar[str] = "tree"
+
     steps: int
     base: int
     bits: int = DEFAULT_BITS
@@ -407,10 +405,6 @@ class BaseTree(TreeFactorisation):
         _check_stream(self.steps, self.bits)
         if not 2 <= self.base <= MAX_STEPS:
             raise ParameterError("the base of a tree must be at least 2", code="bad_parameter")
-
-    @property
-    def name(self) -> str:
-        return "tree"
 
     @property
     def degree(self) -> int:
@@ -432,19 +426,14 @@ class TreeFromBelow(TreeFactorisation):
     Raises ParameterError for parameters out of range.
     """
 
+    degree: ClassVar[int] = 2
+    name: ClassVar[str] = "tree_from_below"
+
     steps: int
     bits: int = DEFAULT_BITS
 
     def __post_init__(self) -> None:
         _check_stream(self.steps, self.bits)
-
-    @property
-    def name(self) -> str:
-        return "tree_from_below"
-
-    @property
-    def degree(self) -> int:
-        return 2
 
     def node_variance(self, level: int) -> float:
         return 2.0**level / (2.0 ** (level + 1) - 1)

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,17 +114,13 @@ class KeyedWords:
 class LatticeGaussian:
     """A discrete Gaussian whose ``sigma`` may be up to MAX_LATTICE_SIGMA, for the exact sampler."""
 
+    reach: ClassVar[float] = 5.5  # P[abs(Z) > 5.5 sigma] is below 1e-7
     sigma: float
 
     @property
     def spread(self) -> float:
         """sigma."""
         return self.sigma
-
-    @property
-    def reach(self) -> float:
-        """P[abs(Z) > 5.5 sigma] is below 1e-7."""
-        return 5.5
 
     def energy(self, x: NDArray[np.int64]) -> NDArray[np.float64]:
         """Compute x**2 / (2 sigma**2) for integers of any shape, to 3 units in the last place.

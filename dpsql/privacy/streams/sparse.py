@@ -19,7 +19,7 @@ from dpsql.privacy.sampling.numeric import checked_positive
 from dpsql.privacy.streams.factorisation import Factorisation, SquareRoot
 from dpsql.privacy.streams.keyed import StepKey
 from dpsql.privacy.streams.mechanism import ChoosesGroups, Listed, StreamCounts
-from dpsql.privacy.streams.separate import NamedGroupsNoise, named_groups_noise
+from dpsql.privacy.streams.shared import NamedGroupsNoise, named_groups_noise
 
 _UP = 1 + 1e-12
 _DOWN = 1 - 1e-11

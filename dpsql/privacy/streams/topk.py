@@ -23,7 +23,7 @@ from dpsql.privacy.streams.mechanism import (
     StreamGroups,
     largest_first,
 )
-from dpsql.privacy.streams.separate import NamedGroupsNoise, named_groups_noise
+from dpsql.privacy.streams.shared import NamedGroupsNoise, named_groups_noise
 
 _UP = 1 + 1e-12
 _DOWN = 1 - 1e-11

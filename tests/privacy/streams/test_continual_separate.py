@@ -13,8 +13,11 @@ from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import SquareRoot
 from dpsql.privacy.streams.mechanism import StreamGroups
-from dpsql.privacy.streams.separate import SeparateContinualNoise, named_groups_noise
-from dpsql.privacy.streams.shared import SharedContinualNoise
+from dpsql.privacy.streams.shared import (
+    SeparateContinualNoise,
+    SharedContinualNoise,
+    named_groups_noise,
+)
 from dpsql.privacy.streams.sparse import sparse_top_k
 from dpsql.privacy.streams.topk import scheduled_top_k
 
