@@ -65,7 +65,7 @@ from dpsql.privacy.mechanisms.naming import GroupWeights
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.contributions import Gathered, summed
-from dpsql.sql.rewrite.rewrite import unit_pairs
+from dpsql.sql.rewrite.rewrite import Rewriter
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import unit_weight
 
@@ -498,7 +498,7 @@ def cascade_sql(rows: PrivateRows) -> CascadeSQL:
         "SELECT {}, {} AS {order} FROM {}",
         join(", ", [rows.unit, keys, *values]),
         rows.hashed([rows.unit, *rows.keys]),
-        derived(unit_pairs(rows)),
+        derived(Rewriter(rows).pairs()),
         order=order,
     )
     number = sql("row_number() OVER (ORDER BY {})", join(", ", rows.ascending(rows.keys)))

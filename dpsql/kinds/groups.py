@@ -43,7 +43,7 @@ from dpsql.privacy.mechanisms.additive import Steps
 from dpsql.privacy.mechanisms.pooling import published
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.sql.rewrite.left_out import shared_sql
-from dpsql.sql.rewrite.rewrite import declared_groups, groups_sql, numbered
+from dpsql.sql.rewrite.rewrite import Rewriter, declared_groups, numbered
 from dpsql.sql.rewrite.rows import PrivateRows
 
 
@@ -118,7 +118,7 @@ class GroupsKind(ReleaseKind):
         rows = self.private_rows(salt, dialect)
         if not self.plan.measures:
             return declared_groups(rows)
-        return self.numbered(rows, groups_sql(rows))
+        return self.numbered(rows, Rewriter(rows).groups())
 
     def numbered(self, rows: PrivateRows, groups: Sql) -> Sql:
         """Number the groups that are read."""

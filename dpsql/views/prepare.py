@@ -43,7 +43,8 @@ from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, time
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.lineage.table_names import parsed
-from dpsql.sql.rewrite.rewrite import SteppedSQL, stepped_contributions, unit_contributions
+from dpsql.sql.rewrite.rewrite import Rewriter, SteppedSQL
+from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.syntax.parse import understood
 from dpsql.views.definition import ViewDefinition
 from dpsql.views.plan import ListingNoise, ListingSelection, StepNoise, StepSelection, ViewPlan
@@ -192,10 +193,11 @@ class ViewPreparer:
         (block,) = self._query(view.plan.definition, last, first).blocks
         assert block.step_number is not None
         plan = _over(view, block).at(last)
-        return stepped_contributions(plan, block.step_number, last - first + 1, self._dialect)
+        rows = PrivateRows(plan, 0, self._dialect)
+        return Rewriter(rows).stepped(block.step_number, last - first + 1)
 
     def _contributions(self, plan: BlockPlan) -> Sql:
-        return unit_contributions(plan, self._dialect)
+        return Rewriter(PrivateRows(plan, 0, self._dialect)).contributions()
 
     def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
         """Make the query over the rows up to the end of a step.

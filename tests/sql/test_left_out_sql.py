@@ -27,9 +27,8 @@ from dpsql.planner.tuning import CandidateSetting, cap_estimates
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.left_out import LADDER_SENSITIVITY, LADDER_STEPS
-from dpsql.sql.rewrite import left_out
 from dpsql.sql.rewrite.left_out import left_out_sql, shared_sql
-from dpsql.sql.rewrite.rewrite import groups_beside_units
+from dpsql.sql.rewrite.rewrite import Rewriter
 
 COLUMNS = (
     ("u", "BIGINT"),
@@ -241,12 +240,14 @@ def test_rows_sorted_once_and_bounded_wrongly_are_noticed(
     rows = rows_in_groups()
     right = shared(plan, rows)
 
+    whole = Rewriter.beside_units
+
     def twin(*arguments: Any) -> Sql:
-        sql = text(groups_beside_units(*arguments))
+        sql = text(whole(*arguments))
         assert bound in sql
         return generated(sql.replace(bound, broken))
 
-    monkeypatch.setattr(left_out, "groups_beside_units", twin)
+    monkeypatch.setattr(Rewriter, "beside_units", twin)
     wrong = shared(plan, rows)
     assert wrong[0 if of_groups else 1] != right[0 if of_groups else 1]
 

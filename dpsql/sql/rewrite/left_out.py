@@ -30,10 +30,7 @@ from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.rewrite.contributions import Gathered, clamped
 from dpsql.sql.rewrite.rewrite import (
     CountedValues,
-    groups_beside,
-    groups_beside_units,
-    groups_of_pairs,
-    unit_groups,
+    Rewriter,
 )
 from dpsql.sql.rewrite.rows import PrivateRows
 
@@ -95,8 +92,8 @@ class SharedSQL:
 def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL:
     """Write a block and its estimates, for a plan that ``shares_rows``.
 
-    The groups are those of ``groups_sql`` under the same salt, and the estimates' rows those of
-    ``left_out_sql``, with the same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
+    The groups are those of ``Rewriter.groups`` under the same salt, and the estimates' rows those
+    of ``left_out_sql``, with the same sensitivities. Checked by ``tests/sql/test_left_out_sql.py``.
     """
     shared = _Shared(rows, estimates)
     if rows.ranks_rows:
@@ -107,7 +104,7 @@ def shared_sql(rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> SharedSQL
         stored.append((_UNITS, shared.units(pairs)))
     return SharedSQL(
         tuple(stored),
-        groups_of_pairs(rows, pairs, units),
+        shared.rewriter.over(pairs, units),
         tuple(shared.estimate(one, pairs, units) for one in shared.estimated),
     )
 
@@ -133,6 +130,7 @@ class _Shared:
 
     def __init__(self, rows: PrivateRows, estimates: Sequence[LeftOutPlan]) -> None:
         self.rows = rows
+        self.rewriter = Rewriter(rows)
         self.dialect = rows.dialect
         self.by_unit = rows.plan.bounding is not None and bool(rows.keys)
         self.estimated = [
@@ -159,7 +157,7 @@ class _Shared:
         """Write one row per unit and keys, with all values that estimates use."""
         rows = any(one.plan.subject.rows for one in self.estimated)
         counted = self._all_rows if rows else None
-        return unit_groups(self.rows, self._values_counted(), counted, self._limits())
+        return self.rewriter.per_unit(self._values_counted(), counted, self._limits())
 
     def _values_counted(self) -> list[CountedValues]:
         """List the counted values of clamped measures: all values, and those out of bounds."""
@@ -241,11 +239,12 @@ class _Shared:
                 for total, name in self._sorted_totals(one)
             }
         both = quoted(_BOTH)
-        stored = groups_beside_units(self.rows, of_units, self._values_counted(), self._limits())
+        stored = self.rewriter.beside_units(of_units, self._values_counted(), self._limits())
+        columns = join(", ", [*self.rows.keys, *self.rows.measures])
         units = sql("SELECT * FROM {} WHERE {} IS NOT NULL", both, self.rows.unit)
         return SharedSQL(
             ((_BOTH, stored),),
-            groups_beside(self.rows, both),
+            sql("SELECT {} FROM {} WHERE {} IS NULL", columns, both, self.rows.unit),
             tuple(self.estimate(one, both, self.dialect.derived(units)) for one in self.estimated),
         )
 

@@ -33,9 +33,8 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import COUNTED_DISTINCT, Measure, MeasureKind
-from dpsql.ir.plan import BlockPlan, Bounding
+from dpsql.ir.plan import Bounding
 from dpsql.sql.expressions.proven_integers import Ranged, count
 from dpsql.sql.expressions.ranges import Numbers, numbers_of
 from dpsql.sql.expressions.totality import total_sql
@@ -52,37 +51,11 @@ from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.sql.rewrite.weighting import weighted
 
 
-def groups_sql(rows: PrivateRows) -> Sql:
-    """Write the SQL of the exact groups: keys, one integer per measure.
-
-    For a known domain the keys are positions in the declared lists. Sensitivity: when one unit is
-    added or removed, measure i changes in at most ``plan.groups`` groups (any number for top-k
-    with unlimited groups) by at most ``measure.sensitivity`` each. With weighted units it changes
-    in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in l2. Checked by
-    ``tests/sql/test_sensitivity.py``.
-    """
-    return _Rewriter(rows).groups()
-
-
 def numbered(rows: PrivateRows, groups: Sql) -> Sql:
     """Number groups: row id, keys, measures."""
     columns = join(", ", [*rows.keys, *rows.measures])
     row_id = sql("{} AS {}", rows.dialect.row_number(), rows.row_id)
     return sql("SELECT {}, {} FROM {}", row_id, columns, rows.dialect.derived(groups))
-
-
-def unit_pairs(rows: PrivateRows) -> Sql:
-    """Write the SQL of :func:`unit_contributions`, or of pairs alone where only units count."""
-    return _Rewriter(rows).pairs()
-
-
-def unit_contributions(plan: BlockPlan, dialect: Dialect) -> Sql:
-    """Write the SQL of each unit's contribution to each group: one row per pair.
-
-    Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No cap
-    on groups: whoever adds up has to bound what a unit contributes in all.
-    """
-    return _Rewriter(PrivateRows(plan, 0, dialect)).contributions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,56 +72,6 @@ class CountedValues:
     some: Callable[[Sql], Sql]
 
 
-def unit_groups(
-    rows: PrivateRows,
-    counts: Sequence[CountedValues] = (),
-    counted: Sql | None = None,
-    limits: Mapping[int, int] = MappingProxyType({}),
-) -> Sql:
-    """Write the SQL of what the rows of each unit in each group add up to, before any bounds.
-
-    One row per unit and keys: these, a column of each measure as it is gathered, and the number of
-    rows in the column ``counted``. A unit counts as 1. Measures in ``limits``, by index, are never
-    negative, and told apart up to these limits only.
-    """
-    return _Rewriter(rows).per_unit(counts, counted, limits)
-
-
-def groups_of_pairs(rows: PrivateRows, pairs: Sql, units: Sql | None) -> Sql:
-    """Write the SQL of the groups of :func:`groups_sql`, over ``unit_groups``.
-
-    ``pairs`` names the table that holds these, ``units`` one with the ``number`` of groups of each
-    unit, None where a unit keeps all of its groups. No measure may count distinct values.
-    """
-    return _Rewriter(rows).over(pairs, units)
-
-
-def groups_beside_units(
-    rows: PrivateRows,
-    of_units: Mapping[Sql, Sql],
-    counts: Sequence[CountedValues] = (),
-    limits: Mapping[int, int] = MappingProxyType({}),
-) -> Sql:
-    """Write the SQL of groups, and of units beside them, over rows that are sorted once.
-
-    For rows that are ranked (``ranks_rows``). A row of a group has no unit, its keys and measures
-    as :func:`groups_sql` computes them. That of a unit has ``of_units``: aggregates, with their
-    columns, over rows as they are ``placed``. In each of these, a measure's column has what was
-    gathered of all rows of the unit in the group, as in :func:`unit_groups`, and the columns of
-    ``counts`` the row's own value, and the row's value if it is ``some``; NULL if not.
-    """
-    return _Rewriter(rows).beside_units(of_units, counts, limits)
-
-
-def groups_beside(rows: PrivateRows, both: Sql) -> Sql:
-    """Write the SQL of the groups of :func:`groups_sql`, of such groups and units.
-
-    ``both`` names the table that holds :func:`groups_beside_units`.
-    """
-    columns = join(", ", [*rows.keys, *rows.measures])
-    return sql("SELECT {} FROM {} WHERE {} IS NULL", columns, both, rows.unit)
-
-
 @dataclass(frozen=True, slots=True)
 class SteppedSQL:
     """The statements that compute contributions by the end of each of some steps, read once.
@@ -161,16 +84,6 @@ class SteppedSQL:
     table: str
     rows: Sql
     by_step: tuple[Sql, ...]
-
-
-def stepped_contributions(
-    plan: BlockPlan, number: exp.Expr, steps: int, dialect: Dialect
-) -> SteppedSQL:
-    """Write the SQL of :func:`unit_contributions` for ``steps`` steps at once.
-
-    ``number`` is computed of a row and says in which of them it counts first, 0 to ``steps`` - 1.
-    """
-    return _Rewriter(PrivateRows(plan, 0, dialect)).stepped(number, steps)
 
 
 def declared_groups(rows: PrivateRows) -> Sql:
@@ -198,7 +111,9 @@ _ALL: Final = sql("*")
 _ROWS: Final = sql("count(*)")
 
 
-class _Rewriter:
+class Rewriter:
+    """Writes the totals of private rows, by group, or by unit in each group."""
+
     def __init__(self, rows: PrivateRows) -> None:
         self.rows = rows
         self.plan = rows.plan
@@ -213,7 +128,11 @@ class _Rewriter:
         self._values = self._shared_values()
 
     def over(self, pairs: Sql, units: Sql | None) -> Sql:
-        """Write the same over rows per (unit, key) that are stored."""
+        """Write the groups of :meth:`groups` over stored rows of :meth:`per_unit`.
+
+        ``pairs`` names their table, ``units`` one with the ``number`` of groups of each unit, None
+        where a unit keeps all of its groups. No measure may count distinct values.
+        """
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
         kept = pairs if units is None else self.rows.capped_apart(pairs, units)
         return self._clamped_sums(kept)
@@ -221,10 +140,18 @@ class _Rewriter:
     def beside_units(
         self,
         of_units: Mapping[Sql, Sql],
-        counts: Sequence[CountedValues],
-        limits: Mapping[int, int],
+        counts: Sequence[CountedValues] = (),
+        limits: Mapping[int, int] = MappingProxyType({}),
     ) -> Sql:
-        """Write groups and units below each other, of rows that are sorted once."""
+        """Write groups and units below each other, of rows that are sorted once.
+
+        For rows that are ranked (``ranks_rows``). A row of a group has no unit, its keys and
+        measures as :meth:`groups` computes them. That of a unit has ``of_units``: aggregates, with
+        their columns, over rows as they are ``placed``. In each of these, a measure's column has
+        what was gathered of all rows of the unit in the group, as in :meth:`per_unit`, and the
+        columns of ``counts`` the row's own value, and the row's value if it is ``some``; NULL if
+        not.
+        """
         counted = self._counts_rows({measure.kind for measure, _ in self._measures})
         aggregates: dict[Sql, Sql] = {}
         gathered = {} if counted else self._before_bounds(self._beside(aggregates), limits)
@@ -273,11 +200,16 @@ class _Rewriter:
 
     def per_unit(
         self,
-        counts: Sequence[CountedValues],
-        counted: Sql | None,
-        limits: Mapping[int, int],
+        counts: Sequence[CountedValues] = (),
+        counted: Sql | None = None,
+        limits: Mapping[int, int] = MappingProxyType({}),
     ) -> Sql:
-        """Write one row per (unit, key) with the totals of the unit's rows."""
+        """Write one row per (unit, key) with the totals of the unit's rows, before any bounds.
+
+        These, a column of each measure as it is gathered, and the number of rows in the column
+        ``counted``. A unit counts as 1. Measures in ``limits``, by index, are never negative, and
+        told apart up to these limits only.
+        """
 
         def columns(found: _Found) -> dict[Sql, Sql]:
             numbers = {} if counted is None else {counted: _ALL}
@@ -310,13 +242,18 @@ class _Rewriter:
     def contributions(self, steps: Sql | None = None) -> Sql:
         """Write one row per (unit, key) with the unit's contribution to the group.
 
-        ``steps`` are the rows to read, by default all.
+        Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No
+        cap on groups: whoever adds up has to bound what a unit contributes in all. ``steps`` are
+        the rows to read, by default all.
         """
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
         return self._by_pair(self._steps() if steps is None else steps, self._contributed)
 
     def stepped(self, number: exp.Expr, steps: int) -> SteppedSQL:
-        """Write what :meth:`contributions` computes, by the end of each of some steps."""
+        """Write what :meth:`contributions` computes, by the end of each of ``steps`` steps.
+
+        ``number`` is computed of a row: in which of them it counts first, 0 to ``steps`` - 1.
+        """
         table, column = f"{INTERNAL_PREFIX}rows", self.rows.internal("number")
         stored = quoted(table)
         rows = self._steps([(total_sql(number, self.rows.table, self.dialect), column)])
@@ -340,7 +277,7 @@ class _Rewriter:
         return SteppedSQL(table, rows, tuple(self.contributions(of(s)) for s in range(steps)))
 
     def pairs(self) -> Sql:
-        """Write the same, or nothing but the pairs where only units are counted."""
+        """Write :meth:`contributions`, or nothing but the pairs where only units are counted."""
         if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
             return self.contributions()
         columns = join(", ", [self.rows.unit, *self.rows.keys])
@@ -360,7 +297,14 @@ class _Rewriter:
     # -- shapes -------------------------------------------------------------------------------
 
     def groups(self) -> Sql:
-        """Write the groups in the SQL shape for the plan's measures."""
+        """Write the exact groups: keys, one integer per measure.
+
+        For a known domain the keys are positions in the declared lists. Sensitivity: when one unit
+        is added or removed, measure i changes in at most ``plan.groups`` groups (any number for
+        top-k with unlimited groups) by at most ``measure.sensitivity`` each. With weighted units it
+        changes in up to ``plan.bounding.kept`` groups, by sqrt(``plan.groups``) times as much in
+        l2. Checked by ``tests/sql/test_sensitivity.py``.
+        """
         bounding, kinds = self.plan.bounding, {noisy.measure.kind for noisy in self.plan.measures}
         if bounding is not None and bounding.weighted:
             assert MeasureKind.DISTINCT not in kinds
