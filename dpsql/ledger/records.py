@@ -475,3 +475,8 @@ def check_json(what: str, text: str) -> None:
 
 def _refuse(reason: str, hint: str | None = None) -> Never:
     raise ParameterError(reason, code="bad_parameter", hint=hint)
+
+
+def refused_change(code: str, reason: str) -> LedgerError:
+    """Build the error for a change that was refused, and left the ledger unchanged."""
+    return LedgerError(reason, code=code, hint="the ledger was not changed")

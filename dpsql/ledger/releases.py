@@ -17,7 +17,7 @@ from dpsql.errors import LedgerError, ParameterError
 from dpsql.ledger.backend import Backend, LedgerRow
 from dpsql.ledger.chain import iso
 from dpsql.ledger.names import full_names
-from dpsql.ledger.records import Stored
+from dpsql.ledger.records import Stored, refused_change
 from dpsql.ledger.schema import ROWS_START
 from dpsql.privacy.accounting.zcdp import Amount
 
@@ -222,11 +222,7 @@ def step_part(sql: Backend, stream: int, step: int, part: int) -> bytes:
 
 
 def _another_release() -> LedgerError:
-    return LedgerError(
-        "something else was kept of the step before",
-        code="ledger_step_ended",
-        hint="the ledger was not changed",
-    )
+    return refused_change("ledger_step_ended", "something else was kept of the step before")
 
 
 def forget_parts(sql: Backend, stream: int) -> None:

@@ -384,15 +384,12 @@ class Replay:
             raise BrokenError("it fails a step that was not begun, or had ended before")
         stream.unended.remove(event.step)
 
-    def _fail_entry(self, event: Event) -> None:
-        asked = self._open.pop(event.entry or 0, None)
-        if asked is None or event.account not in line_of(asked.account):
-            raise BrokenError("it fails what was not reserved, or had ended before")
-        self._failed.add(asked.seq)
-
     def _failure(self, event: Event, detail: dict[str, Any]) -> None:
         if event.stream is None:
-            self._fail_entry(event)
+            asked = self._open.pop(event.entry or 0, None)
+            if asked is None or event.account not in line_of(asked.account):
+                raise BrokenError("it fails what was not reserved, or had ended before")
+            self._failed.add(asked.seq)
         else:
             self._fail_step(event)
         if detail["cause"] not in set(Cause):

@@ -52,6 +52,7 @@ from dpsql.ledger.records import (
     check_ticket,
     line_of,
     planned_steps,
+    refused_change,
 )
 from dpsql.ledger.releases import Packed, PartsDigest
 from dpsql.ledger.schema import SUSPENDING
@@ -244,7 +245,7 @@ class Ledger:
             if ended == Kind.FAILURE:
                 return
             if ended is not None:
-                raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
+                raise refused_change("ledger_settled_twice", "the charge is settled already")
             node = require_node(journal.sql, key)
             suspend(journal, node, Kind.FAILURE, charge.entry, cause=str(cause))
 
@@ -748,13 +749,13 @@ def _require_settleable(sql: Backend, charge: Charge, amount: Amount) -> str:
     """Return the query's fingerprint, if its charge is there and may be settled at ``amount``."""
     query, ended = _asked(sql, charge)
     if ended == Kind.FAILURE:
-        raise _cannot_settle("ledger_failed_entry", "the query failed: its charge stays whole")
+        raise refused_change("ledger_failed_entry", "the query failed: its charge stays whole")
     if ended is not None:
-        raise _cannot_settle("ledger_settled_twice", "the charge is settled already")
+        raise refused_change("ledger_settled_twice", "the charge is settled already")
     if any(map(operator.gt, amount.units, charge.amount.units)):
-        raise _cannot_settle("ledger_over_reserved", "a query cannot cost more than it reserved")
+        raise refused_change("ledger_over_reserved", "a query cannot cost more than it reserved")
     if amount.delta != charge.amount.delta:
-        raise _cannot_settle("ledger_delta_refund", "delta is never refunded")
+        raise refused_change("ledger_delta_refund", "delta is never refunded")
     return query
 
 
@@ -768,13 +769,9 @@ def _asked(sql: Backend, charge: Charge) -> tuple[str, str | None]:
         (charge.entry,),
     )
     if not rows or rows[0][:5] != (charge.account, *charge.amount.units):
-        raise _cannot_settle("ledger_unknown_entry", "this ledger holds no such reservation")
+        raise refused_change("ledger_unknown_entry", "this ledger holds no such reservation")
     query, ended = rows[0][5:]
     return query, ended
-
-
-def _cannot_settle(code: str, reason: str) -> LedgerError:
-    return LedgerError(reason, code=code, hint="the ledger was not changed")
 
 
 def _home(place: str | os.PathLike[str], patience: float, who: str) -> Home:

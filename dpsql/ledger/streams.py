@@ -28,6 +28,7 @@ from dpsql.ledger.records import (
     StepTicket,
     StreamRecord,
     planned_steps,
+    refused_change,
 )
 from dpsql.ledger.releases import count_step_parts, forget_parts, step_part
 from dpsql.ledger.ties import require_hashed
@@ -101,10 +102,12 @@ def open_stream(
     """
     sql = journal.sql
     if sql.execute(_MADE, (stream,)):
-        raise _refused("ledger_stream_exists", "the id belongs to a stream, or to a former one")
+        raise refused_change(
+            "ledger_stream_exists", "the id belongs to a stream, or to a former one"
+        )
     key = key_by_name(sql, account)
     if any(stream_terms(terms)[0] == name for (terms,) in sql.execute(_NAMED, (key,))):
-        raise _refused("ledger_stream_exists", "the account has a stream of this name")
+        raise refused_change("ledger_stream_exists", "the account has a stream of this name")
     charge = charge_line(journal, account, limits, amount, query=stream, plan=plan)
     settle(journal, charge, amount)
     terms = in_order({"name": name, "steps": planned_steps(plan)})
@@ -124,9 +127,11 @@ def open_step(
     live = _live(journal.sql, account, stream)
     require_within(without_charge(journal, account, limits))
     if step > live.steps:
-        raise _refused("ledger_step_beyond", "the stream has no step of this number")
+        raise refused_change("ledger_step_beyond", "the stream has no step of this number")
     if step <= live.begun:
-        raise _refused("ledger_step_used", "this step of the stream was begun before, or passed by")
+        raise refused_change(
+            "ledger_step_used", "this step of the stream was begun before, or passed by"
+        )
     journal.append(Kind.STEP, account, stream=live.entry, step=step, query=stream)
     return StepTicket(live.entry, account, stream, step)
 
@@ -164,7 +169,7 @@ def require_unended(sql: Backend, ticket: StepTicket) -> int:
     if sql.execute(_ENDED, (live.entry, ticket.step)) or sql.execute(
         _LATER, (live.entry, ticket.step)
     ):
-        raise _refused(
+        raise refused_change(
             "ledger_step_ended", "the step was published or failed, or a later one was published"
         )
     return live.entry
@@ -181,7 +186,7 @@ def step_may_fail(sql: Backend, ticket: StepTicket) -> bool:
         raise _unknown_stream("this ledger has begun no such step")
     ended = {kind for (kind,) in sql.execute(_ENDED, (ticket.entry, ticket.step))}
     if Kind.PUBLISH in ended:
-        raise _refused("ledger_step_ended", "the step was published")
+        raise refused_change("ledger_step_ended", "the step was published")
     return not ended
 
 
@@ -274,8 +279,4 @@ def _live(sql: Backend, account: str, stream: str) -> _Live:
 
 
 def _unknown_stream(reason: str) -> LedgerError:
-    return _refused("ledger_unknown_stream", reason)
-
-
-def _refused(code: str, reason: str) -> LedgerError:
-    return LedgerError(reason, code=code, hint="the ledger was not changed")
+    return refused_change("ledger_unknown_stream", reason)

@@ -285,17 +285,13 @@ def _said(table: Table, column: Column, draft: Draft) -> list[str]:
     """Write the facts that the owner gave of a column; truth values have a known domain."""
     known = draft.columns.get((table.name.key, fold(column.name)))
     if known is None:
-        return ["domain: [false, true]"] if _is_truth(column) else []
+        return ["domain: [false, true]"] if base_type(column.type) == "BOOLEAN" else []
     parts = []
     if known.lower is not None:
         parts += [f"lower: {known.lower}", f"upper: {known.upper}"]
     if known.domain is not None:
         parts.append(f"domain: [{', '.join(map(_scalar, known.domain))}]")
     return parts
-
-
-def _is_truth(column: Column) -> bool:
-    return base_type(column.type) == "BOOLEAN"
 
 
 def _to_complete(table: Table, column: Column, draft: Draft) -> str:

@@ -151,7 +151,7 @@ class _TopK:
         except ParameterError as error:
             return impossible(CORRELATED_TOP_K.name, error.reason)
         if selection is None:
-            return _epsilon_too_large(CORRELATED_TOP_K)
+            return impossible(CORRELATED_TOP_K.name, "epsilon is too large for its analysis")
         noise_of = composed_noise(self.block, price)
         values = self._values(noise_of, self.k, self.k, scored=True)
         return self._option(selection, values, None, None, split.conversion)
@@ -245,10 +245,6 @@ class _TopK:
 
 def _error(values: tuple[NoisyMeasure, ...], groups: int) -> float:
     return math.prod(value.noise.std(groups) for value in values if value.noise is not None)
-
-
-def _epsilon_too_large(entry: MechanismEntry[Selection]) -> Option:
-    return impossible(entry.name, "epsilon is too large for its analysis")
 
 
 def _epsilon_too_small(entry: MechanismEntry[Selection]) -> Option:

@@ -46,7 +46,6 @@ from dpsql.privacy.streams.topk import (
 )
 from dpsql.sql.blocks.time_bounds import no_view
 from dpsql.views.definition import (
-    ChoiceOptions,
     ContinualMechanism,
     Factoring,
     UnitSteps,
@@ -141,7 +140,9 @@ class _Listing:
         self.floor = block.parameters.min_units_per_group - 1
 
     def plan(self) -> ViewPlan:
-        _refuse_options(self.definition.choices, self.kind)
+        for name in self.definition.choices.given:
+            if name not in _OWN_OPTIONS[self.kind]:
+                raise no_view(f"{self.kind} has no option {name}", "Leave it out.")
         measure = self._measure()
         self.sensitivity = _stream_reach(measure, self.block.parameters.max_rows_contributed)
         self._refuse_sizes()
@@ -263,12 +264,6 @@ class _Listing:
         return meta_histogram(
             *(price, self.steps, self.groups), k=self.k, groups=groups, sensitivity=self.sensitivity
         )
-
-
-def _refuse_options(choices: ChoiceOptions, kind: ContinualMechanism) -> None:
-    for name in choices.given:
-        if name not in _OWN_OPTIONS[kind]:
-            raise no_view(f"{kind} has no option {name}", "Leave it out.")
 
 
 def _usual_margin(mechanism: SparseTopK) -> int:

@@ -151,7 +151,11 @@ class ViewPreparer:
         (block,) = query.blocks
         tail = query.plain
         assert tail is not None
-        _refuse_age(block, definition)
+        if "max_age" in block.parameters.given - definition.parameters.given:
+            raise no_view(
+                "a view has no max_age: its rows say of which step they are",
+                "Leave it out. REFRESH publishes the steps that have closed since.",
+            )
         settled = replace(block.parameters, given=frozenset(PARAMETER_NAMES))
         definition = replace(definition, parameters=settled)
         short_lived = self._short_lived(definition)
@@ -258,15 +262,6 @@ class ViewPreparer:
                 "Take steps of whole days.",
             )
         return found.type
-
-
-def _refuse_age(block: Block, definition: ViewDefinition) -> None:
-    """Refuse OPTIONS that say how old the answers of a view may be."""
-    if "max_age" in block.parameters.given - definition.parameters.given:
-        raise no_view(
-            "a view has no max_age: its rows say of which step they are",
-            "Leave it out. REFRESH publishes the steps that have closed since.",
-        )
 
 
 def _over(view: PreparedView, block: Block) -> ViewPlan:

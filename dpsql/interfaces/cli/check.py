@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dpsql.core.schema import Schema
-    from dpsql.engines.base.engine import Database
     from dpsql.engines.opening import DatabasePlace
     from dpsql.owner.conformance import Finding
     from dpsql.policy.model import Policy
@@ -69,7 +68,10 @@ def check_command(
     policy = load_policy(policies)
     with closing(open_engine(database)) as found:
         if survey:
-            _survey_engine(found)
+            from dpsql.survey.keep import keep_surveys
+
+            for kept in keep_surveys(found):
+                click.echo(f"What is known of the engine: {kept}", err=True)
         found.declare(policy.declared)
         tables = found.catalog().tables
         findings = check_policy(policy, tables, found.definition)
@@ -130,14 +132,6 @@ def _accounts(place: str) -> tuple[tuple[str, ...], dict[str, str]]:
     except LedgerError as error:
         click.echo(f"The ledger was not looked at: {error.reason}.", err=True)
         return (), {}
-
-
-def _survey_engine(database: Database) -> None:
-    """Make and keep the evidence on the engine of a database, unless there is some."""
-    from dpsql.survey.keep import keep_surveys
-
-    for kept in keep_surveys(database):
-        click.echo(f"What is known of the engine: {kept}", err=True)
 
 
 def _findings_table(findings: list[Finding]) -> Table:

@@ -76,11 +76,7 @@ def _all_settings(shell: Shell) -> RenderableType:
 
 
 def _timing(call: Invocation) -> None:
-    _change(call.shell, "timing", call.argument or _other(call.shell.settings.timing))
-
-
-def _other(switch: bool) -> str:
-    return "off" if switch else "on"
+    _change(call.shell, "timing", call.argument or ("off" if call.shell.settings.timing else "on"))
 
 
 def _expanded(call: Invocation) -> None:

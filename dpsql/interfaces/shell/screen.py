@@ -57,12 +57,6 @@ def _escaped(character: str) -> str:
 codecs.register_error(_LETTERS, _plain)
 
 
-def _adapt(stream: TextIO) -> None:
-    """Let a stream write everything, in other letters where it has to."""
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors=_LETTERS)
-
-
 def writable(text: str, encoding: str) -> str:
     """Rewrite a text as a stream of this encoding will show it."""
     return text.encode(encoding, _LETTERS).decode(encoding)
@@ -101,7 +95,8 @@ class Screen:
     def __init__(self, out: TextIO, err: TextIO, interactive: bool) -> None:
         self.interactive = interactive
         for stream in (out, err):
-            _adapt(stream)
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors=_LETTERS)
         self._out = out
         self._console = Console(file=out, highlight=False)
         if writable(_SPECIAL, self._console.encoding) != _SPECIAL:

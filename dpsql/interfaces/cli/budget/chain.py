@@ -17,7 +17,7 @@ from dpsql.interfaces.cli.printing import progress_bar, remark, show
 from dpsql.interfaces.new_files import new_file
 
 if TYPE_CHECKING:
-    from dpsql.ledger import Head, Ledger
+    from dpsql.ledger import Ledger
 
 
 @click.command(
@@ -53,7 +53,9 @@ def verify_command(
     Heads that were written down elsewhere also tell whether the ledger still goes on from there: an
     older copy that was put back does not.
     """
-    anchors = _heads([*heads, *([] if file is None else _lines(file))])
+    from dpsql.ledger import Head
+
+    anchors = [Head.parse(text) for text in [*heads, *([] if file is None else _lines(file))]]
     place = located(ledger, policies, database)
     with existing(place) as opened, progress_bar(quiet, "Verifying"):
         found = opened.verify(anchors)
@@ -154,12 +156,6 @@ def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Itera
         yield from output.ledger_json(
             head, accounts, ledger.suspensions(), ledger.renames(), all_entries(ledger, head)
         )
-
-
-def _heads(texts: list[str]) -> list[Head]:
-    from dpsql.ledger import Head
-
-    return [Head.parse(text) for text in texts]
 
 
 def _lines(file: Path) -> list[str]:
