@@ -12,14 +12,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import product
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Final, LiteralString, TypeAlias
 
 from dpsql.core.schema import base_type
 from dpsql.core.sql import Sql, digits, literal, sql
 from dpsql.core.sql_types import type_sql
 from dpsql.engines.base.row_engine import Refusing
-from dpsql.engines.base.row_types import INTEGERS, TypedValue, decimal_of
+from dpsql.engines.base.row_types import TypedValue, decimal_of
 from dpsql.engines.base.typed_constants import constant_text
 from dpsql.syntax.row_functions import MOMENTS
 
@@ -41,8 +42,11 @@ _CALENDAR: Final = {
         sql("TIMESTAMP_NTZ'9999-12-31 23:59:59.999999'"),
     ),
 }
-_Cast: TypeAlias = Callable[[Sql, Sql], Sql]
+_Cast: TypeAlias = Callable[[TypedValue, Sql], Sql]
 """From a value and the Spark type that it becomes to the cast."""
+_PLAIN: Final = "CAST({value} AS {type})"
+_TRIED: Final = "try_cast({value} AS {type})"
+_WHOLE: Final = ("INTEGER", "BIGINT")
 
 # Exponents of few digits: to write out a number with a longer one takes all memory there is.
 _NUMBER: Final = r"[+-]?([0-9]{1,400}[.]?[0-9]{0,400}|[.][0-9]{1,400})([eE][+-]?[0-9]{1,3})?"
@@ -115,14 +119,14 @@ def cast_of(value: TypedValue, type_: str) -> Sql | None:
     kind, target = base_type(type_), type_sql(spark_spelling(type_))
     if value.kind == kind != "DECIMAL":
         return value.sql
-    found = _CASTS.get((value.kind, kind))
-    if found is None or (value.kind == "VARCHAR" and _is_fraction(type_)):
+    write = _CASTS.get((value.kind, kind))
+    if write is None or (value.kind == "VARCHAR" and _is_fraction(type_)):
         return None  # DuckDB reads 0.5 as a fraction, and no 5e-1
     if value.kind == "DOUBLE" and kind == "DECIMAL" and decimal_of(type_)[0] <= _BITS:
         return _double_to_decimal(value.sql, *decimal_of(type_))
     if _is_fraction(value.type) and type_ == "VARCHAR":
         return _fraction_to_text(value.sql)
-    return found(value.sql, target)
+    return write(value, target)
 
 
 def _double_to_decimal(value: Sql, width: int, scale: int) -> Sql:
@@ -160,99 +164,61 @@ def _fraction_to_text(value: Sql) -> Sql:
     )
 
 
-def _plain(value: Sql, target: Sql) -> Sql:
-    return sql("CAST({} AS {})", value, target)
+def _as(template: LiteralString) -> _Cast:
+    """Write a cast by a template of the value and the type."""
+    return lambda value, target: sql(template, value=value.sql, type=target)
 
 
-def _tried(value: Sql, target: Sql) -> Sql:
-    return sql("try_cast({} AS {})", value, target)
-
-
-def _rounded_to_even(value: Sql, target: Sql) -> Sql:
-    return sql("try_cast(rint({}) AS {})", value, target)
-
-
-def _rounded_to_bigint(value: Sql, target: Sql) -> Sql:
-    # 2^63 is a DOUBLE, and would become the largest integer.
-    return sql(
-        "CASE WHEN {v} < 9223372036854775808D THEN try_cast(rint({v}) AS BIGINT) END", v=value
+def _read(form: str, template: LiteralString = _TRIED, blanks: str = r"\s*") -> _Cast:
+    """Write a cast of texts that have a form; others are NULL."""
+    pattern = literal(rf"\A{blanks}({form}){blanks}\z")
+    made = _as(template)
+    return lambda value, target: sql(
+        "CASE WHEN {} RLIKE {} THEN {} END", value.sql, pattern, made(value, target)
     )
 
 
-def _rounded_away(value: Sql, target: Sql) -> Sql:
-    return sql("try_cast(round({}) AS {})", value, target)
-
-
-def _like(value: Sql, form: str, then: Sql, blanks: str = r"\s*") -> Sql:
-    pattern = literal(rf"\A{blanks}({form}){blanks}\z")
-    return sql("CASE WHEN {} RLIKE {} THEN {} END", value, pattern, then)
-
-
-def _text_to_integer(value: Sql, target: Sql) -> Sql:
-    # DECIMAL(38,18) has room for 64 bits, and to see which way they are rounded.
-    read = sql("try_cast(round(try_cast({} AS DECIMAL(38,18))) AS {})", value, target)
-    return _like(value, _NUMBER, read)
-
-
-def _text_to_decimal(value: Sql, target: Sql) -> Sql:
-    return _like(value, _NUMBER, _tried(value, target))
-
-
-def _text_to_double(value: Sql, target: Sql) -> Sql:
+def _read_double(value: TypedValue, target: Sql) -> Sql:
     return sql(
         "CASE WHEN {value} RLIKE {number} THEN try_cast({value} AS DOUBLE) "
         "WHEN {value} RLIKE {infinite} THEN "
         "CASE WHEN contains({value}, '-') THEN double('-Infinity') ELSE double('Infinity') END "
         "WHEN {value} RLIKE {nan} THEN double('NaN') END",
-        value=value,
+        value=value.sql,
         number=literal(rf"\A\s*({_NUMBER})\s*\z"),
         infinite=literal(r"\A\s*[+-]?(?i:inf|infinity)\s*\z"),
         nan=literal(r"\A\s*[+-]?(?i:nan)\s*\z"),
     )
 
 
-def _text_to_date(value: Sql, target: Sql) -> Sql:
-    return _like(value, _DATE, _tried(value, target))
+def _of_calendar(value: TypedValue, target: Sql) -> Sql:
+    return in_calendar(value, _as(_PLAIN)(value, target))
 
 
-def _text_to_timestamp(value: Sql, target: Sql) -> Sql:
-    return _like(value, f"{_DATE}([ T]{_TIME})?", _tried(value, target), "")
-
-
-def _of_calendar(kind: str) -> _Cast:
-    return lambda value, target: in_calendar(TypedValue(value, kind), _plain(value, target))
-
-
-def _casts() -> dict[tuple[str, str], _Cast]:
-    found: dict[tuple[str, str], _Cast] = {
-        ("INTEGER", "BIGINT"): _plain,
-        ("BIGINT", "INTEGER"): _tried,
-        ("DOUBLE", "BIGINT"): _rounded_to_bigint,
-        ("DOUBLE", "DECIMAL"): _tried,
-        ("DOUBLE", "INTEGER"): _rounded_to_even,
-        ("DECIMAL", "DECIMAL"): _tried,
-        ("DECIMAL", "DOUBLE"): _plain,
-        ("DECIMAL", "VARCHAR"): _plain,
-        ("BOOLEAN", "VARCHAR"): _plain,
-        ("VARCHAR", "DECIMAL"): _text_to_decimal,
-        ("VARCHAR", "DOUBLE"): _text_to_double,
-        ("VARCHAR", "DATE"): _text_to_date,
-        ("VARCHAR", "TIMESTAMP"): _text_to_timestamp,
-        ("DATE", "VARCHAR"): _of_calendar("DATE"),
-        ("DATE", "TIMESTAMP"): _of_calendar("DATE"),
-        ("TIMESTAMP", "VARCHAR"): _of_calendar("TIMESTAMP"),
-        ("TIMESTAMP", "DATE"): _of_calendar("TIMESTAMP"),
-        ("DOUBLE", "VARCHAR"): _plain,
-        ("DOUBLE", "BOOLEAN"): _plain,
+_CASTS: Final[Mapping[tuple[str, str], _Cast]] = MappingProxyType(
+    {
+        ("INTEGER", "BIGINT"): _as(_PLAIN),
+        ("BIGINT", "INTEGER"): _as(_TRIED),
+        ("DOUBLE", "INTEGER"): _as("try_cast(rint({value}) AS {type})"),
+        # 2^63 is a DOUBLE, and would become the largest integer.
+        ("DOUBLE", "BIGINT"): _as(
+            "CASE WHEN {value} < 9223372036854775808D THEN try_cast(rint({value}) AS {type}) END"
+        ),
+        **dict.fromkeys(product(["DECIMAL"], _WHOLE), _as("try_cast(round({value}) AS {type})")),
+        **dict.fromkeys(product(_WHOLE, ["BOOLEAN", "DOUBLE", "VARCHAR"]), _as(_PLAIN)),
+        **dict.fromkeys(product(["BOOLEAN"], [*_WHOLE, "DOUBLE", "VARCHAR"]), _as(_PLAIN)),
+        **dict.fromkeys(product(["DOUBLE"], ["BOOLEAN", "VARCHAR"]), _as(_PLAIN)),
+        **dict.fromkeys(product(["DECIMAL"], ["DOUBLE", "VARCHAR"]), _as(_PLAIN)),
+        **dict.fromkeys(product([*_WHOLE, "DECIMAL", "DOUBLE"], ["DECIMAL"]), _as(_TRIED)),
+        # DECIMAL(38,18) has room for 64 bits, and to see which way they are rounded.
+        **dict.fromkeys(
+            product(["VARCHAR"], _WHOLE),
+            _read(_NUMBER, "try_cast(round(try_cast({value} AS DECIMAL(38,18))) AS {type})"),
+        ),
+        ("VARCHAR", "DECIMAL"): _read(_NUMBER),
+        ("VARCHAR", "DOUBLE"): _read_double,
+        ("VARCHAR", "DATE"): _read(_DATE),
+        ("VARCHAR", "TIMESTAMP"): _read(f"{_DATE}([ T]{_TIME})?", blanks=""),
+        **dict.fromkeys(product(MOMENTS, [*MOMENTS, "VARCHAR"]), _of_calendar),
     }
-    for integer in INTEGERS[2:]:
-        found[integer, "DOUBLE"] = found[integer, "VARCHAR"] = _plain
-        found[integer, "BOOLEAN"] = found["BOOLEAN", integer] = _plain
-        found[integer, "DECIMAL"] = _tried
-        found["DECIMAL", integer] = _rounded_away
-        found["VARCHAR", integer] = _text_to_integer
-    found["BOOLEAN", "DOUBLE"] = _plain
-    return found
-
-
-_CASTS: Final[Mapping[tuple[str, str], _Cast]] = MappingProxyType(_casts())
+)
