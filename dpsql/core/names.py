@@ -13,7 +13,7 @@ from typing import Final
 
 MAX_ACCOUNT_NAME: Final = 200
 RULE: Final = "has 1 to 200 visible characters, no `/`, and single spaces inside"
-"""What a name must be, in words that follow the name of a thing."""
+"""The rule for names, in words that complete a sentence about a name."""
 
 # Printable to Python, and yet not seen: fillers, joiners, variation selectors.
 _UNSEEN: Final = re.compile(

@@ -64,7 +64,7 @@ Rows: TypeAlias = NDArray[np.bool_] | slice
 """Some of the rows of an answer."""
 
 USUAL: Final = 0
-"""The way in which rows came out of which nothing else is known."""
+"""The usual way of release, for rows without another."""
 GROUPS: Final = f"{INTERNAL_PREFIX}groups"
 """The table of the groups that a read has stored: row id, keys, measures where there are some."""
 _CHOSEN_FEW: Final = 50  # groups that are found faster one by one than by a join

@@ -30,7 +30,7 @@ from dpsql.sql.rewrite.left_out import KEPT_COLUMN, climbed_columns
 
 _VERSION: Final = 1
 STALE_PRICE: Final = 0.25
-"""The part of an estimate's present price below which an older release of it is asked for anew."""
+"""The part of an estimate's present price below which an older release is too noisy."""
 _PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 
 

@@ -17,7 +17,7 @@ State: TypeAlias = tuple[Any, ...]
 """A row after an event: the table's name, then the columns that decide something."""
 
 Said: TypeAlias = tuple[int, tuple[State, ...]]
-"""The number of an event, and what it says."""
+"""The number of an event, and its fields."""
 
 
 class Backend(Protocol):

@@ -22,11 +22,11 @@ from dpsql.ledger.schema import ROWS_START
 from dpsql.privacy.accounting.zcdp import Amount
 
 MAX_RELEASE = 8 * 2**20
-"""The largest part in which an answer, or what a step releases, is kept, in bytes."""
+"""The largest stored part of an answer or a step, in bytes."""
 MAX_ALIKE_BYTES = 4 * MAX_RELEASE
 """The most that is read at once of answers to questions that are alike, in bytes."""
 Packed: TypeAlias = tuple[int, int, bytes]
-"""A release as it is stored: its size in bytes, 1 if it is compressed, and what is stored."""
+"""A stored release: its size in bytes, 1 if compressed, and the stored bytes."""
 
 _COUNT = "(SELECT count(*) FROM release_parts AS more WHERE more.entry = releases.entry)"
 

@@ -32,7 +32,7 @@ SUSPENDING = "(kind = 'failure' OR kind = 'suspend' OR kind = 'reopen')"
 """The events that suspend accounts or reopen them."""
 
 LEFT_OUT_MECHANISM = "left-out look"
-"""What the plan of a charge calls an estimate of what bounding leaves out, which no question is."""
+"""The mechanism in the plan of a charge for a left-out estimate; no question has it."""
 
 # No text inside a plan has these quotes: JSON puts a backslash before each of its own.
 IS_ESTIMATE = f"kind = 'reserve' AND detail LIKE '%\"mechanism\": \"{LEFT_OUT_MECHANISM}\"%'"

@@ -81,7 +81,7 @@ class Ledger:
         self._link = link
         self._who = who
         self.created = created
-        """True if opening it has created it: nothing had been spent in it."""
+        """True if opening has created the ledger."""
 
     @classmethod
     def open(

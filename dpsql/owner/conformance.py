@@ -33,7 +33,7 @@ from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
 
 PERIOD_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
-"""Types of which every value lies in one period, whatever the time zone of who reads it."""
+"""Types whose values lie in one period under every time zone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,7 +138,7 @@ _GUESSED: Final = """Those of {tables} were found
 # remove what no analyst should see, and correct types. What is not listed does not exist; a value
 # of another type is NULL."""
 _MOST_TYPED: Final = 4_000
-"""Columns whose types a draft writes: of more, those that are stored stand without it."""
+"""The number of columns up to which a draft writes the types of stored columns."""
 
 
 def _typed(draft: Draft, schema: Schema) -> str:

@@ -41,7 +41,7 @@ MECHANISM_NAMES = names()
 TOP_K_NAMES = names(Family.TOP_K)
 
 _LAST_RESORT = 1e30
-"""What is added to the rank of options that are there for want of others."""
+"""The handicap of options of last resort in the ranking."""
 
 ONE_SHOT_ONLY = frozenset(entry.name for entry in ENTRIES if entry.one_shot)
 """Mechanisms that state (epsilon, delta) and no zCDP."""

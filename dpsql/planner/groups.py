@@ -19,7 +19,7 @@ from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.privacy.mechanisms.cascade import Cascade
 
 FOUND = "auto, as no number is given and rounds can name its keys"
-"""What is said of a question that finds out by itself."""
+"""The words for a question that chooses the number of groups itself."""
 
 
 def with_groups_decided(

@@ -25,7 +25,7 @@ from dpsql.privacy.mechanisms.left_out import (
 MOST_HIDDEN: Final = 10_000
 """How many units' full contributions the noise in what is kept may hide, at 95% confidence."""
 MOST_ADDED: Final = 2**40
-"""What a unit may add within its bounds, in steps, where it is to be told what they leave out."""
+"""The largest bounded contribution of a unit, in steps, that is estimated."""
 
 
 def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:

@@ -322,7 +322,7 @@ MayBeEmpty = Annotated[
 ]
 """A group with nothing, or only comments, below its name is null to YAML, and an empty group."""
 MayBeLeftOut = Annotated[T | None, Field(json_schema_extra=_not_null)]
-"""What need not be there, and is not null if it is."""
+"""An optional value, which is never null."""
 Version = Annotated[int, PlainValidator(_version), WithJsonSchema({"const": 1})]
 AnyName = Annotated[
     str, AfterValidator(_name), Field(json_schema_extra={**_PLAIN, "maxLength": MAX_NAME})

@@ -365,7 +365,7 @@ PUBLIC_PROMISE: Final = (
     "a public table has no units, so nothing is promised of them, and no default is for it",
     "Remove `rows_per_unit`, `one_per_unit` and `defaults`, or `public: true`.",
 )
-"""What is wrong with a public table of which something is said of units: reason and hint."""
+"""The problem of a public table with declarations about units: reason and hint."""
 ROWS_HINT: Final = f"Give a whole number from {COUNT_LIMITS[0]} to {COUNT_LIMITS[1]}."
 
 

@@ -66,7 +66,7 @@ _TYPES: Final[Mapping[str, tuple[str, str]]] = {
     "dict_type": _GROUP,
     "model_type": _GROUP,
 }
-"""What a value must be where pydantic says that its type is wrong, and how to write it."""
+"""The expected kind of value for pydantic's type errors, with its spelling."""
 _CONSTRAINTS: Final[Mapping[str, tuple[str, str]]] = {
     "string_too_short": ("is empty", "Name a column of the table."),
     "too_short": ("lists no values", "List every possible value, or remove the line."),

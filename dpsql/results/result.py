@@ -123,12 +123,12 @@ class _Advised:
 
 
 Advise = Callable[[Sequence[int | None]], str]
-"""Says what would change an answer that says nothing, and nothing of others.
+"""Advises on an empty or drowned answer; empty for others.
 
 It is told, of each block, an aggregate of which only noise is to be seen, if there is one.
 """
 LeftOutEvidence = Mapping[tuple[int, LeftOutSubject], EstimateEvidence]
-"""What is known of what bounding left out, by the block and what was looked at."""
+"""The evidence of left-out estimates, by block and subject."""
 
 
 class Result(ReadableAnswer):

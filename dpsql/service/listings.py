@@ -49,7 +49,7 @@ COLUMN_COLUMNS: Final = _columns(
     numbers=("lower", "upper"),
 )
 PLAN_COLUMNS: Final = _columns("plan")
-"""The columns of what each statement lists; ``PLAN_COLUMNS`` is that of EXPLAIN."""
+"""The columns of each statement's listing; ``PLAN_COLUMNS`` for EXPLAIN."""
 
 
 VIEW_COLUMNS: Final = (
@@ -83,7 +83,7 @@ TABLE_INFO_COLUMNS: Final = (
     *_columns("dflt_value"),
     Column("pk", "BOOLEAN"),
 )
-"""The columns of what tools of DuckDB ask for: as DuckDB has them."""
+"""The columns of listings for DuckDB's tools, as DuckDB has them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from dpsql.views.views import View
 
 _INSTEAD_OF = {"epsilon": "max_error", "max_error": "epsilon"}
-"""What SET puts in the place of which: of the two, the later one holds."""
+"""Parameters that replace each other under SET: the later one holds."""
 
 
 @dataclass(frozen=True, slots=True)

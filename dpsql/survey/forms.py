@@ -36,7 +36,7 @@ _CONSTANTS: Final = (
     *("9223372036854775807", "1e308", "1.7e308", "5e-324", "12345678901234567.5"),
     *("0.000000000001", "0.000000000000000000001", "99999999999999999999999999999999999.5"),
 )
-"""What is added, multiplied and so on: at the ends of what a constant may be."""
+"""The operands of arithmetic: the extremes of constants."""
 _CASTS: Final = (
     *("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", *WIDTHS),
     *("VARCHAR", "DATE", "TIMESTAMP", "UUID"),
@@ -104,7 +104,7 @@ _OF_ALIKE: Final = (
     *(f"a {sign} b" for sign in _COMPARISONS),
     *("coalesce(a, b)", "concat(a, b)", "CASE WHEN a IS NULL THEN b ELSE a END", "a IN (b, a)"),
 )
-"""What is computed of two values, of one type or such as are put beside each other."""
+"""Operations on two values, of one type or of types that are compared."""
 _OF_BESIDE: Final = ("nullif(a, b)", "greatest(a, b)", "least(a, b)")
 _OF_TWO_TEXTS: Final = ("a || b", "a LIKE b", "a NOT LIKE b")
 _OF_TWO_NUMBERS: Final = tuple(f"a {sign} b" for sign in _SIGNS)

@@ -19,7 +19,7 @@ _PASSED_ON: Final = (
     *(exp.Alias, exp.Column, exp.Star, exp.Identifier, exp.Paren),
     *(exp.Literal, exp.Null, exp.Boolean, exp.Cast, exp.DataType, exp.DataTypeParam),
 )
-"""What a SELECT list may hold that surely has no aggregate: of these a row makes a row."""
+"""Nodes of a SELECT list that surely contain no aggregate."""
 
 
 def has_no_rows(tree: exp.Query) -> bool:

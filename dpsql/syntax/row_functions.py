@@ -53,7 +53,7 @@ def _part(
 
 
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-"""The names of days, from that which ``dayofweek`` numbers 0."""
+"""The names of days, from day 0 of ``dayofweek``."""
 MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
     *("October", "November", "December"),

@@ -84,7 +84,7 @@ FUNCTION_NAMES = tuple(
 ROW_ARGUMENTS: Final[Mapping[type[exp.Expr], NodeArguments]] = MappingProxyType(
     _OPERATORS | _LEAVES | _FUNCTIONS
 )
-"""What may stand in an expression over a row, with the arguments that it may have."""
+"""The nodes of row expressions, with their arguments."""
 _BRANCH: Final = NodeArguments("this true")
 ROW_NODES = frozenset(ROW_ARGUMENTS)
 

@@ -56,7 +56,7 @@ from dpsql.views.plan import ViewPlan
 _BUFFERS: Final = 4
 _FINE_BITS: Final = 36  # of what one unit may add: totals of 2**27 units fit 64 bits
 _COUNTS: Final = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, MeasureKind.ROWS)
-"""What can say that a group exists, the best first: it only grows."""
+"""Measures that can decide whether a group exists, the best first: they only grow."""
 _MAX_DOMAIN: Final = 100_000  # groups that each step publishes
 _OWN_OPTIONS: Final = {
     ContinualMechanism.SCHEDULED_TOP_K: ("schedule", "unit_contributes"),
@@ -70,7 +70,7 @@ _RANKED: Final = (
     MeasureKind.VALUES,
     MeasureKind.NUMBERS,
 )
-"""What ranks groups: a unit can only raise it."""
+"""The measures that rank groups: a unit can only raise them."""
 _SWITCHES: Final = 10
 """How often a sparse vector may choose anew, if its view does not say."""
 _BY_CHANCE: Final = 0.25

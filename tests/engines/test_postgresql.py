@@ -103,7 +103,7 @@ def test_answers_without_noise_are_those_of_duckdb(
         "SELECT count(*), sum(n) FROM visits",
     ],
 )
-def test_looks_read_what_they_read_in_duckdb(
+def test_estimates_read_what_they_read_in_duckdb(
     sql: str, share: float, connection: dpsql.Connection, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"max_groups_contributed": 60, "max_rows_contributed": 100}

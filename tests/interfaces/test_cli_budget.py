@@ -621,10 +621,10 @@ def test_an_account_is_renamed_after_a_question_and_everything_tells_it(used: Pa
     assert "[ledger_name_taken]" in refused("owner", "rename", "world/zoe", "world/zoe", "--yes")
 
 
-def test_looks_are_told_beside_queries(world: Path, database: Path) -> None:
+def test_estimates_are_told_beside_queries(world: Path, database: Path) -> None:
     sql = "SELECT colour, COUNT(*) AS n FROM visits GROUP BY colour"
     with dpsql.connect(database, "policies.yaml", "budget.db", "ana") as connection:
-        for fresh in (False, True):  # the look is known the second time
+        for fresh in (False, True):  # the estimate is known the second time
             connection.sql(sql, left_out_share=0.03, epsilon=1.0, fresh=fresh)
         report = connection.budget()
         listed = {name: spent for _, name, spent, *_ in connection.sql("SHOW BUDGET").fetchall()}

@@ -422,7 +422,7 @@ def look_plan(number: int) -> str:
     )
 
 
-def test_looks_are_counted_for_themselves_in_every_window(ledger: Ledger) -> None:
+def test_estimates_are_counted_for_themselves_in_every_window(ledger: Ledger) -> None:
     limit = [RHO.account(ANA, 1000, 1000)]
     told = '{"blocks": [], "statement": "\\"mechanism\\": \\"left-out look\\""}'  # by an analyst
 

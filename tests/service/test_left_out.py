@@ -137,7 +137,7 @@ def test_values_out_of_bounds_are_looked_at_by_default_beside_a_cap_on_groups(
             assert len(figures) == told
 
 
-def test_a_price_that_buys_too_little_buys_no_look_by_default(tmp_path: Path) -> None:
+def test_a_price_that_buys_too_little_buys_no_estimate_by_default(tmp_path: Path) -> None:
     with opened_with(policy(DEFAULTS), tmp_path) as opened:
         asked = "SELECT count(*) AS n FROM visits"
         plans = [opened.explain(asked, epsilon=e) for e in (0.5, 0.05, 0.0005)]
@@ -146,7 +146,7 @@ def test_a_price_that_buys_too_little_buys_no_look_by_default(tmp_path: Path) ->
         assert wished.blocks[0].left_out
 
 
-def test_blocks_that_ask_the_same_look_take_it_once_and_both_are_told(tmp_path: Path) -> None:
+def test_blocks_that_ask_the_same_estimate_take_it_once_and_both_are_told(tmp_path: Path) -> None:
     """One as its first aggregate, the other as its second."""
     one = "SELECT k, count(*) AS n FROM visits GROUP BY k"
     other = "SELECT k, sum(amount) AS s, count(*) AS m FROM visits GROUP BY k"
@@ -160,7 +160,7 @@ def test_blocks_that_ask_the_same_look_take_it_once_and_both_are_told(tmp_path: 
     assert names.count(LEFT_OUT_MECHANISM) == 3
 
 
-def test_gaussian_accounts_are_told_nothing_and_pay_for_no_look(tmp_path: Path) -> None:
+def test_gaussian_accounts_are_told_nothing_and_pay_for_no_estimate(tmp_path: Path) -> None:
     account = AccountPolicy(ANALYST, 4.0, 1e-4, Composition.GDP)
     with opened_with(replace(policy(), accounts={ANALYST: account}), tmp_path) as connection:
         result = connection.sql(ASKED, **SHARE)
@@ -168,7 +168,7 @@ def test_gaussian_accounts_are_told_nothing_and_pay_for_no_look(tmp_path: Path) 
         assert len(entries(tmp_path)) == 1
 
 
-def test_a_look_is_reserved_before_anything_is_read_and_settled_before_it_is_shown(
+def test_an_estimate_is_reserved_before_anything_is_read_and_settled_before_it_is_shown(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen = []
@@ -186,7 +186,7 @@ def test_a_look_is_reserved_before_anything_is_read_and_settled_before_it_is_sho
     assert [settled for _, settled in entries(tmp_path)] == [True, True]
 
 
-def test_a_look_is_kept_whenever_its_question_is(
+def test_an_estimate_is_kept_whenever_its_question_is(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Whoever is killed after any write of settling has what was paid for, or neither."""
@@ -216,7 +216,7 @@ def test_a_look_is_kept_whenever_its_question_is(
 @pytest.mark.parametrize(
     "asked", [ASKED, "SELECT k, count(*) n, sum(amount) s FROM visits GROUP BY k", f"({ASKED})"]
 )
-def test_question_and_looks_together_cost_what_was_asked(
+def test_question_and_estimates_together_cost_what_was_asked(
     asked: str, connection: dpsql.Connection
 ) -> None:
     result = connection.sql(asked, epsilon=2.0, left_out_share=0.03)
@@ -268,7 +268,7 @@ def test_other_conditions_keys_and_caps_are_looked_at_anew(
     assert [name for name, _ in entries(tmp_path)].count(LEFT_OUT_MECHANISM) == 2
 
 
-def test_a_noisy_look_is_replaced_by_a_much_better_one_and_serves_a_worse(
+def test_a_noisy_estimate_is_replaced_by_a_much_better_one_and_serves_a_worse(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
     for epsilon, estimates in ((0.5, 1), (0.4, 1), (0.7, 1), (2.0, 2), (0.5, 2)):
@@ -316,7 +316,7 @@ def test_a_question_for_all_that_is_left_fits(composition: Composition, tmp_path
         assert len(told) == (3 if composition is Composition.GDP else 4)
 
 
-def test_a_question_that_is_too_dear_spends_nothing_on_looks(tmp_path: Path) -> None:
+def test_a_question_that_is_too_dear_spends_nothing_on_estimates(tmp_path: Path) -> None:
     accounts = {ANALYST: AccountPolicy(ANALYST, 1.0, 1e-6)}
     rules = policy(Parameters(epsilon=1.5, delta=1e-7, left_out_share=0.03), **accounts)
     with opened_with(rules, tmp_path) as opened:
@@ -326,7 +326,7 @@ def test_a_question_that_is_too_dear_spends_nothing_on_looks(tmp_path: Path) -> 
         assert opened.budget().unsettled == 0
 
 
-def test_a_failing_look_suspends_the_account_and_says_nothing(
+def test_a_failing_estimate_suspends_the_account_and_says_nothing(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def failing(*arguments: object) -> None:
@@ -362,7 +362,7 @@ DAMAGES = (
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_release_of_a_look_is_no_answer(
+def test_a_damaged_release_of_an_estimate_is_no_answer(
     damage: bytes | tuple[str, object], connection: dpsql.Connection, tmp_path: Path
 ) -> None:
     connection.sql(ASKED, **SHARE)

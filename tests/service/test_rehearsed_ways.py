@@ -1,6 +1,6 @@
 """Whichever way a question is read, its statements were read before its price was reserved.
 
-Which looks are taken beside a block depends on what the account was released before. So a question
+Estimates are made beside a block only where the account has no release of them. So a question
 goes another way the second time, and a plan that is refused there must not cost anything either.
 """
 
@@ -112,7 +112,7 @@ def test_each_way_is_planned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(OpenDuckDB, "rehearse", noted)
     with connect(tmp_path) as connection:
-        # With the look, then without as its release is known, then as before.
+        # With the estimate, then without as its release is known, then as before.
         for ways in (1, 2, 2):
             connection.sql("SELECT k, COUNT(*) FROM t GROUP BY k", fresh=True)
             assert len(planned) == ways

@@ -103,7 +103,7 @@ def test_the_cap_that_leaves_nothing_out_is_recommended_for_large_groups(
     assert best(small).max_groups_contributed == 1
 
 
-def test_rows_of_the_whole_are_tuned_by_one_look(
+def test_rows_of_the_whole_are_tuned_by_one_estimate(
     connection: dpsql.Connection, tmp_path: Path
 ) -> None:
     found = only(connection.tune(WHOLE, rows=[1, 5, 9, 17, 33], share=1.0, epsilon=200.0))
@@ -214,7 +214,7 @@ def test_what_tuning_learned_is_told_with_the_question_for_nothing(
     assert [name for name, _, _ in paid(tmp_path)].count(LEFT_OUT_MECHANISM) == 1
 
 
-def test_looks_are_reserved_before_anything_is_read_and_kept_with_what_was_asked(
+def test_estimates_are_reserved_before_anything_is_read_and_kept_with_what_was_asked(
     connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen = []
@@ -401,7 +401,7 @@ def test_it_is_shown_as_a_table_and_as_json(connection: dpsql.Connection) -> Non
     assert "nothing was read" in repr(connection.tune(WHOLE, dry_run=True))
 
 
-def test_a_failed_look_suspends_the_account_and_keeps_what_was_reserved(
+def test_a_failed_estimate_suspends_the_account_and_keeps_what_was_reserved(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def broken(*_: Any, **__: Any) -> Any:

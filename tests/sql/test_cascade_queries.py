@@ -156,7 +156,7 @@ def violations(
         more, fewer = mine.sizes(what), left.sizes(what)
         change = [more.get(size, 0) - fewer.get(size, 0) for size in more | fewer]
         if sorted(map(abs, filter(None, change))) not in ([], [1]):
-            yield f"a look changes by {change}"
+            yield f"a pilot changes by {change}"
     (one, may), (two, might) = mine.weighed(named, kept), left.weighed(named, kept)
     if named & one.keys():
         yield "a round weighs what has a name"
@@ -288,7 +288,7 @@ TWINS: dict[str, Change] = {
     "counting weighs nobody down": swapped(
         'CASE WHEN "__dpsql_size" <= 2 THEN 65536', "CASE WHEN TRUE THEN 65536"
     ),
-    "a look counts pairs": swapped('count(*) AS "__dpsql_units"', 'sum("__dpsql_size")'),
+    "a pilot counts pairs": swapped('count(*) AS "__dpsql_units"', 'sum("__dpsql_size")'),
 }
 
 

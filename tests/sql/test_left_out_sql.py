@@ -1,4 +1,4 @@
-"""One unit moves the sums of a look by no more than its noise hides; they are what is left out."""
+"""One unit moves the sums of an estimate by no more than its noise hides."""
 
 from __future__ import annotations
 
@@ -138,12 +138,12 @@ def search(examples: settings) -> None:
     within()
 
 
-def test_one_unit_moves_a_look_within_its_sensitivity() -> None:
+def test_one_unit_moves_an_estimate_within_its_sensitivity() -> None:
     search(examples_of(5))
 
 
 def shared(plan: BlockPlan, rows: Sequence[tuple[Any, ...]]) -> tuple[Any, list[list[int]]]:
-    """The exact rows of a block, and of its looks, where both are computed of rows read once."""
+    """Compute the exact rows of a block and of its estimates over rows read once."""
     LAB.fill(rows)
     kind = release_kind(plan)
     assert isinstance(kind, GroupsKind)
@@ -178,7 +178,7 @@ def compare(examples: settings) -> None:
 
 
 @pytest.mark.slow
-def test_a_block_and_its_looks_are_the_same_apart_and_over_rows_read_once() -> None:
+def test_a_block_and_its_estimates_are_the_same_apart_and_over_rows_read_once() -> None:
     compare(many_examples_of(100))
 
 
@@ -253,7 +253,7 @@ def test_rows_sorted_once_and_bounded_wrongly_are_noticed(
 
 
 @pytest.mark.slow
-def test_one_unit_moves_a_look_within_its_sensitivity_at_length() -> None:
+def test_one_unit_moves_an_estimate_within_its_sensitivity_at_length() -> None:
     search(many_examples_of(80))
 
 
@@ -343,7 +343,7 @@ def test_no_rows_are_nothing() -> None:
         ("SELECT count(*) FROM r", lambda groups: sum(groups.values())),
     ],
 )
-def test_one_look_counts_what_every_cap_on_a_rung_leaves_out(
+def test_one_estimate_counts_what_every_cap_on_a_rung_leaves_out(
     sql: str, counted: Callable[[dict[int, int]], int]
 ) -> None:
     rng = np.random.default_rng(8)

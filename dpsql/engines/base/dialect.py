@@ -59,7 +59,7 @@ class Dialect(ABC):
     Only where ``row_number`` and ``rank`` have 64 bits: a unit may have any number of rows.
     """
     verdicts: Verdicts | None = None
-    """What is known of row expressions in the engine's version; None in DuckDB's own dialect."""
+    """The verdicts on row expressions of the engine's version; None for DuckDB's own dialect."""
 
     # -- names and constants ------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ class ArrowStream(Protocol):
 
 
 GivenValues: TypeAlias = Sequence[int | list[int]]
-"""What a statement is given when it runs: integers, and lists of them."""
+"""The values given to a statement when it runs: integers, and lists of integers."""
 KeyArrays: TypeAlias = dict[str, NDArray[Any]]
 """Key columns by name, masked where they are NULL."""
 

@@ -21,7 +21,7 @@ from dpsql.errors import EngineError, Error, InternalError, QueryRefused
 
 _T = TypeVar("_T")
 _STORED: Final = 1
-"""Rows that a table is said to have: where there are none, nothing would be asked of them."""
+"""The assumed number of rows of a table: for none the engine would plan nothing."""
 
 
 class Rehearsal(ScratchBase):

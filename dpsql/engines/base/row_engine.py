@@ -60,13 +60,13 @@ class RowEngine(ABC):
     operations: Mapping[str, Write]
     """The operations that it has, by name: ``like``, ``+ integer``."""
     calls: Mapping[str, str | None]
-    """What the table of verdicts calls an operation; ``{}`` are types, None is not looked up."""
+    """The key of an operation in the verdicts; ``{}`` are types, None is not looked up."""
     written_alike: frozenset[str] = frozenset()
     """Operations that are written as DuckDB has them."""
     calls_of_given: bool
     """Whether verdicts are on operands as they are given, not on what they are widened to."""
     typed_nulls: bool
-    """Whether NULL gets the type of what it stands beside; otherwise few operations take it."""
+    """Whether NULL gets the type of its neighbours; otherwise few operations accept it."""
     mixes: bool
     """Whether two operands may be of different types where DuckDB compares them."""
     joins_any: bool
@@ -76,7 +76,7 @@ class RowEngine(ABC):
     last_place: int
     """The last place and the largest length that may be told of a text."""
     part_named: Callable[[object], str | None]
-    """What reads the part of a date that EXTRACT names."""
+    """The functions that read parts of dates for EXTRACT."""
 
     def call(
         self, word: str, given: Sequence[TypedValue | str], used: Sequence[str], unit: str

@@ -16,9 +16,9 @@ from dpsql.core.sql import Sql
 from dpsql.syntax.row_functions import MOMENTS
 
 UNTYPED: Final = "NULL"
-"""The type of NULL where nothing says what it is a NULL of."""
+"""The type of an untyped NULL."""
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-"""The integers, each of which holds those before it."""
+"""The integer types, from narrow to wide."""
 EXACT: Final = frozenset({*INTEGERS, "DECIMAL"})
 MOST_DIGITS: Final = 38
 _BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}

@@ -151,7 +151,7 @@ class Published:
 
 
 ListedViews: TypeAlias = dict[str, ParquetView | Remark | None]
-"""What each view of the owner's reads, by its key: files that are listed once."""
+"""The files of each of the owner's views, by key, listed once."""
 
 
 def publish(

@@ -244,4 +244,4 @@ class _AsTyped(DuckDBDialect):
 
 
 AS_TYPED: Final = _AsTyped()
-"""Spells what fails by itself as such: DuckDB's plan then shows which constants do."""
+"""Writes failing constants without TRY, so that DuckDB's plan shows them."""

@@ -241,13 +241,13 @@ OPERATORS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
     ),
     "LOGICAL_UNNEST": ({"children": _ONE, "unnest_index": _ANYTHING, "expressions": _VALUES},),
 }
-"""What a plan may be made of, by the type that each operator has."""
+"""The allowed operators of plans, by type."""
 
 CONDITIONS: Final[dict[str, Mapping[str, Form]]] = {
     **{kind: {"left": _VALUE, "right": _VALUE} for kind in COMPARISONS},
     "INVALID": {"left": _VALUE, "right": _NONE},  # a condition that compares no two sides
 }
-"""What rows may be joined on, by the comparison that each condition has."""
+"""The allowed join conditions, by comparison."""
 
 # -- expressions ----------------------------------------------------------------------------------
 
@@ -421,7 +421,7 @@ EXPRESSIONS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
     "LAMBDA": (_LAMBDA,),
     "BOUND_AGGREGATE": (_FIRST_OF_EQUALS, _EXPRESSIONS["BOUND_AGGREGATE"]),
 }
-"""What may be computed, by the type that each expression has."""
+"""The allowed expressions, by type."""
 
 _ELEMENTS: Final[Form] = [PlanPart.ELEMENT]
 ELEMENTS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
@@ -458,8 +458,7 @@ ELEMENTS: Final[dict[str, tuple[Mapping[str, Form], ...]]] = {
         },
     ),
 }
-"""What may be computed of the elements of a key that is a list or a record: the engine's own, which
-makes bytes of them that it groups and sorts by."""
+"""Operations on elements of list and record keys: the encoding by which DuckDB groups them."""
 
 SUMMED: Final = frozenset({"count", "count_star", "sum", "min", "max"})
 """Aggregates, also over windows."""

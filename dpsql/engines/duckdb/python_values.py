@@ -27,7 +27,7 @@ from dpsql.errors import ParameterError
 
 _MOST_BITS: Final = 4096  # of an integer that is written out
 _FIXED_WIDTH: Final = {"U": "VARCHAR", "S": "BLOB"}
-"""Kinds of arrays that DuckDB scans as objects only, which says no type if there are none."""
+"""Kinds of arrays that DuckDB scans as objects, without a type for empty ones."""
 _ZONED: Final = "TIMESTAMP WITH TIME ZONE"
 """The type of pandas' moments of a zone, which DuckDB takes from the first of them."""
 _MISSING: Final = frozenset({"NAType", "NaTType"})

@@ -29,7 +29,7 @@ from dpsql.core.sql_types import type_sql
 from dpsql.engines.embedded.running import execute
 
 FILE: Final = f"{INTERNAL_PREFIX}file"
-"""The column in which a reader says which file a row is from."""
+"""The reader's column with the file of each row."""
 _LINE: Final = f"{INTERNAL_PREFIX}line"
 _ROW: Final = f"{INTERNAL_PREFIX}row"
 _MOST_OF_A_LINE: Final = 16_777_216  # bytes; a longer line is no row

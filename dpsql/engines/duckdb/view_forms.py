@@ -111,7 +111,7 @@ VIEW_OPERATORS: Final[Mapping[str, tuple[Mapping[str, Form], ...]]] = {
     "LOGICAL_LIMIT": (_fields("LOGICAL_LIMIT", limit_val=_COUNT, offset_val=_COUNT),),
     "LOGICAL_WINDOW": (_fields("LOGICAL_WINDOW"),),
 }
-"""What a view may be made of, by the type that each operator has."""
+"""The allowed operators of views, by type."""
 
 FRAMES: Final = ("start_expr", "end_expr", "sql_range_start", "sql_range_end")
 """Fields of windows with values that a frame begins or ends at, which can fail on a row."""

@@ -67,7 +67,7 @@ _PARQUET_OPTIONS: Final = frozenset({"hive_partitioning", "union_by_name", "file
 _TOTAL_WINDOWS: Final = frozenset({"WINDOW_ROW_NUMBER", "WINDOW_RANK", "WINDOW_RANK_DENSE"})
 _TOTAL_AGGREGATES: Final = frozenset({"any_value", "first", "last", "bool_and", "bool_or"})
 _TOTAL_FUNCTIONS: Final = frozenset({"hash", "list_value", "struct_extract", "struct_pack"})
-"""Functions of any values that analysts may not call, so that the evidence has none of them."""
+"""Functions of any values, without evidence, as analysts may not call them."""
 _CHANGING: Final = frozenset({"reservoir_quantile", "version"})
 """Functions that the engine calls consistent, of chance or of its own version."""
 

@@ -36,7 +36,7 @@ _FAILURES = (
     duckdb.OutOfMemoryException,
     duckdb.OutOfRangeException,
 )
-"""What a constant raises that fails. Other errors mean that it was not written down faithfully."""
+"""The errors of failing constants. Other errors mean that it was not written down faithfully."""
 _CALL_FAILURES = (*_FAILURES, duckdb.NotImplementedException)  # as of a time zone that is none
 _BINDING = (*_CALL_FAILURES, duckdb.BinderException)
 _NO_SUCH_CAST = "Unimplemented type for cast"
@@ -55,7 +55,7 @@ _SAMPLES: Final = (
     "{}",
     "00000000-0000-0000-0000-000000000000",
 )
-"""Texts of which one stands for a value of nearly every type."""
+"""Texts of which at least one casts to nearly every type."""
 
 
 @dataclass(frozen=True, slots=True)

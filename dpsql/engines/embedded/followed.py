@@ -11,12 +11,12 @@ from dpsql.engines.embedded.plan_sql import constant_sql
 from dpsql.engines.embedded.plans import PlanNode
 
 _Columns: TypeAlias = "list[PlanNode | None] | None"
-"""By place what a column always is, None for others; None where their number is not known."""
+"""The constants of columns by position, None for other columns; None for an unknown number."""
 
 _SAME: Final = frozenset(
     {"LOGICAL_FILTER", "LOGICAL_ORDER_BY", "LOGICAL_LIMIT", "LOGICAL_DISTINCT", "LOGICAL_WINDOW"}
 )
-"""Operators whose first columns are those of what they read."""
+"""Operators that pass on the columns of their input first."""
 
 
 def with_constants(plan: PlanNode) -> PlanNode:

@@ -63,7 +63,7 @@ LOCKDOWN_SETTINGS: Final = {
     "errors_as_json": "false",
     "lock_configuration": "true",
 }
-"""What a locked connection's settings are: all that reach out, or decide values and errors."""
+"""The settings of a locked connection: all that reach outside, or decide values and errors."""
 
 _BEFORE_SECRETS: Final = frozenset({"allow_persistent_secrets"})
 """Settings that cannot be set any more once secrets are in use, not even to what they are."""

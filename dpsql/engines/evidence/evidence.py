@@ -18,7 +18,7 @@ from dpsql.core.schema import exact_digits, is_temporal
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, verdicts_on
 
 SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
-"""Functions whose first argument is a constant that says what they compute."""
+"""Functions that a constant first argument selects."""
 PATTERNED: Final = frozenset({"like_escape", "not_like_escape", "ilike_escape", "not_ilike_escape"})
 """Functions that fail on malformed patterns: all arguments after the first must be constants."""
 _VARIADIC: Final = frozenset({"concat", "greatest", "least"})

@@ -46,7 +46,7 @@ SETTINGS: Final[Mapping[str, str]] = {
     "default_transaction_read_only": "off",
     "client_min_messages": "error",
 }
-"""What every session of dpsql's is set to: of all these, meaning or safety depends on it."""
+"""The settings of dpsql's sessions, on which meaning or safety depends."""
 
 _ABOUT: Final = """
 SELECT version(), current_setting('server_version_num'),

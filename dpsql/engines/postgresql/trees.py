@@ -17,7 +17,7 @@ from dpsql.engines.postgresql.forms import CALLED, NODES, ON_ROWS, SIGNS, Fields
 
 _TOKEN: Final = re.compile(r'[{}()]|"(?:\\.|[^"\\])*"|(?:\\.|[^\s(){}\\])+', re.DOTALL)
 BUILT_IN: Final = 16384
-"""The first number of what was made after the server: all below came with it."""
+"""The first object id of users' objects: lower ones came with the server."""
 _ONE_VALUE: Final = "4"  # which fails where it finds two rows
 _RELATION, _SUBQUERY, _FUNCTION, _KEYS = "0", "1", "3", "9"
 _NULL: Final = "<>"

@@ -544,7 +544,7 @@ _TYPED: Final[Mapping[str, tuple[str, str]]] = {
     "MINMAXEXPR": ("minmaxtype", "minmaxcollid"),
     "COLLATEEXPR": ("", "collOid"),
 }
-"""Where an expression says of which type it is, and of which collation."""
+"""The fields with an expression's type and collation."""
 
 
 def _type(value: TreeValue | None) -> str:

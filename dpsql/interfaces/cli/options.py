@@ -23,7 +23,7 @@ CommandFunction = Callable[..., Any]
 Decorator = Callable[[CommandFunction], CommandFunction]
 
 FORMATS: Final = ("table", "csv", "json", "jsonl", "markdown", "arrow", "parquet")
-"""Every format some command prints; each command says which of them it knows."""
+"""All formats of output; each command lists its own."""
 
 
 class SettingOption(click.Option):

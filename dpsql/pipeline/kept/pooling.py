@@ -24,7 +24,7 @@ from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO
 
 Release: TypeAlias = tuple[ReleasedBlock, ...]
-"""What was released of the blocks of one statement, at one time."""
+"""The released blocks of one statement, at one time."""
 
 
 @dataclass(frozen=True, slots=True)

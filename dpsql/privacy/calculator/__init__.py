@@ -73,7 +73,7 @@ CALCULATIONS: Mapping[str, Callable[[Request], Calculated]] = {
     "rho": convert,
     "composition": compare_compositions,
 }
-"""What can be asked for instead of a mechanism that answers once."""
+"""The requests other than mechanisms of a single answer."""
 
 
 def calibrate(request: Request) -> Calculated:

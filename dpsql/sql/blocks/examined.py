@@ -27,7 +27,7 @@ from dpsql.sql.tail.bind_check import constant_fails
 
 _SIMPLE = (exp.Column, exp.Literal, exp.Paren, exp.Boolean, exp.Null)
 _OF_OTHERS = (exp.And, exp.Or, exp.Not)
-"""What is made of truth values that are examined for themselves, and adds nothing that can fail."""
+"""Infallible combinations of truth values, whose operands are examined by themselves."""
 MAX_EXAMINED = 50_000
 """Characters of all parts of a block: those of a long chain of operators add up to its square."""
 _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)

@@ -15,7 +15,7 @@ from dpsql.sql.lineage.table_names import name_of
 
 ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
 STEP_NUMBER: Final = "dpsql_step_number"
-"""The part of a SELECT that says of a row in which of several steps it counts first.
+"""The part of a SELECT with the first step in which a row counts.
 
 No statement has it, and it is no column of the SELECT: nothing that is written can be taken for it.
 """

@@ -78,7 +78,7 @@ def per_unit(
 
 
 _Name: TypeAlias = tuple[UnitFunction | None, str]
-"""What is computed of a group, each once: a function and the argument's text, None for a key."""
+"""The computations of a group, each once: function and text of the argument; None for a key."""
 
 
 @dataclass

@@ -23,7 +23,7 @@ _ORDINALS = (
     *(exp.CumeDist, exp.DenseRank, exp.FirstValue, exp.Lag, exp.LastValue, exp.Lead, exp.NthValue),
     *(exp.Ntile, exp.PercentRank, exp.Rank, exp.RowNumber),
 )
-"""What says where a row stands, or what its neighbour has, and counts or sums nothing."""
+"""Window functions of position and neighbours, without counts or sums."""
 
 
 def listed_below(select: exp.Select) -> exp.Select | None:

@@ -101,7 +101,7 @@ def test_counting_costs_the_same_at_every_cap(cap: int) -> None:
     assert wider.noise.std == pytest.approx(base.noise.std * math.sqrt(cap), rel=1e-6)
 
 
-def test_a_unit_is_in_one_bucket_of_a_look() -> None:
+def test_a_unit_is_in_one_bucket_of_a_pilot() -> None:
     silent = PilotNoise(IndependentNoise(DiscreteGaussian(0.05), 1))
     for size in (1, 2, 3, 4, 7, 8, 1023, 1024, 8191, 8192, 10**9, 2**40):
         one = silent.histogram(UnitSizes(np.array([size]), np.array([1])), SeededSource(1))
@@ -351,7 +351,7 @@ class AllOfDelta(Cascade):
 
 @dataclass(frozen=True)
 class FreshKey:
-    """One unit with one key, and a look that shows units with two keys each."""
+    """One unit with one key, and a pilot that shows units with two keys each."""
 
     def unit_sizes(self, named: Integers64 | None) -> UnitSizes:
         return UnitSizes(np.array([2]), np.array([1_000_000]))
@@ -374,7 +374,7 @@ def test_a_fresh_key_is_named_as_rarely_as_stated_when_it_is_drawn() -> None:
     assert lower_bound(often_named(broken, runs), runs) > broken.delta
 
 
-# -- looks ------------------------------------------------------------------------------------
+# -- pilots -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -451,9 +451,9 @@ def largest_gap(one: Cascade) -> float:
 
 
 @pytest.mark.slow
-def test_a_choice_depends_on_a_look_only_through_its_noise() -> None:
+def test_a_choice_depends_on_a_pilot_only_through_its_noise() -> None:
     honest = cascade(0.05)
-    # rho of the look bounds the total variation by sqrt(rho / 2), here 0.016.
+    # rho of the pilot bounds the total variation by sqrt(rho / 2), here 0.016.
     bound = math.sqrt(honest.pilot.noise.rho(1) / 2)
     assert largest_gap(honest) < bound + 0.1
     assert largest_gap(Peeking(0.05, 1e-6, 0, None, CascadeGoal.COUNTS)) > 0.9
