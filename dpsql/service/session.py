@@ -110,9 +110,9 @@ class Session:
 
         A statement that reads no private table is answered as it is, at no cost. So is a question
         that this account has asked before, from the ledger with the same release, as
-        ``cost.stored`` says; ``fresh`` draws, and pays for, a new one that stands alone. Asked
-        otherwise at another epsilon, a question is answered from all releases of it together, as
-        ``combined`` says of the answer; ``combine`` decides which.
+        ``cost.stored`` says; ``fresh`` draws, and pays for, a new one that stands alone. At another
+        epsilon the answer is pooled from all releases of the question: ``pooled`` of the answer
+        counts them, and ``combine`` decides which.
 
         Raises a ``dpsql.Error``; unless it is an ``EngineError`` or a ``DataError``, nothing was
         spent.
