@@ -32,7 +32,7 @@ from dpsql.privacy.sampling.noise import EntropySource
 
 
 def release_block(block: PreparedBlock, exact: ExactBlock, source: EntropySource) -> ReleasedBlock:
-    """Draw what comes out of a block, and compute what its tail asks of the noise."""
+    """Draw the release of a block, and compute the noise columns of its tail."""
     rows = exact.release(block.plan, source)
     values = release_kind(block.plan).with_noise_columns(rows.values)
     return ReleasedBlock(block, replace(rows, values=values))
