@@ -204,7 +204,7 @@ class Result(ReadableAnswer):
         return {name: self._interval(place, output, confidence) for place, name, output in found}
 
     def _noisy_columns(self) -> Iterator[tuple[int, str, OutputColumn]]:
-        """List the columns that show an aggregate as released: place, name, and which it is."""
+        """List the columns that show an aggregate as released: place, name, aggregate."""
         pairs = zip(self.columns, self._noise.outputs, strict=False)
         for position, (name, output) in enumerate(pairs):
             if output is not None:

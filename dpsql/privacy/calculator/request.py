@@ -107,7 +107,7 @@ def check_one_budget(request: Request, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ZcdpBudget:
-    """What a mechanism may cost, the delta that converts its rho to epsilon, and both in words."""
+    """The zCDP budget of a mechanism, the delta that converts its rho, and both in words."""
 
     loss: PrivacyLoss
     conversion: float | None

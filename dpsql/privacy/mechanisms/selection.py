@@ -1,4 +1,4 @@
-"""What every mechanism that decides which groups to release has in common.
+"""The interface of mechanisms that select the groups to release.
 
 A bound on how good a top-k will be is known before it runs: it follows from the parameters alone,
 whatever the data.
