@@ -419,6 +419,7 @@ answers: /* x */ select /* y */ count(*) /* z */ from visits -- '
 syntax_error: select count(*) from visits /* unclosed
 
 -- parameters, ordinals and limits out of range are refused or harmless
+no_group_left: select c, count(*) from visits where c = 'no such key' group by c
 constant_fails: select count(*) from visits limit 99999999999999999999999
 constant_fails: select k, count(*) n from visits group by k order by n desc limit 99999999999999999999999
 answers: select k, count(*) n from visits group by k order by n desc limit 9223372036854775807
