@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers.scripts import script
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -18,13 +18,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 def bench() -> Iterator[ModuleType]:
     before = list(sys.path)
     sys.path.insert(0, str(BENCHMARKS))
-    spec = importlib.util.spec_from_file_location("bench_engines", BENCHMARKS / "engines.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
+    yield script("benchmarks/engines.py")
     sys.path[:] = before
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from helpers.scripts import script
 
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / "benchmarks" / "peers"
@@ -26,13 +26,7 @@ PROGRAMS = ROOT / "benchmarks" / "peers"
 def bench() -> Iterator[ModuleType]:
     before = list(sys.path)
     sys.path.insert(0, str(ROOT / "benchmarks"))
-    spec = importlib.util.spec_from_file_location("bench_peers", ROOT / "benchmarks" / "peers.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
+    yield script("benchmarks/peers.py")
     sys.path[:] = before
 
 

@@ -6,12 +6,12 @@ import inspect
 import re
 
 import pytest
-from test_docs_pages import DOCS, script
+from test_docs_pages import DOCS, generator
 
 import dpsql
 from dpsql import dbapi, ledger
 
-API = script("api")
+API = generator("api")
 PAGE = (DOCS / "api.md").read_text(encoding="utf-8")
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import re
 import shlex
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +14,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from helpers.guides import GUIDES
+from helpers.scripts import script
 
 from dpsql.interfaces.cli import cli
 from dpsql.privacy.accounting.composition import compare
@@ -29,16 +28,9 @@ PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def script(name: str) -> ModuleType:
-    """A script of docs/, which is no package."""
-    place = ROOT / "tools" / "docs" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", place)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def generator(name: str) -> ModuleType:
+    """A script that writes pages."""
+    return script(f"tools/docs/{name}.py")
 
 
 def text_of(page: Path) -> str:
@@ -165,7 +157,7 @@ def test_mechanisms_that_pages_name_exist_and_all_are_described() -> None:
 def test_pages_show_exactly_the_pictures_that_the_script_draws() -> None:
     shown = {Path(link).name for page in PAGES for link in links(page) if link.endswith(".svg")}
     files = {path.name for path in (DOCS / "pictures").iterdir()}
-    assert shown == files == set(script("pictures").PICTURES)
+    assert shown == files == set(generator("pictures").PICTURES)
 
 
 def curves(path: Path) -> dict[str, list[float]]:
@@ -195,7 +187,7 @@ def same_curves(one: dict[str, list[float]], other: dict[str, list[float]]) -> b
 
 @pytest.mark.slow
 def test_pictures_are_what_the_script_draws_today(tmp_path: Path) -> None:
-    pictures = script("pictures")
+    pictures = generator("pictures")
     for name in pictures.PICTURES:
         drawn, kept = pictures.draw(name, tmp_path), DOCS / "pictures" / name
         assert curves(kept)
@@ -231,7 +223,7 @@ def test_pictures_are_small_and_read_on_light_and_dark_pages(name: str) -> None:
 
 
 def test_tables_are_what_the_package_computes_today() -> None:
-    tables = script("tables")
+    tables = generator("tables")
     named: list[str] = []
     for path in tables.PAGES:
         page = text_of(path)
@@ -241,7 +233,7 @@ def test_tables_are_what_the_package_computes_today() -> None:
 
 
 def test_a_drifted_figure_would_be_noticed() -> None:
-    tables = script("tables")
+    tables = generator("tables")
     page = text_of(DOCS / "mechanisms" / "accounting.md")
     drifted = page.replace("| 4.77 |", "| 4.76 |", 1)
     assert drifted != page
@@ -249,7 +241,7 @@ def test_a_drifted_figure_would_be_noticed() -> None:
 
 
 def test_what_the_accounting_page_says_about_its_tables_is_true() -> None:
-    tables = script("tables")
+    tables = generator("tables")
     for epsilon in (0.01, 0.1, 1.0):
         for queries in (100, 1_000, 10_000):
             total = {c.theorem: c.epsilon for c in compare(epsilon, queries, 1e-6)}

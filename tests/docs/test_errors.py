@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 
 import conftest
 import pytest
 from helpers.attacks import ATTACKS, GRID_ATTACKS, VIEW_ATTACKS, Attack
 from helpers.failures import fails_with
+from helpers.scripts import script
 from helpers.support import connect_to_grid, connect_to_views
 
 import dpsql
@@ -29,20 +27,7 @@ CLASSES = [
 ]
 
 
-def script() -> ModuleType:
-    """The script that writes the page."""
-    spec = importlib.util.spec_from_file_location(
-        "docs_errors", ROOT / "tools" / "docs" / "errors.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-SCRIPT = script()
+SCRIPT = script("tools/docs/errors.py")
 REFUSALS = [
     code
     for code, known in CODES.items()

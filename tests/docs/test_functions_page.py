@@ -6,14 +6,14 @@ import re
 
 import pytest
 from sqlglot import exp
-from test_docs_pages import script, text_of
+from test_docs_pages import generator, text_of
 
 import dpsql
 from dpsql.sql.expressions.legality import CAST_TYPES
 from dpsql.syntax.parse import parse
 from dpsql.syntax.row_nodes import ROW_NODES
 
-FUNCTIONS = script("functions")
+FUNCTIONS = generator("functions")
 # DATE_TRUNC is read as TimestampTrunc; brackets and constants are the same everywhere.
 NOT_SHOWN = {exp.DateTrunc, exp.Paren, exp.Boolean}
 # What the twin casts as another that is shown, and types whose columns no table shows.

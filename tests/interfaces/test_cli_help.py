@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import click
 import pytest
 from click.testing import CliRunner
+from helpers.scripts import script
 
 from dpsql.interfaces.cli import cli
 from dpsql.interfaces.cli.config import load_settings
@@ -163,22 +162,11 @@ def test_an_example_with_a_slip_would_be_found() -> None:
         parse(shlex.split("shell x.duckdb -a ana --formats csv"))
 
 
-def page_script() -> ModuleType:
-    """The script that writes the reference."""
-    spec = importlib.util.spec_from_file_location("docs_cli", ROOT / "tools" / "docs" / "cli.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_reference_is_what_the_commands_say() -> None:
     """If this fails, run ``python tools/docs/cli.py``."""
-    script = page_script()
-    page = script.PAGE.read_text(encoding="utf-8")
-    assert page == script.page()
+    pages = script("tools/docs/cli.py")
+    page = pages.PAGE.read_text(encoding="utf-8")
+    assert page == pages.page()
     for name, command in COMMANDS.items():
         _, _, section = page.partition(f"\n### dpsql {name}\n")
         section = section.partition("\n### ")[0]
@@ -188,8 +176,8 @@ def test_the_reference_is_what_the_commands_say() -> None:
 
 
 def test_the_settings_file_of_the_reference_can_be_read(tmp_path: Path) -> None:
-    script = page_script()
-    (tmp_path / "dpsql.toml").write_text(script.SETTINGS_FILE, encoding="utf-8")
+    text = script("tools/docs/cli.py").SETTINGS_FILE
+    (tmp_path / "dpsql.toml").write_text(text, encoding="utf-8")
     found = load_settings(tmp_path / "dpsql.toml", "careful")
     assert found.values["epsilon"] == 0.1
     assert found.values["database"] == str(tmp_path / "clinic.duckdb")

@@ -17,7 +17,7 @@ from helpers.present import present
 from helpers.support import listed_engine
 from helpers.unchecked_runs import unread
 from rich.cells import cell_len
-from test_docs_pages import script
+from test_docs_pages import generator
 
 import dpsql
 from dpsql.budget import BudgetReport, OwnAccount, payer
@@ -771,7 +771,7 @@ def test_the_pager_is_the_users_choice() -> None:
 
 # -- the page ---------------------------------------------------------------------------------
 
-SCREENS = script("screens")
+SCREENS = generator("screens")
 PAGE = SCREENS.PAGE.read_text(encoding="utf-8")
 
 

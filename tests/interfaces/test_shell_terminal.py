@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 from helpers.present import present
-from test_docs_pages import script
+from test_docs_pages import generator
 
 from dpsql.ledger import Ledger
 
 if TYPE_CHECKING:
     from screens import Terminal
 
-SCREENS = script("screens")
+SCREENS = generator("screens")
 WARDS = "SELECT ward, COUNT(DISTINCT patient_id) AS patients FROM visits GROUP BY ward;"
 SEXES = "SELECT sex, COUNT(*) AS n FROM visits GROUP BY sex;"
 

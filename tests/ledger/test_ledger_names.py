@@ -201,24 +201,6 @@ def test_what_cannot_be_renamed_is_refused_unchanged(ledger: Ledger) -> None:
     assert ledger.head() == head
 
 
-def test_accounts_above_and_below_are_renamed_too(ledger: Ledger) -> None:
-    owner = ledger.owner("olga")
-    ask(ledger, f"{ANA}/notebook", 10)
-    owner.rename("sales", "shop")
-    owner.rename("shop/ana/notebook", "shop/ana/report")
-    owner.rename("shop/ana", "shop/zoe")
-    ask(ledger, "shop/zoe/report", 10)
-    ask(ledger, "shop/zoe/notes", 10)
-    assert ledger.accounts() == ("shop", "shop/zoe", "shop/zoe/notes", "shop/zoe/report")
-    assert ledger.spent("shop/zoe/report").queries == 2
-    assert ledger.spent("shop").queries == 3
-    for path in ("sales/zoe/report", "shop/ana/report", "shop/zoe/notebook", ANA, "sales"):
-        assert code_of(ask, ledger, path) == "account_renamed"
-    names = {(each.former, each.given) for each in ledger.renames()}
-    assert ("shop/zoe/notebook", "shop/zoe/report") in names
-    assert ledger.verify().sound
-
-
 def test_windows_and_the_share_of_delta_go_along(ledger: Ledger) -> None:
     owner = ledger.owner("olga")
 
@@ -235,16 +217,6 @@ def test_windows_and_the_share_of_delta_go_along(ledger: Ledger) -> None:
         charge(ZOE, 0.25)
     assert ZOE in refusal.value.reason
     assert ledger.total(ZOE).queries == 2
-
-
-def test_answers_are_deleted_by_the_new_name(ledger: Ledger) -> None:
-    ledger.settle(ask(ledger, ANA), RHO.amount(1, 1), b"answer")
-    owner = ledger.owner("olga")
-    owner.rename(ANA, ZOE)
-    ledger.settle(ask(ledger, ZOE, query="f2"), RHO.amount(1, 1), b"answer")
-    assert owner.forget(ZOE) == 2
-    assert ledger.stored(ZOE, "f1") is None
-    assert ledger.verify().sound
 
 
 def test_of_charges_while_it_is_renamed_none_is_lost_or_made_under_both_names(

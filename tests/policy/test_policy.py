@@ -929,11 +929,6 @@ def test_min_units_per_group_can_be_raised_and_never_lowered() -> None:
         resolve(policy, Overrides(min_units_per_group=4))
 
 
-def test_the_built_in_defaults_are_within_the_built_in_limits() -> None:
-    for name in PARAMETER_NAMES:
-        assert check_value(name, getattr(Parameters(), name)) == getattr(Parameters(), name)
-
-
 # ----------------------------------------------------------------------------- schema
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from helpers.scripts import script
 from jsonschema import Draft202012Validator
 
 from dpsql.core.schema import Column, Table, schema_of
@@ -26,20 +24,7 @@ from dpsql.policy.yaml_tree import read_tree
 ROOT = Path(__file__).parents[2]
 
 
-def script() -> ModuleType:
-    """The script that writes the schema and the page."""
-    spec = importlib.util.spec_from_file_location(
-        "docs_policies", ROOT / "tools" / "docs" / "policies.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-SCRIPT = script()
+SCRIPT = script("tools/docs/policies.py")
 SCHEMA = json.loads(SCRIPT.SCHEMA.read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
 HEAD = "version: 1\ndataset: d\n"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
+from helpers.plays import COUNTED, WITH, change
+from helpers.plays import ROWS as PLAYS
+from helpers.plays import clock as clock
 from helpers.reached_texts import reached_texts
 from helpers.sql_text import generated
 from helpers.unchecked_runs import unread
@@ -18,12 +19,9 @@ import dpsql
 from dpsql.dbapi.connection import Connection
 from dpsql.policy.model import AccountPolicy, Policy, PrivacyUnit, TablePolicy, TimeColumn
 from dpsql.policy.parameters import Parameters
-from dpsql.views import views as views_module
 
 CANARY = 987_654_321
-ROWS = f"""
-CREATE TABLE plays AS SELECT (range * 7919 % 400) AS user_id, 'a' || (range * 31 % 6) AS artist,
-    TIMESTAMP '2026-01-01' + INTERVAL (range * 3) MINUTE AS played_at FROM range(4800);
+ROWS = f"""{PLAYS}
 CREATE TABLE genres AS SELECT 'a' || range AS artist FROM range(3);
 CREATE TABLE salaries AS SELECT 'ana' AS artist, {CANARY} AS users, 'canary' AS canary_column;
 CREATE VIEW raw_plays AS SELECT user_id + {CANARY} AS users, artist FROM plays;
@@ -31,8 +29,6 @@ CREATE SCHEMA mart;
 CREATE TABLE mart.pay AS SELECT {CANARY} AS users, 'canary' AS artist;
 CREATE TABLE "mart.pay" AS SELECT {CANARY} AS users, 'canary' AS artist;
 """
-WITH = "WITH (step = '1 day', start = '2026-01-01', steps = 12, epsilon = 20, delta = 1e-4)"
-COUNTED = "SELECT artist, COUNT(DISTINCT user_id) AS users FROM plays GROUP BY artist"
 HIDDEN = ("salaries", "raw_plays", '"mart.pay"')
 
 
@@ -49,26 +45,11 @@ def policy(*further: str, **others: Any) -> Policy:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    def set_day(day: int) -> None:
-        now = datetime(2026, 1, day, 0, 30, tzinfo=UTC)
-        monkeypatch.setattr(views_module, "_now", lambda: now)
-
-    set_day(1)
-    return set_day
-
-
-@pytest.fixture
 def place(tmp_path: Path) -> Path:
     found = tmp_path / "here"
     found.mkdir()
     change(found, ROWS)
     return found
-
-
-def change(place: Path, sql: str) -> None:
-    with duckdb.connect(str(place / "x.duckdb")) as owner:
-        owner.execute(sql)
 
 
 def connect(place: Path, analyst: str = "ana", *further: str) -> Connection:

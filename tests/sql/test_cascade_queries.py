@@ -14,14 +14,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from helpers.attacks import PLAYS
 from helpers.cascade_rows import PairRows
 from helpers.failures import fails_with
 from helpers.laws import SeededSource, lower_bound
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import Row, normal
 from helpers.sql_text import generated, text
-from helpers.support import SALT, Planned, planned, plays_policy
+from helpers.support import SALT, Planned, planned
 from helpers.unchecked_runs import NoSheet, unread
 from hypothesis import given
 from hypothesis import strategies as st
@@ -765,22 +764,3 @@ def test_a_step_that_fails_on_private_rows_keeps_the_price_and_suspends(
         with fails_with("account_suspended"):
             con.sql(QUERY)
         assert con.budget().rho_spent == pytest.approx(price, rel=1e-6)
-
-
-def test_a_materialized_view_needs_a_number(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "plays.duckdb")) as writer:
-        writer.execute(PLAYS)
-    rules = plays_policy(8)
-    with dpsql.connect(tmp_path / "plays.duckdb", rules, tmp_path / "b.db", "ana") as con:
-        for options in ("", "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = auto) "):
-            text = (
-                "CREATE MATERIALIZED VIEW v "
-                "WITH (step = '1 day', steps = 30, start = '2024-01-01') "
-                f"AS SELECT {options}song, COUNT(*) AS c FROM plays GROUP BY song"
-            )
-            if not options:
-                con.sql(f"EXPLAIN {text}")
-                continue
-            with fails_with("no_view", match="auto"):
-                con.sql(text)
-        assert con.budget().rho_spent == 0

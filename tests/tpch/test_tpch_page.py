@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from helpers.scripts import script
 from tpch_queries import PUBLIC, QUERIES, REFUSED, RUNNING
 
 ROOT = Path(__file__).parent.parent.parent
@@ -17,14 +16,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture(scope="module")
 def benchmark() -> ModuleType:
-    path = ROOT / "benchmarks" / "tpch.py"
-    spec = importlib.util.spec_from_file_location("benchmark_tpch", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("benchmarks/tpch.py")
 
 
 def test_the_tables_of_the_page_are_those_of_the_catalogue_and_the_benchmark(

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,10 @@ import duckdb
 import numpy as np
 import pytest
 from helpers.failures import fails_with
+from helpers.plays import REFRESH, ROWS, change, rows, spent
+from helpers.plays import clock as clock
 from helpers.step_keys import repeat_keys as repeat_keys
 from helpers.step_keys import repeated_keys as repeated_keys
-from test_materialized_views import REFRESH, ROWS, change, rows, spent
 
 import dpsql
 from dpsql.core.periods import Period
@@ -41,7 +41,6 @@ from dpsql.privacy.mechanisms.topk import GumbelTopK
 from dpsql.privacy.streams.keyed import StepKey
 from dpsql.privacy.streams.mechanism import Listed
 from dpsql.privacy.streams.shared import SeparateContinualNoise, SharedContinualNoise
-from dpsql.views import views as views_module
 from dpsql.views.choices import KeptChoices
 from dpsql.views.drawing import presented
 from dpsql.views.plan import ViewPlan
@@ -111,18 +110,6 @@ def place(tmp_path: Path) -> Path:
         )
         owner.execute("DELETE FROM plays WHERE artist = 'a1' AND user_id % 5 > 0")
     return found
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Sets the day of January 2026 that it is."""
-
-    def set_day(day: int) -> None:
-        now = datetime(2026, 1, day, 0, 30, tzinfo=UTC)
-        monkeypatch.setattr(views_module, "_now", lambda: now)
-
-    set_day(1)
-    return set_day
 
 
 def connect(place: Path, kind: Kind, per: UnitPeriod | None = None, **account: Any) -> Connection:

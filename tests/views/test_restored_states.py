@@ -17,11 +17,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.plays import REFRESH, change, rows
+from helpers.plays import clock as clock
 from numpy.typing import NDArray
 from test_listings import KINDS, Kind, connect, create
-from test_listings import clock as clock
 from test_listings import place as place
-from test_materialized_views import REFRESH, change, rows
 
 from dpsql.ledger import Ledger
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from helpers.failures import fails_with
-from test_materialized_views import REFRESH, connect, policy, rows, spent
-from test_materialized_views import clock as clock
+from helpers.plays import REFRESH, rows, spent
+from helpers.plays import clock as clock
+from test_materialized_views import connect, policy
 from test_materialized_views import place as place
 
 import dpsql

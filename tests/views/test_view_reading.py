@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from test_materialized_views import REFRESH, connect, rows, spent
-from test_materialized_views import clock as clock
+from helpers.plays import REFRESH, rows, spent
+from helpers.plays import clock as clock
+from test_materialized_views import connect
 from test_materialized_views import place as place
 from test_view_parameters import create
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
@@ -17,6 +14,7 @@ import pytest
 from helpers import set_union_reference as reference
 from helpers.failures import fails_with
 from helpers.laws import SeededSource
+from helpers.scripts import script
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -670,14 +668,7 @@ def test_policies_have_no_fixed_weights() -> None:
 
 
 def benchmark() -> ModuleType:
-    path = Path(__file__).parents[3] / "benchmarks" / "set_union.py"
-    spec = importlib.util.spec_from_file_location("set_union_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("benchmarks/set_union.py")
 
 
 @pytest.mark.slow
