@@ -253,7 +253,7 @@ class Query:
     ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
     tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
     need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail;
-    ``tail_kind`` says what running it may take; ``casts`` is True if the analyst wrote casts in it.
+    ``tail_kind`` says what running it may take.
     """
 
     text: str
@@ -264,7 +264,6 @@ class Query:
     supports: tuple[OutputColumn, ...]
     plain: PlainTail | None
     tail_kind: TailKind
-    casts: bool = False
 
     @property
     def tail_sql(self) -> Sql:

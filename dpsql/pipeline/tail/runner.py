@@ -245,11 +245,11 @@ class TailChecker:
         self, query: Query, tail: Sql, stand_ins: Sequence[Table]
     ) -> FailingConstant | None:
         if query.tail_kind is TailKind.BOUNDED and not any(map(needs_catalog, stand_ins)):
-            return failing_constant(self._tenant.stay().cursor, tail, texts=not query.casts)
+            return failing_constant(self._tenant.stay().cursor, tail)
         given = [table for table in stand_ins if not needs_catalog(table)]
         read = (source.table for source in query.public_tables)
         tables = [made for table in read if table not in given for made in empty_copy(table)]
-        return self._apart.failing_constant(tables, tail, PLAN_LIMITS, texts=not query.casts)
+        return self._apart.failing_constant(tables, tail, PLAN_LIMITS)
 
 
 TIME_LIMIT_SECONDS: Final = 60.0

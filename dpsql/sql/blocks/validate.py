@@ -92,7 +92,7 @@ def validate(
         )
         for block in splitter.blocks
     ]
-    casts = any(type(node) is exp.Cast for node in tree.walk())
+    _catch_failures(tree)
     blocks = place_noise_columns(tree, found, text)
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
@@ -105,8 +105,21 @@ def validate(
         supports=supports,
         plain=plain,
         tail_kind=tail_kind(tree) if plain is None else TailKind.SURE,
-        casts=casts,
     )
+
+
+def _catch_failures(tree: exp.Query) -> None:
+    """Make casts and whole divisions in the tail NULL where they fail: rows are paid for by then.
+
+    Noise may take a number out of the range of a type, or to 0, and no type says which text is a
+    number. What is made of constants stays: what is wrong with it is found before.
+    """
+    for node in list(tree.find_all(exp.Cast, exp.IntDiv, exp.Mod)):
+        if type(node) is exp.Cast and node.find(exp.Column) is not None:
+            node.replace(exp.TryCast(**node.args))
+        elif not isinstance(node, exp.Cast) and node.expression.find(exp.Column) is not None:
+            divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
+            node.set("expression", divisor)
 
 
 def _row_expressions(blocks: Iterable[Block]) -> Iterator[exp.Expr]:
