@@ -9,8 +9,14 @@ READY_TOOLS := $(VENV)/.ready-tools
 
 comma := ,
 
+# Versions of DuckDB with a table of verdicts, beside the one that everything else runs on. Each lies in
+# a directory of its own, which hides that one.
+DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
+  dpsql/engines/evidence/surveys/duckdb-,,$(wildcard dpsql/engines/evidence/surveys/duckdb-*.json))))
+
 .PHONY: demo test lint types slow tools check attack bench utility robust session coverage ledger-bench
-.PHONY: walk engines engines-slow server-versions tpch scale peers pictures dist clean
+.PHONY: walk engines engines-slow server-versions duckdb-versions duckdb-versions-slow tpch scale peers
+.PHONY: pictures dist clean
 
 # The main job on real data: build a database, ask it questions, see answers and costs.
 demo: $(READY_DEMO)
@@ -48,6 +54,26 @@ engines-slow: $(READY_ENGINES)
 # on, or on some: make server-versions VERSIONS="postgresql-17 spark-4.0". Brings each, 23 and 450 MB.
 server-versions: $(READY_ENGINES)
 	$(BIN)/python tools/servers.py $(VERSIONS)
+
+# Every other version of DuckDB: evidence, lock-down, last reading, the engine suite and a short attack.
+# Of long tests few cases and short searches.
+DUCKDB_QUICK := $(patsubst %,tests/engines/test_%.py,duckdb_versions evidence trial engine views) \
+  tests/attack/test_attack.py
+DUCKDB_CASES := $(patsubst %,tests/engines/test_%.py,last_reading suite_duckdb)
+ON_DUCKDB = PYTHONPATH=$(CURDIR)/$(VENV)/duckdb-$$each DPSQL_DUCKDB=$$each $(BIN)/python -m pytest -n 2 -q
+duckdb-versions: $(addprefix $(VENV)/duckdb-,$(DUCKDBS))
+	for each in $(DUCKDBS); do \
+	  $(ON_DUCKDB) -m "not slow" $(DUCKDB_QUICK) || exit 1; \
+	  DPSQL_LENGTH=0.1 DPSQL_CASES=0/8 $(ON_DUCKDB) $(DUCKDB_CASES) || exit 1; done
+
+# All tests of engines, SQL and attacks on each of them.
+duckdb-versions-slow: $(addprefix $(VENV)/duckdb-,$(DUCKDBS))
+	for each in $(DUCKDBS); do \
+	  $(ON_DUCKDB) -m "not spark" tests/engines tests/sql tests/attack || exit 1; done
+
+$(VENV)/duckdb-%: $(READY)
+	rm -rf $@ && $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $@ duckdb==$*
+	touch $@
 
 # The longer tests: statistical audits, larger property-based runs, crashes, the demo itself.
 slow: $(READY)

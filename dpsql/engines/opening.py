@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 from urllib.parse import unquote, urlsplit
 
+import duckdb
+
 from dpsql.core.data_files import shown_name
 from dpsql.engines.base.engine import Database
 from dpsql.engines.duckdb.engine import open_database
+from dpsql.engines.evidence.verdicts import EngineVersion, is_surveyed
 from dpsql.engines.spark.sessions import is_spark_session, is_spark_url
 
 if TYPE_CHECKING:
@@ -35,6 +38,12 @@ def open_engine(place: DatabasePlace) -> Database:
     from dpsql.engines.spark.engine import SparkEngine
 
     return SparkEngine(str(place))
+
+
+def unsurveyed(version: EngineVersion) -> tuple[EngineVersion, ...]:
+    """List the versions among that of a database and DuckDB's own that nobody has surveyed."""
+    needed = dict.fromkeys((EngineVersion.of("duckdb", duckdb.__version__), version))
+    return tuple(each for each in needed if not is_surveyed(each))
 
 
 def is_session(place: object) -> TypeGuard[SparkSession]:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 import duckdb
+from helpers.installed_duckdb import OF_ALL_TYPES
 from helpers.linked_tables import COLUMNS as LINEAGE_COLUMNS
 from helpers.linked_tables import POLICY_TABLES as LINEAGE_TABLES
 from helpers.support import POLICY_TABLES, TABLES
@@ -121,7 +122,7 @@ class World:
 
     def write(self, path: Path, nasty: Sequence[str]) -> Path:
         """A database file whose rows of the unit are those of ``nasty``."""
-        with duckdb.connect(str(path)) as writer:
+        with duckdb.connect(str(path), config=OF_ALL_TYPES) as writer:
             for statement in (*self.before, *_together(nasty), *self.after):
                 writer.execute(statement)
         return path

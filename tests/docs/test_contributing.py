@@ -94,6 +94,9 @@ def test_the_lowest_versions_are_those_of_the_project() -> None:
     lowest = dict(line.split("==") for line in done.stdout.splitlines())
     for requirement in PROJECT["dependencies"]:
         name, version = present(re.match(r"([\w.-]+)[>=]=([\w.]+)", requirement)).groups()
+        if name == "duckdb":  # `dev` names one: make duckdb-versions has the others
+            assert name not in lowest
+            continue
         assert lowest.pop(name) == version
     extras = {"pyarrow", "pandas", "polars", "psycopg", "sqlalchemy", "prompt-toolkit"}
     assert lowest.keys() > extras

@@ -427,7 +427,7 @@ def test_text_that_a_collation_may_compare_is_marked(tmp_path: Path) -> None:
         writer.execute("CREATE TABLE b (u VARCHAR, n INTEGER)")
         writer.execute("CREATE VIEW v AS SELECT u FROM a")
         writer.execute("INSERT INTO a VALUES ('Bob', '', 1), ('bob', '', 1)")
-        assert writer.execute("SELECT count(DISTINCT u) FROM a").fetchall() == [(1,)]
+        assert writer.execute("SELECT u FROM a GROUP BY u").fetchall() == [("Bob",)]
     engine = dpsql.DuckDBEngine(path)
     marked = {
         f"{table.name}.{column.name}"

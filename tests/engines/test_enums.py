@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from helpers.installed_duckdb import OF_ALL_TYPES
 
 import dpsql
 from dpsql.owner.conformance import check_policy
@@ -33,7 +34,7 @@ POLICY = Policy(
 
 def written(path: Path, *values: str) -> Path:
     """A file whose ENUM has these values, in which everybody has the first."""
-    with duckdb.connect(str(path)) as writer:
+    with duckdb.connect(str(path), config=OF_ALL_TYPES) as writer:
         listed = ", ".join(f"'{value}'" for value in values)
         writer.execute(f"CREATE TYPE mood AS ENUM ({listed})")
         columns = ", ".join(f"{name} {type_}" for name, type_ in NESTED.items())

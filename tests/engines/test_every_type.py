@@ -7,6 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from helpers.installed_duckdb import OF_ALL_TYPES
 from helpers.postgresql_server import Server
 from postgresql_world import READER, PostgreSQLWorld
 
@@ -64,7 +65,7 @@ def require_early(connection: dpsql.Connection) -> None:
 def test_a_column_of_any_type_is_answered_or_refused_for_what_it_is(
     type_: str, tmp_path: Path
 ) -> None:
-    with duckdb.connect(tmp_path / "d.duckdb") as database:
+    with duckdb.connect(tmp_path / "d.duckdb", config=OF_ALL_TYPES) as database:
         database.execute(f"CREATE TABLE t (u BIGINT, c {type_})")
         database.execute("INSERT INTO t SELECT i % 50, NULL FROM range(200) AS r(i)")
     policy, ledger = dpsql.parse_policy(POLICY), tmp_path / "b.db"

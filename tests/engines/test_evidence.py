@@ -154,7 +154,7 @@ class TestTheTable:
             NULL,
             FAILS,
         }
-        assert table.calls["week(DATE)"] == NULL
+        assert table.calls["+(BIGINT, BIGINT)"] == NULL
         assert table.calls["week(INTERVAL)"].startswith(FAILS)
 
     def test_another_version_is_refused_until_it_is_surveyed(self, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ class TestTheTable:
         monkeypatch.setattr(duckdb, "__version__", "9.9.9")
         monkeypatch.setattr(
             "dpsql.survey.totality._forms",
-            lambda: [_Form(_call("week"), (kind,)) for kind in ("DATE", "INTERVAL")],
+            lambda: [_Form(_call("+"), ("BIGINT", "BIGINT")), _Form(_call("week"), ("INTERVAL",))],
         )
         with pytest.raises(InterfaceError, match=r"9\.9\.9"):
             dpsql.DuckDBEngine().open(())
@@ -181,7 +181,7 @@ class TestTheTable:
         assert "duckdb-9.9.9.json" in made
         assert list(keep_surveys(database)) == ["DuckDB 9.9.9 has been surveyed"]
         database.open(())
-        assert evidence_for("9.9.9").verdicts.calls["week(DATE)"] == NULL
+        assert evidence_for("9.9.9").verdicts.calls["+(BIGINT, BIGINT)"] == NULL
 
     @pytest.mark.slow
     def test_a_new_survey_finds_the_same(self) -> None:

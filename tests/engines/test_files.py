@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from helpers.failures import fails_with
+from helpers.installed_duckdb import since_2_0
 from helpers.support import checked, cursor_of
 
 import dpsql
@@ -77,6 +81,31 @@ def asked(
 
 
 ALL = [("a", ROWS // 3), ("b", ROWS // 3), ("c", ROWS // 3)]
+
+
+@pytest.mark.parametrize("viewed", [False, pytest.param(True, marks=since_2_0)])
+@pytest.mark.few(2)
+def test_a_row_is_counted_whatever_other_rows_its_file_has(
+    viewed: bool, tmp_path: Path, no_noise: None
+) -> None:
+    """Statistics without NaN hid rows of many, until one unit had a greater value."""
+    for others in ([], [6.0]):
+        place = tmp_path / f"{len(others)}"
+        place.mkdir()
+        values = [1.0, *[math.nan] * 20, *others]
+        rows = pa.table({"uid": range(len(values)), "x": values})
+        pq.write_table(rows, place / "t.parquet")
+        control = f"SELECT count(*) FROM '{place}/t.parquet' WHERE x > 5"
+        with duckdb.connect() as plain:
+            assert plain.execute(control).fetchall() == [(21 if others else 0,)]
+        path = place / "t.parquet"
+        if viewed:
+            path = place / "d.duckdb"
+            with duckdb.connect(str(path)) as owner:
+                owner.execute(f"CREATE VIEW t AS SELECT * FROM '{place}/t.parquet'")
+        types = {"uid": "BIGINT", "x": "DOUBLE"}
+        with dpsql.connect(checked(path), policy("t", types), place / "budget.db", "ana") as con:
+            assert con.sql("SELECT count(*) FROM t WHERE x > 5").fetchall() == [(20 + len(others),)]
 
 
 @pytest.mark.parametrize("name", WRITTEN)

@@ -15,6 +15,7 @@ import duckdb
 import pytest
 from helpers.attacks import ANSWERS, ATTACKS
 from helpers.failures import fails_with
+from helpers.installed_duckdb import IS_DUCKDB_1, since_2_0
 from helpers.sql_text import generated, text
 from helpers.support import FILL, connect, listed_engine
 
@@ -29,7 +30,7 @@ from dpsql.engines.duckdb.plan import FORMS, Forms, UnknownPart, read_by_forms
 from dpsql.engines.duckdb.reading import KnownStatements, LastReading
 from dpsql.engines.duckdb.shapes import shape
 from dpsql.engines.embedded.plans import Plan, nodes, plan_of
-from dpsql.errors import EngineError
+from dpsql.errors import EngineError, Error
 from dpsql.survey.totality import _forms as surveyed
 
 
@@ -291,6 +292,8 @@ SHAPES = {
 
 @pytest.mark.parametrize(("sql", "expected"), SHAPES.items(), ids=SHAPES)
 def test_a_shape_leaves_out_constants_that_no_plan_follows_from(sql: str, expected: str) -> None:
+    if IS_DUCKDB_1 and ("--" in sql or "/*" in sql):
+        pytest.skip("its lexer tells nothing of comments: a constant before one stays as it is")
     assert shape(sql).decode() == expected
 
 
@@ -483,6 +486,22 @@ def entries() -> Iterator[tuple[str, Forms]]:
 
 
 @pytest.mark.slow
+def test_what_is_answered_is_read_in_every_version(tmp_path: Path) -> None:
+    asked = {question: MORE.get(question, {}) for question in (*QUESTIONS, *MORE)}
+    refused: dict[str, str | None] = {}
+    with connect(tmp_path, *FILL) as con:
+        for question, parameters in asked.items():
+            try:
+                con.explain(question, **parameters)
+            except Error as error:
+                refused[question] = error.code
+    known = {"can_fail", "constant_fails"} if IS_DUCKDB_1 else set()
+    assert set(refused.values()) <= known, refused
+    assert len(refused) < len(asked) / 20
+
+
+@pytest.mark.slow
+@since_2_0  # its plans are told in fewer words
 def test_without_any_entry_of_the_lists_something_is_refused(corpus: dict[str, Plan]) -> None:
     assert not refuses(corpus, FORMS)
     idle = [name for name, forms in entries() if not refuses(corpus, forms)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from helpers.failures import fails_with
+from helpers.installed_duckdb import IS_DUCKDB_1, since_2_0
 from helpers.sql_text import generated
 from helpers.support import checked, cursor_of
 
@@ -240,6 +241,7 @@ PARQUET = [
 ]
 
 
+@since_2_0
 @pytest.mark.few(1)
 @pytest.mark.parametrize("query", PARQUET)
 def test_views_of_parquet_files_are_read(query: str, tmp_path: Path, no_noise: None) -> None:
@@ -261,6 +263,7 @@ def test_views_of_parquet_files_are_read(query: str, tmp_path: Path, no_noise: N
     engine.close()
 
 
+@since_2_0
 def test_parquet_files_of_different_types_are_refused(tmp_path: Path) -> None:
     with duckdb.connect() as other:
         other.execute(f"COPY (SELECT 1 AS unit, 1 AS k) TO '{tmp_path}/a.parquet'")
@@ -269,6 +272,7 @@ def test_parquet_files_of_different_types_are_refused(tmp_path: Path) -> None:
     assert "different columns or types" in refused(tmp_path, path).reason
 
 
+@since_2_0
 def test_parquet_files_of_the_working_directory_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -277,6 +281,20 @@ def test_parquet_files_of_the_working_directory_are_refused(
         other.execute("COPY (SELECT 1 AS unit, 1 AS k) TO 'a.parquet'")
     path = viewed(tmp_path, "SELECT * FROM 'a.parquet'")
     assert "directory" in refused(tmp_path, path).reason
+
+
+@pytest.mark.skipif(not IS_DUCKDB_1, reason="its plans tell of files in a way of their own")
+def test_views_of_files_are_refused_where_they_cannot_be_looked_into(
+    tmp_path: Path,
+) -> None:
+    with duckdb.connect() as other:
+        other.execute(f"COPY (SELECT 1 AS unit, 1 AS k) TO '{tmp_path}/a.parquet'")
+    for source in (f"'{tmp_path}/a.parquet'", f"read_parquet('{tmp_path}/*.parquet')"):
+        path = viewed(tmp_path, f"SELECT * FROM {source}")
+        found = refused(tmp_path, path)
+        assert "no table of the database" in found.reason
+        assert "Load" in str(found.hint)
+        path.unlink()
 
 
 @pytest.mark.parametrize("reader", ["'{0}/a.parquet'", "read_parquet('{0}/*.parquet')"])
@@ -368,6 +386,7 @@ def test_what_gives_null_where_it_fails_is_read(tmp_path: Path, no_noise: None) 
     assert rows[:3] == [(0, 20), (1, 20), (2, 20)]
 
 
+@since_2_0
 @pytest.mark.parametrize(
     "select",
     [

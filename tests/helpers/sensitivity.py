@@ -11,6 +11,7 @@ import duckdb
 
 from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan
+from helpers.installed_duckdb import NULL_FOR_ZERO
 
 Row = tuple[Any, ...]
 Groups = dict[tuple[object, ...], tuple[int, ...]]
@@ -23,7 +24,7 @@ class Lab:
 
     def __init__(self, tables: Mapping[str, Sequence[tuple[str, str]]]) -> None:
         self._connection = duckdb.connect(":memory:", config={"threads": "1"})
-        self._connection.execute("SET error_on_division_by_zero = false")
+        self._connection.execute(NULL_FOR_ZERO)
         self._connection.execute("SET disabled_optimizers = 'common_subexpressions'")
         self._tables = tables
 

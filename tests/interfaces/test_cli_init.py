@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -74,6 +75,36 @@ def test_options_and_answers_make_the_same_draft_which_fits(shop: Path) -> None:
     assert load_policy("given.yaml").tables["lineitem"].columns["price"].upper == 100000
     assert check("given.yaml").exit_code == 0
     assert "Next: dpsql check --database shop.duckdb -p given.yaml" in given.output
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_an_engine_of_which_nothing_is_known_is_surveyed_where_its_owner_agrees(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    assert run("shop.duckdb", *OPTIONS).exit_code == 0
+    monkeypatch.setattr("dpsql.engines.opening.is_surveyed", lambda _: False)
+    monkeypatch.setattr("dpsql.survey.keep.keep_surveys", lambda _: iter(["done"]))
+    next_command = run("shop.duckdb", "-o", "next.yaml", *OPTIONS).output
+    assert "Next: dpsql check --survey --database shop.duckdb" in next_command
+    told = check()
+    assert "Find out now?" not in told.output  # nobody is there to answer
+    drafted = run("shop.duckdb", "-o", "asked.yaml", "--ask", answers=(answer, *ANSWERS))
+    assert drafted.exit_code == 0
+    assert ("What is known of the engine: done" in drafted.output) == (answer == "y")
+    terminal = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr("dpsql.interfaces.cli.check.sys", SimpleNamespace(stdin=terminal))
+    asked = CliRunner().invoke(cli, ["check", "-d", "shop.duckdb"], input=answer)
+    assert "reads no data. [Y/n]" in asked.output
+    assert ("What is known of the engine: done" in asked.output) == (answer == "y")
+
+
+def test_a_survey_needs_no_policies_file(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one nothing could be drafted of an engine that nobody has surveyed."""
+    monkeypatch.setattr("dpsql.survey.keep.keep_surveys", lambda _: iter(["done"]))
+    assert not Path("policies.yaml").exists()
+    told = CliRunner().invoke(cli, ["check", "--survey", "-d", "shop.duckdb"])
+    assert "What is known of the engine: done" in told.output
+    assert told.exit_code != 0
 
 
 def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:

@@ -92,7 +92,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("engines/duckdb/lakes.py:_of_delta", "engines/duckdb/lakes.py:_of_iceberg"),
         *("engines/duckdb/lakes.py:attach_ducklake", "engines/duckdb/lakes.py:ducklake_definition"),
         *("engines/embedded/lockdown.py:allow", "engines/embedded/lockdown.py:lock_down"),
-        *("engines/embedded/lockdown.py:settings_of", "engines/embedded/lockdown.py:_has"),
+        *("engines/embedded/lockdown.py:settings_of", "engines/embedded/lockdown.py:_value"),
         *("engines/duckdb/network.py:listed", "engines/duckdb/network.py:_create"),
         *(
             "engines/postgresql/engine.py:PostgreSQLEngine.open",
@@ -139,6 +139,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
         *("pipeline/tail/runner.py:_stored", "pipeline/tail/runner.py:run_apart"),
         *("pipeline/tail/runner.py:_copy", "pipeline/tail/tables.py:load_release"),
         *("results/frames.py:AnswerTable._converted", "results/frames.py:_out"),
+        "results/frames.py:_stream",
         *("results/frames.py:_all", "results/frames.py:_failing"),
         *(f"results/rows.py:StoredAnswer.{n}" for n in ("types", "_read", "relation", "_texts")),
         *("results/rows.py:HeldAnswer.relation", "results/rows.py:_restored"),

@@ -19,6 +19,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from helpers.installed_duckdb import NULL_FOR_ZERO
 from helpers.present import present
 from helpers.sql_text import generated, text
 from helpers.support import planned
@@ -41,7 +42,7 @@ from dpsql.syntax.parse import parse
 
 NAN, INF = float("nan"), float("inf")
 ENGINE = duckdb.connect(":memory:", config={"threads": "1"})
-ENGINE.execute("SET error_on_division_by_zero = false")
+ENGINE.execute(NULL_FOR_ZERO)
 
 SCHEMA = schema_of(
     Table("r", (Column("u", "BIGINT"), Column("a", "INTEGER"), Column("x", "DOUBLE")))

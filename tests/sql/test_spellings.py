@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from helpers.installed_duckdb import NULL_FOR_ZERO
 from helpers.random_examples import LENGTH
 from helpers.support import ANALYST, TABLES, policy, world_file
 from test_equivalence import ROWS as MANY_ROWS
@@ -66,7 +67,7 @@ def connections(
     with world_file(directory / "world.duckdb", ROWS) as path:
         private = dpsql.connect(path, rules, directory / "budget.db", ANALYST, **settings)
     with private, duckdb.connect(":memory:") as plain:
-        plain.execute("SET error_on_division_by_zero = false")
+        plain.execute(NULL_FOR_ZERO)
         for statement in (*TABLES.values(), ROWS):
             plain.execute(statement)
         yield private, plain

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from dpsql.engines.duckdb.forms import (
     CALLED_ON_ROWS,
-    COMPARISONS,
     ELEMENTS,
     EXPRESSIONS,
     OF_ELEMENTS,
@@ -19,6 +18,7 @@ from dpsql.engines.duckdb.forms import (
     TYPES,
 )
 from dpsql.engines.duckdb.view_forms import VIEW_OPERATORS
+from dpsql.engines.embedded.plan_spellings import COMPARISONS
 from dpsql.engines.postgresql.forms import CALLED, NODES, ON_ROWS, SIGNS
 from dpsql.engines.postgresql.view_forms import (
     COUNTING,

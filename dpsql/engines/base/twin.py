@@ -26,6 +26,7 @@ from dpsql.engines.embedded.lockdown import lock_down
 from dpsql.engines.embedded.plan_sql import type_text
 from dpsql.engines.embedded.plans import read_plan
 from dpsql.engines.embedded.running import execute, relation, serialized_plan
+from dpsql.engines.embedded.versions import ONE_THREAD, Config
 from dpsql.engines.evidence.edges import edge_values
 from dpsql.engines.evidence.evidence import Evidence
 from dpsql.engines.evidence.trials import TRIED
@@ -34,12 +35,7 @@ from dpsql.errors import InternalError, QueryRefused
 _ROWS: Final = 50  # of each table, so that the longest list of edge values is gone through
 _TRIED: Final = 5000  # rows of a join that expressions are tried on
 _SECONDS: Final = 2.0  # for trying them: synthetic rows are few, and joins of them may be many
-_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "threads": "1",
-    "async_threads": "0",
-    "memory_limit": "1GB",
-    "temp_directory": "",
-}
+_CONFIG: Final[Config] = {**ONE_THREAD, "memory_limit": "1GB", "temp_directory": ""}
 # Joins are made as they are written, with the few rows of each table on the right: so the first
 # joined rows are found at once, however many there are.
 _REORDERING: Final = ("join_order", "build_side_probe_side")

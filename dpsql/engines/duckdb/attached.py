@@ -31,6 +31,7 @@ from dpsql.engines.duckdb.views import DATA, ParquetView, owned, parquet_view
 from dpsql.engines.embedded.plans import Plan, plan_of
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.embedded.types import is_scalar, plain_type
+from dpsql.engines.embedded.versions import IN_USE
 from dpsql.engines.evidence.edges import beyond, is_common, within
 from dpsql.errors import InterfaceError
 
@@ -103,7 +104,7 @@ def not_attached(path: Path, error: duckdb.Error, what: str) -> InterfaceError:
             hint="Ask for permission to read the file.",
         )
     # No row has been read by now, so the text of this error is looked at.
-    if isinstance(error, duckdb.ResourceInUseException) or _TAKEN.search(str(error)):
+    if isinstance(error, IN_USE) or _TAKEN.search(str(error)):
         return InterfaceError(
             f"{path} is open for writing{_holder(str(error))}",
             code="database_locked",

@@ -78,7 +78,7 @@ from dpsql.engines.duckdb.untyped import (
 from dpsql.engines.duckdb.views import DATA, definition, over_parquet
 from dpsql.engines.embedded.interruptible import interruptibly, raise_if_interrupted
 from dpsql.engines.embedded.lockdown import allow, lock_down
-from dpsql.engines.embedded.running import execute, relation, selected
+from dpsql.engines.embedded.running import execute, materialized, relation, selected
 from dpsql.engines.embedded.spelling import one_spelling
 from dpsql.engines.embedded.types import numpy_safe
 from dpsql.engines.evidence.evidence import evidence_for
@@ -679,7 +679,7 @@ class OpenDuckDB(EngineBase):
         try:
             # As it is: Python may lack what a value of some type takes there.
             some = sql("SELECT * FROM {} LIMIT {}", table_sql(table.name), rows)
-            relation(self._cursor(), some).materialize()
+            materialized(relation(self._cursor(), some))
         except duckdb.Error:
             return False
         return True
@@ -813,7 +813,8 @@ class DuckDBScratch(ScratchBase):
 
     def _materialized(self, passed: Passed) -> duckdb.DuckDBPyRelation:
         """Run a statement, whose rows stay in the engine."""
-        return relation(self._cursor, passed.statement, list(passed.given) or None).materialize()
+        given = list(passed.given) or None
+        return materialized(relation(self._cursor, passed.statement, given))
 
 
 class _Rehearsed(Rehearsal):

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, TypeAlias
 
+from dpsql.engines.embedded.plan_spellings import COMPARISONS
+
 
 class PlanPart(Enum):
     """What stands in a field and is looked into with another of the lists."""
@@ -64,17 +66,6 @@ TYPES: Final = frozenset(
     | {"TIMESTAMP WITH TIME ZONE", "INTERVAL"}
 )
 """Types that values may be cast to."""
-
-COMPARISONS: Final = {
-    "COMPARE_EQUAL": "=",
-    "COMPARE_NOTEQUAL": "!=",
-    "COMPARE_LESSTHAN": "<",
-    "COMPARE_LESSTHANOREQUALTO": "<=",
-    "COMPARE_GREATERTHAN": ">",
-    "COMPARE_GREATERTHANOREQUALTO": ">=",
-    "COMPARE_NOT_DISTINCT_FROM": "IS NOT DISTINCT FROM",
-    "COMPARE_DISTINCT_FROM": "IS DISTINCT FROM",
-}
 
 # -- operators ------------------------------------------------------------------------------------
 

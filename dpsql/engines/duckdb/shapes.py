@@ -36,12 +36,12 @@ def shape(statement: str) -> bytes:
     found: list[bytes] = []
     done = 0
     for place, (start, kind) in enumerate(tokens):
-        if kind is _NUMBERS:
+        if kind == _NUMBERS:
             if place and _token(text, tokens, place - 1) in _BEFORE_NUMBERS:
                 constant = _token(text, tokens, place)
                 found += (text[done:start], _like(constant))
                 done = start + len(constant)
-        elif kind is _TEXTS and _is_compared(text, tokens, place):
+        elif kind == _TEXTS and _is_compared(text, tokens, place):
             constant = _token(text, tokens, place)
             if _TEXT.fullmatch(constant):
                 found += (text[done:start], b"''")

@@ -116,8 +116,12 @@ def from_directory(column: Column) -> Sql:
 
 
 def parquet_query(paths: Sequence[str], given: Sequence[Column] = ()) -> Sql:
-    """Write the query that reads Parquet files, with columns named by directories."""
-    read = sql("{}, hive_partitioning=false", _listed(paths))
+    """Write the query that reads Parquet files, with columns named by directories.
+
+    Statistics of a file may leave out NaN. By them DuckDB passes over rows that a condition holds
+    for, unless other rows make it read the file: one unit would decide whether others are counted.
+    """
+    read = sql("{}, hive_partitioning=false, can_have_nan=true", _listed(paths))
     if not given:
         return sql("SELECT * FROM read_parquet({})", read)
     values = (sql("{} AS {}", from_directory(c), quoted(c.name)) for c in given)

@@ -162,6 +162,8 @@ def _operator(node: PlanNode) -> Remark | None:
     if kind == "LOGICAL_SAMPLE":
         return view_words.SAMPLE
     if kind not in VIEW_OPERATORS:
+        if node.get("join_type") == "SINGLE":
+            return view_words.LOOKUP
         return unknown_part(kind.removeprefix("LOGICAL_").lower().replace("_", " "))
     return (_scan(node) if kind == "LOGICAL_GET" else None) or _form(node)
 
@@ -360,7 +362,7 @@ def _over_files(connection: duckdb.DuckDBPyConnection, tree: PlanNode, paths: Se
     """Write a view's SELECT over files by their names, without types that values would decide."""
     node = tree["statements"][0]["node"]
     rows = sql(
-        "SELECT * FROM read_parquet([{}], hive_types_autocast => false)",
+        "SELECT * FROM read_parquet([{}], hive_types_autocast => false, can_have_nan => true)",
         join(", ", map(literal, paths)),
     )
     text = _tree_of(connection, rows.render(DUCKDB_TEXT))
@@ -422,17 +424,26 @@ def _patterns(source: PlanNode) -> list[str] | None:
     if source.get("sample") is not None or source.get("at_clause") is not None:
         return None
     if source["type"] == "BASE_TABLE":
-        (*before, last) = source["qualified_name"]["path"]
+        (*before, last) = _called(source)
         return [last] if not before and last.lower().endswith(".parquet") else None
     if source["type"] != "TABLE_FUNCTION" or source["with_ordinality"] != "WITHOUT_ORDINALITY":
         return None
     function = source["function"]
-    if function["qualified_name"]["path"][-1] not in _PARQUET or not function["arguments"]:
+    if _called(function)[-1] not in _PARQUET or not function["arguments"]:
         return None
     first, *options = function["arguments"]
     if not all(map(_is_known_option, options)) or first["name"]:
         return None
     return _texts(first["expression"])
+
+
+def _called(node: PlanNode) -> list[str]:
+    """Return what a table or a function of a syntax tree is called; nothing where no path says it.
+
+    Trees of DuckDB 1 have none: views of Parquet files are none of ours there.
+    """
+    path: list[str] = (node.get("qualified_name") or {"path": [""]})["path"]
+    return path
 
 
 def _is_known_option(argument: PlanNode) -> bool:

@@ -12,9 +12,10 @@ import duckdb
 
 from dpsql.core.sql import bare_word, join, literal, sql
 from dpsql.engines.embedded.running import execute
+from dpsql.engines.embedded.versions import INSTALLED, ONE_THREAD, Config
 from dpsql.errors import InternalError
 
-LOCKDOWN_SETTINGS: Final = {
+_LOCKED: Final = {
     # What statements may reach.
     "enable_external_access": "false",
     "python_enable_replacements": "false",
@@ -61,7 +62,11 @@ LOCKDOWN_SETTINGS: Final = {
     "max_execution_time": "0",
     "warnings_as_errors": "false",
     "errors_as_json": "false",
+    **INSTALLED.own,
     "lock_configuration": "true",
+}
+LOCKDOWN_SETTINGS: Final = {
+    name: value for name, value in _LOCKED.items() if name not in INSTALLED.lacks
 }
 """The settings of a locked connection: all that reach outside, or decide values and errors."""
 
@@ -93,17 +98,29 @@ def lock_down(
     if plain_arrow:
         wanted["arrow_lossless_conversion"] = "false"
     for name, value in wanted.items():
-        if name in _BEFORE_SECRETS and _has(connection, name, value):
+        if name in _BEFORE_SECRETS and _value(connection, name).lower() == value:
             continue
         # Globally, because every query runs on a cursor, and cursors inherit nothing else.
-        execute(connection, sql("SET GLOBAL {} = {}", bare_word(name), literal(value)))
+        try:
+            execute(connection, sql("SET GLOBAL {} = {}", bare_word(name), literal(value)))
+        except duckdb.CatalogException:  # it has no such setting
+            raise _not_locked() from None
     if settings_of(connection) != wanted:
-        raise InternalError("the engine does not take the settings it needs", code="not_locked")
+        raise _not_locked()
+
+
+def _not_locked() -> InternalError:
+    return InternalError(
+        "the engine does not take the settings it needs",
+        code="not_locked",
+        hint="Use a version of DuckDB that dpsql was made with.",
+    )
 
 
 def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     """Read the values that a connection has for ``LOCKDOWN_SETTINGS``."""
     rows = execute(connection, sql("SELECT name, value FROM duckdb_settings()")).fetchall()
+    rows += [(name, _value(connection, name)) for name in INSTALLED.unlisted]
     # Lists come back in an order of their own.
     return {
         name.lower(): ",".join(sorted(value.lower().split(",")))
@@ -112,19 +129,14 @@ def settings_of(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     }
 
 
-def _has(connection: duckdb.DuckDBPyConnection, name: str, value: str) -> bool:
+def _value(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     asked = sql("SELECT current_setting({})::VARCHAR", literal(name))
-    found = execute(connection, asked).fetchone()
-    return found is not None and found[0].lower() == value
+    ((found,),) = execute(connection, asked).fetchall()
+    return str(found)
 
 
 MEMORY_LIMIT: Final = "2GB"  # of one such database: what it stores and what runs there
-_CONFIG: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "memory_limit": MEMORY_LIMIT,
-    "temp_directory": "",
-    "threads": "1",
-    "async_threads": "0",
-}
+_CONFIG: Final[Config] = {"memory_limit": MEMORY_LIMIT, "temp_directory": "", **ONE_THREAD}
 
 
 def isolated(

@@ -12,6 +12,7 @@ import duckdb
 
 from dpsql.core.sql import Sql
 from dpsql.engines.embedded.running import serialized_plan
+from dpsql.engines.embedded.versions import INSTALLED
 
 PlanNode: TypeAlias = dict[str, Any]
 
@@ -33,12 +34,14 @@ class Plan:
 def read_plan(text: str) -> PlanNode:
     """Parse what ``json_serialize_plan`` returns. Raises ``RecursionError`` if too deep.
 
-    DuckDB writes some constants as bare words that JSON does not have: nan, inf and -inf.
+    DuckDB writes some constants as bare words that JSON does not have: nan, inf and -inf. Objects
+    are as DuckDB 2.0.0 writes them, whichever version is installed.
     """
     try:
-        found: PlanNode = json.loads(text)
+        found: PlanNode = json.loads(text, object_hook=INSTALLED.spelling)
     except json.JSONDecodeError:
-        found = json.loads(_STRING_OR_WORD.sub(_as_python_writes, text))
+        words = _STRING_OR_WORD.sub(_as_python_writes, text)
+        found = json.loads(words, object_hook=INSTALLED.spelling)
     return found
 
 

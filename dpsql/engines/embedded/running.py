@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dpsql.core.sql import Sql, join, sql
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
+from dpsql.engines.embedded.versions import INSTALLED
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -41,6 +42,12 @@ def relation(
     """Bind a query, which runs once its rows are asked for."""
     text = statement.render(DUCKDB_TEXT)
     return _run(lambda: connection.sql(text, params=parameters))
+
+
+def materialized(rows: DuckDBPyRelation) -> DuckDBPyRelation:
+    """Run a query that was bound, and keep its rows in the engine."""
+    kept: DuckDBPyRelation = getattr(rows, INSTALLED.materialize)()
+    return kept
 
 
 def selected(rows: DuckDBPyRelation, columns: Iterable[Sql]) -> DuckDBPyRelation:

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpsql.core.quoting import Quoted
+from dpsql.core.quoting import Quoted, quote_text
 from dpsql.core.schema import Spellings, base_type, spellings_of
 from dpsql.core.sql import Sql, SqlRenderer, sql
 from dpsql.core.sql_types import type_sql
+from dpsql.engines.embedded.versions import INSTALLED
 
-DUCKDB_TEXT: Final[SqlRenderer] = Quoted()
+
+class _EndedByZero(Quoted):
+    """The renderer of versions that read a statement up to the first character of code 0."""
+
+    def text(self, value: str) -> str:
+        """Write a string literal, or what puts it together."""
+        parts = value.split("\0")
+        written = " || chr(0) || ".join(map(quote_text, parts))
+        return written if len(parts) == 1 else f"({written})"
+
+
+DUCKDB_TEXT: Final[SqlRenderer] = _EndedByZero() if INSTALLED.ended_by_zero else Quoted()
 """How SQL is written that DuckDB reads: the only place where names and literals become its text."""
 
 

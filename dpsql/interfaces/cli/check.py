@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
@@ -14,6 +15,7 @@ import click
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.failures import FAILED
 from dpsql.interfaces.cli.printing import show
+from dpsql.interfaces.cli.surveying import survey_if_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,13 +67,9 @@ def check_command(
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
-    policy = load_policy(policies)
     with closing(open_engine(database)) as found:
-        if survey:
-            from dpsql.survey.keep import keep_surveys
-
-            for kept in keep_surveys(found):
-                click.echo(f"What is known of the engine: {kept}", err=True)
+        survey_if_wanted(found, survey, ask=sys.stdin.isatty())
+        policy = load_policy(policies)
         found.declare(policy.declared)
         tables = found.catalog().tables
         findings = check_policy(policy, tables, found.definition)

@@ -92,7 +92,7 @@ def init_command(
     with new_file(target, force) as write:
         named = place_name(database) if is_server(database) else table_name_for(database)
         bare = Draft(named, guesses=not asking)
-        draft, schema = drafting.with_schema(bare, database)
+        draft, schema, surveyed = drafting.with_schema(bare, database, asking)
         draft = draft if dataset is None else draft.with_dataset(dataset)
         draft = drafting.Given(**given).decided(draft, schema)
         schema = drafting.with_numbers(schema, draft)
@@ -114,5 +114,6 @@ def init_command(
         )
     to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."
     shown = without_password(str(database))
-    command = shlex.join(["dpsql", "check", "--database", shown, "-p", str(target)])
+    survey = [] if surveyed else ["--survey"]
+    command = shlex.join(["dpsql", "check", *survey, "--database", shown, "-p", str(target)])
     click.echo(f"Wrote {target}.{to_do}\nNext: {command}")

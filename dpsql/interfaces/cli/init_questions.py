@@ -14,8 +14,9 @@ import click
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold, is_numeric
 from dpsql.engines.duckdb.engine import DuckDBEngine
-from dpsql.engines.opening import DatabasePlace, open_engine
+from dpsql.engines.opening import DatabasePlace, open_engine, unsurveyed
 from dpsql.errors import Error
+from dpsql.interfaces.cli.surveying import survey_if_wanted
 from dpsql.owner.conformance import shown_type
 from dpsql.owner.draft import (
     MAX_DRAFTED_NAME,
@@ -43,16 +44,18 @@ _T = TypeVar("_T")
 _Texts = tuple[str, ...]
 
 
-def with_schema(draft: Draft, database: DatabasePlace) -> tuple[Draft, Schema]:
+def with_schema(draft: Draft, database: DatabasePlace, asking: bool) -> tuple[Draft, Schema, bool]:
     """Read the names and types of a database's tables, and add what types list to the draft.
 
-    Raises ``InterfaceError``.
+    Tells as well whether its engine has been surveyed. Raises ``InterfaceError``.
     """
     with closing(open_engine(database)) as found:
+        survey_if_wanted(found, ask=asking)
         guessed = found.proposed() if isinstance(found, DuckDBEngine) else {}
         found.declare(guessed)
         listed = values_of_types(found)
-        return replace(draft, listed=listed, guessed=frozenset(guessed)), found.catalog().tables
+        read = replace(draft, listed=listed, guessed=frozenset(guessed))
+        return read, found.catalog().tables, not unsurveyed(found.version)
 
 
 def with_numbers(schema: Schema, draft: Draft) -> Schema:
