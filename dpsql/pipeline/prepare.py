@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from sqlglot import exp
 
@@ -211,25 +211,20 @@ def _refuse_views(blocks: Sequence[Block]) -> None:
             )
 
 
+@dataclass(eq=False)
 class Preparer:
     """Prepares one connection's queries, and remembers them like a database's statements."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        policy: Policy,
-        account: AccountPolicy,
-        tails: Tails,
-        trace: Trace | None = None,
-    ) -> None:
-        self._engine = engine
+    _engine: Engine
+    _policy: Policy
+    _account: AccountPolicy
+    _tails: Tails
+    _trace: Trace | None = None
+
+    def __post_init__(self) -> None:
         # Private rows are read in the engine's dialect; all is bound and examined on its twin.
-        self.dialect: Final[Dialect] = dialect_of(engine.verdicts)
+        self.dialect: Dialect = dialect_of(self._engine.verdicts)
         self._twins = TWIN
-        self._policy = policy
-        self._account = account
-        self._tails = tails
-        self._trace = trace
         self._remembered: dict[_Key, Prepared] = {}
 
     def prepare(self, question: Question) -> Prepared:

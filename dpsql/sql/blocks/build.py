@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
@@ -61,34 +61,28 @@ def build_block(
     return _BlockBuilder(select, name, relation, names, link_keys, asked, descend).build()
 
 
+@dataclass(eq=False)
 class _BlockBuilder:
-    def __init__(
-        self,
-        select: exp.Select,
-        name: str,
-        relation: Relation,
-        names: Names,
-        link_keys: Collection[Origin],
-        asked: AskedOptions,
-        descend: Descend,
-    ) -> None:
+    select: exp.Select
+    name: str
+    relation: Relation
+    names: Names
+    link_keys: Collection[Origin]
+    options: AskedOptions
+    descend: Descend
+
+    def __post_init__(self) -> None:
+        relation = self.relation
         assert relation.unit is not None
-        self.select = select
-        self.name = name
-        self.relation = relation
-        self.names = names
-        self.link_keys = link_keys
-        self.options = asked
-        self.asked = asked.with_most_rows(relation.rows_per_unit)
-        self.text = names.text
-        self.descend = descend
+        self.asked = self.options.with_most_rows(relation.rows_per_unit)
+        self.text = self.names.text
         self.policy = relation.policy
         self.table = relation.table
         self.unit_column = relation.unit
         self.aggregates = Aggregates(relation, self.asked, self.text)
         self.keys: list[Key] = []
         # Apart from the SELECT from here on: it is no clause of it.
-        self.step_number: exp.Expr | None = select.args.pop(STEP_NUMBER, None)
+        self.step_number: exp.Expr | None = self.select.args.pop(STEP_NUMBER, None)
 
     def build(self) -> Block:
         self._check_clauses()

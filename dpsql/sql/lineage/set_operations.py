@@ -7,6 +7,8 @@ UNION ALL compares none. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlglot import exp
 
 from dpsql.core.schema import same_values
@@ -54,21 +56,16 @@ def combined(
     return _SetOperation(names, operators, query, left, right).relation()
 
 
+@dataclass(eq=False)
 class _SetOperation:
-    def __init__(
-        self,
-        names: Names,
-        operators: Operators,
-        query: exp.SetOperation,
-        left: Relation,
-        right: Relation,
-    ) -> None:
-        self.names = names
-        self.operators = operators
-        self.query = query
-        self.left = left
-        self.right = right
-        self.shown = _shown(left), _shown(right)
+    names: Names
+    operators: Operators
+    query: exp.SetOperation
+    left: Relation
+    right: Relation
+
+    def __post_init__(self) -> None:
+        self.shown = _shown(self.left), _shown(self.right)
 
     def relation(self) -> Relation:
         self._check_alike()
