@@ -68,7 +68,7 @@ def unit_words(plan: BlockPlan) -> str:
 
 
 def rows_per_group(plan: BlockPlan) -> str:
-    """Say what a unit may add to a group where an aggregate has no bounds of its own."""
+    """Word the bound on a unit's rows in a group, for aggregates without bounds of their own."""
     most = plan.block.parameters.max_rows_contributed
     distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
     values = f"{most} rows and {most} distinct values" if distinct else f"{most} rows"

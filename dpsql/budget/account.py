@@ -34,7 +34,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What questions have spent.
+    """The spending of an account.
 
     ``loss`` is what they were charged, all added up: rho and delta under zCDP and GDP, epsilon and
     delta under basic composition. It is worth ``epsilon`` at ``delta``, by the tight conversion.

@@ -1,4 +1,4 @@
-"""What the questions of an account would amount to by other theorems: for comparison.
+"""Compares the cost of an account's questions under other composition theorems.
 
 Nothing is charged by this module, and no promise rests on it. Every question is taken as what it
 is by itself, (epsilon, delta)-DP at what it reserved, as if all had been fixed beforehand; such a

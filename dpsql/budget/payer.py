@@ -28,7 +28,7 @@ class Payer:
 
 
 def payer(policy: Policy, analyst: str, session: str = "") -> Payer:
-    """Return who pays: the analyst's account, or that of a session of its own below it.
+    """Return the paying account: the analyst's, or a session's below it.
 
     Accounts are named after the dataset, so that another policies file buys no budget. A session
     has no limit in the policy; what it spends is spent by the analyst, and by the dataset.

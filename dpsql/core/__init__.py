@@ -1,1 +1,1 @@
-"""What everything rests on: schemas, quoting, names, plain values, formatting."""
+"""The foundation: schemas, quoting, names, plain values, formatting."""

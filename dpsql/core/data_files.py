@@ -192,7 +192,7 @@ def shown_address(address: str | os.PathLike[str]) -> str:
 
 
 def table_name_for(path: str | os.PathLike[str]) -> str:
-    """Return what a database or files are called: the name without its suffix."""
+    """Return the name of a database or of files, without the suffix."""
     text = bare_path(path)
     if is_address(text):
         return _of_address(text).table

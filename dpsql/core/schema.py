@@ -1,4 +1,4 @@
-"""What dpsql knows of a database: table names, column names and column types, never a row.
+"""The schema of a database: names of tables, names and types of columns, never a row.
 
 A schema is a mapping from a table's key to :class:`Table`. Types are DuckDB's own text
 (``BIGINT``, ``VARCHAR``, ``DECIMAL(18,3)``); every engine translates its types to that text.

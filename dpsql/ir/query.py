@@ -1,4 +1,4 @@
-"""What is asked: a statement split into private blocks and a public tail.
+"""A query: a statement split into private blocks and a public tail.
 
 A *private block* aggregates over one table that carries a privacy unit; it is the only part that
 touches protected rows. The *tail* is everything above the blocks and sees released rows only.
@@ -57,7 +57,7 @@ class Source:
 
 
 class NoiseFigure(Enum):
-    """What can be asked of the noise on an aggregate."""
+    """A figure of the noise on an aggregate."""
 
     LOW = "interval_low"
     HIGH = "interval_high"
@@ -237,7 +237,7 @@ class PlainTail:
 
 
 class TailKind(Enum):
-    """What running a tail may take."""
+    """The resources that a tail may take."""
 
     SURE = "sure"  # values of bounded size, and no constant that could fail
     BOUNDED = "bounded"  # values of bounded size

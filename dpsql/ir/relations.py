@@ -151,7 +151,7 @@ class OneSpelling(_Derived):
 
 
 class UnitFunction(Enum):
-    """What can be computed exactly of a privacy unit's rows; NULLs are passed over."""
+    """An exact function of a privacy unit's rows; NULLs are passed over."""
 
     ROWS = "rows"  # how many rows there are
     VALUES = "values"  # how many of them have a value
@@ -252,7 +252,7 @@ class SemiJoin(_Pair):
 
 
 class SetOperator(Enum):
-    """What is made of the rows of two relations."""
+    """An operator on the rows of two relations."""
 
     UNION = "union"
     EXCEPT = "except"

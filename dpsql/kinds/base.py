@@ -76,7 +76,7 @@ MANY: Final = np.arange(1, 101, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class BlockReading:
-    """What reading a block needs: its rows, under a salt of this read alone.
+    """The inputs of reading a block: its rows, under a salt of this read alone.
 
     ``estimates`` are those to be taken at the same rows.
     """
@@ -102,7 +102,7 @@ class ExactBlock(Protocol):
         """The exact rows of estimates that were read with the block, by fingerprint."""
 
     def release(self, plan: BlockPlan, source: EntropySource) -> ReleasedRows:
-        """Draw what comes out.
+        """Draw the release.
 
         Guarantee: ``plan.loss(released)``, as δ-approximate zCDP or by the one-shot definition,
         for exact values within the sensitivities of the generated SQL.

@@ -187,7 +187,7 @@ class CascadeKind(ReleaseKind):
 
     @property
     def bounding(self) -> str:
-        """What a unit may contribute to each step."""
+        """The bound on a unit's contribution to each step."""
         cascade, rows = self.cascade, rows_per_group(self.plan)
         naming = "its keys weigh at most 1 together in l2 in each round"
         if cascade.shares.ends_after is not None:

@@ -1,1 +1,1 @@
-"""What an analyst gets: results and explanations."""
+"""Results and explanations for analysts."""

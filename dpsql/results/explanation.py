@@ -1,4 +1,4 @@
-"""What EXPLAIN says: how a query would be answered and priced, from public facts only."""
+"""Explanations of EXPLAIN: the plan and the price of a query, from public facts only."""
 
 from __future__ import annotations
 

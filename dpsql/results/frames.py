@@ -47,7 +47,7 @@ _ANSWER: Final = f"{INTERNAL_PREFIX}answer"
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a library can hold: ``texts`` becomes VARCHAR, ``huge`` is for integers of 128 bits.
+    """The types of a library: ``texts`` become VARCHAR, ``huge`` is for integers of 128 bits.
 
     ``zones``: it is given moments with their time zone.
     """

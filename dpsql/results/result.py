@@ -344,7 +344,7 @@ class Result(ReadableAnswer):
     def _left_out_of(
         self, block: int, index: int, columns: tuple[str, ...]
     ) -> Iterator[LeftOutPart]:
-        """Yield what is told of an aggregate, and of its values where these are clamped."""
+        """Yield the left-out parts of an aggregate, and of its values where these are clamped."""
         plan = self._noise.plans[block]
         subject = LeftOutSubject.of(plan, plan.block.aggregates[index])
         evidence = None if subject is None else self._evidence.get((block, subject))

@@ -473,7 +473,7 @@ class Answerer:
     # -- failures -----------------------------------------------------------------------------
 
     def _failed(self, charges: Sequence[Charge], failure: Failure) -> EngineError:
-        """Build what the analyst is told of a failure, once the ledger knows of all its charges."""
+        """Build the analyst's error for a failure, after the ledger has recorded it."""
         kept = "What it had reserved stays spent."
         return self.buyer.failed(failure, kept, partial(self.till.fail, charges))
 

@@ -1,4 +1,4 @@
-"""What SHOW and DESCRIBE answer: facts of the policy, the schema and the account, never of rows."""
+"""Listings of SHOW and DESCRIBE: facts of the policy, the schema and the account, never of rows."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def view_listing(found: Iterable[View]) -> Listing:
 
 
 def refresh_listing(found: Refreshed) -> Listing:
-    """Tell what a refresh has published."""
+    """List the outcome of a refresh."""
     row = (found.view, len(found.steps), found.rows, found.left)
     return Listing(REFRESH_COLUMNS, [row])
 

@@ -54,7 +54,7 @@ _INSTEAD_OF = {"epsilon": "max_error", "max_error": "epsilon"}
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What comes beside the text of a statement."""
+    """The arguments beside the text of a statement."""
 
     values: PlaceholderValues = ()
     mechanism: str | None = None
@@ -146,7 +146,7 @@ class Statements:
                 return Description(_answer_columns(self._listed_columns(statement)), ())
 
     def question(self, text: str, asked: Arguments) -> Question:
-        """Build what a query asks under the privacy parameters in force."""
+        """Build the question of a query under the privacy parameters in force."""
         given = (*(layer.given for layer in self._layers()), Overrides.of(asked.parameters))
         settings = resolve(self._policy, *given)
         return Question(text, asked.values, asked.mechanism, settings, asked.fresh)
@@ -289,7 +289,7 @@ class Statements:
             )
 
     def _layers(self) -> tuple[Layer, ...]:
-        """Return what was given to the connection, from far to near."""
+        """Return the settings of the connection, from far to near."""
         return Layer("connect()", self._given), Layer("SET", Overrides.of(self._set))
 
 

@@ -1,4 +1,4 @@
-"""What the ledger keeps of an account's questions: releases to give again, to pool, to roll up.
+"""Stored releases of an account's questions: to give again, to pool, to roll up.
 
 Whatever a question is answered from that was released before is looked up here, so that nothing
 older than its ``max_age`` has a part in its answer. Ages are counted from the release, by the

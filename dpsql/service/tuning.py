@@ -60,7 +60,7 @@ AskWith = Callable[[Mapping[str, object]], Question]
 
 @dataclass(frozen=True, slots=True)
 class TuningRequest:
-    """What is to be tried, and for how much. None of caps takes the usual ones.
+    """The settings to try, and the share of the price for it. None of caps takes the usual ones.
 
     ``bounds`` are those of the values of the one sum of the question, ``size`` is that of the
     groups that matter, in the units of the answer.

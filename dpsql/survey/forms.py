@@ -159,7 +159,7 @@ def _called(kind: str) -> Iterator[str]:
 
 
 def of_two() -> dict[tuple[str, ...], list[str]]:
-    """Return what is computed of two columns, by their types."""
+    """Return the compared expressions over two columns, by their types."""
     found: dict[tuple[str, ...], list[str]] = {}
 
     def add(types: tuple[str, ...], *texts: str) -> None:

@@ -91,7 +91,7 @@ _UNIT_FIRST = ("DATE_DIFF", "DATE_TRUNC", "DATEDIFF", "DATETRUNC")
 
 
 class PrivateDuckDB(DuckDB):
-    """What analysts write. Nothing generates it: the clause never reaches an engine."""
+    """The dialect of analysts. Nothing generates it: the clause never reaches an engine."""
 
     ORIGINAL_NAME_META_KEY = WRITTEN_NAME
 

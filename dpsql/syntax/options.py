@@ -25,7 +25,7 @@ from dpsql.syntax.parse import parse, place_of, understood
 
 @dataclass(frozen=True, slots=True)
 class AskedOptions:
-    """What a private SELECT is to be answered with: its parameters, and a mechanism if forced.
+    """The options of a private SELECT: its parameters, and a forced mechanism.
 
     ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
     ``own_epsilon`` says that its OPTIONS give an epsilon. ``table_defaults`` are those parameters

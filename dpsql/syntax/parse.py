@@ -148,7 +148,7 @@ def parse(text: str) -> exp.Query:
 
 
 def check_text(text: str) -> None:
-    """Refuse what is not safe to parse: no text, not Unicode, too long, nested too deeply.
+    """Refuse text that is unsafe to parse: no text, not Unicode, too long, nested too deeply.
 
     Raises ``QueryRefused`` or ``SQLSyntaxError``.
     """

@@ -72,7 +72,7 @@ def bind_values(tree: exp.Query, values: PlaceholderValues, text: str) -> exp.Qu
 
 
 def parameter_names(text: str) -> tuple[str, ...]:
-    """List what ``$name`` and ``:name`` name in a query, each once. Raises as ``parse`` does."""
+    """List the names of ``$name`` and ``:name`` in a query, each once. Raises as ``parse`` does."""
     marks = parse(text).find_all(exp.Placeholder)
     return tuple(dict.fromkeys(str(mark.name) for mark in marks if mark.this))
 

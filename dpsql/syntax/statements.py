@@ -1,4 +1,4 @@
-"""What a text asks for: an answer, a plan, a setting, or something about the connection.
+"""Statements of a text: a query, a plan, a setting, or a command about the connection.
 
     SELECT ...                       EXPLAIN SELECT ...
     SET epsilon = 0.5                RESET epsilon
@@ -120,7 +120,7 @@ class TokenReader:
 
 
 class ShowSubject(StrEnum):
-    """What SHOW can show."""
+    """A subject of SHOW."""
 
     BUDGET = "budget"
     VIEWS = "materialized views"

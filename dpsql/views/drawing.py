@@ -1,4 +1,4 @@
-"""What comes out at a step of a view: exact totals and keys of steps in, released rows out.
+"""Drawing of a view's step: exact totals and keys of steps in, released rows out.
 
 All that is drawn is a function of the keys of the steps so far, and of rows that no later step can
 change: they are stored with what each step has added, a choice is drawn once and kept in the state,

@@ -107,7 +107,7 @@ class StepSelection(Usual):
 
     @property
     def threshold(self) -> float | None:
-        """What a noisy score must exceed at this step."""
+        """The threshold of a noisy score at this step."""
         found = self.mechanism.thresholds()
         return None if found is None else float(found[self.step - 1])
 
@@ -153,7 +153,7 @@ class ViewPlan:
 
     @property
     def streams(self) -> tuple[StreamNoise, ...]:
-        """What noise each measure has."""
+        """The noise of each measure."""
         return self.noises or (self.mechanism,)
 
     @property
@@ -167,7 +167,7 @@ class ViewPlan:
 
     @property
     def contributions(self) -> tuple[Contribution, ...]:
-        """What a unit may contribute to a group over all steps, per measure."""
+        """The bound on a unit's contribution to a group over all steps, per measure."""
         return tuple(
             Contribution(self.block.measure_column(i), reach, only_grows(measure))
             for i, (measure, reach) in enumerate(zip(self.measures, self.reaches, strict=True))

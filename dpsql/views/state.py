@@ -108,7 +108,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class KeptNoise:
-    """What is kept of the noise of a view's groups after ``step`` steps, in the groups' order.
+    """The kept noise of a view's groups after ``step`` steps, in the groups' order.
 
     ``columns`` are arrays of shape (groups,), by name. ``digest`` says of which noise they are. All
     of it follows from the keys of these steps.

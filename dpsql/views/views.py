@@ -113,7 +113,7 @@ class BoughtStep(Bought):
 
 @dataclass(slots=True)
 class _Work:
-    """What a refresh works with; without noise where groups are chosen.
+    """The parts of a refresh; without noise where groups are chosen.
 
     ``listed`` are the groups that the last step shows.
     """
@@ -125,7 +125,7 @@ class _Work:
     listed: tuple[GroupTexts, ...]
 
     def keep(self) -> None:
-        """Keep what the noise of later steps follows from: of use to the next refresh."""
+        """Store the noise that later steps build on, for the next refresh."""
         kept = None if self.noise is None else self.noise.kept()
         if kept is not None:
             self.state.keep_noise(kept)

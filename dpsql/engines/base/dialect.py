@@ -164,7 +164,7 @@ class Dialect(ABC):
         """
 
     def remainder(self, dividend: Sql, divisor: Sql) -> Sql:
-        """Compute what division leaves, with the sign of the dividend; in brackets."""
+        """Compute the remainder of a division, with the sign of the dividend; in brackets."""
         return sql("({} % {})", dividend, divisor)
 
     @abstractmethod

@@ -61,7 +61,7 @@ def trial_statement(rows: Sql, expressions: Sequence[Sql], dialect: Dialect) -> 
 
 
 def _values(column: Column, place: int, count: int, dialect: Dialect) -> Sequence[Sql]:
-    """Write what a column at this place holds: the edge values of its type in turn, and NULL.
+    """Write a column's value at this place: the edge values of its type in turn, and NULL.
 
     Columns of one type go through them out of step.
     """

@@ -1,4 +1,4 @@
-"""What dpsql asks of an engine."""
+"""The protocol of engines."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ExactRows:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """What is known of expressions over private rows: their types, and whether they can fail.
+    """The examination of expressions over private rows: their types, and a possible failure.
 
     None stands for types without a short name. ``objection`` names the first call that may fail
     where it stands, as the engine's table has it: ``week(INTERVAL)``; None if all are total.
@@ -59,7 +59,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a table or view of the owner's is made of, as far as an engine can tell.
+    """The definition of a table or view of the owner's, as far as an engine knows it.
 
     ``refusal`` says why it cannot be listed in a policy. ``files`` are those it reads outside the
     database, of which ``proved`` are such as a value can make unreadable: each is to be read whole
@@ -280,7 +280,7 @@ class Database(Protocol):
         """
 
     def definition(self, table: TableName) -> Definition:
-        """Describe what a table or view of the catalog is made of."""
+        """Describe the definition of a table or view of the catalog."""
 
     def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
         """Read the files of the tables with these keys whole, and remember that they can be.

@@ -1,4 +1,4 @@
-"""What opened engines share: the twin, rehearsals, and trials where rows are on a server."""
+"""The base of opened engines: the twin, rehearsals, and trials on a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine says of row expressions: a table of operations, and a few facts.
+"""An engine's row expressions: a table of operations, and a few facts.
 
 :mod:`dpsql.engines.base.row_expressions` reads an expression, gives every part its type in DuckDB
 and the name of an operation, and finds here the SQL of the engine.

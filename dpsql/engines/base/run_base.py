@@ -40,7 +40,7 @@ class RunBase(ABC):
 
     @abstractmethod
     def _sheet(self, reads: Reads) -> Sheet:
-        """Return what reads the statements over these tables."""
+        """Return the last reading for statements over these tables."""
 
     @abstractmethod
     def _all_of(self, table: Table) -> Sql:

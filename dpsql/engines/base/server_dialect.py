@@ -1,4 +1,4 @@
-"""What dialects of engines without TRY have in common: expressions are written value by value."""
+"""The base of dialects without TRY: expressions are written value by value."""
 
 from __future__ import annotations
 

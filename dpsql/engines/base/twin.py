@@ -204,7 +204,7 @@ def _edge_list(type_: str) -> Sql:
 
 
 def _value(type_: str, place: int) -> Sql:
-    """Write what a column at this place holds: its type's edge values in turn, and NULL.
+    """Write a column's value at this place: its type's edge values in turn, and NULL.
 
     Columns of one type go through them out of step.
     """

@@ -1,4 +1,4 @@
-"""What is said of views of the owner's, in the same words for every engine."""
+"""Remarks on the owner's views, in the same words for every engine."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def failing_call(call: str, hint: str = AS_TABLE) -> Remark:
 
 
 def over_several(said: str) -> Remark:
-    """Say what a view does to rows of several units."""
+    """Report a view's effect on rows of several units."""
     return Remark(
         said, "Confirm that each of its rows depends on one unit's rows, or list what it reads."
     )

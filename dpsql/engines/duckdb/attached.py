@@ -340,7 +340,7 @@ def _sources(
 
 
 def _rows_of(name: TableName, sources: Sequence[_Source], over: ParquetView | None) -> Sql:
-    """Write what our view is over.
+    """Write the source of dpsql's view.
 
     Columns are named by position, so that no name of the owner's means another.
     """

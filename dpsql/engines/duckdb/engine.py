@@ -530,7 +530,7 @@ class DuckDBEngine:
         self._locked = True
 
     def _cut(self, schema: Schema, stamps: Mapping[str, Stamp | None]) -> OpenDuckDB:
-        """Make what a connection holds: views of these tables, and of no others."""
+        """Make the database of a connection: views of these tables, and of no others."""
         place = f"{INTERNAL_PREFIX}listed_{next(_NUMBERS)}"
         execute(self._connection, sql("ATTACH ':memory:' AS {}", quoted(place)))
         for key, table in schema.items():
@@ -664,7 +664,7 @@ class OpenDuckDB(EngineBase):
 
     @property
     def last_reading(self) -> LastReading:
-        """What reads statements before they are sent."""
+        """The last reading of statements."""
         twin = self._empty_twin()
         with self._twin_lock:
             if self._last_reading is None:

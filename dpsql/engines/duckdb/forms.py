@@ -1,4 +1,4 @@
-"""What a plan of generated SQL may be made of on DuckDB: a closed list, written by hand.
+"""The plan nodes allowed in generated SQL on DuckDB: a closed list, written by hand.
 
 A plan before optimisation is a tree of operators with expressions in them, each an object with
 fields. Here is every operator and every expression that there may be, with every field that it has

@@ -179,7 +179,7 @@ def ducklake_definition(
 
 
 def files_definition(files: Sequence[str]) -> Definition:
-    """Describe what reading these files comes to, and no others."""
+    """Describe the definition of a table that reads exactly these files."""
     if any(is_address(file) or not os.path.isabs(file) for file in files):
         return Definition(_ELSEWHERE)
     if not all(os.access(file, os.R_OK) for file in files):

@@ -49,7 +49,7 @@ _NESTED: Final = (
 def misfits(
     connection: duckdb.DuckDBPyConnection, files: UntypedFiles, columns: Sequence[Column]
 ) -> Iterator[Misfit]:
-    """Yield what is not as declared: names, values, lines. Reads all files once."""
+    """Yield the differences from the declaration: names, values, lines. Reads all files once."""
     if files.is_csv:
         yield from _names(connection, files, columns)
     texts = [Column(column.name, "VARCHAR") for column in columns]

@@ -129,7 +129,7 @@ def _remote_identity(connection: duckdb.DuckDBPyConnection, address: str) -> str
 
 
 def _written(*parts: object) -> str:
-    """Write what a file is, for this version of its reader."""
+    """Write the identity of a file, for this version of its reader."""
     return " ".join(map(str, (f"duckdb-{duckdb.__version__}", *parts)))
 
 

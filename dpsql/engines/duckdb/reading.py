@@ -131,7 +131,7 @@ class LastReading:
         return self._count
 
     def over(self, reads: Reads) -> DuckDBSheet:
-        """Return what reads the statements over these tables."""
+        """Return the last reading for statements over these tables."""
         tables = sorted((n.schema, n.table, self._columns.get(n, ())) for n in reads.tables)
         return DuckDBSheet(self, reads, _digest(repr(tables).encode()))
 

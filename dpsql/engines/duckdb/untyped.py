@@ -85,7 +85,7 @@ def as_declared(text: Sql, type_: str, nested_is_json: bool = True) -> Sql:
 
 
 def directory_keys(paths: Sequence[str]) -> tuple[str, ...]:
-    """List what directories of these files give values to (``key=value``), folded, each once."""
+    """List the columns named by directories of these files (``key=value``), folded, each once."""
     parts = (part for path in paths for part in path.split("/")[:-1])
     return tuple(dict.fromkeys(fold(part.partition("=")[0]) for part in parts if "=" in part[1:]))
 
@@ -281,7 +281,7 @@ def line_at_start(connection: duckdb.DuckDBPyConnection, path: str) -> str | Non
 
 
 class _Bytes(Protocol):
-    """What can be read byte by byte."""
+    """A stream of bytes."""
 
     def read(self, size: int, /) -> bytes: ...
 

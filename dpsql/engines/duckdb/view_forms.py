@@ -1,4 +1,4 @@
-"""What a view of the owner's may be made of on DuckDB: operators with their fields, by hand.
+"""The plan operators allowed in the owner's views on DuckDB, with their fields, by hand.
 
 An owner's view is SQL that runs inside every statement over it. An operator may fail on a row as
 well as a function: a subquery that finds a second row, a limit that is computed, numbers up to a

@@ -266,7 +266,7 @@ def _is_operator(node: PlanNode) -> bool:
 
 
 def _over_several(plan: Plan) -> Iterator[Remark]:
-    """Yield what a view does to rows of several units, each once."""
+    """Yield remarks on a view's effects on rows of several units, each once."""
     kinds = (node["type"] for node in nodes(plan.root) if _is_operator(node))
     for said in dict.fromkeys(_OVER_SEVERAL[kind] for kind in kinds if kind in _OVER_SEVERAL):
         yield over_several(said)
@@ -287,7 +287,7 @@ def _enums(connection: duckdb.DuckDBPyConnection, source: Sql) -> Iterator[Remar
 
 
 def over_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[str]) -> Definition:
-    """Describe what reading Parquet files as they are comes to, by whole paths or addresses."""
+    """Describe the definition of a table over Parquet files, by whole paths or addresses."""
     if not _alike(connection, paths):
         return Definition(
             Remark(

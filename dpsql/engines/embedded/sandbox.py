@@ -81,7 +81,7 @@ class Apart:
             child.kill()
 
     def _ask(self, task: Mapping[str, object], limits: SandboxLimits) -> str:
-        """Return what the child says to a task.
+        """Return the child's answer to a task.
 
         Raises ``ApartFailed``, and ``EngineError`` (``interrupted``) where it was interrupted.
         """

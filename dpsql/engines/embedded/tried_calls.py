@@ -245,7 +245,7 @@ def _limit(value: object) -> Iterator[TriedCall]:
 
 
 def _tried(whole: Sql, literals: tuple[str, ...]) -> TriedCall:
-    """Describe what has nothing beside its constants."""
+    """Describe a call with constant arguments alone."""
     return TriedCall(lambda each: each, ((whole,),), literals)
 
 

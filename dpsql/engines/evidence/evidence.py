@@ -41,7 +41,7 @@ _Node = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the verdicts on a version of DuckDB say of whole plans."""
+    """The verdicts on a version of DuckDB, applied to whole plans."""
 
     verdicts: Verdicts
 

@@ -119,7 +119,7 @@ class ServerRelation:
 
 @dataclass(frozen=True, slots=True)
 class ServerCatalog:
-    """What was found in a database."""
+    """The catalog of a server's database."""
 
     database: str
     relations: Mapping[str, ServerRelation]

@@ -473,7 +473,7 @@ _WRITTEN_ALIKE: Final = frozenset(
 
 
 class PostgreSQLRows(RowEngine):
-    """What PostgreSQL says of row expressions."""
+    """PostgreSQL's row expressions."""
 
     refused = _REFUSED
     operations = _OPERATIONS

@@ -48,7 +48,7 @@ class ServerReading:
         self.count = 0
 
     def over(self, reads: Reads, session: Callable[[], Asked]) -> ServerSheet:
-        """Return what reads the statements over these tables, in the transaction of a session."""
+        """Return the last reading for statements over these tables, in a session's transaction."""
         return ServerSheet(self, reads, session)
 
     def relations(self, ask: Asking, tree: str) -> Counter[str]:

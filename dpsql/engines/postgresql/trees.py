@@ -41,7 +41,7 @@ class UnknownTree(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KnownNumbers:
-    """What a server has of the lists, by number; ``operators`` with the function of each."""
+    """The listed functions and operators of a server, by number."""
 
     functions: frozenset[str]
     operators: Mapping[str, str]

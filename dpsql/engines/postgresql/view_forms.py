@@ -1,4 +1,4 @@
-"""What a view of the owner's may be made of on PostgreSQL: nodes with their fields, by hand.
+"""The parse nodes allowed in the owner's views on PostgreSQL, with their fields, by hand.
 
 An owner's view is SQL that runs inside every statement over it. The server keeps the tree that it
 has made of it. Every node of that tree is to be here, with all of its fields and what may stand in

@@ -255,7 +255,7 @@ class _Reading:
         return self._value(node)
 
     def _value(self, node: Node) -> Remark | None:
-        """Find what is wrong with a value without a call."""
+        """Find a problem in a value without a call."""
         match node.kind:
             case "VAR" if not _COLUMN.fullmatch(_word(node, "varattno")):
                 return unknown_part("a whole row, or a column of the server's own")
@@ -413,7 +413,7 @@ class _Reading:
 
 
 def _several(node: Node) -> Iterator[str]:
-    """Say what a node does to rows of several units."""
+    """Yield a node's effects on rows of several units."""
     if node.kind == "SUBLINK":
         yield view_words.AGGREGATES_ROWS
     elif node.kind == "SETOPERATIONSTMT":

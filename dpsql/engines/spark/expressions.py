@@ -404,7 +404,7 @@ _CALLS: Final[Mapping[str, str | None]] = MappingProxyType(
 
 
 class SparkRows(RowEngine):
-    """What Spark says of row expressions."""
+    """Spark's row expressions."""
 
     refused = SPARK_REFUSED
     operations = _OPERATIONS

@@ -51,7 +51,7 @@ class KnownStatement:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """What Spark tells of a statement."""
+    """Spark's analysis of a statement."""
 
     plan: str
     columns: Any
@@ -89,7 +89,7 @@ class SparkReading:
         return self._count
 
     def over(self, reads: Reads) -> SparkSheet:
-        """Return what reads the statements over these tables."""
+        """Return the last reading for statements over these tables."""
         return SparkSheet(self, reads)
 
     def close(self) -> None:

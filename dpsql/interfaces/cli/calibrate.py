@@ -15,7 +15,7 @@ from dpsql.privacy.calculator.request import ANALYSES
 
 
 def _calculable() -> str:
-    """List what ``calibrate`` knows, for its help."""
+    """List the mechanisms of ``calibrate``, for its help."""
     width = max(len(mechanism.name) for mechanism in MECHANISMS)
     lines = [f"  {m.name:{width}}  {m.summary}" for m in MECHANISMS]
     lines += [

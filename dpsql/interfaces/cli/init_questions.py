@@ -359,7 +359,7 @@ class Questions:
 
 
 def _seen(draft: Draft, table: Table, column: Column) -> str:
-    """Say what the data hold in a column, if its owner has asked to look."""
+    """Show the profile of a column, if its owner asked for it."""
     seen = draft.seen.get((table.name.key, fold(column.name)))
     return f" (the data hold {seen}: not private)" if seen else ""
 

@@ -1,4 +1,4 @@
-"""What commands print, and how work is seen to go on."""
+"""Printing of commands, with progress of work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the shell may suggest: the words of dpsql's SQL, and names of the policy and of the shell.
+"""Candidates of completion: the words of dpsql's SQL, and names of the policy and of the shell.
 
 Other words may work, as anything goes on top. Names that the policy has not, no analyst may know.
 """
@@ -78,7 +78,7 @@ class Nameable:
 
     @classmethod
     def of(cls, policy: Policy, schema: Schema) -> Nameable:
-        """List what a policy lets analysts name."""
+        """List the names that a policy gives to analysts."""
         tables = {
             table_spelled(table.name): tuple(
                 spelled(column.name) for column in schema[table.name.key].columns
@@ -123,7 +123,7 @@ def _values(policy: Policy, name: str) -> tuple[str, ...]:
 
 
 class Argument(Enum):
-    """What a backslash command takes."""
+    """The kind of argument of a backslash command."""
 
     NOTHING = "nothing"
     NUMBER = "number"

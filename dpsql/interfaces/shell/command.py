@@ -1,4 +1,4 @@
-r"""What a backslash command is, and ``\help``: all on a page, each in detail, a few topics."""
+r"""Backslash commands, and ``\help``: all on a page, each in detail, a few topics."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def overview(commands: tuple[ShellCommand, ...]) -> RenderableType:
 
 
 def topic(commands: Mapping[str, ShellCommand], name: str) -> RenderableType:
-    """Show what there is to know about a command or a topic. Raises ``InterfaceError``."""
+    """Show the help on a command or a topic. Raises ``InterfaceError``."""
     name = name.removeprefix("\\").lower()
     if name in TOPICS:
         return Text(TOPICS[name])

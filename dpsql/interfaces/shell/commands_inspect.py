@@ -117,7 +117,7 @@ def _local(time: str) -> str:
 
 
 def _epsilon(amount: Amount, conversion: float) -> str:
-    """Write what a charge was worth alone, or its rho where no delta is recorded."""
+    """Write the epsilon of a single charge, or its rho where no delta is recorded."""
     loss = amount.loss
     if loss.rho and not conversion:
         return f"ρ {significant(loss.rho, 3)}"

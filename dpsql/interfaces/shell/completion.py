@@ -157,7 +157,7 @@ def _statement(tokens: list[_Token]) -> list[_Token]:
 
 
 def in_sql(before: str, after: str, known: Known) -> Iterator[Suggestion]:
-    """Yield what may come next between two parts of a text in SQL."""
+    """Yield suggestions between two parts of a text in SQL."""
     tokens = _statement(_tokens(before))
     prefix = ""
     touching = tokens and before.endswith(tokens[-1].text)
@@ -177,7 +177,7 @@ def in_sql(before: str, after: str, known: Known) -> Iterator[Suggestion]:
 def _expected(
     tokens: list[_Token], after: str, known: Known, begun: bool
 ) -> Iterator[tuple[str, str]]:
-    """Yield what may come after some tokens of a statement, with notes.
+    """Yield suggestions after some tokens of a statement, with notes.
 
     Unless a word is ``begun`` only what is likely is among it, as everything would be too much.
     """
@@ -221,7 +221,7 @@ def _before_dot(tokens: Sequence[_Token]) -> str:
 
 
 def _after_dot(tokens: list[_Token], after: str, known: Known) -> Iterator[tuple[str, str]]:
-    """Yield what may follow a dot: tables of a schema, or columns of a table."""
+    """Yield suggestions after a dot: tables of a schema, or columns of a table."""
     named = tokens[:-2]
     if _clause(named) in _TABLE_WORDS and not (named and named[-1].operand):
         yield from _tables(tokens, known)
@@ -237,7 +237,7 @@ def _defined(tokens: Sequence[_Token]) -> bool:
 
 
 def _of_view(tokens: Sequence[_Token], known: Known) -> Iterator[tuple[str, str]]:
-    """Yield what may follow in a statement about a view, in front of its query."""
+    """Yield suggestions in a statement about a view, in front of its query."""
     verb, last = tokens[0].word, tokens[-1]
     if len(tokens) == 1:
         yield "MATERIALIZED VIEW", "keyword"
@@ -349,7 +349,7 @@ def _columns(
 
 
 def _assigned(tokens: list[_Token], valued: bool, known: Known) -> Iterator[tuple[str, str]]:
-    """Yield what may follow SET or RESET."""
+    """Yield suggestions after SET or RESET."""
     if not tokens:
         yield from _noted(PARAMETER_NAMES, _PARAMETER)
     elif valued and len(tokens) == 2 and (tokens[1].text == "=" or tokens[1].word == "to"):

@@ -73,7 +73,7 @@ class Editor:
         self._answers: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
     def read(self, prompt: Sequence[tuple[str, str]]) -> str:
-        """Read what is typed. Raises ``KeyboardInterrupt`` for Ctrl-C, ``EOFError`` for Ctrl-D."""
+        """Read a typed text. Raises ``KeyboardInterrupt`` for Ctrl-C, ``EOFError`` for Ctrl-D."""
         width = sum(len(part[1]) for part in prompt)
 
         def continuation(room: int, line: int, wrapped: int) -> StyleAndTextTuples:

@@ -103,6 +103,6 @@ def _statement(held: str, start: int, end: int, first: int, indent: str) -> Piec
 
 
 def _indent(held: str, start: int, indent: str) -> str:
-    """Return what stands before a place on its line."""
+    """Return the text before a place on its line."""
     before = held[:start]
     return before[before.rfind("\n") + 1 :] if "\n" in before else indent + before

@@ -78,7 +78,7 @@ def prompt(shell: Shell) -> StyledText:
 
 
 def toolbar(shell: Shell) -> str:
-    """Write what stands below the prompt: database, dataset, the last answer's cost and time."""
+    """Write the line below the prompt: database, dataset, the last answer's cost and time."""
     source = shell.source
     parts = [
         source.target.name,

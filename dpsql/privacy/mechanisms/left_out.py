@@ -146,7 +146,7 @@ class LeftOutNoise:
         return 1 << max(0, (self.most - 1).bit_length() - _KEPT_BITS)
 
     def release(self, kept: int, climbed: Sequence[int], source: EntropySource) -> LeftOutRelease:
-        """Draw what is released of the exact sums; ``climbed`` as for :meth:`Ladder.standing`."""
+        """Draw the noisy sums; ``climbed`` as for :meth:`Ladder.standing`."""
         coarse = np.array([min(kept // self.coarsening, _LARGEST)], dtype=np.int64)
         (found,) = self.kept_noise.add(coarse, source).tolist()
         rungs = self.rung_noise.add(self.ladder.standing(climbed), source) / LADDER_STEPS

@@ -1,4 +1,4 @@
-"""What all prices of mechanisms have in common: by each composition, each in its own file.
+"""The base of mechanisms' prices, in each composition.
 
 A mechanism states what it costs under zCDP, in Gaussian DP (as mu**2/2) and in basic composition.
 What it does not state costs infinitely much there, and so is charged to nobody. The proofs for
@@ -68,7 +68,10 @@ _Made = TypeVar("_Made", bound=Priced[int | None])
 
 
 def priced(made: _Made, price: PrivacyLoss) -> _Made:
-    """Return what was built for a price. Raises ParameterError if it has no price of that kind."""
+    """Return a mechanism built for a price, after a check that the price is proved.
+
+    Raises ParameterError if it has no price of that kind.
+    """
     if math.isinf(made.cost(price.composition, None)):
         raise ParameterError(
             "nothing is proved of such a mechanism for a price of this kind", code="bad_parameter"

@@ -140,7 +140,7 @@ class Histogram(Selection, Protocol):
 
     @property
     def threshold(self) -> int:
-        """What a noisy score must exceed, in steps of the score."""
+        """The threshold of a noisy score, in steps of the score."""
 
 
 class JointHistogram(Histogram, Protocol):
@@ -148,7 +148,7 @@ class JointHistogram(Histogram, Protocol):
 
     @property
     def others(self) -> float:
-        """What Gaussian noise on further values hides: their squared change for each group.
+        """The allowance for Gaussian noise on further values: their squared change per group.
 
         Each in units of its own standard deviation, with ``SMOOTHING_VARIANCE`` less.
         """

@@ -1,4 +1,4 @@
-"""Which keys exist: releasing as much of the union of the units' items as is private.
+"""Set unions: private release of as much of the union of units' items as possible.
 
 Every unit gives weight to its items, at most ``groups`` of them; each item's total weight gets
 noise and its name is released iff that exceeds a threshold (Gopi et al. 2020). Unlike a count, the
@@ -151,7 +151,7 @@ class SetUnion(Usual):
 
     @property
     def item_weights(self) -> tuple[int, ...]:
-        """What each item of a unit with 1, 2, ..., groups items weighs, in steps.
+        """The weight of each item of a unit with 1, 2, ..., groups items, in steps.
 
         Raises ParameterError for the policies, whose weights depend on earlier units.
         """

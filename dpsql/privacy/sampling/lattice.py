@@ -51,7 +51,7 @@ _BLOCK = 1 << 16  # draws per pass: the working arrays stay in cache
 
 
 class Energy(Protocol):
-    """What the sampler must know of a distribution: exp(-energy) up to a constant."""
+    """A distribution as the sampler needs it: exp(-energy) up to a constant."""
 
     @property
     def spread(self) -> float:

@@ -34,7 +34,7 @@ _Shape = SquareRoot | BufferedToeplitz
 
 @dataclass(frozen=True, slots=True)
 class BufferedState:
-    """What is kept of a measure's groups after ``step`` steps.
+    """The buffered sums of a measure's groups after ``step`` steps.
 
     ``sums`` has shape (groups, powers), ``sizes`` (groups,): the S_m, and the sum of the sizes of
     the draws, both in units of the lattice. Whoever has it knows the noise: it is as secret as the

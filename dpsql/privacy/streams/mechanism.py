@@ -94,7 +94,7 @@ class StreamMechanism(StreamNoise, Protocol):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What the whole stream costs."""
+        """The cost of the whole stream."""
 
     @property
     def choices(self) -> str:

@@ -35,7 +35,7 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class CellRelease:
-    """What a cell's mechanism has released: encoded keys of groups and their noisy counts."""
+    """The release of a cell: encoded keys of groups and their noisy counts."""
 
     groups: tuple[bytes, ...]
     counts: tuple[float, ...]
@@ -70,7 +70,7 @@ class MetaHistogram(ChoosesGroups):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What the whole stream costs."""
+        """The cost of the whole stream."""
         rho = self.selection.rho(None)
         if self.counts is not None:
             rho += self.counts.rho(self.changed)

@@ -51,7 +51,7 @@ class SparseVector:
 
     @property
     def noise(self) -> DiscreteLaplace:
-        """What the threshold and every count get."""
+        """The noise on the threshold and on every count."""
         return DiscreteLaplace(max(2 * self.sensitivity / self.epsilon * _UP, MIN_SCALE))
 
     @property
@@ -149,7 +149,7 @@ class SparseTopK(ChoosesGroups):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What the stream costs at most."""
+        """The largest cost of the stream."""
         rho = (self.switches + 1) * self.selection.rho(None)
         rho += self.switches * self.vector.rho
         rho += self.counts.rho(self.counts.most)

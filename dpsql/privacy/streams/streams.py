@@ -232,7 +232,7 @@ class ContinualHistogram:
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What the whole stream costs, under zCDP."""
+        """The cost of the whole stream, under zCDP."""
         return PrivacyLoss(self.noise.rho, self.delta)
 
     def thresholds(self) -> NDArray[np.int64] | None:

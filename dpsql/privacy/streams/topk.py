@@ -97,7 +97,7 @@ class ScheduledTopK(ChoosesGroups):
 
     @property
     def loss(self) -> PrivacyLoss:
-        """What the stream costs at most."""
+        """The largest cost of the stream."""
         rho = sum(self.selection.rho(None) for _ in self.schedule)
         rho += self.counts.rho(self.counts.most)
         return PrivacyLoss(rho * _UP, self.selection.delta * len(self.schedule) * _UP)

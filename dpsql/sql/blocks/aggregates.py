@@ -276,7 +276,7 @@ class Aggregates:
         return argument, bounds
 
     def _summed(self, call: AggregateCall) -> exp.Expr:
-        """Return what is summed, as a number or NULL."""
+        """Return the summed value, as a number or NULL."""
         argument = call.function.this
         if not isinstance(argument, exp.Expr) or isinstance(argument, exp.Distinct | exp.Order):
             raise self._refusal(

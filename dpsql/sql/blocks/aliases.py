@@ -80,7 +80,7 @@ class Aliases:
             self.prefer(child, keys)
 
     def _definition(self, node: exp.Expr, name: str) -> exp.Expr:
-        """Return what stands for an alias."""
+        """Return the definition of an alias."""
         if name in self._ambiguous:
             raise UnknownName(
                 f"{name} is the name of several columns of the answer",

@@ -90,7 +90,7 @@ def is_aggregate(node: exp.Expr) -> bool:
 
 
 def read_call(node: exp.Expr, text: str) -> AggregateCall:
-    """Read what an aggregate consists of.
+    """Read the parts of an aggregate.
 
     Raises ``QueryRefused`` for bounds that are not two numbers, and for a form that says more than
     is read of it; ``ParameterError`` for an error that is no number in range. All have the place.

@@ -178,7 +178,7 @@ def _kind_of(node: exp.Expr) -> str:
 
 
 def _near(node: exp.Expr) -> str:
-    """Say what can be used instead, by the spelling."""
+    """Suggest an alternative by the spelling."""
     name = written_name(node) if isinstance(node, exp.Func) else ""
     close = difflib.get_close_matches(name, FUNCTION_NAMES, n=1, cutoff=_ALIKE)
     if close and close[0] != name:

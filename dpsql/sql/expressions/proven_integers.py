@@ -97,7 +97,7 @@ class Ranged:
         return partial(self.dialect.divided, wide=self.wide or _is_wide(divisor))
 
     def __mod__(self, divisor: Ranged | int) -> Ranged:
-        """Compute what division by something positive leaves, with the sign of the dividend."""
+        """Compute the remainder of division by a positive number, with the sign of the dividend."""
         _check_positive(divisor)
         most = _ends(divisor)[1] - 1
         low, high = max(-most, min(self.low, 0)), min(most, max(self.high, 0))
@@ -117,7 +117,7 @@ class Ranged:
         return self._made(spelled(left, self._operand(other)), low, high, wide, other)
 
     def _operand(self, value: Ranged | int) -> Sql:
-        """Write what may stand on the right of a sign."""
+        """Write the right operand of a sign."""
         if isinstance(value, Ranged):
             return value.sql
         text = self._constant(value)

@@ -348,7 +348,7 @@ def is_exact(node: exp.Expr, table: Table) -> bool:
 
 
 class Numbers(Enum):
-    """What is known of a number by its form."""
+    """The kind of a number by its form."""
 
     MACHINE = "machine"  # integers of at most 64 bits, which can be compared without a cast
     EXACT = "exact"  # integers and decimals: never NaN

@@ -31,7 +31,7 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def side_by_side(left: Relation, right: Relation) -> Relation:
-    """Return what the condition of a join may name: the fields and tables of both sides."""
+    """Return the scope of a join's condition: the fields and tables of both sides."""
     return replace(left, fields=left.fields + right.fields, tables=left.tables + right.tables)
 
 

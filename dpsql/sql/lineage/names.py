@@ -1,4 +1,4 @@
-"""What the names in expressions over rows mean: columns of a relation, or aliases.
+"""Resolves names in expressions over rows: columns of a relation, or aliases.
 
 A name is looked for by the analyst's spelling and becomes a column of generated SQL. What it was
 called is kept beside it, for messages and for the names of the answer's columns.

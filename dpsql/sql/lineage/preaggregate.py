@@ -267,7 +267,7 @@ class _PerUnit:
 
     @staticmethod
     def _count(call: AggregateCall) -> tuple[UnitFunction, exp.Expr | None]:
-        """Return what is counted, and how."""
+        """Return the counted value, and its function."""
         value, function = call.function.this, UnitFunction.VALUES
         if isinstance(call.function, exp.CountIf):
             value = exp.Case(ifs=[exp.If(this=value.copy(), true=exp.Literal.number(1))])

@@ -153,7 +153,7 @@ class Relation:
         return found is not None and found.identity is Identity.UNIT
 
     def identity_of(self, node: exp.Expr) -> Identity:
-        """Tell what the value of an expression over the columns says about the unit."""
+        """Find the relation of an expression over the columns to the unit."""
         fields = (self.field_of(column.name) for column in node.find_all(exp.Column))
         told = any(f is not None and f.identity is not Identity.NONE for f in fields)
         return Identity.DERIVED if told else Identity.NONE

@@ -320,7 +320,7 @@ class Lineage:
         return rows if distinct is None else self.operators.distinct(rows, distinct)
 
     def _refuse_clauses(self, select: exp.Select) -> None:
-        """Refuse what a subquery over private rows may not have."""
+        """Refuse clauses that a subquery over private rows may not have."""
         distinct = select.args.get("distinct")
         unusual = {clause for clause, value in select.args.items() if value} - _ROW_CLAUSES
         if unusual or (distinct is not None and distinct.args.get("on")):
@@ -396,7 +396,7 @@ class Lineage:
 
 
 def _sources(select: exp.Select) -> list[exp.Expr]:
-    """List what stands in a FROM clause, first the leftmost."""
+    """List the sources of a FROM clause, first the leftmost."""
     from_, joins = select.args.get("from_"), select.args.get("joins") or ()
     return [] if from_ is None else [from_.this, *(join.this for join in joins)]
 

@@ -197,7 +197,7 @@ _GIVEN: Final = "given by its schema"
 
 
 def _sources(select: exp.Select) -> Iterator[exp.Expr]:
-    """Yield what stands in a FROM clause under a name of its own, also in brackets."""
+    """Yield the named sources of a FROM clause, also in brackets."""
     from_ = select.args.get("from_")
     waiting = [*(select.args.get("joins") or ()), *([] if from_ is None else [from_])]
     while waiting:

@@ -223,7 +223,7 @@ def _declared_single(policy: TablePolicy, name: str) -> bool:
 
 
 def _identity(column: str, unit: str | None, who: str | None) -> Identity:
-    """Tell what a column of a table says about the unit of its row."""
+    """Find the relation of a table's column to the unit of its row."""
     if column == unit:
         return Identity.UNIT
     return Identity.DERIVED if column == who else Identity.NONE

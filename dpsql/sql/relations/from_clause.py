@@ -285,7 +285,7 @@ class _Kept:
         found[1][dialect] = text
 
     def _forgetting(self, place: int) -> Callable[[weakref.ref[RowSet]], None]:
-        """Return what is done once a relation is gone; its id may be another's by then."""
+        """Return the callback for a deleted relation, whose id may be reused."""
 
         def forget(gone: weakref.ref[RowSet]) -> None:
             found = self._found.get(place)

@@ -206,7 +206,7 @@ class _Shared:
         return sql("SELECT {} FROM {} GROUP BY {}", selected, pairs, self.rows.unit)
 
     def _totals(self, one: _Estimated) -> Iterator[tuple[Ranged, Sql]]:
-        """Yield what a unit's groups add up to, with the columns these are."""
+        """Yield the totals over a unit's groups, with their columns."""
         for part, name in self._parts(one):
             yield part.sum(), self._column(one, name)
 
@@ -222,7 +222,7 @@ class _Shared:
                 yield self._whole(one), "found"
 
     def _within(self, one: _Estimated) -> Ranged:
-        """Compute what a unit adds to a group within the bounds."""
+        """Compute a unit's bounded contribution to a group."""
         return clamped(one.measure, one.name, self._max_rows, self.dialect)
 
     def _whole(self, one: _Estimated) -> Ranged:
@@ -309,7 +309,7 @@ class _Shared:
             yield sql("{} AS {}", _total((left - low).clamped(0, span)), quoted(name))
 
     def _grains(self, one: _Estimated, left: Ranged) -> Sql:
-        """Write what is left out of a unit in grains of the ladder, up to its top."""
+        """Write the left-out part of a unit in grains of the ladder, up to its top."""
         ladder = one.plan.noise.ladder
         counted = left.clamped(0, ladder.top)
         return (counted if ladder.grain == 1 else counted // ladder.grain).narrowed().sql

@@ -223,7 +223,7 @@ class Rewriter:
         return self._by_pair(self._steps(counts=counts), columns)
 
     def _before_bounds(self, found: _Found, limits: Mapping[int, int]) -> dict[Sql, Sql]:
-        """Write what a unit's rows in a group add to each measure, before any bounds."""
+        """Write a unit's contributions to each measure of a group, before any bounds."""
         made = {}
         for place, (measure, name) in enumerate(self._measures):
             if measure.kind is MeasureKind.UNITS:
@@ -387,7 +387,7 @@ class Rewriter:
         return found
 
     def _contributed(self, found: _Found) -> dict[Sql, Sql]:
-        """Write what a unit's rows in a group contribute to each measure but values."""
+        """Write a unit's contributions to each measure of a group but values."""
         return {
             name: self._gathered(name, found).contribution(measure).sql
             for measure, name in self._measures

@@ -1,4 +1,4 @@
-"""What running a tail may take, as told from its form.
+"""The resources that a tail may take, by its form.
 
 A tail may be any query, and DuckDB does not count the memory of values that are being computed: a
 list of a billion numbers, a text that doubles from subquery to subquery. Expressions that are

@@ -1,4 +1,4 @@
-"""What can be said of an answer's columns from the tail's form alone."""
+"""The columns of an answer, from the tail's form alone."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def _account(ledger: Ledger, path: str) -> AccountReport | None:
 
 
 def _warning(account: AccountReport | None, what: str) -> str:
-    """Say what a new window means to the people in the data."""
+    """Word the effect of a new window on the people in the data."""
     if account is None:
         return ""
     from dpsql.core.formatting import significant
@@ -309,7 +309,7 @@ def _warning(account: AccountReport | None, what: str) -> str:
 
 
 def _failures(ledger: Ledger, path: str) -> str:
-    """Say what reopening an account may mean; empty if nothing failed since the last time."""
+    """Word the risk of reopening an account; empty without failures since the last time."""
     from itertools import takewhile
 
     from dpsql.ledger import Kind
