@@ -1,4 +1,4 @@
-"""What an error must be: the code says its class and its page."""
+"""Expected errors: the code says their class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one release of a top-k with shared noise costs, to the digit: for tests to compare with."""
+"""The exact delta of one release of a top-k with shared noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is optional by its type and given in a test."""
+"""The value of an optional, for type checkers: tests know that it is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long searches: the same on every run, and as much longer or shorter as one has time for."""
+"""Settings of Hypothesis: the same examples on every run, as many as the environment says."""
 
 from __future__ import annotations
 

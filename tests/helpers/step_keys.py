@@ -1,4 +1,4 @@
-"""Keys of a stream's steps that tests may know, and states that have them."""
+"""Known keys of a stream's steps, and states of views that have them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the end-to-end tests share: a small world, connections to it, and plans without data."""
+"""The small world of end-to-end tests: tables, a policy, connections, and plans without data."""
 
 from __future__ import annotations
 

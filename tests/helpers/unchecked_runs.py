@@ -1,4 +1,4 @@
-"""A way to rows past the last reading: for statements of tests, which are none of dpsql's."""
+"""Access to rows past the last reading, for statements that tests write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A version of an engine that nobody has surveyed."""
+"""A version of an engine without verdicts, and its refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise of zero, for tests of what is answered: the product has no such switch."""
+"""Noise of zero, for tests of exact answers: the product has no such switch."""
 
 from __future__ import annotations
 
