@@ -41,7 +41,7 @@ def open_engine(place: DatabasePlace) -> Database:
 
 
 def unsurveyed(version: EngineVersion) -> tuple[EngineVersion, ...]:
-    """List the versions among that of a database and DuckDB's own that nobody has surveyed."""
+    """List the versions without a survey, among a database's own and DuckDB's."""
     needed = dict.fromkeys((EngineVersion.of("duckdb", duckdb.__version__), version))
     return tuple(each for each in needed if not is_surveyed(each))
 

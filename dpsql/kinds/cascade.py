@@ -315,7 +315,7 @@ class _StagedRows:
         return GroupWeights(ids, weights, enough > 0)
 
     def totals(self, named: NDArray[np.int64], cap: int) -> list[NDArray[np.int64]]:
-        """Read what units add to the named groups, and to no others.
+        """Read units' contributions to the named groups, and to no others.
 
         ``named``: row ids in ascending order; arrays of shape (groups,) in this order come back.
         """

@@ -95,7 +95,7 @@ class ExactGroups:
     def beside(
         self, plan: BlockPlan, ids: NDArray[np.int64], source: EntropySource
     ) -> dict[str, NumericArray]:
-        """Draw what is no noise on measures, of the groups with these row ids."""
+        """Draw the values other than noisy measures, of the groups with these row ids."""
         return {}
 
     def rehearse(self, plan: BlockPlan) -> None:
@@ -178,7 +178,7 @@ class GroupsKind(ReleaseKind):
             yield from groups_chosen(self.plan)
 
     def of_values(self, part: Part, confidence: float) -> Iterator[str]:
-        """Yield what values need said beside how close they are: of noise on measures nothing."""
+        """Yield sentences on values beside their margins: none for noise on measures."""
         yield from ()
 
     def appearing(self, part: Part) -> Iterator[str]:

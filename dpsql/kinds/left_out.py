@@ -36,7 +36,7 @@ _PARTS: Final = frozenset({"look", "rho", "epsilon", "kept", "rungs"})
 
 @dataclass(frozen=True, slots=True)
 class ExactLeftOut:
-    """What bounding keeps of a measure, and how far units climbed in each span of a ladder.
+    """The exact kept sum of a measure, and the units' climb in each span of a ladder.
 
     Sums over units, in steps of the measure's quantum.
     """
@@ -46,7 +46,7 @@ class ExactLeftOut:
 
 
 def read_left_out(source: PrivateSource, estimate: PreparedEstimate) -> ExactLeftOut:
-    """Read what bounding keeps and leaves out."""
+    """Read the exact sums that bounding keeps and leaves out."""
     return read_left_out_of(source.over(Reads(estimate.tables)), estimate, estimate.statement)
 
 

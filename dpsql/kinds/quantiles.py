@@ -169,7 +169,7 @@ def _asked(plan: BlockPlan) -> list[Ranked]:
 
 
 def _value(quantile: Quantile, points: NDArray[np.int64]) -> NumericArray:
-    """Return what the points of a grid stand for, within the bounds."""
+    """Return the values of a grid's points, within the bounds."""
     lattice, steps = quantile.ranked.lattice, quantile.ranked.first_steps(points)
     values: Steps = np.clip(steps * lattice.quantum, lattice.lower, lattice.upper)
     return np.rint(values).astype(np.int64) if quantile.whole else values

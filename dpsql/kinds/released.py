@@ -1,4 +1,4 @@
-"""What was released of a block: keys and noisy values, and the aggregates computed of these."""
+"""The release of a block: keys and noisy values, and aggregates computed from them."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ def _fixed(rows: PrivateRows, norm: int) -> SetUnionSQL:
 
 
 def _share(size: Sql, norm: int, dialect: Dialect) -> Ranged:
-    """Compute what a unit gives each of its keys.
+    """Compute a unit's weight for each of its keys.
 
     The results are those of ``SetUnion.item_weights``, in float64 as well, for every size that it
     allows.

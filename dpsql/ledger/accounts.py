@@ -281,7 +281,7 @@ def _name_taken() -> LedgerError:
 
 
 def _change(journal: Journal, path: str, **columns: int | str | None) -> None:
-    """Write what the last event has made of an account."""
+    """Write the last event's changes of an account."""
     names = "".join(f"{name} = ?, " for name in columns)
     journal.sql.execute(
         f"UPDATE accounts SET {names}last = ?, tie = ? WHERE path = ?",
@@ -524,7 +524,7 @@ def windows_of(sql: Backend, key: str) -> tuple[Window, ...]:
 
 
 def total_of(windows: Sequence[Window]) -> Spent:
-    """Tell what was spent over all windows, each charge once.
+    """Sum the spending over all windows, each charge once.
 
     Sums beyond what can be counted stay at the largest.
     """
@@ -624,7 +624,7 @@ def units_of(limit: Amount | None) -> tuple[int | None, ...]:
 
 
 def _columns(whose: str, limit: Amount | None) -> dict[str, int | None]:
-    """Return what to write of a limit: the ``policy``'s, or the owner's ``limit``."""
+    """Return the columns of a limit: the ``policy``'s, or the owner's ``limit``."""
     names = (f"{whose}_{part}" for part in _PARTS)
     return dict(zip(names, units_of(limit), strict=True))
 

@@ -47,7 +47,7 @@ class Backend(Protocol):
         """Read the clock of the machine that keeps the ledger, in microseconds since 1970."""
 
     def damage(self) -> str | None:
-        """Tell what the database itself finds wrong with its files, in fixed words."""
+        """Report damage that the database finds in its files, in fixed words."""
 
     def forget_deleted(self) -> None:
         """Make the database overwrite, after deletions, what they left in its files."""

@@ -32,7 +32,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Kind(StrEnum):
-    """What an event records."""
+    """The kind of an event."""
 
     LEDGER = "ledger"  # the ledger was created
     ACCOUNT = "account"  # an account was created, with its first window

@@ -84,7 +84,7 @@ def full_names(sql: Backend, keys: Iterable[str]) -> dict[str, str]:
 
 
 def present_name(sql: Backend, key: str) -> str:
-    """Return what a key is called now, below the key of the account above."""
+    """Return the present name of a key, below the key of the account above."""
     return _decided(sql, _LATEST, key) or key
 
 

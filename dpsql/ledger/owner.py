@@ -1,4 +1,4 @@
-"""What the data owner may do to the ledger. Every action is an event of the chain.
+"""The data owner's actions on the ledger. Every action is an event of the chain.
 
 Kept apart from what queries need: who has a :class:`dpsql.ledger.Ledger` to charge is not thereby
 told to hand out budget. In a shared PostgreSQL ledger the two can be two roles (docs/ledger.md).

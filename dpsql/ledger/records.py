@@ -82,7 +82,7 @@ class Account:
         return all(paid + more <= most for paid, more, most in sums)
 
     def left(self, spent: Amount) -> Amount:
-        """Return what may still be charged: nothing where the limit was lowered below ``spent``."""
+        """Return the rest of the limit: nothing where the limit was lowered below ``spent``."""
         pairs = zip(self.limit.units, spent.units, strict=True)
         return Amount(*(max(0, most - paid) for most, paid in pairs))
 
@@ -159,7 +159,7 @@ class Window:
 
     @property
     def bought(self) -> Amount:
-        """What was charged in the window itself."""
+        """The charges of the window itself."""
         pairs = zip(self.spent.amount.units, self.carried.units, strict=True)
         return Amount(*(spent - carried for spent, carried in pairs))
 
@@ -425,13 +425,13 @@ def check_cause(cause: str) -> None:
 
 
 def check_step(step: int) -> None:
-    """Refuse what is no number of a step."""
+    """Refuse a value that is no number of a step."""
     if type(step) is not int or not 1 <= step <= MAX_LEDGER_STEPS:
         _refuse(f"a step is a number from 1 to {MAX_LEDGER_STEPS}")
 
 
 def check_ticket(ticket: StepTicket) -> None:
-    """Refuse what is no ticket of a step."""
+    """Refuse a value that is no ticket of a step."""
     if not isinstance(ticket, StepTicket):
         _refuse("a step is published with the ticket that beginning it has returned")
     check_units("entry", ticket.entry)

@@ -67,7 +67,7 @@ FROM releases JOIN events ON events.entry = releases.entry WHERE releases.entry 
 
 
 def digest_of(payload: bytes) -> bytes:
-    """Tell what the chain keeps of an answer."""
+    """Return the chain's digest of an answer."""
     return hashlib.sha256(payload).digest()
 
 

@@ -1,4 +1,4 @@
-"""What a ledger must hold after its events: an account of its own, for verification.
+"""Replays a ledger's events into the sums it must hold, independently, for verification.
 
 Shares no arithmetic with the code that writes: sums, windows and rules are worked out anew from the
 events alone.

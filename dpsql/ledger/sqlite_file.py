@@ -74,7 +74,7 @@ _REASONS: dict[int, tuple[str, str, str]] = {
 
 
 def sqlite_error(error: sqlite3.Error) -> LedgerError:
-    """Tell what a SQLite error means for the ledger, in fixed words. Raise it ``from None``."""
+    """Translate a SQLite error into a ledger error, in fixed words. Raise it ``from None``."""
     return known_error(getattr(error, "sqlite_errorcode", 0) & 0xFF)
 
 

@@ -393,7 +393,7 @@ class Ledger:
         return self._record(begun)
 
     def publish_step(self, ticket: StepTicket, release: bytes | Iterable[bytes]) -> None:
-        """Keep what a step has released, durably. Call it before showing any row.
+        """Store the release of a step, durably. Call it before showing any row.
 
         ``release`` may have any size, and come in pieces, which are written as they come, as
         :meth:`settle` writes those of an answer. :meth:`step_releases` gives it back. Of a step
@@ -479,7 +479,7 @@ class Ledger:
     def step_releases(
         self, account: str, stream: str, after: int = 0
     ) -> Iterator[tuple[int, Iterator[bytes]]]:
-        """Read what a stream has published after step number ``after``: steps and their parts.
+        """Read the published steps of a stream after number ``after``, with their parts.
 
         In the order of the steps, each part read as it is asked for; free, also while the account
         is suspended. Raises :class:`LedgerError` for a stream that ``account`` does not have or
@@ -523,7 +523,7 @@ class Ledger:
         return self._standing(account).window.spent
 
     def total(self, account: str) -> Spent:
-        """Tell what the account has spent over all its windows."""
+        """Return the account's spending over all windows."""
         return self._standing(account).total
 
     def standing(

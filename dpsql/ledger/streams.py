@@ -234,7 +234,7 @@ def live_streams(sql: Backend, account: str | None = None) -> tuple[StreamRecord
 
 
 class StepRecord(NamedTuple):
-    """What is kept of a published step: its number, its digest, how many parts, and the first."""
+    """The record of a published step: its number, digest, number of parts, and first part."""
 
     step: int
     digest: bytes

@@ -51,7 +51,7 @@ def text_of(states: Sequence[State]) -> str:
 
 
 def remember(sql: Backend, seq: int, digest: bytes, states: Iterable[State]) -> None:
-    """Keep what the event of this hash says."""
+    """Store the statement of the event with this hash in the cache."""
     if len(sql.said) >= _MOST:
         sql.said.clear()
     sql.said[digest] = seq, tuple(states)

@@ -33,7 +33,7 @@ _ACCOUNTS = (
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What verification found.
+    """The result of a verification.
 
     ``events`` counts the events from the first on that are sound, ``head`` is the last of them.
     ``broken`` says in a sentence what is wrong first, and is None if nothing is; ``place`` is the

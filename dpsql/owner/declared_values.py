@@ -38,7 +38,7 @@ _NANOSECONDS: Final = (
 
 
 def held_value(value: object, type_text: str) -> object:
-    """Return what a column of this type holds for a declared value; None if it can hold none.
+    """Return a declared value in the form of a column's type; None if the type cannot hold it.
 
     Two values that are held as equal ones are the same key.
     """

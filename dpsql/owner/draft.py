@@ -30,7 +30,7 @@ _ROW_NUMBERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What an owner has decided. What is not decided is guessed, marked, or left open.
+    """The owner's decisions in a draft. What is not decided is guessed, marked, or left open.
 
     Tables are named by the keys of their names, columns by that and their own folded names. A table
     is of a unit (``units``), linked (``links``), public, or left out; the others are drafted from

@@ -178,7 +178,7 @@ def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
 
 
 def _emptied(prepared: Prepared) -> Prepared:
-    """Return what is left to do for a statement without rows: nothing, and nothing to pay for."""
+    """Return the prepared form of a statement without rows, which costs nothing."""
     plan = PrivacyPlan((), ZERO)
     query = replace(prepared.query, blocks=(), tail=prepared.query.text)  # only to be shown
     return replace(
@@ -256,7 +256,7 @@ class Preparer:
         return QueryBudget.of(parameters, account.composition, 1.0, account.delta_for_conversion)
 
     def _stages(self, question: Question) -> StatementTrace | None:
-        """Return what writes the stages of this question, if they are traced: once."""
+        """Return the trace of this question's stages, once, if questions are traced."""
         if self._trace is None or question.pooling:
             return None
         schema, hidden = self._engine.schema, bool(question.values)

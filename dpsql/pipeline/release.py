@@ -138,4 +138,4 @@ def _read(
 
 
 def _discard(_: object) -> None:
-    """Take what nobody needs."""
+    """Accept and ignore a value."""

@@ -96,7 +96,7 @@ class StatementTrace:
         self._write("tree", [repr(tree)])
 
     def blocks(self, query: Query, dialect: Dialect) -> None:
-        """Write what each private block asks for, rows as SQL in a dialect."""
+        """Write the parts of each private block, rows as SQL in a dialect."""
         for number, block in enumerate(query.blocks, 1):
             self._write(f"block {number}", map(self._redacted, _block_parts(block, dialect)))
 

@@ -80,7 +80,7 @@ class QueryBudget:
         return cls(whole.epsilon, whole.delta, composition, share)
 
     def without(self, part: float) -> QueryBudget:
-        """Return what is left for the block if a part of the price goes to its estimates.
+        """Return the rest of the budget if a part of the price goes to estimates.
 
         That is a part of ρ, or of ε under basic composition; δ stays whole, as estimates need none.
         """

@@ -65,7 +65,7 @@ def _objection(block: Block, mechanism: str | None) -> str | None:
 
 
 def _without_rounds(block: Block, mechanism: str | None) -> Iterator[str]:
-    """Yield what rounds are not for, or cannot keep."""
+    """Yield the obstacles to naming groups in rounds."""
     if block.known_domain:
         yield "all groups are declared"
     if block.top_k is not None:

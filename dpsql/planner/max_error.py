@@ -67,7 +67,7 @@ class ExchangeRate:
 
 
 def error_targets(block: Block) -> tuple[ErrorTarget, ...]:
-    """List what a block wants to be kept: with 95%, or as surely as its intervals are asked for."""
+    """List the maximum errors of a block, at 95% or at the confidence of its intervals."""
     return tuple(
         ErrorTarget(index, aggregate.max_error, _confidence(block, index))
         for index, aggregate in enumerate(block.aggregates)

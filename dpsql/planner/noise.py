@@ -40,7 +40,7 @@ def with_units(block: Block) -> tuple[Measure, ...]:
 
 
 def measured(block: Block) -> tuple[Measure, ...]:
-    """Return what noise is added to where all keys are declared."""
+    """Return the measures that get noise where all keys are declared."""
     return with_units(block) if block.hides_small_groups else block.measures
 
 

@@ -1,1 +1,1 @@
-"""What an owner declares: the model, its file, drafts, and checks against a database."""
+"""Policies: the model, its file, and the table of parameters."""

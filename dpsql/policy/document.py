@@ -232,7 +232,7 @@ class LimitsSection(Section):
 
 
 class AccountSection(Section):
-    """What an analyst may learn over all queries, ever."""
+    """The budget of an analyst, over all queries, ever."""
 
     epsilon: float = Field(description="The account's ε.", json_schema_extra=_EPSILON)
     delta: float = Field(
@@ -265,7 +265,7 @@ class AccountSection(Section):
 
 
 class TotalSection(Section):
-    """What all analysts together may learn. Their accounts must be of the same composition."""
+    """The budget of all analysts together. Their accounts must be of the same composition."""
 
     epsilon: float = Field(description="The total ε.", json_schema_extra=_EPSILON)
     delta: float = Field(description="The total δ.", json_schema_extra=_DELTA)

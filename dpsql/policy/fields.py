@@ -38,7 +38,7 @@ JsonSchema: TypeAlias = dict[str, Any]
 
 
 def problem_with(message: str, hint: str | None = None) -> PydanticCustomError:
-    """Build what pydantic raises for a problem in our words."""
+    """Build pydantic's error for a problem, in dpsql's words."""
     # The message travels as data: as a template its braces would be filled in.
     return PydanticCustomError("policy", "{message}", {"message": message, "hint": hint})
 
@@ -260,7 +260,7 @@ def _column_of(names: list[str | None]) -> tuple[TableName, str]:
 
 
 def table_key(text: str) -> str:
-    """Return what two spellings of a table's name in a file have in common."""
+    """Return the key that all spellings of a table's name in a file share."""
     found = TableName.read(text)
     return fold(text) if found is None else found.key
 

@@ -446,7 +446,7 @@ def period_problems(tables: Mapping[str, Linkable]) -> Iterator[tuple[str, str, 
 def link_problems(
     links: Sequence[tuple[TableName, Link]], tables: Mapping[str, Linkable]
 ) -> Iterator[tuple[int, str, str]]:
-    """Tell what is wrong with links, each a child's name and its link: position, reason and hint.
+    """Find problems in links, given as pairs of child and link: position, reason and hint.
 
     ``tables`` is keyed by the keys of their names. Without a problem, every link leads to a privacy
     unit, and to one only: whose row a row is follows from its table alone.

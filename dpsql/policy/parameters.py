@@ -120,7 +120,7 @@ class Several(StrEnum):
 
 
 class AnswerFrom(StrEnum):
-    """What a question is answered from.
+    """The source of a question's answer.
 
     ROWS: the private rows, which is paid for, unless the account holds a release of the question.
     RELEASED: what the account holds, or not at all; also a release that it follows from by adding.

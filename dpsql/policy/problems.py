@@ -1,4 +1,4 @@
-"""What is wrong with a policies file, in words and with its place."""
+"""Problems in a policies file, in words and with their places."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def accounts_table(accounts: Sequence[AccountReport]) -> Table:
 
 
 def analyses_table(analyses: Sequence[Analysis]) -> Group:
-    """Tell what all questions amount to by the ledger and by other theorems."""
+    """Show the cost of all questions by the ledger and by other theorems."""
     table = bare()
     for title in ("analysis", "ε"):
         table.add_column(title, justify="left" if title == "analysis" else "right")

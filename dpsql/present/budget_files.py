@@ -147,7 +147,7 @@ def suspension_dict(event: Event) -> dict[str, Any]:
 
 
 def verification_dict(found: Verification, anchors: Sequence[Head]) -> dict[str, Any]:
-    """Return what verification found; ``place`` is the first broken event's number, if any."""
+    """Return the result of a verification; ``place`` is the first broken event's number, if any."""
     return {
         **_named(found, "sound", "events"),
         "head": None if found.head is None else str(found.head),

@@ -25,7 +25,7 @@ from dpsql.privacy.mechanisms.selection import UtilityBound
 
 @singledispatch
 def answer_panel(answer: Calculated) -> RenderableType:
-    """Draw what ``dpsql calibrate`` prints."""
+    """Draw the output of ``dpsql calibrate``."""
     raise TypeError(f"no panel for {type(answer).__name__}")
 
 

@@ -23,7 +23,7 @@ MAX_RATED = 4
 
 
 def explanation_panel(explanation: Explanation) -> Group:
-    """Draw what EXPLAIN prints: price, then each private block, then the public tail."""
+    """Draw the output of EXPLAIN: price, then each private block, then the public tail."""
     blocks = explanation.blocks
     parts: list[RenderableType] = [_prices(explanation)] if blocks or not explanation.tail else []
     for number, block in enumerate(blocks, start=1):

@@ -1,4 +1,4 @@
-"""What a plot is made of: values with their intervals, where keys lie on an axis, and series.
+"""The values of a plot: numbers with their intervals, keys along an axis, and series.
 
 Of two keys in one picture, the values of one lie along the axis, those of the other are series.
 """

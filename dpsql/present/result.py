@@ -155,7 +155,7 @@ def _span(value: float, low: float, high: float, decimals: int) -> str:
 
 
 def result_footer(result: Result, confidence: float = 0.95) -> Text:
-    """Tell what a release says in plain words, and its footer."""
+    """Return the sentences on a release, and its footer."""
     text = Text("".join(f"{line}\n" for line in result.summary(confidence).splitlines()))
     return text.append(footer(result), style="dim")
 

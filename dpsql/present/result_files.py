@@ -189,7 +189,7 @@ def explanation_json(explanation: Explanation) -> str:
 
 
 def tuning_json(tuning: Tuning) -> str:
-    """Return what tuning has found as JSON."""
+    """Return the result of tuning as JSON."""
     cost = tuning.cost
     document = {
         "query": tuning.query,

@@ -26,7 +26,7 @@ COMPARISONS: Final = {
 
 
 def of_2_0_1(node: dict[str, Any]) -> dict[str, Any]:
-    """Read an object of a plan of 2.0.1, which counts the arguments of a call that have no name."""
+    """Read an object of a plan of 2.0.1, which counts a call's unnamed arguments."""
     given = node.get("parameters", node.get("children", ()))  # of a leaf that is a function
     if node.get("named_arguments") == [] and node.get("positional_arguments") == len(given):
         del node["named_arguments"], node["positional_arguments"]

@@ -1,4 +1,4 @@
-"""What differs between versions of DuckDB: the settings that they have, and how they write plans.
+"""Differences between versions of DuckDB: their settings, and their spelling of plans.
 
 dpsql speaks of both as DuckDB 2.0.0 does. What another version lacks, has beside or writes in its
 own way stands here, and nowhere else. A version that is not listed is taken for the last one before

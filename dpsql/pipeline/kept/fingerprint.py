@@ -53,7 +53,7 @@ def part_fingerprint(part: Key | Measure) -> str:
 
 
 def _statistic(plan: BlockPlan) -> tuple[object, ...]:
-    """List what the exact values depend on: rows, keys, measures and how a unit is bounded."""
+    """List the inputs of the exact values: rows, keys, measures and the bounding of units."""
     block = plan.block
     measures = tuple(noisy.measure for noisy in plan.measures[: len(block.measures)])
     return block, plan.bounding, measures

@@ -1,1 +1,1 @@
-"""What comes after a release: public SQL over released rows, in rooms of its own."""
+"""Tails: public SQL over released rows, in rooms of its own."""

@@ -26,7 +26,7 @@ class PublishedViews(Protocol):
     """The materialized views that an account may read."""
 
     def tables(self) -> Mapping[str, PublishedView]:
-        """Return what there is, by the keys of their names."""
+        """Return the published views, by the keys of their names."""
 
     def load(self, view: PublishedView, stay: Stay) -> None:
         """Make the table of a view in a room, as it is published now."""
@@ -109,7 +109,7 @@ class PublicTables:
 
 
 def empty_copy(table: Table) -> list[Sql]:
-    """Write what makes an empty copy of a table."""
+    """Write the statements that make an empty copy of a table."""
     made = sql("CREATE TABLE {} ({})", table_sql(table.name), columns_sql(table))
     return [*_schema(table), made]
 

@@ -1,4 +1,4 @@
-"""What is charged: privacy loss in integer units, and how losses compose."""
+"""Accounting: privacy loss in integer units, and its composition."""
 
 from dpsql.privacy.accounting.zcdp import (
     Amount,

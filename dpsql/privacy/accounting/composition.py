@@ -1,4 +1,4 @@
-"""What a session of equal queries amounts to in epsilon, theorem by theorem: for comparison.
+"""The epsilon of a session of equal queries, theorem by theorem: for comparison.
 
 Nothing is charged by this module. It says what the same adaptive queries would cost under the
 composition theorems of the literature, next to the one the ledger uses

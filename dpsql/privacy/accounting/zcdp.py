@@ -165,12 +165,12 @@ class Amount:
 
     @classmethod
     def charge(cls, loss: PrivacyLoss) -> Amount:
-        """Compute what to charge for ``loss``: each part rounded up, exactly."""
+        """Compute the charge for ``loss``: each part rounded up, exactly."""
         return cls._of(loss, _units_up)
 
     @classmethod
     def limit(cls, loss: PrivacyLoss) -> Amount:
-        """Compute what may be charged where ``loss`` is permitted: each part rounded down."""
+        """Compute the limit that permits ``loss``: each part rounded down."""
         return cls._of(loss, _units_down)
 
     @classmethod
@@ -277,7 +277,7 @@ def epsilon_simple(rho: float, delta: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What an account may spend: (``epsilon``, ``delta``)-DP in all, split once and for good.
+    """The budget of an account: (``epsilon``, ``delta``)-DP in all, split once and for good.
 
     Queries run while their costs add up to at most ``most``: the whole session is then (epsilon,
     delta)-DP, as ``delta_conversion`` is kept for turning rho into epsilon. Build it with

@@ -50,7 +50,7 @@ class Request:
 
 
 def parameter(name: str) -> str:
-    """Tell what a field is called elsewhere in dpsql."""
+    """Return a field's name elsewhere in dpsql."""
     return "max_groups_contributed" if name == "groups" else name
 
 

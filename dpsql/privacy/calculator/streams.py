@@ -53,7 +53,7 @@ _SWITCHES: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class StepFigures:
-    """What a step of a stream has: the std of its noise, a threshold, a margin, in counts.
+    """The figures of a stream's step: the std of its noise, a threshold, a margin, in counts.
 
     Groups of unknown keys are shown iff their noisy count exceeds ``threshold``; ``margin_95`` is
     the half-width of an interval that covers at least 95%.

@@ -1,4 +1,4 @@
-"""What calibrations work with and come to: sizes, figures, and the entries of the registry."""
+"""The values of calibrations: sizes, figures, and the entries of the registry."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a calibration finds.
+    """The result of a calibration.
 
     ``drawn`` is what dpsql draws, ``continuous`` the real-valued noise of the papers. ``loss`` is
     the cost as one query of a session, delta-approximate rho-zCDP, where that is known.
@@ -144,7 +144,7 @@ def registered(
 
 
 def found_of(selection: Selection, sizes: Sizes, drawn: Figures, *notes: str) -> Found:
-    """Tell what a mechanism says of itself, beside the figures of its noise."""
+    """Return a mechanism's properties beside the figures of its noise."""
     rho = selection.rho(None)
     return Found(
         source=selection.source,

@@ -151,7 +151,7 @@ class CascadeShares:
 
     @property
     def naming(self) -> float:
-        """What the rounds have together."""
+        """The share of all rounds."""
         return 1 - self.pilot - self.second_pilot - self.counting
 
 
@@ -325,7 +325,7 @@ class Cascade(Usual):
         return self.naming_rounds(KEPT_CHOICES[-1])[-1]
 
     def score_for_inclusion(self, probability: float) -> float | None:
-        """Tell what weight in the last round, in steps, is named with this probability at least."""
+        """Return the weight in the last round, in steps, for this probability of being named."""
         return self.last_round.score_for_inclusion(probability)
 
     def score_if_brief(self, probability: float) -> float | None:

@@ -161,7 +161,7 @@ class NamingRound:
         return self.own.rho(1)
 
     def score_for_inclusion(self, probability: float) -> float:
-        """Tell what weight in all rounds, in steps, is named with this probability at least."""
+        """Return the weight in all rounds, in steps, for this probability of being named."""
         if probability <= 0.5:
             return float(self.threshold)
         return self.threshold + self.noise.quantile_sf(1 - probability)

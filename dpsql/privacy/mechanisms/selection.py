@@ -181,7 +181,7 @@ class Usual(Priced[int | None]):
 
     @property
     def base_rank(self) -> int | None:
-        """Which of the largest scores a group's chance to appear depends on: the last fetched."""
+        """The rank of the score from which a group's threshold counts: the last fetched."""
         return self.top_rows_needed
 
     @property

@@ -167,7 +167,7 @@ class GumbelTopK(AboveBase):
 
     @property
     def stop_offset(self) -> float:
-        """What ⊥ gets on top of the base, in units of ε*score/Δ∞; rounded up."""
+        """The offset of ⊥ above the base, in units of ε*score/Δ∞; rounded up."""
         return (self.epsilon + math.log(self.crossing / self.delta)) * (1 + 1e-12)
 
     @property

@@ -77,7 +77,7 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class SparseChoice:
-    """Which declared groups are listed (by index), how often was chosen, and all ever chosen.
+    """The listed declared groups by index, the number of choices, and all groups ever chosen.
 
     ``step`` is the one at which these were.
     """
