@@ -309,7 +309,7 @@ def test_a_view_has_the_usual_number_and_keeps_it(tmp_path: Path) -> None:
     with connected(DEFAULTS) as con:
         told = " ".join(str(row[0]) for row in con.sql(f"EXPLAIN {view}").fetchall())
         assert "max_groups_contributed is 10, the usual number, as a view" in told
-        assert "a unit adds to at most 10 groups" in told
+        assert "its first 10 groups" in told
         con.sql(view)
     for later in (DEFAULTS, replace(DEFAULTS, max_groups_contributed=3), AUTO):
         with connected(later) as con:
