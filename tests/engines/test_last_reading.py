@@ -495,7 +495,7 @@ def test_what_is_answered_is_read_in_every_version(tmp_path: Path) -> None:
                 con.explain(question, **parameters)
             except Error as error:
                 refused[question] = error.code
-    known = {"can_fail", "constant_fails"} if IS_DUCKDB_1 else set()
+    known = {"can_fail"} if IS_DUCKDB_1 else set()
     assert set(refused.values()) <= known, refused
     assert len(refused) < len(asked) / 20
 
