@@ -83,11 +83,14 @@ def can_connect() -> bool:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """Run a Spark Connect server in a process of its own; gives its URL."""
+    """Run a Spark Connect server in a process of its own; gives its URL.
+
+    It is of the installed pyspark, or of that in the directory ``DPSQL_SPARK``.
+    """
     missing()
     import pyspark
 
-    home = Path(pyspark.__file__).parent
+    home = Path(os.environ.get("DPSQL_SPARK") or Path(pyspark.__file__).parent)
     with tempfile.TemporaryDirectory(prefix="dpsql-spark-") as place:
         port = _free_port()
         settings = _small(place) | {

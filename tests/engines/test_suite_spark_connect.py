@@ -169,6 +169,19 @@ def test_an_analyst_asks_a_server_by_its_url(url: str, world: SparkWorld, tmp_pa
     engine.close()
 
 
+def test_a_server_that_takes_no_rows_of_this_pyspark_is_refused(
+    world: SparkWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of Spark 4.0 and 4.1: pyspark 4.3 asks them for settings that they have not."""
+
+    def failing(*_: object, **__: object) -> None:
+        raise ValueError("invalid literal for int() with base 10: '3221225472b'")
+
+    monkeypatch.setattr(type(world.session), "createDataFrame", failing)
+    with fails_with("server_unsupported", match="cannot send rows"):
+        dpsql.SparkEngine(world.session)
+
+
 def test_a_pyspark_without_sessions_beside_others_is_refused(
     world: SparkWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

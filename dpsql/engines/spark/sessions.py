@@ -172,7 +172,25 @@ def prepared(parent: SparkSession) -> SparkSession:
             code="server_unsupported",
             hint="Set it to CORRECTED, or to LEGACY where Spark 2 or Hive has written the files.",
         )
+    if not _is_classic(session) and not _sends_rows(session):
+        raise InterfaceError(
+            f"this pyspark cannot send rows to a server of Spark {session.version}",
+            code="server_unsupported",
+            hint="Use Spark 4.2 or later on the server, or a session in this process.",
+        )
     return session
+
+
+def _sends_rows(session: SparkSession) -> bool:
+    """Tell whether a frame can be made of rows: pyspark asks an older server for what it has not.
+
+    Of several steps, one sends the numbers of units.
+    """
+    try:
+        session.createDataFrame([(0,)], schema="id BIGINT")
+    except Exception:  # noqa: BLE001 - of the server, or of what pyspark makes of its settings
+        return False
+    return True
 
 
 def _set(session: SparkSession, name: str, value: str) -> bool:
