@@ -30,6 +30,7 @@ from dpsql.ir.relations import (
     JoinKind,
     LinkJoin,
     OneSpelling,
+    PerUnit,
     Rename,
     RowSet,
     SemiJoin,
@@ -103,30 +104,39 @@ def _conditions(block: Block, column: str) -> Iterator[tuple[str, exp.Expr]]:
     """Yield the conditions on a column alone, each with the name that it has for the column."""
     if block.condition is not None:
         yield from _on_alone(block.condition, column)
-    rows: RowSet | None = block.source.rows
-    while rows is not None:
-        if isinstance(rows, Filter):
-            yield from _on_alone(rows.condition, column)
-        if isinstance(rows, Rename):
-            column = next(old for old, new in rows.names if new == column)
-        if isinstance(rows, Join):
-            for condition in rows.conditions if rows.kind is JoinKind.INNER else ():
-                yield from _on_alone(condition, column)
-        rows = _where_from(rows, column)
+    found: tuple[RowSet, str] | None = block.source.rows, column
+    while found is not None:
+        rows, name_there = found
+        for condition in _kept_by(rows, name_there):
+            yield from _on_alone(condition, name_there)
+        found = _where_from(rows, name_there)
 
 
-def _where_from(rows: RowSet, column: str) -> RowSet | None:
-    """Find the relation that supplies a column unchanged; None for a computed column."""
-    if isinstance(rows, Join) and rows.kind is not JoinKind.INNER:
-        kept = rows.left if rows.kind is JoinKind.LEFT else rows.right
-        return kept if _has(kept, column) else None
+def _kept_by(rows: RowSet, column: str) -> Sequence[exp.Expr]:
+    """List the conditions that hold of each row of a relation in which a column is not NULL."""
+    if isinstance(rows, Filter):
+        return [rows.condition]
+    if not isinstance(rows, Join):
+        return []
+    filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+    return rows.conditions if filled is None or _has(filled, column) else []
+
+
+def _where_from(rows: RowSet, column: str) -> tuple[RowSet, str] | None:
+    """Find the relation that a column's values come from, as they are, and its name there."""
+    if isinstance(rows, Rename):
+        old = next((old for old, new in rows.names if new == column), None)
+        return None if old is None else (rows.source, old)
+    if isinstance(rows, PerUnit):
+        key = next((key.expression for key in rows.keys if key.name == column), None)
+        return (rows.source, key.name) if isinstance(key, exp.Column) else None
     if isinstance(rows, _KEEPING):
-        return next((source for source in rows.sources if _has(source, column)), None)
+        return next(((source, column) for source in rows.sources if _has(source, column)), None)
     return None
 
 
-_KEEPING: Final = (Distinct, Extend, Filter, Join, LinkJoin, OneSpelling, Rename, SemiJoin, Typed)
-"""Relations that give the values of their columns on as they are."""
+_KEEPING: Final = (Distinct, Extend, Filter, Join, LinkJoin, OneSpelling, SemiJoin, Typed)
+"""Relations that give the values of their columns on as they are, under the same names."""
 
 
 def _has(rows: RowSet, column: str) -> bool:

@@ -325,6 +325,21 @@ def test_quantiles_of_counts_per_unit_are_among_them(
             {"free"},
         ),
         (
+            "SELECT plan, COUNT(*) FROM (SELECT id, plan, COUNT(*) FROM users WHERE plan > 'g' "
+            "GROUP BY 1, 2) GROUP BY plan",
+            {"paid"},
+        ),
+        (
+            "SELECT t.plan, COUNT(*) FROM users u LEFT JOIN (SELECT * FROM users WHERE n > 2) t "
+            "ON u.id = t.id AND t.plan = 'free' GROUP BY t.plan",
+            {"free"},
+        ),
+        (
+            "SELECT u.plan, COUNT(*) FROM users u LEFT JOIN (SELECT * FROM users WHERE n > 2) t "
+            "ON u.id = t.id AND u.plan = 'free' GROUP BY u.plan",
+            {"free", "paid"},
+        ),
+        (
             "SELECT plan, SUM(1) FROM users WHERE plan = 'free' GROUP BY ROLLUP (plan)",
             {"free", None},
         ),
