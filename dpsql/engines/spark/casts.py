@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from itertools import product
 from types import MappingProxyType
-from typing import Final, LiteralString, TypeAlias
+from typing import Final, TypeAlias
 
 from dpsql.core.schema import base_type
 from dpsql.core.sql import Sql, digits, literal, sql
@@ -44,8 +44,6 @@ _CALENDAR: Final = {
 }
 _Cast: TypeAlias = Callable[[TypedValue, Sql], Sql]
 """From a value and the Spark type that it becomes to the cast."""
-_PLAIN: Final = "CAST({value} AS {type})"
-_TRIED: Final = "try_cast({value} AS {type})"
 _WHOLE: Final = ("INTEGER", "BIGINT")
 
 # Exponents of few digits: to write out a number with a longer one takes all memory there is.
@@ -164,17 +162,39 @@ def _fraction_to_text(value: Sql) -> Sql:
     )
 
 
-def _as(template: LiteralString) -> _Cast:
-    """Write a cast by a template of the value and the type."""
-    return lambda value, target: sql(template, value=value.sql, type=target)
+def _plain(value: TypedValue, target: Sql) -> Sql:
+    return sql("CAST({} AS {})", value.sql, target)
 
 
-def _read(form: str, template: LiteralString = _TRIED, blanks: str = r"\s*") -> _Cast:
+def _tried(value: TypedValue, target: Sql) -> Sql:
+    return sql("try_cast({} AS {})", value.sql, target)
+
+
+def _to_even(value: TypedValue, target: Sql) -> Sql:
+    return sql("try_cast(rint({}) AS {})", value.sql, target)
+
+
+def _below_64_bits(value: TypedValue, target: Sql) -> Sql:
+    """Leave 2^63 out, which is a DOUBLE, and would become the largest integer."""
+    whole = _to_even(value, target)
+    return sql("CASE WHEN {} < 9223372036854775808D THEN {} END", value.sql, whole)
+
+
+def _rounded(value: TypedValue, target: Sql) -> Sql:
+    return sql("try_cast(round({}) AS {})", value.sql, target)
+
+
+def _read_whole(value: TypedValue, target: Sql) -> Sql:
+    """Round by DECIMAL(38,18): it has room for 64 bits, and to see which way they are rounded."""
+    exact = sql("try_cast({} AS DECIMAL(38,18))", value.sql)
+    return sql("try_cast(round({}) AS {})", exact, target)
+
+
+def _read(form: str, cast: _Cast = _tried, blanks: str = r"\s*") -> _Cast:
     """Write a cast of texts that have a form; others are NULL."""
     pattern = literal(rf"\A{blanks}({form}){blanks}\z")
-    made = _as(template)
     return lambda value, target: sql(
-        "CASE WHEN {} RLIKE {} THEN {} END", value.sql, pattern, made(value, target)
+        "CASE WHEN {} RLIKE {} THEN {} END", value.sql, pattern, cast(value, target)
     )
 
 
@@ -192,29 +212,22 @@ def _read_double(value: TypedValue, target: Sql) -> Sql:
 
 
 def _of_calendar(value: TypedValue, target: Sql) -> Sql:
-    return in_calendar(value, _as(_PLAIN)(value, target))
+    return in_calendar(value, _plain(value, target))
 
 
 _CASTS: Final[Mapping[tuple[str, str], _Cast]] = MappingProxyType(
     {
-        ("INTEGER", "BIGINT"): _as(_PLAIN),
-        ("BIGINT", "INTEGER"): _as(_TRIED),
-        ("DOUBLE", "INTEGER"): _as("try_cast(rint({value}) AS {type})"),
-        # 2^63 is a DOUBLE, and would become the largest integer.
-        ("DOUBLE", "BIGINT"): _as(
-            "CASE WHEN {value} < 9223372036854775808D THEN try_cast(rint({value}) AS {type}) END"
-        ),
-        **dict.fromkeys(product(["DECIMAL"], _WHOLE), _as("try_cast(round({value}) AS {type})")),
-        **dict.fromkeys(product(_WHOLE, ["BOOLEAN", "DOUBLE", "VARCHAR"]), _as(_PLAIN)),
-        **dict.fromkeys(product(["BOOLEAN"], [*_WHOLE, "DOUBLE", "VARCHAR"]), _as(_PLAIN)),
-        **dict.fromkeys(product(["DOUBLE"], ["BOOLEAN", "VARCHAR"]), _as(_PLAIN)),
-        **dict.fromkeys(product(["DECIMAL"], ["DOUBLE", "VARCHAR"]), _as(_PLAIN)),
-        **dict.fromkeys(product([*_WHOLE, "DECIMAL", "DOUBLE"], ["DECIMAL"]), _as(_TRIED)),
-        # DECIMAL(38,18) has room for 64 bits, and to see which way they are rounded.
-        **dict.fromkeys(
-            product(["VARCHAR"], _WHOLE),
-            _read(_NUMBER, "try_cast(round(try_cast({value} AS DECIMAL(38,18))) AS {type})"),
-        ),
+        ("INTEGER", "BIGINT"): _plain,
+        ("BIGINT", "INTEGER"): _tried,
+        ("DOUBLE", "INTEGER"): _to_even,
+        ("DOUBLE", "BIGINT"): _below_64_bits,
+        **dict.fromkeys(product(["DECIMAL"], _WHOLE), _rounded),
+        **dict.fromkeys(product(_WHOLE, ["BOOLEAN", "DOUBLE", "VARCHAR"]), _plain),
+        **dict.fromkeys(product(["BOOLEAN"], [*_WHOLE, "DOUBLE", "VARCHAR"]), _plain),
+        **dict.fromkeys(product(["DOUBLE"], ["BOOLEAN", "VARCHAR"]), _plain),
+        **dict.fromkeys(product(["DECIMAL"], ["DOUBLE", "VARCHAR"]), _plain),
+        **dict.fromkeys(product([*_WHOLE, "DECIMAL", "DOUBLE"], ["DECIMAL"]), _tried),
+        **dict.fromkeys(product(["VARCHAR"], _WHOLE), _read(_NUMBER, _read_whole)),
         ("VARCHAR", "DECIMAL"): _read(_NUMBER),
         ("VARCHAR", "DOUBLE"): _read_double,
         ("VARCHAR", "DATE"): _read(_DATE),
