@@ -135,8 +135,8 @@ REFUSED = {
     ),
     "wide sums": ("SELECT unit, sum(d) AS k FROM wide GROUP BY unit", "sum(DECIMAL)"),
     "wide sums of a window": ("SELECT unit, sum(d) OVER () AS k FROM wide", "can fail"),
-    "a computed limit": ("SELECT * FROM t LIMIT (SELECT min(k) FROM t)", "number of rows"),
-    "a computed offset": ("SELECT * FROM t OFFSET (SELECT min(k) FROM t)", "number of rows"),
+    "a computed limit": ("SELECT * FROM t LIMIT (SELECT min(k) FROM t)", "computed LIMIT"),
+    "a computed offset": ("SELECT * FROM t OFFSET (SELECT min(k) FROM t)", "computed LIMIT"),
     "some of the greatest": (
         "SELECT unit, max(k, unit) AS k FROM t GROUP BY unit",
         "max(BIGINT, BIGINT)",
