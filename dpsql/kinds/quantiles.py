@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.wording import Part, enumerated, printable_name
 from dpsql.core.formatting import level
-from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, sql
+from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Scratch
@@ -315,15 +315,20 @@ def point_sql(ranked: Ranked, step: Ranged, dialect: Dialect) -> Sql:
         return (step - lattice.low).sql
     lowest = ranked.number(lattice.low)
     whens = []
-    for octave in range(max(1, max(-lattice.low, lattice.high).bit_length() - bits)):
-        size, within = step // 2**octave, digits(2 ** (bits + 1 + octave))
-        if lattice.high >= 0:
-            number = (size + ((octave << bits) - lowest)).sql
-            whens.append(sql("WHEN {s} >= 0 AND {s} < {} THEN {}", within, number, s=step.sql))
-        if lattice.low < 0:
-            number = (size - ((octave << bits) + lowest)).sql
-            whens.append(sql("WHEN {s} < 0 AND {s} > -{} THEN {}", within, number, s=step.sql))
+    for octave in range(_octaves(lattice.high, bits)):
+        number = step // 2**octave + ((octave << bits) - lowest)
+        ends = step.sql, step.sql, 2 ** (bits + 1 + octave)
+        whens.append(sql("WHEN {} >= 0 AND {} < {} THEN {}", *ends, number.sql))
+    for octave in range(_octaves(-lattice.low, bits)):
+        number = step // 2**octave - ((octave << bits) + lowest)
+        ends = step.sql, step.sql, -(2 ** (bits + 1 + octave))
+        whens.append(sql("WHEN {} < 0 AND {} > {} THEN {}", *ends, number.sql))
     return sql("CASE {} END", join(" ", whens))
+
+
+def _octaves(most: int, bits: int) -> int:
+    """Count the octaves of steps of one sign, of which the largest is ``most``; 0 if none is."""
+    return max(1, most.bit_length() - bits) if most >= 0 else 0
 
 
 def _as_one(rows: PrivateRows, groups: Sql, counts: list[Sql]) -> Sql:

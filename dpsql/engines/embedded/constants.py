@@ -239,7 +239,7 @@ def _parts(plan: PlanNode) -> Iterator[Constant | _Cast | _LongEscape]:
                 if not _is_sure(node):
                     yield constant
                 continue
-            if is_cast(node):
+            if node["type"] == "OPERATOR_CAST":  # TRY_CAST as well: it would be NULL in every row
                 yield from _doubtful(node)
             yield from _long_escape(node)
         todo.extend(reversed(node.values()))

@@ -720,11 +720,11 @@ SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "
 -- postgresql: f4cbe8248ae08593
 -- spark: 1ac0bd0fa41b6f89
 
--- title: Quantiles of counts per unit, between wide bounds
+-- title: Quantiles between wide bounds
 -- world: small
-SELECT MEDIAN(m * -1.5) FROM (SELECT uid, LEAST(COUNT(*), 3000000) + 1015 AS m FROM visits GROUP BY uid);
+SELECT MEDIAN(big * 3000 - 2000) FROM visits;
 
--- __dpsql_released_0, as one: 7b756e509e069156
+-- __dpsql_released_0, as one: cde6006a3d089ece
 WITH "__dpsql_groups" AS MATERIALIZED (
   SELECT
     1 AS "__dpsql_rid"
@@ -758,428 +758,102 @@ LEFT JOIN (
           SELECT
             "__dpsql_unit",
             CASE
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1024
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 1024
+              THEN (
+                (
+                  "__dpsql_step" // 1
+                ) + 1512
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 2048
+              THEN (
+                (
+                  "__dpsql_step" // 2
+                ) + 2024
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 4096
+              THEN (
+                (
+                  "__dpsql_step" // 4
+                ) + 2536
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 8192
+              THEN (
+                (
+                  "__dpsql_step" // 8
+                ) + 3048
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 16384
+              THEN (
+                (
+                  "__dpsql_step" // 16
+                ) + 3560
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 32768
+              THEN (
+                (
+                  "__dpsql_step" // 32
+                ) + 4072
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 65536
+              THEN (
+                (
+                  "__dpsql_step" // 64
+                ) + 4584
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 131072
+              THEN (
+                (
+                  "__dpsql_step" // 128
+                ) + 5096
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 262144
+              THEN (
+                (
+                  "__dpsql_step" // 256
+                ) + 5608
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 524288
+              THEN (
+                (
+                  "__dpsql_step" // 512
+                ) + 6120
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 1048576
+              THEN (
+                (
+                  "__dpsql_step" // 1024
+                ) + 6632
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 2097152
+              THEN (
+                (
+                  "__dpsql_step" // 2048
+                ) + 7144
+              )
+              WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 4194304
+              THEN (
+                (
+                  "__dpsql_step" // 4096
+                ) + 7656
+              )
+              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > (
+                -1024
+              )
               THEN (
                 (
                   "__dpsql_step" // 1
                 ) - (
-                  -27173
+                  -1512
                 )
               )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2048
+              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > (
+                -2048
+              )
               THEN (
                 (
                   "__dpsql_step" // 2
                 ) - (
-                  -26661
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4096
-              THEN (
-                (
-                  "__dpsql_step" // 4
-                ) - (
-                  -26149
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8192
-              THEN (
-                (
-                  "__dpsql_step" // 8
-                ) - (
-                  -25637
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -16384
-              THEN (
-                (
-                  "__dpsql_step" // 16
-                ) - (
-                  -25125
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -32768
-              THEN (
-                (
-                  "__dpsql_step" // 32
-                ) - (
-                  -24613
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -65536
-              THEN (
-                (
-                  "__dpsql_step" // 64
-                ) - (
-                  -24101
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -131072
-              THEN (
-                (
-                  "__dpsql_step" // 128
-                ) - (
-                  -23589
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -262144
-              THEN (
-                (
-                  "__dpsql_step" // 256
-                ) - (
-                  -23077
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -524288
-              THEN (
-                (
-                  "__dpsql_step" // 512
-                ) - (
-                  -22565
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1048576
-              THEN (
-                (
-                  "__dpsql_step" // 1024
-                ) - (
-                  -22053
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2097152
-              THEN (
-                (
-                  "__dpsql_step" // 2048
-                ) - (
-                  -21541
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4194304
-              THEN (
-                (
-                  "__dpsql_step" // 4096
-                ) - (
-                  -21029
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8388608
-              THEN (
-                (
-                  "__dpsql_step" // 8192
-                ) - (
-                  -20517
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -16777216
-              THEN (
-                (
-                  "__dpsql_step" // 16384
-                ) - (
-                  -20005
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -33554432
-              THEN (
-                (
-                  "__dpsql_step" // 32768
-                ) - (
-                  -19493
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -67108864
-              THEN (
-                (
-                  "__dpsql_step" // 65536
-                ) - (
-                  -18981
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -134217728
-              THEN (
-                (
-                  "__dpsql_step" // 131072
-                ) - (
-                  -18469
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -268435456
-              THEN (
-                (
-                  "__dpsql_step" // 262144
-                ) - (
-                  -17957
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -536870912
-              THEN (
-                (
-                  "__dpsql_step" // 524288
-                ) - (
-                  -17445
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1073741824
-              THEN (
-                (
-                  "__dpsql_step" // 1048576
-                ) - (
-                  -16933
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2147483648
-              THEN (
-                (
-                  "__dpsql_step" // 2097152
-                ) - (
-                  -16421
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4294967296
-              THEN (
-                (
-                  "__dpsql_step" // 4194304
-                ) - (
-                  -15909
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8589934592
-              THEN (
-                (
-                  "__dpsql_step" // 8388608
-                ) - (
-                  -15397
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -17179869184
-              THEN (
-                (
-                  "__dpsql_step" // 16777216
-                ) - (
-                  -14885
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -34359738368
-              THEN (
-                (
-                  "__dpsql_step" // 33554432
-                ) - (
-                  -14373
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -68719476736
-              THEN (
-                (
-                  "__dpsql_step" // 67108864
-                ) - (
-                  -13861
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -137438953472
-              THEN (
-                (
-                  "__dpsql_step" // 134217728
-                ) - (
-                  -13349
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -274877906944
-              THEN (
-                (
-                  "__dpsql_step" // 268435456
-                ) - (
-                  -12837
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -549755813888
-              THEN (
-                (
-                  "__dpsql_step" // 536870912
-                ) - (
-                  -12325
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1099511627776
-              THEN (
-                (
-                  "__dpsql_step" // 1073741824
-                ) - (
-                  -11813
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2199023255552
-              THEN (
-                (
-                  "__dpsql_step" // 2147483648
-                ) - (
-                  -11301
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4398046511104
-              THEN (
-                (
-                  "__dpsql_step" // 4294967296
-                ) - (
-                  -10789
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8796093022208
-              THEN (
-                (
-                  "__dpsql_step" // 8589934592
-                ) - (
-                  -10277
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -17592186044416
-              THEN (
-                (
-                  "__dpsql_step" // 17179869184
-                ) - (
-                  -9765
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -35184372088832
-              THEN (
-                (
-                  "__dpsql_step" // 34359738368
-                ) - (
-                  -9253
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -70368744177664
-              THEN (
-                (
-                  "__dpsql_step" // 68719476736
-                ) - (
-                  -8741
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -140737488355328
-              THEN (
-                (
-                  "__dpsql_step" // 137438953472
-                ) - (
-                  -8229
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -281474976710656
-              THEN (
-                (
-                  "__dpsql_step" // 274877906944
-                ) - (
-                  -7717
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -562949953421312
-              THEN (
-                (
-                  "__dpsql_step" // 549755813888
-                ) - (
-                  -7205
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1125899906842624
-              THEN (
-                (
-                  "__dpsql_step" // 1099511627776
-                ) - (
-                  -6693
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2251799813685248
-              THEN (
-                (
-                  "__dpsql_step" // 2199023255552
-                ) - (
-                  -6181
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4503599627370496
-              THEN (
-                (
-                  "__dpsql_step" // 4398046511104
-                ) - (
-                  -5669
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -9007199254740992
-              THEN (
-                (
-                  "__dpsql_step" // 8796093022208
-                ) - (
-                  -5157
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -18014398509481984
-              THEN (
-                (
-                  "__dpsql_step" // 17592186044416
-                ) - (
-                  -4645
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -36028797018963968
-              THEN (
-                (
-                  "__dpsql_step" // 35184372088832
-                ) - (
-                  -4133
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -72057594037927936
-              THEN (
-                (
-                  "__dpsql_step" // 70368744177664
-                ) - (
-                  -3621
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -144115188075855872
-              THEN (
-                (
-                  "__dpsql_step" // 140737488355328
-                ) - (
-                  -3109
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -288230376151711744
-              THEN (
-                (
-                  "__dpsql_step" // 281474976710656
-                ) - (
-                  -2597
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -576460752303423488
-              THEN (
-                (
-                  "__dpsql_step" // 562949953421312
-                ) - (
-                  -2085
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1152921504606846976
-              THEN (
-                (
-                  "__dpsql_step" // 1125899906842624
-                ) - (
-                  -1573
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2305843009213693952
-              THEN (
-                (
-                  "__dpsql_step" // 2251799813685248
-                ) - (
-                  -1061
-                )
-              )
-              WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4611686018427387904
-              THEN (
-                (
-                  "__dpsql_step" // 4503599627370496
-                ) - (
-                  -549
+                  -1000
                 )
               )
             END AS "__dpsql_point",
@@ -1188,31 +862,19 @@ LEFT JOIN (
             SELECT
               *,
               CASE
-                WHEN TRY_CAST("__dpsql_value" AS DOUBLE) <= -4501522.5e0
-                THEN -2474738165722644480
-                WHEN TRY_CAST("__dpsql_value" AS DOUBLE) >= -1522.5e0
-                THEN -837003226644480
-                ELSE TRY_CAST(ROUND(TRY_CAST("__dpsql_value" AS DOUBLE) / 1.8189894035458565e-12) AS BIGINT)
+                WHEN "__dpsql_value" <= -2000
+                THEN -2000
+                WHEN "__dpsql_value" >= 2998000
+                THEN 2998000
+                ELSE TRY_CAST("__dpsql_value" AS BIGINT)
               END AS "__dpsql_step"
             FROM (
               SELECT
-                "__dpsql_c1" AS "__dpsql_unit",
-                TRY("__dpsql_c3" * -1.5) AS "__dpsql_value"
-              FROM (
-                SELECT
-                  *,
-                  TRY(LEAST("__dpsql_c2", 3000000) + 1015) AS "__dpsql_c3"
-                FROM (
-                  SELECT
-                    "Uid" AS "__dpsql_c1",
-                    COUNT(*) AS "__dpsql_c2"
-                  FROM "visits"
-                  GROUP BY
-                    1
-                )
-              )
+                "Uid" AS "__dpsql_unit",
+                TRY("big" * 3000 - 2000) AS "__dpsql_value"
+              FROM "visits"
               WHERE
-                NOT "__dpsql_c1" IS NULL
+                NOT "Uid" IS NULL
             )
           )
         ) AS p
@@ -1223,11 +885,11 @@ LEFT JOIN (
       )
     )
     WHERE
-      "__dpsql_size" <= 1
+      "__dpsql_size" <= 10
       OR (
         (
           (
-            "__dpsql_number" * 1
+            "__dpsql_number" * 10
           ) + (
             "__dpsql_start" % "__dpsql_size"
           )
@@ -1237,7 +899,7 @@ LEFT JOIN (
           (
             (
               "__dpsql_number" - 1
-            ) * 1
+            ) * 10
           ) + (
             "__dpsql_start" % "__dpsql_size"
           )
@@ -1268,9 +930,9 @@ SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE list_contains(?::BIGINT[], "__d
 -- __dpsql_released_0, many chosen groups: 5d7187d6e0612aa7
 SELECT "__dpsql_rid" FROM "__dpsql_groups" WHERE "__dpsql_rid" IN (SELECT unnest(?::BIGINT[]));
 
--- __dpsql_released_0, values 0: 18708376c56596f3
-SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", CASE WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1024 THEN (("__dpsql_step" // 1) - (-27173)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2048 THEN (("__dpsql_step" // 2) - (-26661)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4096 THEN (("__dpsql_step" // 4) - (-26149)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8192 THEN (("__dpsql_step" // 8) - (-25637)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -16384 THEN (("__dpsql_step" // 16) - (-25125)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -32768 THEN (("__dpsql_step" // 32) - (-24613)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -65536 THEN (("__dpsql_step" // 64) - (-24101)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -131072 THEN (("__dpsql_step" // 128) - (-23589)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -262144 THEN (("__dpsql_step" // 256) - (-23077)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -524288 THEN (("__dpsql_step" // 512) - (-22565)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1048576 THEN (("__dpsql_step" // 1024) - (-22053)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2097152 THEN (("__dpsql_step" // 2048) - (-21541)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4194304 THEN (("__dpsql_step" // 4096) - (-21029)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8388608 THEN (("__dpsql_step" // 8192) - (-20517)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -16777216 THEN (("__dpsql_step" // 16384) - (-20005)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -33554432 THEN (("__dpsql_step" // 32768) - (-19493)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -67108864 THEN (("__dpsql_step" // 65536) - (-18981)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -134217728 THEN (("__dpsql_step" // 131072) - (-18469)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -268435456 THEN (("__dpsql_step" // 262144) - (-17957)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -536870912 THEN (("__dpsql_step" // 524288) - (-17445)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1073741824 THEN (("__dpsql_step" // 1048576) - (-16933)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2147483648 THEN (("__dpsql_step" // 2097152) - (-16421)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4294967296 THEN (("__dpsql_step" // 4194304) - (-15909)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8589934592 THEN (("__dpsql_step" // 8388608) - (-15397)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -17179869184 THEN (("__dpsql_step" // 16777216) - (-14885)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -34359738368 THEN (("__dpsql_step" // 33554432) - (-14373)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -68719476736 THEN (("__dpsql_step" // 67108864) - (-13861)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -137438953472 THEN (("__dpsql_step" // 134217728) - (-13349)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -274877906944 THEN (("__dpsql_step" // 268435456) - (-12837)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -549755813888 THEN (("__dpsql_step" // 536870912) - (-12325)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1099511627776 THEN (("__dpsql_step" // 1073741824) - (-11813)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2199023255552 THEN (("__dpsql_step" // 2147483648) - (-11301)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4398046511104 THEN (("__dpsql_step" // 4294967296) - (-10789)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -8796093022208 THEN (("__dpsql_step" // 8589934592) - (-10277)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -17592186044416 THEN (("__dpsql_step" // 17179869184) - (-9765)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -35184372088832 THEN (("__dpsql_step" // 34359738368) - (-9253)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -70368744177664 THEN (("__dpsql_step" // 68719476736) - (-8741)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -140737488355328 THEN (("__dpsql_step" // 137438953472) - (-8229)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -281474976710656 THEN (("__dpsql_step" // 274877906944) - (-7717)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -562949953421312 THEN (("__dpsql_step" // 549755813888) - (-7205)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1125899906842624 THEN (("__dpsql_step" // 1099511627776) - (-6693)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2251799813685248 THEN (("__dpsql_step" // 2199023255552) - (-6181)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4503599627370496 THEN (("__dpsql_step" // 4398046511104) - (-5669)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -9007199254740992 THEN (("__dpsql_step" // 8796093022208) - (-5157)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -18014398509481984 THEN (("__dpsql_step" // 17592186044416) - (-4645)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -36028797018963968 THEN (("__dpsql_step" // 35184372088832) - (-4133)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -72057594037927936 THEN (("__dpsql_step" // 70368744177664) - (-3621)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -144115188075855872 THEN (("__dpsql_step" // 140737488355328) - (-3109)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -288230376151711744 THEN (("__dpsql_step" // 281474976710656) - (-2597)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -576460752303423488 THEN (("__dpsql_step" // 562949953421312) - (-2085)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -1152921504606846976 THEN (("__dpsql_step" // 1125899906842624) - (-1573)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -2305843009213693952 THEN (("__dpsql_step" // 2251799813685248) - (-1061)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > -4611686018427387904 THEN (("__dpsql_step" // 4503599627370496) - (-549)) END AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT *, CASE WHEN TRY_CAST("__dpsql_value" AS DOUBLE) <= -4501522.5e0 THEN -2474738165722644480 WHEN TRY_CAST("__dpsql_value" AS DOUBLE) >= -1522.5e0 THEN -837003226644480 ELSE TRY_CAST(round(TRY_CAST("__dpsql_value" AS DOUBLE) / 1.8189894035458565e-12) AS BIGINT) END AS "__dpsql_step" FROM (SELECT "__dpsql_c1" AS "__dpsql_unit", TRY("__dpsql_c3" * -1.5) AS "__dpsql_value" FROM (SELECT *, TRY(LEAST("__dpsql_c2", 3000000) + 1015) AS "__dpsql_c3" FROM (SELECT "Uid" AS "__dpsql_c1", count(*) AS "__dpsql_c2" FROM "visits" GROUP BY 1)) WHERE "__dpsql_c1" IS NOT NULL))) p JOIN "__dpsql_groups" g ON TRUE WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 1 OR ((("__dpsql_number" * 1) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 1) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
+-- __dpsql_released_0, values 0: 77d1ddb3e551941b
+SELECT "__dpsql_rid", "__dpsql_point", count(*) AS "__dpsql_rows" FROM (SELECT "__dpsql_rid", "__dpsql_point", "__dpsql_start", row_number() OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit" ORDER BY "__dpsql_point") AS "__dpsql_number", count(*) OVER (PARTITION BY "__dpsql_rid", "__dpsql_unit") AS "__dpsql_size" FROM (SELECT g."__dpsql_rid", "__dpsql_unit", "__dpsql_point", "__dpsql_start" FROM (SELECT "__dpsql_unit", CASE WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 1024 THEN (("__dpsql_step" // 1) + 1512) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 2048 THEN (("__dpsql_step" // 2) + 2024) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 4096 THEN (("__dpsql_step" // 4) + 2536) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 8192 THEN (("__dpsql_step" // 8) + 3048) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 16384 THEN (("__dpsql_step" // 16) + 3560) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 32768 THEN (("__dpsql_step" // 32) + 4072) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 65536 THEN (("__dpsql_step" // 64) + 4584) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 131072 THEN (("__dpsql_step" // 128) + 5096) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 262144 THEN (("__dpsql_step" // 256) + 5608) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 524288 THEN (("__dpsql_step" // 512) + 6120) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 1048576 THEN (("__dpsql_step" // 1024) + 6632) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 2097152 THEN (("__dpsql_step" // 2048) + 7144) WHEN "__dpsql_step" >= 0 AND "__dpsql_step" < 4194304 THEN (("__dpsql_step" // 4096) + 7656) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > (-1024) THEN (("__dpsql_step" // 1) - (-1512)) WHEN "__dpsql_step" < 0 AND "__dpsql_step" > (-2048) THEN (("__dpsql_step" // 2) - (-1000)) END AS "__dpsql_point", CAST(hash(hash(7, "__dpsql_unit", 0)) >> 32 AS BIGINT) AS "__dpsql_start" FROM (SELECT *, CASE WHEN "__dpsql_value" <= -2000 THEN -2000 WHEN "__dpsql_value" >= 2998000 THEN 2998000 ELSE TRY_CAST("__dpsql_value" AS BIGINT) END AS "__dpsql_step" FROM (SELECT "Uid" AS "__dpsql_unit", TRY("big" * 3000 - 2000) AS "__dpsql_value" FROM "visits" WHERE "Uid" IS NOT NULL))) p JOIN "__dpsql_groups" g ON TRUE WHERE "__dpsql_point" IS NOT NULL AND g."__dpsql_rid" IN (SELECT unnest(?::BIGINT[])))) WHERE "__dpsql_size" <= 10 OR ((("__dpsql_number" * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") > (((("__dpsql_number" - 1) * 10) + ("__dpsql_start" % "__dpsql_size")) // "__dpsql_size") GROUP BY "__dpsql_rid", "__dpsql_point" ORDER BY "__dpsql_rid", "__dpsql_point";
 
--- postgresql: not bound
--- spark: not bound
+-- postgresql: bbd77148edeb502e
+-- spark: bb981f361e69f930
 
