@@ -282,7 +282,7 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
             "SELECT {columns}, {place} AS {point}, {drawn} AS {start} FROM {}",
             found,
             columns=columns,
-            place=point_sql(ranked, step, dialect),
+            place=point_sql(ranked, step),
             point=point,
             drawn=drawn,
             start=start,
@@ -305,7 +305,7 @@ def _placed(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
     )
 
 
-def point_sql(ranked: Ranked, step: Ranged, dialect: Dialect) -> Sql:
+def point_sql(ranked: Ranked, step: Ranged) -> Sql:
     """Write the number of the point of a step, from 0 at the lowest one.
 
     From the step of 2**(bits + 1) on, each octave halves the bits that are told apart.

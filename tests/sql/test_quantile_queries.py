@@ -189,7 +189,7 @@ def test_between_wide_bounds_points_are_as_far_apart_as_values_are_large(
     sizes += [*range(1100), *bounds]
     steps = sorted({s for size in sizes for s in (size, -size) if bounds[0] <= s <= bounds[1]})
     step = ranged(sql("step"), *bounds, dialect=DUCKDB)
-    asked = text(sql("SELECT {} FROM unnest(?::BIGINT[]) t(step)", point_sql(ranked, step, DUCKDB)))
+    asked = text(sql("SELECT {} FROM unnest(?::BIGINT[]) t(step)", point_sql(ranked, step)))
     points = np.array([p for (p,) in duckdb.execute(asked, [steps]).fetchall()])
     assert points.tolist() == [ranked.number(s) - ranked.number(bounds[0]) for s in steps]
     assert np.all(np.diff(points) >= 0)
