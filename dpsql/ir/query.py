@@ -249,23 +249,31 @@ class Query:
     """A validated statement: its private blocks, its tail, and the public tables the tail reads.
 
     ``tail`` is generated SQL over the blocks' released tables and the public tables, which stand
-    here as what their names meant.
-    ``outputs`` says which columns of the answer are aggregates as released (it is empty where the
-    tail is too involved to tell); ``supports`` lists the hidden trailing columns that intervals
-    need; ``plain`` is the tail as a value, where it is plain and nothing in the statement can fail;
-    ``tail_kind`` says what running it may take.
+    here as what their names meant. ``run`` is the tail that is run: what fails for some released
+    values is NULL in it. ``outputs`` says which columns of the answer are aggregates as released
+    (it is empty where the tail is too involved to tell); ``supports`` lists the hidden trailing
+    columns that intervals need; ``plain`` is the tail as a value, where it is plain and nothing in
+    the statement can fail; ``tail_kind`` says what running it may take; ``casts`` is True if the
+    analyst wrote casts in it.
     """
 
     text: str
     blocks: tuple[Block, ...]
     tail: str
+    run: str
     public_tables: tuple[PublicSource, ...]
     outputs: tuple[OutputColumn | None, ...]
     supports: tuple[OutputColumn, ...]
     plain: PlainTail | None
     tail_kind: TailKind
+    casts: bool = False
 
     @property
     def tail_sql(self) -> Sql:
         """The tail as SQL: the validated tree as the parser's generator wrote it."""
         return Sql(Written(self.tail))
+
+    @property
+    def run_sql(self) -> Sql:
+        """The tail that is run, as SQL."""
+        return Sql(Written(self.run))

@@ -23,9 +23,9 @@ DECIDE = ("dpsql.ir", "dpsql.planner", HOME)
 """Where it is known of a question which kinds can answer it."""
 
 OF_PLANS = frozenset(
-    {"added", "cascade", "combined", "fits", "kept", "needs_pairs", "quantiles", "set_union"}
+    {"cascade", "fits", "kept", "needs_pairs", "pooled", "quantiles", "rolled_up", "set_union"}
 )
-OF_BLOCKS = frozenset({"cascades", "combines"})
+OF_BLOCKS = frozenset({"cascades", "pools"})
 
 
 def last_name(node: ast.expr) -> str:

@@ -271,7 +271,7 @@ def test_all_settings_together_cost_the_share(composition: Composition, tmp_path
         ("SELECT DISTINCT k FROM visits", {}, "keys alone"),
         ("SELECT COUNT(DISTINCT u) FROM visits", {}, "leaves out nothing"),
         (WHOLE, {"max_error": 100.0}, "max_error"),
-        (KEYED, {"contribution_bounding": "weight"}, "weighing"),
+        (KEYED, {"contribution_bounding": "weight"}, "weighted units"),
         ("SELECT 1 AS one", {}, "one private block"),
         ("SELECT k, COUNT(*) FROM visits GROUP BY ROLLUP (k)", {}, "one private block"),
         (WHOLE, {"bounds": [(0, 1)]}, "just one"),

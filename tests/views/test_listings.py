@@ -196,7 +196,7 @@ def test_the_price_is_paid_once_and_stated_before(
     text = " ".join(" ".join(told).split())
     assert f"Mechanism {plan.mechanism.name}" in text
     assert "Noise std of" in text
-    assert ("one step only" in text) == plan.one_step
+    assert ("its first step only" in text) == plan.one_step
     assert "protecting every user (user_id)" in text
 
 

@@ -71,15 +71,16 @@ class FailingConstant:
 
 
 def failing_constant(
-    connection: duckdb.DuckDBPyConnection, statement: Sql
+    connection: duckdb.DuckDBPyConnection, statement: Sql, *, texts: bool = False
 ) -> FailingConstant | None:
     """Find the first constant part of a query that fails wherever it is computed, or None.
 
     Parts inside TRY and TRY_CAST, and what depends on rows or chance, are passed over. So is a
-    statement that does not bind, or whose plan the engine cannot write down. Texts that are read as
-    values of another type are found as well: what they hold is not known, but a query has no other
-    casts of them than those that the engine chose, to compare unlike things. Raises DuckDB's own
+    statement that does not bind, or whose plan the engine cannot write down. Raises DuckDB's own
     error where it is interrupted: then nothing is known.
+
+    ``texts``: find texts as well that are read as values of another type. The values are not known,
+    but where a statement writes no cast, the engine chose it, to compare unlike things.
     """
     try:
         plan = _plan(connection, statement)
@@ -88,7 +89,7 @@ def failing_constant(
             return None if reason is None else FailingConstant(reason, ())
         plan = with_constants(plan)
         found = failing_part(connection, plan) or _failing_call(connection, plan)
-        return next(_texts_read(plan), None) if found is None else found
+        return next(_texts_read(plan), None) if found is None and texts else found
     except RecursionError:
         return None
 
@@ -239,7 +240,7 @@ def _parts(plan: PlanNode) -> Iterator[Constant | _Cast | _LongEscape]:
                 if not _is_sure(node):
                     yield constant
                 continue
-            if node["type"] == "OPERATOR_CAST":  # TRY_CAST as well: it would be NULL in every row
+            if is_cast(node):
                 yield from _doubtful(node)
             yield from _long_escape(node)
         todo.extend(reversed(node.values()))

@@ -53,7 +53,7 @@ class Apart:
         self._ask({"database": database, "statements": _texts(statements), "query": None}, limits)
 
     def failing_constant(
-        self, statements: Sequence[Sql], query: Sql, limits: SandboxLimits
+        self, statements: Sequence[Sql], query: Sql, limits: SandboxLimits, *, texts: bool = False
     ) -> FailingConstant | None:
         """Run :func:`failing_constant` for a query over tables that ``statements`` create.
 
@@ -64,6 +64,7 @@ class Apart:
             "database": ":memory:",
             "statements": _texts(statements),
             "query": query.render(DUCKDB_TEXT),
+            "texts": texts,
         }
         try:
             found = json.loads(self._ask(task, limits))

@@ -55,7 +55,7 @@ def _done(task: dict[str, Any]) -> dict[str, object] | None:
         for statement in task["statements"]:
             execute(connection, _taken(statement))
         query = task["query"]
-        found = failing_constant(connection, _taken(query)) if query else None
+        found = failing_constant(connection, _taken(query), texts=task["texts"]) if query else None
     return None if found is None else asdict(found)
 
 

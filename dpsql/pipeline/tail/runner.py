@@ -111,7 +111,7 @@ class TailRunner:
         ]
         tables += [Copied(name, sql("SELECT * FROM {}", name)) for name in loaded]
         tables += map(_copied, query.public_tables)
-        answer = run_apart(self._apart, query.tail_sql, stay.cursor, tables, names)
+        answer = run_apart(self._apart, query.run_sql, stay.cursor, tables, names)
         return answer.held() or answer
 
 
@@ -155,7 +155,7 @@ def _stored(
     """Compute the answer of a tail in the room, where it stays if it is large."""
     table = stay.new_table()
     columns = join(", ", answer_columns(len(names)))
-    whole = sql("SELECT * FROM ({})", query.tail_sql)
+    whole = sql("SELECT * FROM ({})", query.run_sql)
     if sources:
         whole = sql("WITH {} {}", join(", ", (source.sql for source in sources)), whole)
     parameters = [values for source in sources for values in source.parameters]
@@ -245,11 +245,11 @@ class TailChecker:
         self, query: Query, tail: Sql, stand_ins: Sequence[Table]
     ) -> FailingConstant | None:
         if query.tail_kind is TailKind.BOUNDED and not any(map(needs_catalog, stand_ins)):
-            return failing_constant(self._tenant.stay().cursor, tail)
+            return failing_constant(self._tenant.stay().cursor, tail, texts=not query.casts)
         given = [table for table in stand_ins if not needs_catalog(table)]
         read = (source.table for source in query.public_tables)
         tables = [made for table in read if table not in given for made in empty_copy(table)]
-        return self._apart.failing_constant(tables, tail, PLAN_LIMITS)
+        return self._apart.failing_constant(tables, tail, PLAN_LIMITS, texts=not query.casts)
 
 
 TIME_LIMIT_SECONDS: Final = 60.0

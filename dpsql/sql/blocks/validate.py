@@ -92,34 +92,42 @@ def validate(
         )
         for block in splitter.blocks
     ]
-    _catch_failures(tree)
+    casts = any(type(node) is exp.Cast for node in tree.walk())
     blocks = place_noise_columns(tree, found, text)
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
+    kind = tail_kind(tree) if plain is None else TailKind.SURE
+    typed = to_sql(tree)
     return Query(
         text=text,
         blocks=tuple(blocks),
-        tail=to_sql(tree),
+        tail=typed,
+        run=to_sql(tree) if _catch_failures(tree) else typed,
         public_tables=tuple(source for _, source in sorted(splitter.public_tables.items())),
         outputs=outputs,
         supports=supports,
         plain=plain,
-        tail_kind=tail_kind(tree) if plain is None else TailKind.SURE,
+        tail_kind=kind,
+        casts=casts,
     )
 
 
-def _catch_failures(tree: exp.Query) -> None:
+def _catch_failures(tree: exp.Query) -> bool:
     """Make casts and whole divisions in the tail NULL where they fail: rows are paid for by then.
 
     Noise may take a number out of the range of a type, or to 0, and no type says which text is a
-    number. What is made of constants stays: what is wrong with it is found before.
+    number. What is made of constants stays. Tells whether anything was changed.
     """
+    changed = False
     for node in list(tree.find_all(exp.Cast, exp.IntDiv, exp.Mod)):
         if type(node) is exp.Cast and node.find(exp.Column) is not None:
             node.replace(exp.TryCast(**node.args))
+            changed = True
         elif not isinstance(node, exp.Cast) and node.expression.find(exp.Column) is not None:
             divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
             node.set("expression", divisor)
+            changed = True
+    return changed
 
 
 def _row_expressions(blocks: Iterable[Block]) -> Iterator[exp.Expr]:
