@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.core.sql import sql
+from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.duckdb.reading import ReadStatement
 
 from .grammar import Grammar, Statement
@@ -145,6 +146,8 @@ TRY = (  # where private rows are read: what is examined before keeps it
 )
 EVIDENCE = Patch("dpsql.engines.evidence.evidence", "Evidence.objection", _constant(None))
 DRY_RUN = Patch("dpsql.engines.base.twin", "Twin._try", _constant(None))
+# Constants that fail are found in what was typed, and by the dry run.
+AS_TYPED = Patch("dpsql.sql.blocks.examined", "AS_TYPED", lambda _: DUCKDB)
 # What the engine cannot write a plan of is refused by the last reading, too.
 LAST_READING = (
     Patch(
@@ -157,7 +160,11 @@ LAST_READING = (
 TWINS: tuple[Twin, ...] = (
     # What fails says "out of range" in expressions and in sums alike.
     Twin("typed allow-list", (EVIDENCE,), ("totality", "ranges")),
-    Twin("dry run and last reading", (DRY_RUN, *LAST_READING), ("totality", "ranges")),
+    Twin(
+        "constants, dry run and last reading",
+        (AS_TYPED, DRY_RUN, *LAST_READING),
+        ("totality", "ranges"),
+    ),
     Twin("typed allow-list and dry run", (EVIDENCE, DRY_RUN), ("totality", "ranges")),
     Twin("TRY", TRY, ("totality", "ranges")),
     Twin(
