@@ -180,7 +180,9 @@ def _plain_columns(tail: PlainTail, block: PreparedBlock) -> tuple[Column, ...]:
 def _emptied(prepared: Prepared) -> Prepared:
     """Return the prepared form of a statement without rows, which costs nothing."""
     plan = PrivacyPlan((), ZERO)
-    query = replace(prepared.query, blocks=(), tail=prepared.query.text)  # only to be shown
+    query = replace(
+        prepared.query, blocks=(), tail=prepared.query.text, run=prepared.query.text
+    )  # only to be shown
     return replace(
         prepared, query=query, plan=plan, blocks=(), fingerprint=fingerprint(()), empty=True
     )
@@ -243,7 +245,7 @@ class Preparer:
         if prepared is None:
             prepared = self._planned(question, stages)
         if stages is not None:
-            stages.sql(prepared.blocks, prepared.query.tail)
+            stages.sql(prepared.blocks, prepared.query.run)
         if len(question.text) <= _LONGEST and not prepared.passing:
             self._remembered[key] = prepared
         if len(self._remembered) > _REMEMBERED:

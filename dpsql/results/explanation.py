@@ -297,7 +297,7 @@ def explain(
     reserved = plan.reserved_with_estimates
     return Explanation(
         query=query.text,
-        tail=query.tail,
+        tail=query.run,
         blocks=tuple(
             explain_block(block.plan, block.text, rate, block.estimates)
             for block, rate in zip(blocks, rates, strict=True)

@@ -395,6 +395,8 @@ def test_the_database_has_its_own_name(connection: dpsql.Connection) -> None:
     [
         ("SELECT CAST(plan AS INT), COUNT(*) > 0 FROM users GROUP BY plan", [(None, True)] * 2),
         ("SELECT COUNT(*)::UTINYINT, COUNT(*)::UINTEGER FROM users", [(None, USERS)]),
+        ("SELECT 7 // COUNT(*), COUNT(*) % COUNT(*), (COUNT(*) + 300)::UTINYINT FROM "
+         "(SELECT plan, COUNT(*) AS n FROM users GROUP BY plan) WHERE n < 0", [(None, None, None)]),
         ("SELECT (COUNT(*) / 2)::DECIMAL(3, 1) FROM users", [(None,)]),
         ("SELECT 7 // (n - n), n % (n - n) FROM (SELECT COUNT(*) n FROM users)", [(None, None)]),
         ("SELECT plan FROM users GROUP BY plan ORDER BY CAST(plan AS INT) + 5, 1 DESC",

@@ -102,7 +102,7 @@ def validate(
         text=text,
         blocks=tuple(blocks),
         tail=typed,
-        run=to_sql(tree) if _catch_failures(tree) else typed,
+        run=_caught(tree, typed),
         public_tables=tuple(source for _, source in sorted(splitter.public_tables.items())),
         outputs=outputs,
         supports=supports,
@@ -112,22 +112,21 @@ def validate(
     )
 
 
-def _catch_failures(tree: exp.Query) -> bool:
-    """Make casts and whole divisions in the tail NULL where they fail: rows are paid for by then.
+def _caught(tree: exp.Query, typed: str) -> str:
+    """Write the tail with casts and whole divisions that are NULL where they fail.
 
-    Noise may take a number out of the range of a type, or to 0, and no type says which text is a
-    number. What is made of constants stays. Tells whether anything was changed.
+    Rows are paid for by then: noise may take a number out of the range of a type, or to 0, and no
+    type says which text is a number. Constants that fail are found before, in the tail as it is
+    ``typed``, which is the same where there are no such parts. ``tree`` is used up.
     """
-    changed = False
-    for node in list(tree.find_all(exp.Cast, exp.IntDiv, exp.Mod)):
-        if type(node) is exp.Cast and node.find(exp.Column) is not None:
+    failing = list(tree.find_all(exp.Cast, exp.IntDiv, exp.Mod))
+    for node in failing:
+        if type(node) is exp.Cast:
             node.replace(exp.TryCast(**node.args))
-            changed = True
-        elif not isinstance(node, exp.Cast) and node.expression.find(exp.Column) is not None:
+        elif not isinstance(node, exp.Cast):
             divisor = exp.Nullif(this=node.expression, expression=exp.Literal.number(0))
             node.set("expression", divisor)
-            changed = True
-    return changed
+    return to_sql(tree, copy=False) if failing else typed
 
 
 def _row_expressions(blocks: Iterable[Block]) -> Iterator[exp.Expr]:
