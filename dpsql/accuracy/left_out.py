@@ -300,7 +300,7 @@ def _name_of(measure: Measure) -> str:
 def no_estimate(text: str, columns: tuple[str, ...], *, nothing: bool) -> LeftOutPart:
     """Return what is said of an aggregate without an estimate: nothing, or not told."""
     if nothing:
-        return LeftOutPart(columns, "groups of units", 0.0, 0.0, 0.0, False, ())
+        return LeftOutPart(columns, text, 0.0, 0.0, 0.0, False, ())
     return LeftOutPart(columns, text, None, None, None, False, ())
 
 
@@ -310,37 +310,49 @@ def left_out_words(found: LeftOutPart) -> str:
     if found.share is None or found.low is None or found.high is None:
         return f"How much bounding left out of {of} is not told."
     if found.nothing:
-        return "Bounding leaves no group of a unit out."
+        return f"Bounding leaves nothing out of {of}: no unit has more than is counted."
     limits = " and ".join(found.limits)
     were = "was" if of.startswith(MeasureKind.SUM.value) else "were"
     low, high = _percent(found.low, math.floor), _percent(found.high, math.ceil)
     share = _percent(found.share, round)
     if found.clamped:
-        return _clamped_words(of, found, f"about {share} ({low} to {high})")
+        return _clamped_words(of, found, f"about {share} ({low} to {high})", high)
     if found.low <= 0.0 and found.high >= 1.0:
         return f"How much of the {of} {limits} left out cannot be told from so little budget."
-    if found.at_least and found.low < _PERCENT:
+    if found.high <= 0.0:
+        text = f"By estimate, none of the {of} {were} left out by {limits}"
+    elif found.low <= 0.0 and found.at_least:
+        text = (
+            f"Of what {limits} left out of the {of}, nothing was found beyond noise, units that "
+            "may have lost very much apart"
+        )
+    elif found.low <= 0.0:
+        text = (
+            f"Of what {limits} left out of the {of}, nothing was found beyond noise: at most {high}"
+        )
+    elif found.at_least and found.low < _PERCENT:
         text = (
             f"By estimate {share} of the {of} {were} left out by {limits}, units that may have "
             "lost very much apart"
         )
-    elif found.high <= 0.0:
-        text = f"By estimate, none of the {of} {were} left out by {limits}"
     elif found.at_least:
         text = f"At least {low} of the {of} {were} left out by {limits} (by estimate {share})"
-    elif found.low <= 0.0:
-        text = f"At most {high} of the {of} {were} left out by {limits}"
     else:
         text = f"About {share} ({low} to {high}) of the {of} {were} left out by {limits}"
     return f"{text}, groups that do not appear included."
 
 
-def _clamped_words(of: str, found: LeftOutPart, share: str) -> str:
+def _clamped_words(of: str, found: LeftOutPart, share: str, most: str) -> str:
     """Say how many values were moved to their bounds."""
     if found.low == 0.0 and found.at_least:
         return (
             f"How many values of {of} lie outside their bounds cannot be told from so little "
             "budget."
+        )
+    if found.low == 0.0:
+        return (
+            f"Of an average unit's values in {of}, none were found outside their bounds beyond "
+            f"noise: at most {most} are."
         )
     return (
         f"Of an average unit's values in {of}, {share} lie outside their bounds and count as the "

@@ -85,9 +85,10 @@ class Block:
     ``groups_chosen`` says what became of a number of groups that nobody gave, and why; empty where
     one was given, or ``auto`` by name, and until it is decided. ``most_rows`` and ``most_groups``
     are how many rows a unit has, and in how many groups it is, by what the owner declares, where
-    that was less than what was asked for. ``table_defaults`` are the parameters that a table's
-    defaults decided, by name, each with that table's. ``step_number`` says of a row in which of
-    several steps of a view it counts first, where these are read together.
+    that was less than what was asked for; ``unit_rows`` and ``unit_groups`` are the same whatever
+    was asked for, None where nothing is declared. ``table_defaults`` are the parameters that a
+    table's defaults decided, by name, each with that table's. ``step_number`` says of a row in
+    which of several steps of a view it counts first, where these are read together.
     """
 
     name: str
@@ -109,6 +110,8 @@ class Block:
     counted: bool = False
     most_rows: int | None = None
     most_groups: int | None = None
+    unit_rows: int | None = None
+    unit_groups: int | None = None
     table_defaults: tuple[tuple[str, str], ...] = ()
     step_number: exp.Expr | None = None
 

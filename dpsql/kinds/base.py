@@ -392,9 +392,18 @@ class ReleaseKind(ABC):
             return LeftOutStatus.NOT_TOLD
         if any(estimate.subject == subject for estimate in self.plan.estimates):
             return LeftOutStatus.ESTIMATED
-        units = subject.bounded_measure(self.plan).counts_units
-        nothing = units and not self.leaves_out_groups
-        return LeftOutStatus.NOTHING if nothing else LeftOutStatus.NOT_TOLD
+        return LeftOutStatus.NOT_TOLD if self.cuts(subject) else LeftOutStatus.NOTHING
+
+    def cuts(self, subject: LeftOutSubject) -> bool:
+        """Tell whether bounding may leave out some of a subject, by what the owner declares."""
+        block, bounding = self.plan.block, self.plan.bounding
+        kept = None if bounding is None else bounding.groups
+        groups = self.leaves_out_groups and not _within(block.unit_groups, kept)
+        measure = subject.bounded_measure(self.plan)
+        if measure.counts_units:
+            return groups
+        rows = _within(block.unit_rows, block.parameters.max_rows_contributed)
+        return groups or measure.per_group is not None or not rows
 
     # -- bytes --------------------------------------------------------------------------------
 
@@ -409,6 +418,11 @@ class ReleaseKind(ABC):
     def adds_up(self) -> bool:
         """True if its groups can be rolled up to those of fewer keys, as they come out."""
         return False
+
+
+def _within(most: int | None, kept: int | None) -> bool:
+    """Tell whether what a unit has at most is kept; None where either number is not known."""
+    return most is not None and kept is not None and most <= kept
 
 
 def keys_at(exact: ExactRows, indices: NDArray[np.intp]) -> KeyArrays | ArrowStream:

@@ -31,21 +31,21 @@ MOST_ADDED: Final = 2**40
 def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:
     """Return the possible subjects of estimates, with a unit's most contribution to each.
 
-    In steps of the measure's quantum. Counts of units that may be in every group have
-    none: nothing is left out of them.
+    In steps of the measure's quantum. What bounding cannot cut is none of them: counts of units
+    that may be in every group, and rows of units that have no more of them than count.
     """
-    groups = release_kind(plan).groups_added
+    kind = release_kind(plan)
+    groups = kind.groups_added
     if groups is None:
         return {}
     found: dict[LeftOutSubject, int] = {}
     for aggregate in plan.block.aggregates:
         subject = LeftOutSubject.of(plan, aggregate)
-        if subject is None:
+        if subject is None or not kind.cuts(subject):
             continue
         measure = subject.bounded_measure(plan)
         most = groups * measure.reach(plan.block.parameters.max_rows_contributed)
-        whole = measure.counts_units and plan.bounding is None
-        if measure.adds_up and not whole and 1 <= most <= MOST_ADDED:
+        if measure.adds_up and 1 <= most <= MOST_ADDED:
             found[subject] = most
     return found
 

@@ -233,7 +233,6 @@ def test_words_round_away_from_what_is_claimed() -> None:
     )
     vague = replace(PART, at_least=True, high=0.9)
     assert left_out_words(vague).startswith("At least 38% of the rows were left out by")
-    assert left_out_words(replace(PART, low=0.0, share=0.01)).startswith("At most 44%")
     none = replace(PART, low=0.0, share=0.0, high=0.0)
     assert not none.nothing
     assert left_out_words(none).startswith("By estimate, none of the rows were left out by")
@@ -249,5 +248,23 @@ def test_words_round_away_from_what_is_claimed() -> None:
     assert "cannot be told" in left_out_words(replace(clamped, low=0.0, at_least=True))
     untold = LeftOutPart(("a",), "avg(x)", None, None, None, False, ())
     assert left_out_words(untold) == "How much bounding left out of avg(x) is not told."
-    whole = LeftOutPart(("u",), "groups of units", 0.0, 0.0, 0.0, False, ())
-    assert left_out_words(whole) == "Bounding leaves no group of a unit out."
+    whole = LeftOutPart(("u",), "count(DISTINCT uid)", 0.0, 0.0, 0.0, False, ())
+    assert left_out_words(whole) == (
+        "Bounding leaves nothing out of count(DISTINCT uid): no unit has more than is counted."
+    )
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("at_least", [False, True])
+@pytest.mark.parametrize("share", [0.03, 0.92])
+def test_an_estimate_that_may_be_noise_is_not_told_as_a_finding(
+    share: float, at_least: bool
+) -> None:
+    found = replace(PART, share=share, low=0.0, high=0.95, at_least=at_least)
+    words = left_out_words(found)
+    assert "nothing was found beyond noise" in words
+    assert f"{share:.0%}" not in words
+    assert ("at most 95%" in words) is not at_least
+    assert "beyond noise" not in left_out_words(replace(found, low=0.02))
+    clamped = left_out_words(replace(found, of="sum(x)", clamped=True, at_least=False))
+    assert "none were found outside their bounds beyond noise: at most 95%" in clamped

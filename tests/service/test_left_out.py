@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 from helpers.failures import fails_with
-from helpers.support import ANALYST, FILL, connect, policy, world_file
+from helpers.support import ANALYST, FILL, POLICY_TABLES, connect, policy, world_file
 
 import dpsql
+from dpsql.accuracy.left_out import left_out_words
 from dpsql.budget.question import read_record
 from dpsql.engines.duckdb import engine as engine_module
 from dpsql.errors import BudgetExceeded, EngineError, LedgerError, ParameterError
@@ -391,9 +392,9 @@ def test_it_is_told_in_every_output(connection: dpsql.Connection) -> None:
     assert part.of == "rows"
     assert part.low is not None
     assert part.high is not None
-    words = "of the rows were left out by max_groups_contributed and max_rows_contributed"
-    assert words in result.summary()
-    assert words in repr(result)
+    words = left_out_words(part)
+    assert words in " ".join(result.summary().split())
+    assert words in " ".join(repr(result).split())
     assert words in table_html(result)
     exported = json.loads(result_json(result, 0.95))["left_out"]
     assert exported[0]["share"] == part.share
@@ -427,7 +428,31 @@ def test_nothing_is_left_out_where_bounding_cannot(connection: dpsql.Connection)
     asked = "SELECT count(DISTINCT uid) AS n FROM visits"
     result = connection.sql(asked, left_out_share=0.04)
     assert [part.nothing for part in result.left_out] == [True]
-    assert "Bounding leaves no group of a unit out." in result.summary()
+    assert "Bounding leaves nothing out of count(DISTINCT Uid)" in result.summary()
+
+
+COUNTS = "SELECT k, count(*) AS n, count(x) AS s, count(DISTINCT uid) AS u FROM visits GROUP BY k"
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    ("most", "asked"), [(1, {}), (2, {"max_rows_contributed": 2, "max_groups_contributed": 2})]
+)
+def test_no_estimate_is_bought_of_what_no_bound_can_cut(
+    most: int, asked: PrivacyParameters, tmp_path: Path
+) -> None:
+    asked = {**asked, "left_out_share": 0.3}
+    visits = replace(POLICY_TABLES["visits"], rows_per_unit=most)
+    known = replace(policy(), tables={**POLICY_TABLES, "visits": visits})
+    for rules, cut in ((known, False), (policy(), True)):
+        with opened_with(rules, tmp_path) as opened:
+            figures = opened.explain(COUNTS, **asked).blocks[0].left_out
+            told = [f.status for f in figures if not f.aggregate.startswith("values of")]
+            assert told == ["looked" if cut else "nothing"] * 3
+            assert ("Estimate" in repr(opened.explain(ASKED, **asked))) is cut
+    with opened_with(known, tmp_path) as opened:  # fewer groups than a unit may have rows in
+        fewer = opened.explain(ASKED, left_out_share=0.3, max_groups_contributed=1)
+        assert [f.status for f in fewer.blocks[0].left_out] == ["looked" if most > 1 else "nothing"]
 
 
 def test_what_a_query_computes_with_is_told_too(connection: dpsql.Connection) -> None:

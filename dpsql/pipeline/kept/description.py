@@ -123,7 +123,8 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             "source, unit_name: unit, unit_column: unit column, condition, keys, measures, "
             "aggregates, top_k: top, parameters",
             left_out="name, table, mechanism, noise_columns, fresh, pools, counted, "
-            "groups_chosen, most_rows, most_groups, table_defaults, step_number",
+            "groups_chosen, most_rows, most_groups, unit_rows, unit_groups, table_defaults, "
+            "step_number",
         ),
         Parameters: worded(
             "parameters",

@@ -95,7 +95,9 @@ class _BlockBuilder:
         top_k = self._top_k(top_k_order, aliases)
         self._check_error_applies()
         self._detach_private_clauses()
-        parameters, most = self._with_most_groups(self.asked.parameters)
+        single = all(self.relation.single(key.expression) for key in self.keys)
+        in_groups = 1 if single else self.relation.rows_per_unit
+        parameters, most = self._with_most_groups(self.asked.parameters, in_groups)
         rows = parameters.max_rows_contributed
         return Block(
             name=self.name,
@@ -113,18 +115,20 @@ class _BlockBuilder:
             fresh=self.asked.fresh,
             most_rows=rows if rows < self.options.parameters.max_rows_contributed else None,
             most_groups=most,
+            unit_rows=self.relation.rows_per_unit,
+            unit_groups=in_groups,
             table_defaults=self._table_defaults(),
             step_number=self.step_number,
         )
 
-    def _with_most_groups(self, parameters: Parameters) -> tuple[Parameters, int | None]:
+    def _with_most_groups(
+        self, parameters: Parameters, most: int | None
+    ) -> tuple[Parameters, int | None]:
         """Return the parameters with no more groups than a unit is in, and that number if fewer.
 
         A unit is in one group where each key has one value of it, and in no more than it has rows.
         Only the bound follows from what is declared: it is kept by the SQL like any other.
         """
-        single = all(self.relation.single(key.expression) for key in self.keys)
-        most = 1 if single else self.relation.rows_per_unit
         asked = parameters.max_groups_contributed
         if not self.keys or most is None:
             return parameters, None
