@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from sqlglot import exp
 
@@ -17,16 +18,26 @@ from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import PublicSource, RowSet, Scan
+from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
+
+DECLARED_BOUNDS: Final = "declared bounds"
+"""The origin of a key's values that rows outside of these bounds do not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A GROUP BY key. ``domain`` holds its declared values, or None where keys are unknown."""
+    """A GROUP BY key. ``domain`` holds all values it can have, or None where they are unknown.
+
+    They are declared of a column; or else they follow from ``origin``, in words, and may have NULL
+    at their end. ``type`` is then that of the expression.
+    """
 
     expression: exp.Expr
     text: str
     domain: tuple[object, ...] | None
+    origin: str = ""
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +53,15 @@ class Source:
     """The rows of a block, and their columns.
 
     ``declared`` are the keys that any question over these rows could have whose values are
-    declared, under the policy as it is now. ``edition`` is that of the data, in the owner's words.
+    declared, under the policy as it is now; ``bounds`` has what it declares of columns with bounds.
+    ``edition`` is that of the data, in the owner's words.
     """
 
     rows: RowSet
     table: Table
     declared: tuple[Key, ...] = ()
     edition: str = ""
+    bounds: tuple[tuple[str, ColumnPolicy], ...] = ()
 
     @property
     def catalog(self) -> bool:
@@ -117,8 +130,18 @@ class Block:
 
     @property
     def known_domain(self) -> bool:
-        """True if every key's values are declared, so absent groups are answered too."""
+        """True if every key's values are known, so absent groups are answered too."""
         return all(key.domain is not None for key in self.keys)
+
+    @property
+    def keys_made(self) -> bool:
+        """True if all values of its keys are known, and not all of them declared."""
+        return self.known_domain and any(key.origin for key in self.keys)
+
+    @property
+    def known_word(self) -> str:
+        """How the groups of a known domain are called: ``declared``, or else ``known``."""
+        return "known" if self.keys_made else "declared"
 
     @property
     def cascades(self) -> bool:

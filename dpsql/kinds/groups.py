@@ -24,7 +24,7 @@ from dpsql.core.sql import Sql, name, sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, PrivateReader, Scratch
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
-from dpsql.ir.query import Block
+from dpsql.ir.query import DECLARED_BOUNDS, Block
 from dpsql.kinds.base import (
     FEW,
     GROUPS,
@@ -190,8 +190,10 @@ class GroupsKind(ReleaseKind):
                 yield self.small_left_out(part, large)
             elif plan.block.keys:
                 verb = "appear" if part.shown and part.rows >= part.released else "were answered"
-                groups = f"{selection.declared:,} declared groups"
-                yield f"All {groups} {verb}, whether they hold rows or not."
+                groups = f"{selection.declared:,} {plan.block.known_word} groups"
+                bounded = any(key.origin == DECLARED_BOUNDS for key in plan.block.keys)
+                outside = " Rows outside of declared bounds are in none of them." * bounded
+                yield f"All {groups} {verb}, whether they hold rows or not.{outside}"
             return
         found = self.appearance()
         if found is not None:
@@ -212,9 +214,9 @@ class GroupsKind(ReleaseKind):
         """State a minimum of units that declared groups must reach, noise included."""
         plan, least = self.plan, self.plan.block.parameters.min_units_per_group
         text = (
-            f"Declared groups are left out where the noisy number of {unit_words(plan)} is below "
-            f"{least:,}: one that keeps {figure_above(large.half)} appears at least half the time, "
-            f"one with {figure_above(large.surely)} at least 95%"
+            f"{plan.block.known_word.capitalize()} groups are left out where the noisy number of "
+            f"{unit_words(plan)} is below {least:,}: one that keeps {figure_above(large.half)} "
+            f"appears at least half the time, one with {figure_above(large.surely)} at least 95%"
         )
         if large.rarely >= 0:
             text += f", one with {large.rarely:,.0f} or fewer at most 5%"
@@ -252,7 +254,7 @@ class GroupsKind(ReleaseKind):
             return f"at most {bounding.groups} groups per unit {sampled}, {rows}"
         if not plan.block.keys:
             return rows.replace("unit and group", "unit")
-        return f"a unit may touch all {plan.groups} declared groups, {rows}"
+        return f"a unit may touch all {plan.groups} {plan.block.known_word} groups, {rows}"
 
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
         """Describe the noise in a release; None for keys alone."""

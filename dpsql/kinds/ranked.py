@@ -67,9 +67,9 @@ class RankedKind(GroupsKind):
         if plan.declared:
             names = "picks" if large is not None else "always names"
             yield (
-                f"It {names} {self.base_rank - 1:,} of the {plan.selection.declared:,} declared "
-                f"groups. One is among them at least half the time {above}, and at least 95% of "
-                f"the time at {surely}{self._if_bounded}."
+                f"It {names} {self.base_rank - 1:,} of the {plan.selection.declared:,} "
+                f"{plan.block.known_word} groups. One is among them at least half the time "
+                f"{above}, and at least 95% of the time at {surely}{self._if_bounded}."
             )
             if large is not None:
                 yield self.small_left_out(part, large)

@@ -10,14 +10,14 @@ rows.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table, is_float
-from dpsql.core.sql import join, name, sql
+from dpsql.core.sql import Sql, join, name, sql
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
@@ -69,12 +69,15 @@ def _narrowed(key: Key, block: Block, engine: Engine) -> Key:
     if is_float(column.type):  # equal values may differ, as 0.0 and -0.0, and conditions may tell
         return key
     left: Sequence[int] = range(len(key.domain))
-    for own_name, condition in _conditions(block, column.name):
-        left = _satisfying(key.domain, left, Column(own_name, column.type), condition, engine)
+    for found in conditions_on(block, column.name):
+        if not found.alone:
+            continue
+        own = Column(found.column, column.type)
+        left = satisfying(key.domain, left, own, found.condition, engine)
     return key if len(left) == len(key.domain) else replace(key, domain=_chosen(key.domain, left))
 
 
-def _satisfying(
+def satisfying(
     domain: Sequence[object],
     places: Sequence[int],
     column: Column,
@@ -84,7 +87,7 @@ def _satisfying(
     """Keep the places of a domain's values that fulfil a condition on the column."""
     if not places:
         return places
-    values = (sql("({}, {})", place, TWIN.declared(domain[place], column.type)) for place in places)
+    values = (sql("({}, {})", place, _written(domain[place], column.type)) for place in places)
     found = engine.compute_constants(
         sql(
             "SELECT {place} FROM (VALUES {}) AS declared({place}, {}) WHERE {}",
@@ -93,33 +96,53 @@ def _satisfying(
             place=_PLACE,
         )
     )
-    return sorted(found)
+    return sorted(place for place in found if place is not None)
+
+
+def _written(value: object, type_: str) -> Sql:
+    return TWIN.cast(sql("NULL"), type_) if value is None else TWIN.declared(value, type_)
 
 
 def _chosen(domain: Sequence[object], places: Sequence[int]) -> tuple[object, ...]:
     return tuple(domain[place] for place in places)
 
 
-def _conditions(block: Block, column: str) -> Iterator[tuple[str, exp.Expr]]:
-    """Yield the conditions on a column alone, each with the name that it has for the column."""
+@dataclass(frozen=True, slots=True)
+class KeyCondition:
+    """A condition on a column, and the name of the column in it.
+
+    ``always``: it holds of every row, and not only of those in which the column is not NULL.
+    """
+
+    column: str
+    condition: exp.Expr
+    always: bool
+
+    @property
+    def alone(self) -> bool:
+        """True if no other column takes part."""
+        return {found.name for found in self.condition.find_all(exp.Column)} == {self.column}
+
+
+def conditions_on(block: Block, column: str) -> Iterator[KeyCondition]:
+    """Yield the conditions on a column of a block, and of the relations below its rows."""
     if block.condition is not None:
-        yield from _on_alone(block.condition, column)
+        yield from _naming(block.condition, column, always=True)
     found: tuple[RowSet, str] | None = block.source.rows, column
+    always = True
     while found is not None:
         rows, name_there = found
-        for condition in _kept_by(rows, name_there):
-            yield from _on_alone(condition, name_there)
+        if isinstance(rows, Join):
+            filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+            # An outer join keeps rows that do not fulfil its conditions: with NULLs, on one side.
+            nulled = filled is not None and _has(filled, name_there)
+            always = always and not nulled
+            conditions = rows.conditions if nulled or filled is None else ()
+        else:
+            conditions = (rows.condition,) if isinstance(rows, Filter) else ()
+        for condition in conditions:
+            yield from _naming(condition, name_there, always=always)
         found = _where_from(rows, name_there)
-
-
-def _kept_by(rows: RowSet, column: str) -> Sequence[exp.Expr]:
-    """List the conditions that hold of each row of a relation in which a column is not NULL."""
-    if isinstance(rows, Filter):
-        return [rows.condition]
-    if not isinstance(rows, Join):
-        return []
-    filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
-    return rows.conditions if filled is None or _has(filled, column) else []
 
 
 def _where_from(rows: RowSet, column: str) -> tuple[RowSet, str] | None:
@@ -143,14 +166,14 @@ def _has(rows: RowSet, column: str) -> bool:
     return any(each.name == column for each in rows.columns)
 
 
-def _on_alone(condition: exp.Expr, column: str) -> Iterator[tuple[str, exp.Expr]]:
-    """Yield the conjuncts of a condition that name one column alone."""
+def _naming(condition: exp.Expr, column: str, *, always: bool) -> Iterator[KeyCondition]:
+    """Yield the conjuncts of a condition that name a column."""
     parts = condition.flatten() if isinstance(condition, exp.And) else [condition]
     for part in (each.unnest() for each in parts):
         if isinstance(part, exp.And):
-            yield from _on_alone(part, column)
-        elif {found.name for found in part.find_all(exp.Column)} == {column}:
-            yield column, part
+            yield from _naming(part, column, always=always)
+        elif any(found.name == column for found in part.find_all(exp.Column)):
+            yield KeyCondition(column, part, always)
 
 
 def _none_left(key: Key) -> QueryRefused:

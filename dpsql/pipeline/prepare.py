@@ -27,6 +27,7 @@ from dpsql.ir.relations import PublicSource, PublishedView, TypesAlone, ViewScan
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
+from dpsql.pipeline.public_keys import with_keys_made
 from dpsql.pipeline.release import RehearsedWays, refuse_unknown_noise, rehearse_estimate
 from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.trace import StatementTrace, Trace
@@ -391,8 +392,9 @@ class Preparer:
         account = self._account
 
         def decided(block: Block) -> Block:
+            narrowed = with_keys_narrowed(block, self._engine)
             return with_groups_decided(
-                with_keys_narrowed(block, self._engine),
+                with_keys_made(narrowed, self._engine, self.dialect),
                 mechanism=mechanism,
                 composition=account.composition,
                 delta_for_conversion=account.delta_for_conversion,

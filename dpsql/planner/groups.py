@@ -36,6 +36,11 @@ def with_groups_decided(
     parameters = block.parameters
     if not parameters.undecided:
         return block
+    if block.keys_made:  # and so few of them that no unit has to leave any
+        size = block.domain_size
+        chosen = f"{size}, the number of all groups, as their keys are known"
+        parameters = replace(parameters, max_groups_contributed=size)
+        return replace(block, parameters=parameters, groups_chosen=chosen)
     automatic = replace(block, parameters=parameters.with_automatic_groups)
     objection = _objection(automatic, block.mechanism or mechanism)
     if objection is None:
@@ -67,7 +72,7 @@ def _objection(block: Block, mechanism: str | None) -> str | None:
 def _without_rounds(block: Block, mechanism: str | None) -> Iterator[str]:
     """Yield the obstacles to naming groups in rounds."""
     if block.known_domain:
-        yield "all groups are declared"
+        yield f"all groups are {block.known_word}"
     if block.top_k is not None:
         yield "a top-k is asked for"
     if any(aggregate.max_error is not None for aggregate in block.aggregates):

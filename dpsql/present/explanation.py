@@ -125,6 +125,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
             _row(grid, "Choices", block.stream.choices)
     if block.groups_chosen:
         _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
+    if block.keys:
+        _row(grid, "Keys", "; ".join(block.keys))
     for told in block.declared:
         _row(grid, "Decided", told)
     _row(grid, "Groups", _appearance(block))

@@ -105,6 +105,7 @@ class BlockExplanation:
     or sums the groups that come out. ``groups_chosen`` says what became of
     ``max_groups_contributed`` where nobody gave it, and why; it is empty where somebody did.
     ``follows`` says of which release it is the sum, if it could be answered from one for nothing.
+    ``keys`` says where all values of each key come from; it is empty where they are found in rows.
     ``declared`` says which parameters follow from defaults of tables, or from what is declared of
     units and their rows. ``stream`` is that of a materialized view, whose price is for all steps;
     figures on who appears are of its last one.
@@ -135,6 +136,7 @@ class BlockExplanation:
     groups_chosen: str = ""
     counted: bool = False
     follows: str = ""
+    keys: tuple[str, ...] = ()
     declared: tuple[str, ...] = ()
     stream: StreamFigures | None = None
 
@@ -229,8 +231,16 @@ def explain_block(
         steps=kind.steps,
         left_out=_left_out_figures(plan, estimates),
         groups_chosen=block.groups_chosen,
+        keys=tuple(_keys(block)),
         declared=tuple(_declared(block)),
     )
+
+
+def _keys(block: Block) -> Iterator[str]:
+    """Say where all values of each key come from, if they are known."""
+    for key in block.keys if block.known_domain else ():
+        size = f"{len(key.domain or ()):,} values"
+        yield f"{key.text}: {size}, from {key.origin or 'the policy'}"
 
 
 def _declared(block: Block) -> Iterator[str]:

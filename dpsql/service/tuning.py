@@ -382,7 +382,8 @@ class _Trial:
             return total, "all there is, by estimate"
         if block.known_domain:
             each = None if total is None else total / block.domain_size
-            return each, f"an average one of the {block.domain_size:,} declared groups, by estimate"
+            groups = f"{block.domain_size:,} {block.known_word} groups"
+            return each, f"an average one of the {groups}, by estimate"
         sums = block.aggregates[aggregate].kind is AggregateKind.SUM
         scores = [one.appears_95 for one in tried if one.appears_95 is not None]
         if sums or not scores:

@@ -608,7 +608,7 @@ def test_a_price_says_what_would_be_left_and_how_many_more(
 def test_a_price_says_what_a_question_without_a_number_gets(
     composition: Composition, aggregate: str, said: str, tmp_path: Path
 ) -> None:
-    sql = f"SELECT cost > 1 AS dear, {aggregate} FROM visits GROUP BY 1"
+    sql = f"SELECT cost + 1 AS dear, {aggregate} FROM visits GROUP BY 1"
     found, *_ = prices(tmp_path, composition, sql)
     assert f"is left, enough for about {present(found.affordable) - 1} more" in found.question
     assert f" max_groups_contributed is {said}" in found.question

@@ -236,8 +236,8 @@ class Engine(Protocol):
         computed. Raises ``QueryRefused`` where one does not bind, or fails on synthetic rows.
         """
 
-    def compute_constants(self, statement: Sql) -> list[int]:
-        """Compute a statement over constants alone, which returns one column of integers.
+    def compute_constants(self, statement: Sql) -> list[int | None]:
+        """Compute a statement over constants alone, which returns one column of integers or NULLs.
 
         Raises ``QueryRefused`` where it takes too long or too much memory.
         """

@@ -89,7 +89,7 @@ class EngineBase(ABC):
         """Examine expressions over the rows of a FROM clause, on the twin."""
         return self._empty_twin().examine(source, expressions, typed)
 
-    def compute_constants(self, statement: Sql) -> list[int]:
+    def compute_constants(self, statement: Sql) -> list[int | None]:
         """Compute a statement over constants alone, on the twin."""
         return self._empty_twin().compute_constants(statement)
 

@@ -96,8 +96,8 @@ class Twin:
                     del self._examined[next(iter(self._examined))]
             return known
 
-    def compute_constants(self, statement: Sql) -> list[int]:
-        """Compute a statement over constants alone, which returns one column of integers."""
+    def compute_constants(self, statement: Sql) -> list[int | None]:
+        """Compute a statement over constants alone, which returns one column of whole numbers."""
         try:
             with self._lock, Deadline(_SECONDS, self._connection.interrupt):
                 return [row[_FIRST] for row in execute(self._connection, statement).fetchall()]

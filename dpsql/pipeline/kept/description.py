@@ -132,10 +132,14 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             "min_units_per_group: least units of a group",
             left_out=",".join(spec.name for spec in PARAMETERS.values() if spec.in_plan),
         ),
-        Key: worded("key", "expression: of, domain: declared values", left_out="text"),
+        Key: worded(
+            "key", "expression: of, domain: declared values", left_out="text, origin, type"
+        ),
         TopK: worded("top", "measure: by measure, limit"),
         # Its columns are among those of the rows; what else is declared is none of the question's.
-        Source: worded("source", "rows, edition", optional="edition", left_out="table, declared"),
+        Source: worded(
+            "source", "rows, edition", optional="edition", left_out="table, declared, bounds"
+        ),
         Measure: worded(
             "measure",
             "kind, argument: of, lattice, per_group: bounds per group, weights",

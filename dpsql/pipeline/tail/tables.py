@@ -48,7 +48,7 @@ def _domain_lists(
     """Return the declared keys of these groups, as values of the columns' (plain) types."""
     texts = [is_text(column.type) for column in keys]
     domains = [
-        [str(value) if text else value for value in key.domain or ()]
+        [str(v) if text and v is not None else v for v in key.domain or ()]
         for key, text in zip(block.keys, texts, strict=True)
     ]
     groups = list(product(*domains))
@@ -123,7 +123,7 @@ def _domain_keys(block: Block, keys: Sequence[Column], position: Sql) -> list[Sq
     for key, column in zip(block.keys, keys, strict=True):
         assert key.domain is not None
         stride //= len(key.domain)
-        declared = join(", ", map(literal, key.domain))
+        declared = join(", ", (sql("NULL") if v is None else literal(v) for v in key.domain))
         values = sql("[{}]::{}[]", declared, type_sql(column.type))
         place = sql("1 + ({} // {}) % {}", position, stride, len(key.domain))
         expressions.append(sql("({})[{}]", values, place))

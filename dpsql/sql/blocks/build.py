@@ -18,6 +18,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold, has_one_spelling
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key, Source, TopK
+from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import AutomaticGroups, Parameters
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
@@ -102,7 +103,12 @@ class _BlockBuilder:
         return Block(
             name=self.name,
             table=self.relation.names,
-            source=Source(self.relation.rows, self.table, tuple(self._declared_keys())),
+            source=Source(
+                self.relation.rows,
+                self.table,
+                tuple(self._declared_keys()),
+                bounds=tuple(self._bounds()),
+            ),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,
             condition=condition,
@@ -292,6 +298,12 @@ class _BlockBuilder:
             domain = None if field.policy is None else field.policy.domain
             if domain is not None:
                 yield Key(generated_column(field.column), field.name, domain)
+
+    def _bounds(self) -> Iterator[tuple[str, ColumnPolicy]]:
+        """Yield the folded names of columns with bounds, and their declarations."""
+        for field in self.relation.fields:
+            if field.policy is not None and field.policy.lower is not None:
+                yield fold(field.column), field.policy
 
     def _key_expressions(self) -> list[exp.Expr]:
         group = self.select.args.get("group")

@@ -224,8 +224,15 @@ class PrivateRows:
         if not self.known:
             return expression
         assert key.domain is not None
-        column = self.table.column(key.expression.name)
-        assert column is not None
+        type_ = key.type
+        if not type_:
+            column = self.table.column(key.expression.name)
+            assert column is not None
+            type_ = column.type
         # A declared value that does not fit the column's type is NULL, which no row has.
-        values = [self.dialect.declared(value, column.type) for value in key.domain]
-        return self.dialect.position(values, expression)
+        values = [self.dialect.declared(v, type_) for v in key.domain if v is not None]
+        place = self.dialect.position(values, expression) if values else sql("NULL")
+        if len(values) == len(key.domain):
+            return place
+        last = sql("CASE WHEN ({}) IS NULL THEN {} END", expression, len(key.domain))
+        return sql("COALESCE({}, {})", place, last) if values else last

@@ -1,0 +1,291 @@
+"""Makes the domain of keys of which public facts say all values there can be.
+
+``WHERE name IN ('a', 'b') GROUP BY name`` can have two groups, and ``GROUP BY month(d)`` twelve and
+one for NULL, whatever the rows are. So no threshold has to hide which of them exist. The sources of
+a key's values are, in this order:
+
+* the conditions of the statement on the key (``sql.expressions.values_left``);
+* the values that its expression has for those that the conditions leave of its only column,
+  computed by the twin of the engine, which has no rows of the owner's;
+* the form of its expression (``sql.expressions.finite_values``);
+* the declared bounds of the numbers in it. Rows outside of these are in no group, as are those
+  whose declared key has another value.
+
+Each is a function of the statement, the policy and the types of columns: of nothing that a row
+could change. Tests take units away and compare (``tests/pipeline/test_public_keys.py``). Keys are
+made where all of a block's are known then, something is measured, and there are not too many
+groups; else they are found by discovery as if nothing were known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from sqlglot import exp
+
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.schema import Column, Table, base_type, is_integer
+from dpsql.core.sql import Sql, join, name, sql
+from dpsql.core.sql_types import type_sql
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import Engine
+from dpsql.engines.dialects import TWIN
+from dpsql.ir.query import DECLARED_BOUNDS, Block, Key
+from dpsql.pipeline.known_keys import KeyCondition, conditions_on, satisfying
+from dpsql.sql.expressions.finite_values import NOTHING_DECLARED, finite_values, whole_values
+from dpsql.sql.expressions.totality import total_sql
+from dpsql.sql.expressions.values_left import (
+    EVERYTHING,
+    Left,
+    as_value,
+    met,
+    values_in,
+    values_left,
+)
+from dpsql.sql.relations.from_clause import from_clause
+from dpsql.syntax.arguments import extracted_part
+from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS
+
+MOST_GROUPS: Final = 100
+"""Groups that are made where no number of groups per unit is given.
+
+So many can be answered without a cap: what a unit's presence in all of them costs is then
+comparable to what naming groups by discovery costs, and is less for fewer.
+"""
+MOST_GROUPS_CAPPED: Final = 1_000
+"""Groups that are made where a number of groups per unit is given, on which the noise depends."""
+_MOST_POINTS: Final = 20_000
+"""Values of a column for which an expression of it is computed."""
+_HOUR: Final = 3_600_000_000
+_DAY: Final = 24 * _HOUR
+_DAYS_AND_MORE: Final = frozenset(
+    ("day", "week", "isoyear", "month", "quarter", "year", "dayofyear", "dayofweek", "isodow")
+)
+_WRITTEN: Final[Mapping[str, Callable[[Sql], Sql]]] = {
+    "DATE": lambda whole: sql("DATE '1970-01-01' + CAST({} AS INTEGER)", whole),
+    "TIMESTAMP": lambda whole: sql("make_timestamp({})", whole),
+}
+_KEY: Final = f"{INTERNAL_PREFIX}key"
+_KINDS: Final = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP")
+# Values as whole numbers, and whole numbers as values.
+_CODES: Final[Mapping[str, Callable[[Sql], Sql]]] = {
+    "BOOLEAN": lambda value: sql("CAST({} AS INTEGER)", value),
+    "DATE": lambda value: sql("date_diff('day', DATE '1970-01-01', {})", value),
+    "TIMESTAMP": lambda value: sql("epoch_us({})", value),
+}
+
+
+def with_keys_made(block: Block, engine: Engine, dialect: Dialect) -> Block:
+    """Return the block with the domains of keys that public facts give.
+
+    ``dialect`` is that of the engine, in which the keys are going to be computed.
+    """
+    if block.known_domain or not (block.measures or block.quantiles):
+        return block
+    maker = _Maker(block, engine, dialect)
+    keys = tuple(maker.made(key) if key.domain is None else key for key in block.keys)
+    most = MOST_GROUPS if block.parameters.undecided else MOST_GROUPS_CAPPED
+    sizes = [len(key.domain or ()) for key in keys]
+    return replace(block, keys=keys) if 0 < math.prod(sizes) <= most else block
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """Makes domains of the keys of a block."""
+
+    block: Block
+    engine: Engine
+    dialect: Dialect
+
+    @property
+    def _table(self) -> Table:
+        return self.block.source.table
+
+    def made(self, key: Key) -> Key:
+        """Return a key with its values and their origin, or as it is if they are not known."""
+        node = key.expression
+        type_ = self._type(node)
+        if type_ is None:
+            return key
+        conditions = list(self._conditions(node))
+        for origin, values in self._sources(node, type_, conditions):
+            if values is not None:
+                left = self._fulfilling(values, type_, conditions)
+                return replace(key, domain=left, origin=origin, type=type_)
+        return key
+
+    def _type(self, node: exp.Expr) -> str | None:
+        """Find the type of a key; None for types whose equal values may be spelled differently."""
+        column = self._table.column(node.name) if isinstance(node, exp.Column) else None
+        if column is None:
+            rows = from_clause(self.block.source.rows, TWIN)
+            written = total_sql(node, self._table, TWIN)
+            column = self.engine.bind(sql("SELECT {} FROM {}", written, rows))[0]
+        known = base_type(column.type) in _KINDS or is_integer(column.type)
+        return column.type if known and not column.collated else None
+
+    def _conditions(self, node: exp.Expr) -> Iterator[KeyCondition]:
+        """Yield the conditions on a key; where it is an expression, on ``_KEY`` for it."""
+        if isinstance(node, exp.Column):
+            yield from conditions_on(self.block, node.name)
+        elif self.block.condition is not None:
+            stands = exp.column(_KEY)
+            of_key = self.block.condition.transform(lambda n: stands.copy() if n == node else n)
+            above = replace(self.block, condition=of_key)
+            yield from conditions_on(above, _KEY)
+
+    def _sources(
+        self, node: exp.Expr, type_: str, conditions: Sequence[KeyCondition]
+    ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
+        """Yield the values of a key by each source, and None where a source says nothing."""
+        yield "the conditions on it", self._conditioned(type_, conditions)
+        if not isinstance(node, exp.Column):
+            yield "the conditions on its column", self._computed(node, type_)
+        elif base_type(type_) != "BOOLEAN":
+            return
+        yield (
+            "its truth values" if base_type(type_) == "BOOLEAN" else _form(node),
+            self._finite(node),
+        )
+        yield DECLARED_BOUNDS, self._bounded(node)
+
+    def _conditioned(
+        self, type_: str, conditions: Sequence[KeyCondition]
+    ) -> tuple[object, ...] | None:
+        """List the values of a key that its conditions leave, NULL last if it is one."""
+        left = _left(conditions, type_)
+        values = None if left == EVERYTHING else values_in(left, MOST_GROUPS_CAPPED)
+        if values is None:
+            return None
+        found = tuple(as_value(v, type_) if isinstance(v, int) else v for v in values)
+        above = _left([each for each in conditions if each.always], type_)
+        return found if above != EVERYTHING else (*found, None)
+
+    def _finite(self, node: exp.Expr) -> tuple[object, ...] | None:
+        valued = {c.name for c in node.find_all(exp.Column) if self._span(c) != EVERYTHING}
+        return finite_values(node, self._table, self.dialect, MOST_GROUPS_CAPPED, valued)
+
+    def _bounded(self, node: exp.Expr) -> tuple[object, ...] | None:
+        """List the whole numbers between what declared bounds make of an expression."""
+        policy = replace(NOTHING_DECLARED, columns=dict(self.block.source.bounds))
+        return whole_values(node, self._table, policy, MOST_GROUPS_CAPPED)
+
+    def _span(self, column: exp.Column) -> Left:
+        """Return the values of a column that the conditions on it leave on every row."""
+        known = self._table.column(column.name)
+        if known is None:
+            return EVERYTHING
+        found = [each for each in conditions_on(self.block, column.name) if each.always]
+        return _left(found, known.type)
+
+    def _computed(self, node: exp.Expr, type_: str) -> tuple[object, ...] | None:
+        """Compute an expression for all values that the conditions leave of its only column."""
+        only = _only_column(node)
+        column = None if only is None else self._table.column(only)
+        if column is None or base_type(type_) == "VARCHAR":
+            return None
+        points = _points(self._span(exp.column(column.name)), node, column)
+        if points is None:
+            return None
+        key = name(_KEY)
+        written = total_sql(node, Table("points", (column,)), TWIN)
+        values = sql("SELECT DISTINCT {} AS {} FROM ({}) AS points", written, key, points)
+        code = _CODES.get(base_type(type_), _as_it_is)(key)
+        found = self.engine.compute_constants(sql("SELECT {} FROM ({}) AS v", code, values))
+        known = sorted(value for value in found if value is not None)
+        made = tuple(as_value(value, type_) for value in known)
+        return made if len(known) == len(found) else (*made, None)
+
+    def _fulfilling(
+        self, values: tuple[object, ...], type_: str, conditions: Sequence[KeyCondition]
+    ) -> tuple[object, ...]:
+        """Keep the values that fulfil the conditions on a key; of NULL, those of all rows count."""
+        known = tuple(value for value in values if value is not None)
+        places: Sequence[int] = range(len(known))
+        empty = len(known) < len(values)
+        for each in (condition for condition in conditions if condition.alone):
+            column = Column(each.column, type_)
+            places = satisfying(known, places, column, each.condition, self.engine)
+            if empty and each.always:
+                empty = bool(satisfying((None,), (0,), column, each.condition, self.engine))
+        left = tuple(known[place] for place in places)
+        return (*left, None) if empty else left
+
+
+def _only_column(node: exp.Expr) -> str | None:
+    names = {column.name for column in node.find_all(exp.Column)}
+    return next(iter(names)) if len(names) == 1 else None
+
+
+def _left(conditions: Sequence[KeyCondition], type_: str) -> Left:
+    left: Left = EVERYTHING
+    for each in conditions:
+        left = met(left, values_left(each.condition, each.column, type_))
+    return left
+
+
+def _as_it_is(value: Sql) -> Sql:
+    return value
+
+
+def _form(node: exp.Expr) -> str:
+    """Name what the values of an expression follow from."""
+    if isinstance(node, exp.Case | exp.If):
+        return "CASE"
+    word = node.sql_name().lower() if isinstance(node, exp.Func) else ""
+    return f"{word}()" if type(node) in ROW_FUNCTIONS or word == "extract" else "its range"
+
+
+def _points(left: Left, node: exp.Expr, column: Column) -> Sql | None:
+    """Write a statement of values of a column: all, or enough for all values of an expression.
+
+    None where they are too many.
+    """
+    kind, own = base_type(column.type), name(column.name)
+    if isinstance(left, frozenset):
+        if not 0 < len(left) <= _MOST_POINTS:
+            return None
+        known = (as_value(v, kind) if isinstance(v, int) else v for v in left)
+        values = (sql("({})", TWIN.declared(value, column.type)) for value in known)
+        return sql("SELECT {own} FROM (VALUES {}) AS values_in({own})", join(", ", values), own=own)
+    step = _grain(node) if kind == "TIMESTAMP" else 1
+    if step is None or not 0 < left.size <= _MOST_POINTS * step:
+        return None
+    low, high = int(left.low), int(left.high)
+    begin = low // step
+    place = name(f"{INTERNAL_PREFIX}place")
+    whole = sql("greatest({}, ({} + {} - 1) * {})", low, begin, place, step)
+    written = _WRITTEN.get(kind, _as_it_is)(whole)
+    return sql(
+        "SELECT CAST({} AS {}) AS {} FROM {}",
+        *(written, type_sql(column.type), own),
+        TWIN.numbers(high // step - begin + 1, sql("places"), place),
+    )
+
+
+def _grain(node: exp.Expr) -> int | None:
+    """Return microseconds of steps within which an expression of a timestamp has one value.
+
+    None where nothing is known of how it reads the timestamp.
+    """
+    steps = [_step(column.parent) for column in node.find_all(exp.Column)]
+    known = [step for step in steps if step is not None]
+    return min(known) if len(known) == len(steps) else None
+
+
+def _step(reading: exp.Expr | None) -> int | None:
+    """Return the step of an expression that reads a timestamp: an hour, a day, or none."""
+    if isinstance(reading, exp.Cast):
+        return _DAY if reading.to.this == exp.DType.DATE else None
+    if isinstance(reading, exp.DateTrunc | exp.TimestampTrunc):
+        part = extracted_part(reading.args.get("unit"))
+    elif isinstance(reading, exp.Extract):
+        found = PARTS.get(extracted_part(reading.this))
+        part = "" if found is None else found.name
+    else:
+        function = None if reading is None else ROW_FUNCTIONS.get(type(reading))
+        part = "" if function is None else function.name
+    return _HOUR if part == "hour" else _DAY if part in _DAYS_AND_MORE else None

@@ -1,0 +1,79 @@
+"""Keys that are public by themselves, on servers: every row is in a group that was known."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import duckdb
+import pytest
+from engine_world import EngineWorld, Filled
+from helpers.key_questions import COLUMNS, KNOWN, POLICY, SEVERAL, fill, menu
+
+import dpsql
+
+pytestmark = pytest.mark.slow  # they start a server
+
+FILLED = {"menu": Filled(COLUMNS, menu())}
+ASKED = [
+    f"SELECT {key}, COUNT(*) AS n FROM menu WHERE {condition} GROUP BY {key}"
+    for key, condition, _ in (*KNOWN, *SEVERAL)
+]
+
+
+def _postgresql(request: pytest.FixtureRequest) -> tuple[EngineWorld, Any]:
+    pytest.importorskip("adbc_driver_postgresql", reason="the driver is not installed")
+    from postgresql_world import PostgreSQLWorld
+
+    server = request.getfixturevalue("postgres_server")
+    world = PostgreSQLWorld(server, f"known_{os.getpid()}")
+    return world, world.url
+
+
+def _spark(request: pytest.FixtureRequest) -> tuple[EngineWorld, Any]:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from spark_world import SparkWorld
+
+    world = SparkWorld()
+    return world, world.session
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(_postgresql, id="postgresql"),
+        pytest.param(_spark, id="spark", marks=pytest.mark.spark),
+    ],
+)
+def connection(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dpsql.Connection]:
+    world, source = request.param(request)
+    world.engine(FILLED)
+    policy = dpsql.parse_policy(POLICY)
+    ledger = tmp_path_factory.mktemp("known") / "budget.db"
+    with dpsql.connect(source, policy, ledger=ledger, analyst="ana") as made:
+        yield made
+    world.close()
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same rows in a DuckDB without privacy."""
+    with duckdb.connect() as made:
+        fill(made, menu())
+        yield made
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize("sql", ASKED)
+def test_all_rows_are_in_a_group_that_was_known(
+    sql: str, connection: dpsql.Connection, plain: duckdb.DuckDBPyConnection
+) -> None:
+    answer = connection.sql(sql)
+    assert answer.mechanisms == ("known_domain",)
+    found = {tuple(row[:-1]): row[-1] for row in answer.fetchall()}
+    truth = {row[:-1]: row[-1] for row in plain.execute(sql).fetchall()}
+    assert +Counter(found) == Counter(truth)

@@ -1,0 +1,175 @@
+"""Questions whose keys are public by themselves, over rows that try to leave their domains."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import duckdb
+
+Row = tuple[Any, ...]
+
+POLICY = """
+version: 1
+dataset: shop
+defaults: {epsilon: 1, delta: 1e-8, max_rows_contributed: 4}
+accounts:
+  ana: {epsilon: 1000, delta: 1e-2}
+tables:
+  menu:
+    privacy_unit: {name: user, column: id}
+    columns:
+      plan: {domain: [free, paid]}
+      x: {lower: 0, upper: 59}
+"""
+COLUMNS = (
+    ("id", "BIGINT"),
+    ("name", "VARCHAR"),
+    ("plan", "VARCHAR"),
+    ("x", "INTEGER"),
+    ("price", "DOUBLE"),
+    ("amount", "DECIMAL(8,2)"),
+    ("ok", "BOOLEAN"),
+    ("d", "DATE"),
+    ("ts", "TIMESTAMP"),
+)
+_NAMES = ("a", "a ", "A", "ä", "", "b", None)
+_PRICES = (0.0, -0.0, 15.0, 15.000000000000002, math.nan, math.inf, -math.inf, None)
+_DAYS = (
+    datetime.date(1, 1, 1),
+    datetime.date(1969, 12, 31),
+    datetime.date(2024, 1, 1),
+    datetime.date(2024, 1, 31),
+    datetime.date(2024, 2, 29),
+    datetime.date(2024, 3, 1),
+    datetime.date(9999, 12, 31),
+    None,
+)
+_MOMENTS = (
+    datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999),
+    datetime.datetime(2023, 12, 31, 23, 59, 59, 999_999),
+    datetime.datetime(2024, 1, 1),
+    datetime.datetime(2024, 1, 1, 0, 0, 0, 1),
+    datetime.datetime(2024, 2, 9, 23, 59, 59, 999_999),
+    datetime.datetime(2024, 2, 10),
+    datetime.datetime(2024, 5, 5, 12, 30),
+    None,
+)
+_NUMBERS = (-2_147_483_648, -8, -1, 0, 1, 6, 7, 50, 51, 59, 2_147_483_647, None)
+
+
+def fill(made: duckdb.DuckDBPyConnection, rows: Sequence[Row]) -> None:
+    """Make the table in a database, with some rows."""
+    made.execute(f"CREATE TABLE menu ({', '.join(f'{n} {t}' for n, t in COLUMNS)})")
+    if rows:
+        marks = ", ".join([f"({', '.join('?' * len(COLUMNS))})"] * len(rows))
+        made.execute(f"INSERT INTO menu VALUES {marks}", [value for row in rows for value in row])
+
+
+def menu(rows: int = 700) -> list[Row]:
+    """Rows in which all values of all columns meet, one of each unit."""
+    return [
+        (
+            i,
+            _NAMES[i % 7],
+            ("free", "paid")[i % 2],
+            _NUMBERS[i % 12],
+            _PRICES[i % 8],
+            Decimal(i % 5) / 2,
+            (True, False, None)[i % 3],
+            _DAYS[(i // 3) % 8],
+            _MOMENTS[(i // 5) % 8],
+        )
+        for i in range(rows)
+    ]
+
+
+KNOWN = (
+    # Conditions make the domain.
+    ("name", "name IN ('a', 'ä', 'zz')", 3),
+    ("name", "'a' = name", 1),
+    ("name", "(name = 'a' AND x > 3) OR (name = 'b' AND price < 2)", 2),
+    ("name", "name IN ('a', 'b') AND name <> 'b'", 1),
+    ("x", "x BETWEEN 0 AND 7", 8),
+    ("x", "x > -9 AND x <= 1 AND x <> 0", 9),
+    ("x", "x IN (1, -1, 6) OR x = 7", 4),
+    ("x", "x > 2147483640", 7),
+    ("d", "d >= '2024-02-27' AND d < DATE '2024-03-02'", 4),
+    ("d", "d BETWEEN DATE '2024-01-01' AND '2024-01-31'", 31),
+    ("ts", "ts IN ('2024-01-01', '2024-01-01 00:00:00.000001')", 2),
+    ("ok", "ok", 1),
+    ("month(d)", "month(d) IN (1, 2)", 2),
+    ("x % 7", "x % 7 = 1 AND ok", 1),
+    # Conditions on the column of an expression do.
+    ("month(d)", "d BETWEEN '2024-02-01' AND '2024-03-31'", 2),
+    ("date_trunc('month', d)", "d >= '2024-01-01' AND d < '2024-03-01'", 2),
+    ("date_trunc('month', ts)", "ts >= '2024-01-01 00:00:00.000001' AND ts < '2024-02-10'", 2),
+    ("date_trunc('day', ts)", "ts > '2024-02-09' AND ts <= TIMESTAMP '2024-02-10 00:00:00'", 2),
+    ("CAST(ts AS DATE)", "ts >= '2023-12-31 23:59:59' AND ts < '2024-01-01 00:00:00.000001'", 2),
+    ("hour(ts)", "ts > '2023-12-31 23:00:00' AND ts < '2024-01-01 01:00:00'", 2),
+    ("x % 7", "x BETWEEN 0 AND 50", 7),
+    ("x // 10", "x >= -8 AND x <= 51", 6),
+    ("x > 5", "x BETWEEN 6 AND 7", 1),
+    ("date_trunc('year', d)", "d IN ('2024-01-01', '1969-12-31')", 2),
+    # The form of an expression does.
+    ("ok", "TRUE", 3),
+    ("month(d)", "TRUE", 13),
+    ("quarter(d)", "d IS NOT NULL", 5),
+    ("dayofweek(d)", "TRUE", 8),
+    ("isodow(d)", "TRUE", 8),
+    ("dayname(d)", "TRUE", 8),
+    ("monthname(ts)", "TRUE", 13),
+    ("extract(week FROM d)", "TRUE", 54),
+    ("hour(ts)", "TRUE", 25),
+    ("minute(ts)", "TRUE", 61),
+    ("x % 7", "TRUE", 14),
+    ("x % 7", "x > 3", 14),
+    ("price > 15", "TRUE", 3),
+    ("price = 0", "TRUE", 3),
+    ("price > 15 OR ok", "TRUE", 3),
+    ("name = 'a'", "TRUE", 3),
+    ("name LIKE 'a%'", "TRUE", 3),
+    ("name IS NULL", "TRUE", 2),
+    ("x > 5", "x >= -8", 2),
+    ("NOT ok", "ok IN (TRUE, FALSE)", 2),
+    ("CASE WHEN price > 15 THEN 'dear' ELSE 'cheap' END", "TRUE", 2),
+    ("CASE WHEN price > 15 THEN 'dear' WHEN price < 1 THEN 'cheap' END", "TRUE", 3),
+    ("CASE name WHEN 'a' THEN 1 WHEN 'b' THEN -2 ELSE 1 END", "TRUE", 2),
+)
+"""A key, a condition, and how many values the key can have."""
+SEVERAL = (
+    ("ok, month(d)", "TRUE", 39),
+    ("plan, price > 15", "plan = 'free'", 3),
+    ("name, dayofweek(d)", "name IN ('a', 'b')", 16),
+)
+UNKNOWN = (
+    ("name", "name = 'a' OR x = 3"),
+    ("name", "NOT (name <> 'a')"),
+    ("name", "CASE WHEN ok THEN name = 'a' ELSE name = 'b' END"),
+    ("name", "name IN ('a', plan)"),
+    ("name", "lower(name) = 'a'"),
+    ("name", "name LIKE 'a'"),
+    ("name", "name <= 'b'"),
+    ("name", "(name = 'a') IS NOT TRUE"),
+    ("name", "COALESCE(name, 'a') = 'a'"),
+    ("x", "x BETWEEN 0 AND 7000"),
+    ("x", "x > 3"),
+    ("x", "x = 1.0"),
+    ("x", "x + 1 = 2"),
+    ("x", "x BETWEEN 0 AND price"),
+    ("price", "price IN (0.0, 15.0)"),
+    ("amount", "amount IN (1, 1.50)"),
+    ("d", "d >= '2024-01-01'"),
+    ("date_trunc('month', d)", "d >= '2024-01-01'"),
+    ("date_trunc('minute', ts)", "ts >= '2024-01-01' AND ts < '2024-01-02'"),
+    ("year(d)", "TRUE"),
+    ("length(name)", "TRUE"),
+    ("x // 7 + x % 3", "TRUE"),
+    ("CASE WHEN ok THEN name ELSE 'a' END", "TRUE"),
+    ("CASE WHEN ok THEN 1 ELSE 1.5 END", "TRUE"),
+    ("name, month(d)", "TRUE"),
+)
+"""Keys whose values nothing tells."""

@@ -1,0 +1,231 @@
+"""Keys that are public by themselves: their domains, and rows that try to change or leave them."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from helpers.key_questions import KNOWN, POLICY, SEVERAL, UNKNOWN, Row, fill, menu
+
+import dpsql
+from dpsql.pipeline import public_keys
+
+
+def opened(directory: Path, rows: Sequence[Row]) -> dpsql.Connection:
+    """A connection to a database with these rows."""
+    with duckdb.connect(str(directory / "shop.duckdb")) as made:
+        fill(made, rows)
+    policy, ledger = dpsql.parse_policy(POLICY), directory / "budget.db"
+    return dpsql.connect(directory / "shop.duckdb", policy, ledger=ledger, analyst="ana")
+
+
+@pytest.fixture(scope="module")
+def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]:
+    with opened(tmp_path_factory.mktemp("menu"), menu()) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def plain() -> Iterator[duckdb.DuckDBPyConnection]:
+    """The same rows without privacy."""
+    with duckdb.connect() as made:
+        fill(made, menu())
+        yield made
+
+
+def _asked(key: str, condition: str) -> str:
+    return f"SELECT {key}, COUNT(*) AS n FROM menu WHERE {condition} GROUP BY {key}"
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(("key", "condition", "groups"), [*KNOWN, *SEVERAL])
+def test_all_rows_are_in_a_group_that_was_known(
+    connection: dpsql.Connection,
+    plain: duckdb.DuckDBPyConnection,
+    key: str,
+    condition: str,
+    groups: int,
+) -> None:
+    question = _asked(key, condition)
+    answer = connection.sql(question)
+    assert answer.mechanisms == ("known_domain",)
+    found = {tuple(row[:-1]): row[-1] for row in answer.fetchall()}
+    assert len(found) == groups
+    truth = {row[:-1]: row[-1] for row in plain.execute(question).fetchall()}
+    assert +Counter(found) == Counter(truth)
+
+
+@pytest.mark.parametrize(("key", "condition"), UNKNOWN)
+def test_what_is_not_recognised_makes_no_key(
+    connection: dpsql.Connection, key: str, condition: str
+) -> None:
+    explained = connection.explain(_asked(key, condition))
+    assert explained.blocks[0].mechanism != "known_domain"
+    assert explained.blocks[0].keys == ()
+
+
+# -- two worlds ------------------------------------------------------------------------------------
+
+ASKED = [*(each[:2] for each in (*KNOWN, *SEVERAL))]
+STRANGE: Row = (
+    *(10**6, "zz", "paid", 4, 99.0, Decimal("7.5"), True),
+    *(datetime.date(2031, 7, 7), datetime.datetime(2031, 7, 7, 21, 17)),
+)
+"""A unit of which nothing is like any other's."""
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dpsql.Connection]]:
+    """Databases that differ in a unit each: no rows, one, other ones, others and that one."""
+    filled: list[list[Row]] = [[], [STRANGE], menu(8), [*menu(8), STRANGE]]
+    made = [opened(tmp_path_factory.mktemp("world"), rows) for rows in filled]
+    yield made
+    for each in made:
+        each.close()
+
+
+def _keys(world: dpsql.Connection, question: str) -> tuple[object, ...]:
+    """Tell what is said of a question's keys and its price, and all keys that come out."""
+    block = world.explain(question).blocks[0]
+    keys = Counter(tuple(row[:-1]) for row in world.sql(question).fetchall())
+    return keys, block.keys, block.bounding, block.columns, block.reserved
+
+
+@pytest.mark.parametrize(("key", "condition"), ASKED)
+def test_no_unit_changes_the_keys(worlds: list[dpsql.Connection], key: str, condition: str) -> None:
+    first, *others = (_keys(world, _asked(key, condition)) for world in worlds)
+    assert others == [first] * len(others)
+
+
+@pytest.mark.parametrize(("key", "condition"), [("month(d)", "TRUE"), ("x % 7", "TRUE")])
+def test_keys_that_are_read_off_the_rows_are_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, condition: str
+) -> None:
+    """A twin that takes the domain from the data gives itself away."""
+    found = []
+    for place, rows in enumerate((menu(8), [*menu(8), STRANGE])):
+        with duckdb.connect() as made:
+            fill(made, rows)
+            held = made.execute(f"SELECT DISTINCT {key} FROM menu ORDER BY 1").fetchall()
+        values = tuple(value for (value,) in held)
+        monkeypatch.setattr(public_keys, "finite_values", lambda *_, v=values: v)
+        directory = tmp_path / str(place)
+        directory.mkdir()
+        with opened(directory, rows) as world:
+            found.append(_keys(world, _asked(key, condition)))
+    assert found[0] != found[1]
+
+
+# -- what it is worth ------------------------------------------------------------------------------
+
+
+def _margin(connection: dpsql.Connection, question: str, **given: Any) -> float:
+    (column, *_) = connection.explain(question, **given).blocks[0].columns
+    assert column.margin95 is not None
+    return column.margin95
+
+
+def test_a_condition_on_a_declared_key_narrows_its_noise(connection: dpsql.Connection) -> None:
+    """One group of two: a unit's part in the other has to be hidden no longer."""
+    whole = _margin(connection, "SELECT plan, COUNT(*), AVG(x) FROM menu GROUP BY plan")
+    sql = "SELECT plan, COUNT(*), AVG(x) FROM menu WHERE plan = 'free' GROUP BY plan"
+    assert _margin(connection, sql) < 0.85 * whole
+    assert [row[0] for row in connection.sql(sql).fetchall()] == ["free"]
+
+
+def test_no_more_groups_than_are_left_are_protected(connection: dpsql.Connection) -> None:
+    """Of a cap of 40 groups, and of no cap, nothing is left where there are two."""
+    two = "SELECT name, COUNT(*) FROM menu WHERE name IN ('a', 'b') GROUP BY name"
+    given: tuple[dict[str, Any], ...] = (
+        {},
+        {"max_groups_contributed": 40},
+        {"max_groups_contributed": "unlimited"},
+    )
+    for each in given:
+        explained = connection.explain(two, **each).blocks[0]
+        assert explained.bounding.startswith("a unit may touch all 2 known groups")
+    assert (
+        connection.explain(two, max_groups_contributed=1)
+        .blocks[0]
+        .bounding.startswith("at most 1 groups per unit")
+    )
+
+
+def test_keys_by_a_condition_need_no_threshold(connection: dpsql.Connection) -> None:
+    """Rare names that were asked for come out, of which discovery shows none."""
+    asked = "SELECT name, COUNT(*) FROM menu WHERE {} GROUP BY name"
+    known = connection.explain(asked.format("name IN ('a', 'rare')")).blocks[0]
+    found = connection.explain(asked.format("lower(name) IN ('a', 'rare')")).blocks[0]
+    assert known.appears_95 is None
+    assert known.reserved.delta == 0
+    assert found.reserved.delta > 0
+    answered = connection.sql(asked.format("name IN ('a', 'rare')")).fetchall()
+    assert [name for name, _ in answered] == ["a", "rare"]
+
+
+def test_too_many_groups_are_found_by_discovery(connection: dpsql.Connection) -> None:
+    """A hundred where no number of groups is given, ten times as many where one is."""
+    asked = "SELECT x, COUNT(*) FROM menu WHERE x BETWEEN 1 AND {} GROUP BY x"
+    limits: tuple[tuple[int, dict[str, Any]], ...] = (
+        (100, {}),
+        (1000, {"max_groups_contributed": 3}),
+    )
+    for most, given in limits:
+        few, many = (
+            connection.explain(asked.format(n), **given).blocks[0] for n in (most, most + 1)
+        )
+        assert few.keys == (f"x: {most:,} values, from the conditions on it",)
+        assert many.keys == ()
+
+
+def test_keys_alone_are_found_by_discovery(connection: dpsql.Connection) -> None:
+    """Which keys there could be is no answer to which there are."""
+    block = connection.explain("SELECT DISTINCT month(d) FROM menu").blocks[0]
+    assert block.keys == ()
+
+
+def test_an_answer_says_where_its_keys_come_from(connection: dpsql.Connection) -> None:
+    answered = connection.sql("SELECT x // 10, COUNT(*) FROM menu GROUP BY 1")
+    said = " ".join(str(answered).split())
+    assert "All 7 known groups appear, whether they hold rows or not." in said
+    assert "Rows outside of declared bounds are in none of them." in said
+    explained = connection.explain("SELECT plan, ok, COUNT(*) FROM menu GROUP BY ALL").blocks[0]
+    assert explained.keys == (
+        "plan: 2 values, from the policy",
+        "ok: 3 values, from its truth values",
+    )
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_an_outer_join_adds_null(tmp_path: Path) -> None:
+    """A condition below its side that may be missing does not hold of rows without a match."""
+    with opened(tmp_path, menu(70)) as world:
+        sql = (
+            "SELECT b.name, COUNT(*) FROM menu a LEFT JOIN "
+            "(SELECT id, name FROM menu WHERE name IN ('a', 'b')) b ON a.id = b.id GROUP BY b.name"
+        )
+        assert dict(world.sql(sql).fetchall()) == {"a": 10, "b": 10, None: 50}
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_constants_that_a_type_cannot_hold_make_no_group(connection: dpsql.Connection) -> None:
+    sql = "SELECT x, COUNT(*) FROM menu WHERE x IN (1, 99999999999) GROUP BY x"
+    assert [row[0] for row in connection.sql(sql).fetchall()] == [1]
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize("key", ["month(d)", "d > DATE '2024-01-01'", "dayname(d)"])
+def test_infinite_moments_are_in_a_group(tmp_path: Path, key: str) -> None:
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
+        fill(made, [])
+        made.execute("INSERT INTO menu (id, d) VALUES (1, 'infinity'), (2, '-infinity'), (3, NULL)")
+    policy, ledger = dpsql.parse_policy(POLICY), tmp_path / "b.db"
+    with dpsql.connect(tmp_path / "shop.duckdb", policy, ledger=ledger, analyst="ana") as world:
+        answered = world.sql(f"SELECT {key}, COUNT(*) FROM menu GROUP BY 1").fetchall()
+    assert sum(row[1] for row in answered) == 3
