@@ -18,7 +18,7 @@ from datetime import datetime as Timestamp  # noqa: N812
 from datetime import time as Time  # noqa: N812
 from typing import ClassVar, Final
 
-from dpsql.core.schema import base_type, is_numeric, is_temporal, is_text
+from dpsql.core.sql_types import SqlType
 from dpsql.dbapi.connection import Connection, connect
 from dpsql.dbapi.cursor import Cursor
 from dpsql.errors import (
@@ -95,19 +95,19 @@ class TypeObject:
 
     __hash__: ClassVar[None]  # type: ignore[assignment]  # equal to texts of many hashes
 
-    def __init__(self, name: str, holds: Callable[[str], bool]) -> None:
+    def __init__(self, name: str, holds: Callable[[SqlType], bool]) -> None:
         self._name = name
         self._holds = holds
 
     def __eq__(self, other: object) -> bool:
-        return self._holds(other) if isinstance(other, str) else self is other
+        return self._holds(SqlType.of(other)) if isinstance(other, str) else self is other
 
     def __repr__(self) -> str:
         return self._name
 
 
-STRING: Final = TypeObject("STRING", lambda code: is_text(code) or base_type(code) == "JSON")
-BINARY: Final = TypeObject("BINARY", lambda code: base_type(code) == "BLOB")
-NUMBER: Final = TypeObject("NUMBER", is_numeric)
-DATETIME: Final = TypeObject("DATETIME", is_temporal)
+STRING: Final = TypeObject("STRING", lambda code: code.is_text or code.kind == "JSON")
+BINARY: Final = TypeObject("BINARY", lambda code: code.kind == "BLOB")
+NUMBER: Final = TypeObject("NUMBER", lambda code: code.is_numeric)
+DATETIME: Final = TypeObject("DATETIME", lambda code: code.is_temporal)
 ROWID: Final = TypeObject("ROWID", lambda code: False)

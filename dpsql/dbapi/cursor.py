@@ -6,14 +6,13 @@ iterating, ``intervals`` and ``cost`` ask nothing and cost nothing.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from dpsql import errors
 from dpsql.core.plain import plain_whole
-from dpsql.core.schema import is_decimal
+from dpsql.core.sql_types import SqlType
 from dpsql.policy.parameters import PrivacyParameters, check_parameter_name
 
 if TYPE_CHECKING:
@@ -212,8 +211,7 @@ class Cursor:
             raise errors.InterfaceError("the cursor is closed", code="closed")
 
 
-def _description(name: str, type_: str) -> ColumnDescription:
-    precision, scale = None, None
-    if is_decimal(type_) and (digits := re.findall(r"\d+", type_)):
-        precision, scale = map(int, digits)
-    return name, type_, None, None, precision, scale, None
+def _description(name: str, code: str) -> ColumnDescription:
+    found = SqlType.of(code)
+    precision, scale = found.digits if found.is_decimal else (None, None)
+    return name, code, None, None, precision, scale, None

@@ -22,7 +22,8 @@ from sqlalchemy.sql import compiler
 from dpsql.core.formatting import printable
 from dpsql.core.plain import plain_items
 from dpsql.core.quoting import quote_table
-from dpsql.core.schema import INTEGER_BITS, base_type, fold
+from dpsql.core.schema import fold
+from dpsql.core.sql_types import INTEGER_BITS, SqlType
 from dpsql.core.table_name import MAIN, NameRules, TableName
 from dpsql.errors import InterfaceError, ParameterError, ProgrammingError
 from dpsql.policy.parameters import PARAMETER_NAMES, check_parameter_name, suggestion
@@ -337,10 +338,10 @@ def _column(row: Any) -> interfaces.ReflectedColumn:
 
 def _type(text: str) -> types.TypeEngine[Any]:
     """Return SQLAlchemy's type for DuckDB's; values of other types come through as they are."""
-    base = base_type(text)
-    if base == "DECIMAL":
-        width, scale = text.removeprefix("DECIMAL(").removesuffix(")").split(",")
-        return types.Numeric(int(width), int(scale))
+    found = SqlType.of(text)
+    base = found.kind
+    if found.is_decimal:
+        return types.Numeric(*found.digits)
     if base in ("TIMESTAMP WITH TIME ZONE", "TIME WITH TIME ZONE"):
         return (types.DateTime if base.startswith("TIMESTAMP") else types.Time)(timezone=True)
     return _TYPES.get(base, types.NullType)()

@@ -13,6 +13,7 @@ from enum import Enum
 
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, SqlRenderer
+from dpsql.core.sql_types import BIGINT, DOUBLE
 from dpsql.core.table_name import TableName
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Quantile
 from dpsql.ir.query import Block
@@ -417,10 +418,10 @@ class PreparedBlock:
         columns = [Column(block.key_column(i), key.type) for i, key in enumerate(self.keys)]
         for index, aggregate in enumerate(block.aggregates):
             whole = self.plan.is_whole(aggregate)
-            columns.append(Column(block.aggregate_column(index), "BIGINT" if whole else "DOUBLE"))
-            columns += [Column(name, "DOUBLE") for name in block.support_columns(index)]
+            columns.append(Column(block.aggregate_column(index), BIGINT if whole else DOUBLE))
+            columns += [Column(name, DOUBLE) for name in block.support_columns(index)]
         asked = range(len(block.noise_columns))
-        return (*columns, *(Column(block.noise_column(index), "DOUBLE") for index in asked))
+        return (*columns, *(Column(block.noise_column(index), DOUBLE) for index in asked))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
+from dpsql.core.sql_types import UNKNOWN, SqlType
 from dpsql.core.table_name import TableName
 
 
@@ -111,7 +112,7 @@ class Extend(_Derived):
     computed: tuple[Computed, ...]
 
     def _columns(self) -> tuple[Column, ...]:
-        return (*self.source.columns, *(Column(c.name, "") for c in self.computed))
+        return (*self.source.columns, *(Column(c.name, UNKNOWN) for c in self.computed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ class PerUnit(_Derived):
         return (*(key.name for key in self.keys), *(value.name for value in self.values))
 
     def _columns(self) -> tuple[Column, ...]:
-        return tuple(Column(name, "") for name in self.names)
+        return tuple(Column(name, UNKNOWN) for name in self.names)
 
 
 # -- several relations ----------------------------------------------------------------------------
@@ -311,7 +312,7 @@ def scanned(rows: RowSet) -> tuple[TableName, ...]:
     return tuple(counts[id(rows)].elements())
 
 
-def _types(rows: RowSet) -> dict[str, str]:
+def _types(rows: RowSet) -> dict[str, SqlType]:
     return {column.name: column.type for column in rows.columns}
 
 

@@ -31,6 +31,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import BIGINT
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ExactRows, Scratch
 from dpsql.ir.plan import BlockPlan
@@ -284,7 +285,7 @@ def _share(size: Sql, norm: int, dialect: Dialect) -> Ranged:
     allows.
     """
     if norm == 1:
-        share = dialect.cast(dialect.divided(digits(UNIT_WEIGHT_STEPS), size, wide=False), "BIGINT")
+        share = dialect.cast(dialect.divided(digits(UNIT_WEIGHT_STEPS), size, wide=False), BIGINT)
     else:
         share = dialect.divided_by_root(UNIT_WEIGHT_STEPS, size)
     return column(share, 0, UNIT_WEIGHT_STEPS, dialect=dialect)

@@ -11,21 +11,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from dpsql.core.declared_types import is_declarable, same_type
 from dpsql.core.formatting import printable
-from dpsql.core.schema import (
-    Column,
-    Schema,
-    Table,
-    base_type,
-    fold,
-    is_float,
-    is_integer,
-    is_moment,
-    is_numeric,
-    is_text,
-    same_values,
-)
+from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base.engine import Definition, Misfit
 from dpsql.owner.declared_values import held_value, same_declared
@@ -147,7 +135,7 @@ def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
         column = table.column(declared.name)
         if column is None:
             yield _no_column(policy.name, declared.name, table)
-        elif not same_type(declared.type, column.type):
+        elif not declared.type.is_declared_as(column.type):
             yield _error(
                 f"{policy.name}.{column.name}",
                 f"is declared as {shown_type(declared.type)}, but is {shown_type(column.type)}",
@@ -157,7 +145,7 @@ def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     others = [
         printable(column.name, 40)
         for column in table.columns
-        if fold(column.name) not in names and is_declarable(column.type)
+        if fold(column.name) not in names and column.type.declared is not None
     ]
     if names and others:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
@@ -176,7 +164,7 @@ def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     column = table.column(name)
     if column is None:
         yield _no_column(policy.name, name, table, "the privacy unit's column ")
-    elif is_float(column.type):
+    elif column.type.is_float:
         yield _warning(
             f"{policy.name}.{column.name}",
             f"the privacy unit is a {column.type}: NaN would make many people into one",
@@ -191,7 +179,7 @@ def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Itera
     if unit.per is None:
         return
     who, when = table.column(unit.column), table.column(unit.per.column)
-    if who is not None and not (is_integer(who.type) or is_text(who.type)):
+    if who is not None and not (who.type.is_integer or who.type.is_text):
         yield _error(
             f"{policy.name}.{who.name}",
             f"is the column of a privacy unit per period, but its type is {shown_type(who.type)}",
@@ -200,7 +188,7 @@ def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Itera
     if when is None:
         what = "the column of the privacy unit's periods "
         yield _no_column(policy.name, unit.per.column, table, what)
-    elif base_type(when.type) not in PERIOD_TYPES:
+    elif when.type.kind not in PERIOD_TYPES:
         yield _error(
             f"{policy.name}.{when.name}",
             f"says in which period a row is, but its type is {shown_type(when.type)}",
@@ -225,7 +213,7 @@ def _check_link(policy: TablePolicy, table: Table, schema: Schema) -> Iterator[F
         yield _no_column(parent.name, link.parent_column, parent, what)
     for end, name in ((column, policy.name), (key, parent.name)):
         yield from _check_collation(end, name)
-    if column is not None and key is not None and not same_values(column.type, key.type):
+    if column is not None and key is not None and not column.type.compares_exactly(key.type):
         yield _error(
             f"{policy.name}.{column.name}",
             f"is {shown_type(column.type)}, but the link leads to {parent.name}.{key.name}, which "
@@ -271,7 +259,7 @@ def _check_time(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     column = table.column(name)
     if column is None:
         yield _no_column(policy.name, name, table, "the time column ")
-    elif not is_moment(column.type):
+    elif not column.type.is_moment:
         yield _error(
             f"{policy.name}.{column.name}",
             f"is the time column, but its type is {shown_type(column.type)}",
@@ -295,7 +283,7 @@ def _no_column(of: TableName, name: str, table: Table, what: str = "the column "
 
 
 def _check_column(subject: str, policy: ColumnPolicy, column: Column) -> Iterator[Finding]:
-    if policy.lower is not None and not is_numeric(column.type):
+    if policy.lower is not None and not column.type.is_numeric:
         yield _error(
             subject,
             f"has bounds, but its type is {shown_type(column.type)}",
@@ -324,12 +312,12 @@ def _shown(value: object) -> str:
     return repr(value) if isinstance(value, str) else str(value)
 
 
-def _domain_hint(type_text: str) -> str:
-    if is_text(type_text):
+def _domain_hint(type_: SqlType) -> str:
+    if type_.is_text:
         return "Put the values in quotes."
-    if is_numeric(type_text):
+    if type_.is_numeric:
         return "List numbers of that type, without quotes."
-    if base_type(type_text) == "BOOLEAN":
+    if type_.kind == "BOOLEAN":
         return "List true and false, without quotes."
     return "List values of that type; dates are written 2024-12-31, without quotes."
 
@@ -452,6 +440,6 @@ def _seem_renamed(dataset: str, gone: Sequence[str], new: Sequence[str]) -> Find
     )
 
 
-def shown_type(type_text: str) -> str:
+def shown_type(type_: SqlType) -> str:
     """Return a type inside a comment or message: an ENUM can be long, and hold line ends."""
-    return printable(type_text, 60)
+    return printable(str(type_), 60)

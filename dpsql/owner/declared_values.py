@@ -16,14 +16,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final
 
-from dpsql.core.schema import (
-    INTEGER_BITS,
-    base_type,
-    is_decimal,
-    is_float,
-    is_integer,
-    is_text,
-)
+from dpsql.core.sql_types import SqlType
 
 _UUID: Final = re.compile("[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|[0-9a-f]{32}")
 _BLOB: Final = re.compile(r"(?:[\x00-\x5b\x5d-\x7f]|\\x[0-9A-Fa-f]{2})*")
@@ -37,18 +30,18 @@ _NANOSECONDS: Final = (
 """Whole days between which 64 bits count the nanoseconds since 1970."""
 
 
-def held_value(value: object, type_text: str) -> object:
+def held_value(value: object, type_: SqlType) -> object:
     """Return a declared value in the form of a column's type; None if the type cannot hold it.
 
     Two values that are held as equal ones are the same key.
     """
-    kind = base_type(type_text)
-    if is_text(type_text):
+    kind = type_.kind
+    if type_.is_text:
         return value if isinstance(value, str) else None
     if isinstance(value, bool) or kind == "BOOLEAN":
         return value if isinstance(value, bool) and kind == "BOOLEAN" else None
     if isinstance(value, int | float):
-        return _held_number(value, type_text)
+        return _held_number(value, type_)
     if isinstance(value, datetime.date):
         return _held_moment(value, kind)
     if not isinstance(value, str):
@@ -56,42 +49,35 @@ def held_value(value: object, type_text: str) -> object:
     return _held_uuid(value) if kind == "UUID" else _held_blob(value) if kind == "BLOB" else None
 
 
-def same_declared(values: Iterable[object], type_text: str) -> tuple[object, object] | None:
+def same_declared(values: Iterable[object], type_: SqlType) -> tuple[object, object] | None:
     """Find two declared values that a column of this type holds as one."""
     first: dict[object, object] = {}
     for value in values:
-        held = held_value(value, type_text)
+        held = held_value(value, type_)
         if held is not None and held in first:
             return first[held], value
         first[held] = value
     return None
 
 
-def _held_number(value: int | float, type_text: str) -> object:
-    if is_integer(type_text):
-        signed, bits = INTEGER_BITS[base_type(type_text)]
-        low, high = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+def _held_number(value: int | float, type_: SqlType) -> object:
+    if type_.is_integer:
+        low, high = type_.ends
         return int(value) if value == math.floor(value) and low <= value <= high else None
-    if is_decimal(type_text):
-        width, scale = _decimal_shape(type_text)
+    if type_.is_decimal:
+        width, scale = type_.digits
         scaled = Decimal(str(value)).scaleb(scale)
         fits = scaled == scaled.to_integral_value() and abs(scaled) < 10**width
         return scaled if fits else None
-    if not is_float(type_text):
+    if not type_.is_float:
         return None
     try:
         near = float(value)
-        if base_type(type_text) != "DOUBLE":
+        if type_.kind != "DOUBLE":
             (near,) = struct.unpack("<f", struct.pack("<f", near))  # the nearest of 32 bits
     except OverflowError:
         return None
     return near
-
-
-def _decimal_shape(type_text: str) -> tuple[int, int]:
-    """Return (width, scale) of a DECIMAL; DuckDB's own when the type does not say."""
-    match = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", type_text)
-    return (int(match[1]), int(match[2] or 0)) if match else (18, 3)
 
 
 def _held_moment(value: datetime.date, kind: str) -> object:

@@ -14,7 +14,7 @@ from typing import Final
 
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name, look_alikes
-from dpsql.core.schema import Column, Table, base_type, fold, is_integer, is_numeric, is_text
+from dpsql.core.schema import Column, Table, fold
 from dpsql.owner.draft_options import wrong_option
 from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
 from dpsql.policy.parameters import Parameters, check_value
@@ -168,7 +168,7 @@ def guess_unit(table: Table) -> Column | None:
     usable = {
         bare_name(column.name): column
         for column in reversed(table.columns)
-        if is_integer(column.type) or is_text(column.type) or base_type(column.type) == "UUID"
+        if column.type.is_integer or column.type.is_text or column.type.kind == "UUID"
     }
     return next((usable[name] for name in _UNIT_NAMES if name in usable), None)
 
@@ -193,7 +193,7 @@ def numeric_columns(table: Table, draft: Draft) -> list[Column]:
     return [
         column
         for column in table.columns
-        if is_numeric(column.type)
+        if column.type.is_numeric
         and bare_name(column.name) not in _ROW_NUMBERS
         and not says_whose(column, table, draft)
     ]
@@ -204,7 +204,7 @@ def key_columns(table: Table, draft: Draft) -> list[Column]:
     return [
         column
         for column in table.columns
-        if is_text(column.type) and not says_whose(column, table, draft)
+        if column.type.is_text and not says_whose(column, table, draft)
     ]
 
 

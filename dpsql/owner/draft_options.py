@@ -7,16 +7,8 @@ import math
 from typing import Final
 
 from dpsql.core.formatting import printable
-from dpsql.core.schema import (
-    Column,
-    Schema,
-    Table,
-    base_type,
-    fold,
-    is_decimal,
-    is_float,
-    is_integer,
-)
+from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName, read_parts, written_part
 from dpsql.errors import ParameterError
 from dpsql.owner.conformance import shown_type
@@ -132,17 +124,17 @@ def _number(text: str) -> float | int:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _value(text: str, type_text: str) -> object:
+def _value(text: str, type_: SqlType) -> object:
     """Read a value of a column's type. Raises ValueError."""
-    if is_integer(type_text):
+    if type_.is_integer:
         return int(text)
-    if is_float(type_text) or is_decimal(type_text):
+    if type_.is_float or type_.is_decimal:
         return _number(text)
-    if base_type(type_text) == "BOOLEAN":
+    if type_.kind == "BOOLEAN":
         return _truth(text)
-    if base_type(type_text) == "DATE":
+    if type_.kind == "DATE":
         return datetime.date.fromisoformat(text)
-    if base_type(type_text).startswith("TIMESTAMP"):
+    if type_.kind.startswith("TIMESTAMP"):
         return datetime.datetime.fromisoformat(text)
     return text
 

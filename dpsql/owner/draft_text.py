@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from dpsql.core.declared_types import read_type
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name
 from dpsql.core.quoting import quote
-from dpsql.core.schema import Column, Schema, Table, base_type, fold, is_moment
+from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.core.table_name import TableName
 from dpsql.errors import PolicyError
 from dpsql.owner.conformance import check_policy, shown_type
@@ -225,7 +224,7 @@ def _promises(table: Table, unit: PrivacyUnit, draft: Draft) -> str:
 
 def _time(table: Table) -> str:
     """Propose the only date or timestamp of a table for materialized views."""
-    moments = [column for column in table.columns if is_moment(column.type)]
+    moments = [column for column in table.columns if column.type.is_moment]
     if len(moments) != 1:
         return ""
     return f"    # time: {{column: {_quoted(moments[0].name)}}}  # for materialized views\n"
@@ -254,38 +253,32 @@ def _lines(table: Table, draft: Draft) -> Iterator[str]:
     guessed = table.name.key in draft.guessed
     for column in table.columns:
         said = _said(table, column, draft)
-        type_ = _declared_type(column) if draft.types or guessed else None
+        type_ = column.type.declared if draft.types or guessed else None
         note = "" if said else _to_complete(table, column, draft)
         if said:
-            typed = [] if type_ is None else [f"type: {_flow(type_)}"]
+            typed = [] if type_ is None else [f"type: {_flow(str(type_))}"]
             yield f"{_quoted(column.name)}: {{{', '.join([*typed, *said])}}}"
         elif type_ is not None:
-            yield f"{_quoted(column.name)}: {_block(type_)}{f'  # {note}' if note else ''}"
+            yield f"{_quoted(column.name)}: {_block(str(type_))}{f'  # {note}' if note else ''}"
         elif note:
             yield f"# {_quoted(column.name)}: {note}"
 
 
-def _declared_type(column: Column) -> str | None:
-    """Return a column's type as a policy declares it; None for a type without a name there."""
-    found = read_type(column.type)
-    return None if found is None else str(found)
-
-
-def _flow(type_: str) -> str:
+def _flow(text: str) -> str:
     """Write a type inside of braces."""
-    return type_ if re.fullmatch(r"[A-Z_]+( [A-Z]+)*", type_) else _text(type_)
+    return text if re.fullmatch(r"[A-Z_]+( [A-Z]+)*", text) else _text(text)
 
 
-def _block(type_: str) -> str:
+def _block(text: str) -> str:
     """Write a type that stands for itself on a line."""
-    return type_ if re.fullmatch(r"[A-Z][A-Za-z_ (),\[\]0-9\"]*", type_) else _text(type_)
+    return text if re.fullmatch(r"[A-Z][A-Za-z_ (),\[\]0-9\"]*", text) else _text(text)
 
 
 def _said(table: Table, column: Column, draft: Draft) -> list[str]:
     """Write the facts that the owner gave of a column; truth values have a known domain."""
     known = draft.columns.get((table.name.key, fold(column.name)))
     if known is None:
-        return ["domain: [false, true]"] if base_type(column.type) == "BOOLEAN" else []
+        return ["domain: [false, true]"] if column.type.kind == "BOOLEAN" else []
     parts = []
     if known.lower is not None:
         parts += [f"lower: {known.lower}", f"upper: {known.upper}"]
@@ -299,7 +292,7 @@ def _to_complete(table: Table, column: Column, draft: Draft) -> str:
     key = (table.name.key, fold(column.name))
     seen = f"; SEEN, not private: {draft.seen[key]}" if key in draft.seen else ""
     listed = listed_values(table, column, draft)
-    typed = f"type: {_flow(_declared_type(column) or shown_type(column.type))}, "
+    typed = f"type: {_flow(str(column.type.declared or shown_type(column.type)))}, "
     if column in numeric_columns(table, draft):
         return f"to sum it: {{{typed}lower: LOWEST, upper: HIGHEST}}{seen}"
     if says_whose(column, table, draft):

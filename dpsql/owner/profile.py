@@ -13,7 +13,7 @@ import duckdb
 
 from dpsql.core.formatting import printable
 from dpsql.core.quoting import table_sql
-from dpsql.core.schema import fold, is_numeric, is_text
+from dpsql.core.schema import fold
 from dpsql.core.sql import join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
@@ -41,7 +41,7 @@ def profile_columns(database: DatabasePlace) -> Mapping[tuple[str, str], str]:
             (table.name.key, fold(column.name)): _seen(cursor, table.name, column.name, numeric)
             for table in engine.catalog().tables.values()
             for column in table.columns
-            if (numeric := is_numeric(column.type)) or is_text(column.type)
+            if (numeric := column.type.is_numeric) or column.type.is_text
         }
     except duckdb.Error:
         raise EngineError() from None

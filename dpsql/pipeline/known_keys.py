@@ -16,7 +16,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Column, Table, is_float
+from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
@@ -66,7 +66,7 @@ def _narrowed(key: Key, block: Block, engine: Engine) -> Key:
     column = block.source.table.column(key.expression.name)
     if key.domain is None or column is None or len(key.domain) > _MOST_VALUES:
         return key
-    if is_float(column.type):  # equal values may differ, as 0.0 and -0.0, and conditions may tell
+    if column.type.is_float:  # equal values may differ, as 0.0 and -0.0, and conditions may tell
         return key
     left: Sequence[int] = range(len(key.domain))
     for found in conditions_on(block, column.name):

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, rules_of
+from dpsql.core.sql_types import UNKNOWN
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
 from dpsql.engines.base.engine import Engine
@@ -461,7 +462,9 @@ class Preparer:
             bound = self._engine.bind(statement)[1:]
             found = [column.type for column in bound] if None in found else found
         names = [block.key_column(i) for i in range(len(block.keys))]
-        return tuple(Column(name, type_ or "") for name, type_ in zip(names, found, strict=False))
+        return tuple(
+            Column(name, type_ or UNKNOWN) for name, type_ in zip(names, found, strict=False)
+        )
 
     def _try_out(self, block: Block) -> None:
         """Have the server compute the texts that it will be sent, over rows of edge values."""

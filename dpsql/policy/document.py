@@ -30,6 +30,7 @@ from pydantic import (
 from dpsql.core.names import look_alikes
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, fold
+from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError
 from dpsql.policy.fields import (
@@ -741,7 +742,7 @@ def _table_policy(name: TableName, table: TableSection, link: Link | None) -> Ta
         rows_per_unit=table.rows_per_unit,
         defaults=table.defaults.given(),
         declared=tuple(
-            Column(name, column.type)
+            Column(name, SqlType.of(column.type))
             for name, column in table.columns.items()
             if column.type is not None
         ),

@@ -18,10 +18,10 @@ from pydantic import (
 )
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from dpsql.core.declared_types import TYPE_HINT, read_type
 from dpsql.core.names import RULE, is_account_name
 from dpsql.core.periods import Period, zone_named
 from dpsql.core.schema import fold
+from dpsql.core.sql_types import TYPE_HINT, SqlType
 from dpsql.core.table_name import MAIN, TableName, unquoted
 from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
@@ -190,7 +190,7 @@ def _rows_per_unit(value: object) -> int:
 
 
 def _type(value: str) -> str:
-    found = read_type(value)
+    found = SqlType.of(value).declared
     if found is None:
         raise problem_with(
             "is no type that a column can have", f"{TYPE_HINT} Put types with commas in quotes."

@@ -11,10 +11,10 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
-from dpsql.core.declared_types import TYPE_HINT, is_declarable
 from dpsql.core.names import RULE, is_account_name, look_alikes
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, fold
+from dpsql.core.sql_types import TYPE_HINT
 from dpsql.core.table_name import TableName
 from dpsql.errors import ParameterError, PolicyError, UnknownName
 from dpsql.policy.limits import Limits
@@ -261,7 +261,7 @@ class Policy:
         if table.public and (said or any(c.one_per_unit for c in table.columns.values())):
             yield PUBLIC_PROMISE
         for column in table.declared:
-            if not is_declarable(column.type):
+            if column.type.declared is None:
                 yield f"the column {_show(column.name)} has no type that is known", TYPE_HINT
         rows = table.rows_per_unit
         if rows is not None and (type(rows) is not int or not _within(rows, COUNT_LIMITS)):

@@ -72,7 +72,7 @@ def exported_columns(result: Result, intervals: float | None) -> list[ExportColu
     columns: list[ExportColumn] = []
     for position, (name, type_) in enumerate(zip(result.columns, result.types, strict=True)):
         columns.append(ExportColumn(name, type_, [row[position] for row in rows]))
-        columns += [ExportColumn(e.name, e.type, e.values) for e in ends.get(name, ())]
+        columns += [ExportColumn(e.name, str(e.type), e.values) for e in ends.get(name, ())]
     return columns
 
 

@@ -21,7 +21,7 @@ from dpsql.core.extras import install_hint
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT, TIMESTAMP, VARCHAR, SqlType
 from dpsql.engines.duckdb.engine import MaterializedStream
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.lockdown import isolated
@@ -54,20 +54,20 @@ class _Target:
 
     name: str
     texts: frozenset[str]
-    huge: str
+    huge: SqlType
     zones: bool
 
 
 _ARROW: Final = _Target(
     "Arrow",
     _HUGE | {"bignum", "bit", "uuid", "interval", "time with time zone", "union"},
-    "DECIMAL(38,0)",
+    SqlType.decimal(38, 0),
     zones=True,
 )
 _PANDAS: Final = _Target(
     "pandas",
     _HUGE | {"bignum", "bit", "time with time zone"},
-    "BIGINT",
+    BIGINT,
     zones=False,  # DuckDB would set them by what pandas warns about
 )
 
@@ -91,7 +91,7 @@ class AnswerTable:
             return frame
 
         named = zip(self.answer.names, self.answer.types[: self.width], strict=False)
-        zoned = {name for name, type_ in named if type_ == _MOMENT}
+        zoned = {name for name, type_ in named if type_.kind == _MOMENT}
         return self._converted(_PANDAS, convert)
 
     def pyarrow(self) -> pyarrow.Table:
@@ -187,18 +187,18 @@ def _stream(rows: duckdb.DuckDBPyRelation) -> MaterializedStream:
 def _held(rows: duckdb.DuckDBPyRelation, position: int, target: _Target) -> Sql:
     """Write a column in the type that holds it in a target."""
     column, type_ = quoted(rows.columns[position]), rows.types[position]
-    wanted = plain_type(type_, texts=target.texts) or "VARCHAR"
+    wanted = plain_type(type_, texts=target.texts) or VARCHAR
     if type_.id in _HUGE:
-        huge = type_sql(target.huge)
+        huge = target.huge.sql
         fits = sql(
             "(TRY_CAST({column} AS {huge}) IS NULL) = ({column} IS NULL)", column=column, huge=huge
         )
-        wanted = target.huge if _all(rows, fits) else "VARCHAR"
+        wanted = target.huge if _all(rows, fits) else VARCHAR
     if type_.id == _MOMENT.lower() and not target.zones:
-        wanted = "TIMESTAMP"
+        wanted = TIMESTAMP
     if wanted == plain_type(type_):
         return column
-    return sql("CAST({} AS {}) AS {}", column, type_sql(wanted), column)
+    return sql("CAST({} AS {}) AS {}", column, wanted.sql, column)
 
 
 def _refuse_infinite(rows: duckdb.DuckDBPyRelation, target: _Target) -> None:

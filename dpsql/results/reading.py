@@ -15,6 +15,7 @@ from dpsql.accuracy.intervals import Interval
 from dpsql.core.formatting import printable
 from dpsql.core.plain import plain_whole
 from dpsql.core.schema import fold
+from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.errors import ParameterError
 from dpsql.results.frames import AnswerTable
 from dpsql.results.rows import AddedColumn, Answer, Row
@@ -45,7 +46,7 @@ class ReadableAnswer(ABC):
     @property
     def types(self) -> list[str]:
         """The DuckDB types of the columns."""
-        return self._answer.types[: self._width]
+        return [str(type_) for type_ in self._answer.types[: self._width]]
 
     def fetchall(self) -> list[Row]:
         """Collect all rows as tuples of Python values, whatever ``fetchone`` has read."""
@@ -146,7 +147,7 @@ class ReadableAnswer(ABC):
 
     def ends(self, confidence: float = 0.95) -> dict[str, tuple[AddedColumn, AddedColumn]]:
         """Return the ends of noisy columns' intervals as columns, under names that are free."""
-        taken, types = {fold(name) for name in self.columns}, self.types
+        taken, types = {fold(name) for name in self.columns}, self._answer.types
         found: dict[str, tuple[AddedColumn, AddedColumn]] = {}
         for name, interval in self.intervals(confidence).items():
             place = self.columns.index(name)
@@ -166,12 +167,12 @@ class ReadableAnswer(ABC):
 
 
 def _end(
-    after: int, name: str, type_: str, ends: NDArray[np.float64], taken: set[str]
+    after: int, name: str, type_: SqlType, ends: NDArray[np.float64], taken: set[str]
 ) -> AddedColumn:
     """Build one end of a column's intervals: whole where the column is, None for NULL."""
-    whole = type_ == "BIGINT"
+    whole = type_ == BIGINT
     numbered = (f"{name}_{number}" for number in count(1))
     free = name if fold(name) not in taken else next(n for n in numbered if fold(n) not in taken)
     taken.add(fold(free))
     values = [None if math.isnan(end) else int(end) if whole else end for end in ends.tolist()]
-    return AddedColumn(after, free, "BIGINT" if whole else "DOUBLE", values)
+    return AddedColumn(after, free, BIGINT if whole else DOUBLE, values)

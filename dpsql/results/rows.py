@@ -10,10 +10,9 @@ from typing import Any, Final, Protocol
 
 import duckdb
 
-from dpsql.core.schema import INTEGER_BITS, base_type
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import INTEGER_BITS, VARCHAR, SqlType
 from dpsql.engines.embedded.lockdown import isolated
 from dpsql.engines.embedded.running import execute, relation
 from dpsql.errors import InterfaceError
@@ -33,7 +32,7 @@ class AddedColumn:
 
     after: int
     name: str
-    type: str
+    type: SqlType
     values: list[object]
 
 
@@ -45,7 +44,7 @@ class Answer(Protocol):
         """The names of all columns."""
 
     @property
-    def types(self) -> list[str]:
+    def types(self) -> list[SqlType]:
         """The DuckDB types of all columns."""
 
     def fetchall(self, width: int) -> list[Row]:
@@ -66,7 +65,7 @@ class HeldAnswer:
     """A small answer of plain types, held as Python values."""
 
     names: list[str]
-    types: list[str]
+    types: list[SqlType]
     rows: list[Row]
 
     def fetchall(self, width: int) -> list[Row]:
@@ -109,18 +108,18 @@ class StoredAnswer:
         self.names = list(names)
 
     @property
-    def types(self) -> list[str]:
+    def types(self) -> list[SqlType]:
         found = execute(self._connection.cursor(), sql("SELECT * FROM {} LIMIT 0", self._table))
-        return [str(column[1]) for column in found.description or ()]
+        return [SqlType.of(str(column[1])) for column in found.description or ()]
 
     def held(self) -> HeldAnswer | None:
         """Return the same answer as Python values, if it is small and of types that Python has."""
         types = self.types
-        known = all(base_type(type_) in _HELD | _TIMES for type_ in types)
+        known = all(type_.kind in _HELD | _TIMES for type_ in types)
         if not known or self._rows * len(types) > FEW_VALUES:
             return None
         rows = self.fetchall(len(types))
-        times = [place for place, type_ in enumerate(types) if base_type(type_) in _TIMES]
+        times = [place for place, type_ in enumerate(types) if type_.kind in _TIMES]
         if not all(_is_exact(row[place]) for row in rows for place in times):
             return None
         return HeldAnswer(self.names, types, rows)
@@ -134,7 +133,7 @@ class StoredAnswer:
     def _read(self, positions: Sequence[int]) -> list[Row]:
         self._refuse_many(len(positions))
         types, own = self.types, answer_columns(len(self.names))
-        moments = [base_type(types[position]) == _MOMENT for position in positions]
+        moments = [types[position].kind == _MOMENT for position in positions]
         columns = [
             # As a moment of UTC without saying so: for others DuckDB needs the package pytz.
             sql("CAST({} AS TIMESTAMP)", own[position]) if moment else own[position]
@@ -181,7 +180,7 @@ class StoredAnswer:
                 "TRY_CAST(CAST({column} AS VARCHAR) AS {type}) IS NOT DISTINCT FROM {column} "
                 "FROM {table}",
                 column=column,
-                type=type_sql(type_),
+                type=type_.sql,
                 table=self._table,
             )
             rows = execute(self._connection.cursor(), asked).fetchall()
@@ -204,14 +203,16 @@ class StoredAnswer:
             )
 
 
-def _restored(names: list[str], types: list[str], texts: list[list[str | None]]) -> StoredAnswer:
+def _restored(
+    names: list[str], types: list[SqlType], texts: list[list[str | None]]
+) -> StoredAnswer:
     """Store an answer again that was pickled, in a database of its own."""
     cursor, columns, table = isolated().cursor(), answer_columns(len(names)), quoted("answer")
     cast = [
-        sql("CAST({column} AS {type}) AS {column}", column=column, type=type_sql(type_))
+        sql("CAST({column} AS {type}) AS {column}", column=column, type=type_.sql)
         for column, type_ in zip(columns, types, strict=True)
     ]
-    source = unnest(columns, ["VARCHAR"] * len(columns))
+    source = unnest(columns, [VARCHAR] * len(columns))
     made = sql("CREATE TABLE {} AS SELECT {} FROM ({})", table, join(", ", cast), source)
     execute(cursor, made, texts)
     return StoredAnswer(cursor, table, names, len(texts[0]))
@@ -230,10 +231,10 @@ def _is_exact(time: object) -> bool:
     return time is None or (isinstance(time, date) and MINYEAR < time.year < MAXYEAR)
 
 
-def unnest(names: Sequence[Sql], types: Sequence[str]) -> Sql:
+def unnest(names: Sequence[Sql], types: Sequence[SqlType]) -> Sql:
     """Return the query that gives lists of values, its parameters, as columns of these types."""
     columns = [
-        sql("unnest(?::{}[]) AS {}", type_sql(type_), name)
+        sql("unnest(?::{}[]) AS {}", type_.sql, name)
         for name, type_ in zip(names, types, strict=True)
     ]
     return sql("SELECT {}", join(", ", columns))

@@ -291,7 +291,9 @@ class Answerer:
         values_sql = join(", ", (Sql(Written(text)) for text in written.values()))
         bound = self.engine.bind(sql("SELECT {}", values_sql))
         named = zip(written.items(), bound, strict=True)
-        return {name: None if text == "NULL" else column.type for (name, text), column in named}
+        return {
+            name: None if text == "NULL" else str(column.type) for (name, text), column in named
+        }
 
     def budget(self, *, compare: bool = False) -> BudgetReport:
         """Report what the account has spent and has left.

@@ -10,6 +10,7 @@ from dpsql.budget import BudgetReport
 from dpsql.budget.account import AccountReport
 from dpsql.core.quoting import quote_text
 from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, SqlType
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import Place, UnknownName
 from dpsql.policy.model import Policy, TablePolicy
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def _columns(*names: str, numbers: Collection[str] = ()) -> tuple[Column, ...]:
-    return tuple(Column(name, "DOUBLE" if name in numbers else "VARCHAR") for name in names)
+    return tuple(Column(name, DOUBLE if name in numbers else VARCHAR) for name in names)
 
 
 BUDGET_COLUMNS: Final = _columns(
@@ -39,7 +40,7 @@ BUDGET_COLUMNS: Final = _columns(
 )
 TABLE_COLUMNS: Final = (
     *_columns("name", "access", "privacy_unit"),
-    Column("rows_per_unit", "BIGINT"),
+    Column("rows_per_unit", BIGINT),
     *_columns("defaults"),
 )
 _EITHER: Final = ("epsilon", "max_error")  # of these the nearer one holds
@@ -54,34 +55,34 @@ PLAN_COLUMNS: Final = _columns("plan")
 
 VIEW_COLUMNS: Final = (
     *_columns("name", "step"),
-    Column("steps", "BIGINT"),
-    Column("published", "BIGINT"),
-    Column("last", "TIMESTAMP"),
-    Column("shared", "BOOLEAN"),
+    Column("steps", BIGINT),
+    Column("published", BIGINT),
+    Column("last", TIMESTAMP),
+    Column("shared", BOOLEAN),
     *_columns("query"),
 )
 REFRESH_COLUMNS: Final = (
     *_columns("view"),
-    Column("published", "BIGINT"),
-    Column("rows", "BIGINT"),
-    Column("remaining", "BIGINT"),
+    Column("published", BIGINT),
+    Column("rows", BIGINT),
+    Column("remaining", BIGINT),
 )
 
 
 ALL_TABLE_COLUMNS: Final = (
     *_columns("database", "schema", "name"),
-    Column("column_names", "VARCHAR[]"),
-    Column("column_types", "VARCHAR[]"),
-    Column("temporary", "BOOLEAN"),
+    Column("column_names", SqlType.of("VARCHAR[]")),
+    Column("column_types", SqlType.of("VARCHAR[]")),
+    Column("temporary", BOOLEAN),
 )
 DATABASE_COLUMNS: Final = _columns("database_name")
 SCHEMA_COLUMNS: Final = _columns("database_name", "schema_name")
 TABLE_INFO_COLUMNS: Final = (
-    Column("cid", "INTEGER"),
+    Column("cid", INTEGER),
     *_columns("name", "type"),
-    Column("notnull", "BOOLEAN"),
+    Column("notnull", BOOLEAN),
     *_columns("dflt_value"),
-    Column("pk", "BOOLEAN"),
+    Column("pk", BOOLEAN),
 )
 """The columns of listings for DuckDB's tools, as DuckDB has them."""
 
@@ -180,7 +181,7 @@ def all_table_listing(policy: Policy, schema: Schema, catalog: str) -> Listing:
     rows: list[tuple[object, ...]] = [
         (
             *(catalog, table.name.schema, table.name.table),
-            *([column.name for column in table.columns], [c.type for c in table.columns]),
+            *([column.name for column in table.columns], [str(c.type) for c in table.columns]),
             False,
         )
         for table in tables_of_policy(policy, schema)
@@ -206,7 +207,7 @@ def table_info_listing(
     """List a table's columns as DuckDB's ``table_info`` does. Raises as ``column_listing``."""
     columns = _table_of(policy, schema, name, written, place)[1].columns
     rows: list[tuple[object, ...]] = [
-        (number, column.name, column.type, False, None, False)
+        (number, column.name, str(column.type), False, None, False)
         for number, column in enumerate(columns)
     ]
     return Listing(TABLE_INFO_COLUMNS, rows)
@@ -234,7 +235,7 @@ def view_column_listing(view: PreparedView) -> Listing:
     """List the columns of a view, noisy ones marked."""
     noisy = {column.name for column in view.columns if column.aggregate is not None}
     rows: list[tuple[object, ...]] = [
-        (c.name, c.type, "noisy" if c.name in noisy else "released", None, None, None)
+        (c.name, str(c.type), "noisy" if c.name in noisy else "released", None, None, None)
         for c in view.shown
     ]
     return Listing(COLUMN_COLUMNS, rows)
@@ -297,7 +298,7 @@ def _described(policy: Policy, table: TablePolicy, column: Column) -> tuple[obje
     role = _role(policy, table, column)
     if known is not None and known.one_per_unit:
         role += f", one per {policy.unit_name(table)}"
-    return column.name, column.type, role, lower, upper, domain
+    return column.name, str(column.type), role, lower, upper, domain
 
 
 def _value(value: object) -> str:

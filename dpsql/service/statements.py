@@ -325,7 +325,7 @@ def _placed_after(before: str) -> Iterator[None]:
 
 
 def _answer_columns(columns: Iterable[Column]) -> tuple[AnswerColumn, ...]:
-    return tuple(AnswerColumn(column.name, column.type) for column in columns)
+    return tuple(AnswerColumn(column.name, str(column.type)) for column in columns)
 
 
 def statement_text(text: object) -> str:

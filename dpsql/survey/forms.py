@@ -8,8 +8,19 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
+from dpsql.core.sql_types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    SMALLINT,
+    TIMESTAMP,
+    VARCHAR,
+    SqlType,
+)
 from dpsql.engines.evidence.edges import COMPARED, DECIMAL_SIZES
-from dpsql.syntax.row_functions import ANY_NUMBERS, MOMENTS, ROW_FUNCTIONS, RowFunction
+from dpsql.syntax.row_functions import ANY_NUMBERS, ROW_FUNCTIONS, RowFunction
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +28,7 @@ class ComparedForm:
     """An expression over columns ``a`` and ``b`` of some types, as an analyst writes it."""
 
     text: str
-    types: tuple[str, ...]
+    types: tuple[SqlType, ...]
 
     @property
     def question(self) -> str:
@@ -25,8 +36,8 @@ class ComparedForm:
         return f"SELECT {self.text} AS x FROM t"
 
 
-WIDTHS: Final = tuple(f"DECIMAL({width},{scale})" for width, scale in DECIMAL_SIZES)
-_NUMBERS: Final = ("SMALLINT", "INTEGER", "BIGINT", "DOUBLE", *WIDTHS)
+WIDTHS: Final = tuple(SqlType.decimal(*size) for size in DECIMAL_SIZES)
+_NUMBERS: Final = (SMALLINT, INTEGER, BIGINT, DOUBLE, *WIDTHS)
 _SECOND: Final = re.compile(r"\bb\b")
 _SIGNS: Final = ("+", "-", "*", "/", "//", "%")
 _COMPARISONS: Final = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IS DISTINCT FROM")
@@ -110,35 +121,36 @@ _OF_TWO_TEXTS: Final = ("a || b", "a LIKE b", "a NOT LIKE b")
 _OF_TWO_NUMBERS: Final = tuple(f"a {sign} b" for sign in _SIGNS)
 _OF_TWO_MOMENTS: Final = ("a - b", *(f"date_diff('{unit}', a, b)" for unit in _UNITS))
 _NESTED: Final = (
-    ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", ("INTEGER", "INTEGER")),
-    ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", ("BIGINT", "BIGINT")),
-    ComparedForm("((a + b) * (a - b) + a * a) / (b + 1)", ("DOUBLE", "DOUBLE")),
-    ComparedForm("(a + b) * 1.1 - a / 3", ("DECIMAL(12,2)", "INTEGER")),
+    ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", (INTEGER, INTEGER)),
+    ComparedForm("((a + b) * (a - b) + a * a) // (b + 1)", (BIGINT, BIGINT)),
+    ComparedForm("((a + b) * (a - b) + a * a) / (b + 1)", (DOUBLE, DOUBLE)),
+    ComparedForm("(a + b) * 1.1 - a / 3", (SqlType.decimal(12, 2), INTEGER)),
 )
-_BESIDE: Final = ("INTEGER", "BIGINT", "DOUBLE", "DECIMAL(10,2)", "VARCHAR", "BOOLEAN", *MOMENTS)
+_MOMENTS: Final = (DATE, TIMESTAMP)
+_BESIDE: Final = (INTEGER, BIGINT, DOUBLE, SqlType.decimal(10, 2), VARCHAR, BOOLEAN, *_MOMENTS)
 """Types of which each is put beside each."""
 
 
 def forms() -> Iterator[ComparedForm]:
     """Yield all compared expressions; those over columns of the same types come in a row."""
-    for kind in COMPARED:
-        yield from (ComparedForm(text, (kind,)) for text in of_one(kind))
+    for type_ in COMPARED:
+        yield from (ComparedForm(text, (type_,)) for text in of_one(type_))
     for types, texts in of_two().items():
         yield from (ComparedForm(text, types) for text in texts)
 
 
-def of_one(kind: str) -> Iterator[str]:
+def of_one(type_: SqlType) -> Iterator[str]:
     """Yield the compared expressions over one column of a type."""
     yield from _OF_ANY
     yield from (f"CAST(a AS {target})" for target in _CASTS)
-    yield from (call for call in _called(kind) if not _SECOND.search(call))
-    if kind in _NUMBERS:
+    yield from (call for call in _called(type_) if not _SECOND.search(call))
+    if type_ in _NUMBERS:
         yield from _OF_NUMBERS
-    elif kind in MOMENTS:
+    elif type_ in _MOMENTS:
         yield from _OF_MOMENTS
-    elif kind == "VARCHAR":
+    elif type_ == VARCHAR:
         yield from _OF_TEXTS
-    elif kind == "BOOLEAN":
+    elif type_ == BOOLEAN:
         yield from _OF_TRUTHS
 
 
@@ -150,19 +162,20 @@ def calls_of(function: RowFunction) -> tuple[str, ...]:
     return (*extracted, *(f"{word}(a)" for word in (function.name, *function.also)))
 
 
-def _called(kind: str) -> Iterator[str]:
+def _called(type_: SqlType) -> Iterator[str]:
     """Yield calls of the functions that take a type, or a type it converts to."""
     for function in dict.fromkeys(ROW_FUNCTIONS.values()):
-        numbers = kind in _NUMBERS and function.takes in (ANY_NUMBERS, ("DOUBLE",))
-        if numbers or kind in function.takes or (kind in MOMENTS and "TIMESTAMP" in function.takes):
+        numbers = type_ in _NUMBERS and function.takes in (ANY_NUMBERS, ("DOUBLE",))
+        moments = type_ in _MOMENTS and "TIMESTAMP" in function.takes
+        if numbers or moments or type_.kind in function.takes:
             yield from calls_of(function)
 
 
-def of_two() -> dict[tuple[str, ...], list[str]]:
+def of_two() -> dict[tuple[SqlType, ...], list[str]]:
     """Return the compared expressions over two columns, by their types."""
-    found: dict[tuple[str, ...], list[str]] = {}
+    found: dict[tuple[SqlType, ...], list[str]] = {}
 
-    def add(types: tuple[str, ...], *texts: str) -> None:
+    def add(types: tuple[SqlType, ...], *texts: str) -> None:
         found.setdefault(types, []).extend(texts)
 
     beside = dict.fromkeys((*product(_NUMBERS, _NUMBERS), *product(_BESIDE, _BESIDE)))
@@ -172,14 +185,14 @@ def of_two() -> dict[tuple[str, ...], list[str]]:
         add(types, *(call for call in _called(types[0]) if _SECOND.search(call) and call in shared))
     for types in product(_NUMBERS, _NUMBERS):
         add(types, *_OF_TWO_NUMBERS)
-    for kind in ("UUID", "TIME"):
-        add((kind, kind), "nullif(a, b)")
-    for types in product(MOMENTS, MOMENTS):
+    for type_ in map(SqlType.of, ("UUID", "TIME")):
+        add((type_, type_), "nullif(a, b)")
+    for types in product(_MOMENTS, _MOMENTS):
         add(types, *_OF_TWO_MOMENTS)
-    for kind in ("SMALLINT", "INTEGER"):
-        add(("DATE", kind), "a + b", "a - b")
-    add(("VARCHAR", "VARCHAR"), *_OF_TWO_TEXTS)
-    add(("BOOLEAN", "BOOLEAN"), "a AND b", "a OR b")
+    for type_ in (SMALLINT, INTEGER):
+        add((DATE, type_), "a + b", "a - b")
+    add((VARCHAR, VARCHAR), *_OF_TWO_TEXTS)
+    add((BOOLEAN, BOOLEAN), "a AND b", "a OR b")
     for form in _NESTED:
         add(form.types, form.text)
     return found

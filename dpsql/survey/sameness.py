@@ -19,10 +19,11 @@ from uuid import UUID
 import duckdb
 import pyarrow as pa
 
-from dpsql.core.schema import Column, Table, base_type
+from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, bare_word, digits, join, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import DATE, TIMESTAMP, SqlType
 from dpsql.engines.base.row_expressions import RowExpressions
+from dpsql.engines.base.row_types import UNTYPED
 from dpsql.engines.base.server_dialect import ServerDialect
 from dpsql.engines.dialects import SERVERS, TWIN
 from dpsql.engines.embedded.lockdown import lock_down
@@ -118,7 +119,7 @@ class Case:
     form: ComparedForm
     call: str
     alike: bool
-    type: str
+    type: SqlType
     duckdb: Sql
     server: Sql
 
@@ -161,7 +162,7 @@ class _Comparison:
         self._dialect = unjudged(server.version)
         self._duckdb = duckdb.connect(":memory:", config={"threads": "1"})
         lock_down(self._duckdb)  # for its settings
-        self._held: dict[str, tuple[str, ...]] = {}
+        self._held: dict[SqlType, tuple[str, ...]] = {}
 
     def close(self) -> None:
         """Close what is ours."""
@@ -171,7 +172,9 @@ class _Comparison:
         """Write a form for both engines; None for a refused one."""
         return case_of(form, self._dialect)
 
-    def compared(self, types: Sequence[str], cases: Sequence[Case]) -> Iterator[tuple[Case, str]]:
+    def compared(
+        self, types: Sequence[SqlType], cases: Sequence[Case]
+    ) -> Iterator[tuple[Case, str]]:
         """Yield the verdicts on cases over columns of these types."""
         if not cases or not all(map(self._held_values, types)):
             return
@@ -187,27 +190,27 @@ class _Comparison:
 
     # -- rows of edge values ------------------------------------------------------------------
 
-    def _rows(self, types: Sequence[str]) -> list[tuple[str | None, ...]]:
+    def _rows(self, types: Sequence[SqlType]) -> list[tuple[str | None, ...]]:
         """Combine the edge values of columns, and NULL."""
         rows = list(product(*([*self._held_values(kind), None] for kind in types)))
         stride = max(1.0, len(rows) / _MOST_ROWS)
         return [rows[int(place * stride)] for place in range(min(len(rows), _MOST_ROWS))]
 
-    def _held_values(self, kind: str) -> tuple[str, ...]:
+    def _held_values(self, kind: SqlType) -> tuple[str, ...]:
         """List the edge values of a type that the server has constants of; none for no type."""
         if kind not in self._held:
             self._held[kind] = tuple(edge for edge in COMPARED[kind] if self._has(edge, kind))
         return self._held[kind]
 
-    def _has(self, edge: str, kind: str) -> bool:
+    def _has(self, edge: str, kind: SqlType) -> bool:
         try:
             return self._constant(edge, kind) != self._constant(None, kind)
         except QueryRefused:
             return False
 
-    def _fill(self, types: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> None:
+    def _fill(self, types: Sequence[SqlType], rows: Sequence[tuple[str | None, ...]]) -> None:
         listed = zip(_columns(types), types, strict=True)
-        columns = join(", ", (sql("{} {}", column, type_sql(kind)) for column, kind in listed))
+        columns = join(", ", (sql("{} {}", column, kind.sql) for column, kind in listed))
         values = (
             sql("({}, {})", digits(place), join(", ", map(_duckdb_constant, row, types)))
             for place, row in enumerate(rows)
@@ -218,7 +221,7 @@ class _Comparison:
         ):
             execute(self._duckdb, statement)
 
-    def _constants(self, types: Sequence[str], rows: Sequence[tuple[str | None, ...]]) -> Sql:
+    def _constants(self, types: Sequence[SqlType], rows: Sequence[tuple[str | None, ...]]) -> Sql:
         """Write rows as the server's own, where a FROM clause has them."""
         values = (
             sql("({}, {})", digits(place), join(", ", map(self._constant, row, types)))
@@ -228,7 +231,7 @@ class _Comparison:
         listed = sql("SELECT * FROM (VALUES {}) AS v({})", join(", ", values), names)
         return self._dialect.derived(listed, bare_word("t"))
 
-    def _constant(self, edge: str | None, kind: str) -> Sql:
+    def _constant(self, edge: str | None, kind: SqlType) -> Sql:
         if edge is None:
             return self._dialect.cast(sql("NULL"), kind)
         return self._dialect.declared(edge, kind)
@@ -240,7 +243,7 @@ class _Comparison:
         try:
             asked = sql("SELECT {} AS x FROM t ORDER BY i", case.duckdb)
             answer = relation(self._duckdb, asked)
-            (type_,) = map(str, answer.types)
+            type_ = SqlType.of(str(answer.types[0]))
             return _Values(type_, _plain(answer.to_arrow_table().column(0), type_))
         except duckdb.Error:
             return None
@@ -321,32 +324,31 @@ def unjudged(version: EngineVersion) -> ServerDialect:
 class _Values:
     """The values that DuckDB computes, and their type."""
 
-    type: str
+    type: SqlType
     values: list[Any]
 
 
-def _columns(types: Sequence[str]) -> list[Sql]:
+def _columns(types: Sequence[SqlType]) -> list[Sql]:
     return [bare_word(letter) for letter, _ in zip("ab", types, strict=False)]
 
 
-def _duckdb_constant(edge: str | None, kind: str) -> Sql:
+def _duckdb_constant(edge: str | None, kind: SqlType) -> Sql:
     return sql("NULL") if edge is None else edge_sql(edge, kind)
 
 
-def _is_type(ours: str, theirs: str) -> bool:
+def _is_type(ours: SqlType, theirs: SqlType) -> bool:
     """Tell whether an expression has DuckDB's type for it, where DuckDB gives one."""
-    plain = ours.replace(" ", "")
-    return plain in (theirs.replace(" ", ""), "NULL") or theirs == '"NULL"'
+    return ours == UNTYPED or ours.is_declared_as(theirs) or theirs.text == '"NULL"'
 
 
-def _plain(column: pa.ChunkedArray, type_: str) -> list[Any]:
+def _plain(column: pa.ChunkedArray, type_: SqlType) -> list[Any]:
     """Return a column's values for comparison: moments as numbers."""
     if pa.types.is_timestamp(column.type):
         return list(column.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist())
     if pa.types.is_date(column.type):
         return list(column.cast(pa.date32()).cast(pa.int32()).to_pylist())
     values = column.to_pylist()
-    match base_type(type_):
+    match type_.kind:
         case "DECIMAL" | "HUGEINT":
             return [value if value is None else Decimal(value) for value in values]
         case "UUID":
@@ -375,9 +377,9 @@ def _is_close(one: object, other: object) -> bool:
     return math.isclose(one, other, rel_tol=_PRECISION)
 
 
-def _is_outside(value: object, type_: str) -> bool:
+def _is_outside(value: object, type_: SqlType) -> bool:
     """Tell whether a date or timestamp lies out of the years that servers have."""
-    if not isinstance(value, int) or type_ not in ("DATE", "TIMESTAMP"):
+    if not isinstance(value, int) or type_ not in (DATE, TIMESTAMP):
         return False
-    day = value if type_ == "DATE" else value // _MICROSECONDS
+    day = value if type_ == DATE else value // _MICROSECONDS
     return not _DAYS[0] <= day <= _DAYS[1]

@@ -17,10 +17,9 @@ from typing import Any, Final
 
 import duckdb
 
-from dpsql.core.schema import exact_digits
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import INTEGER, VARCHAR, SqlType
 from dpsql.engines.duckdb.forms import BYTES, CALLED_ON_ROWS, OWN_FUNCTIONS
 from dpsql.engines.embedded.lockdown import lock_down
 from dpsql.engines.embedded.plans import read_plan
@@ -57,7 +56,7 @@ class _Form:
     """A call over columns ``a0, a1, …`` of ``types``, as it is written of its arguments."""
 
     write: Callable[..., Sql]
-    types: tuple[str, ...]
+    types: tuple[SqlType, ...]
 
     def sql(self, arguments: Iterable[Sql]) -> Sql:
         return self.write(*arguments)
@@ -75,8 +74,8 @@ def _operation(sign: Sql) -> Callable[..., Sql]:
     return lambda one, other: sql("({} {} {})", one, sign, other)
 
 
-def _cast(word: Sql, target: str) -> Callable[..., Sql]:
-    return lambda value: sql("{}({} AS {})", word, value, type_sql(target))
+def _cast(word: Sql, target: SqlType) -> Callable[..., Sql]:
+    return lambda value: sql("{}({} AS {})", word, value, target.sql)
 
 
 def _call(name: str, before: Sequence[Sql] = (), after: Sequence[Sql] = ()) -> Callable[..., Sql]:
@@ -112,7 +111,7 @@ def _forms() -> Iterator[_Form]:
 
 
 def _casts() -> Iterator[_Form]:
-    targets = [kind for kind in SCALARS if kind not in ("BIT", "BIGNUM", "JSON")]
+    targets = [type_ for type_ in SCALARS if type_.kind not in ("BIT", "BIGNUM", "JSON")]
     for source in SCALARS:
         for target in targets:
             if source != target:
@@ -123,24 +122,24 @@ def _casts() -> Iterator[_Form]:
     for target in EDGES:
         yield _Form(partial(_cast(sql("CAST"), target), sql("NULL")), ())
     for nested in EDGES.keys() - set(SCALARS):
-        yield _Form(_cast(sql("CAST"), "VARCHAR"), (nested,))
+        yield _Form(_cast(sql("CAST"), VARCHAR), (nested,))
 
 
-def _widenings() -> Iterator[tuple[str, str]]:
+def _widenings() -> Iterator[tuple[SqlType, SqlType]]:
     """Yield integer types and decimals with decimals that have just room for all their values."""
     for source in SCALARS:
-        digits_needed = exact_digits(source)
-        if digits_needed is None:
+        if not (source.is_integer or source.is_decimal):
             continue
-        whole, behind = digits_needed
+        width, behind = source.digits
+        whole = width - behind if source.is_decimal else width
         for scale in dict.fromkeys((behind, behind + 1, 38 - whole)):
             for more in (0, 1):
-                width = whole + more + scale
-                if behind <= scale and width <= 38 and source != f"DECIMAL({width},{scale})":
-                    yield source, f"DECIMAL({width},{scale})"
+                target = SqlType.decimal(whole + more + scale, scale)
+                if behind <= scale and target.digits[0] <= 38 and source != target:
+                    yield source, target
 
 
-def _called(name: str, types: tuple[str, ...]) -> Iterator[_Form]:
+def _called(name: str, types: tuple[SqlType, ...]) -> Iterator[_Form]:
     if name in SPECIFIED:
         for part in _PARTS:
             yield _Form(_call(name, [literal(part)]), types[1:])
@@ -170,9 +169,9 @@ def _catalog() -> dict[str, list[tuple[list[str], str | None]]]:
 
 def _signatures(
     name: str, overloads: Iterable[tuple[list[str], str | None]]
-) -> Iterator[tuple[str, ...]]:
+) -> Iterator[tuple[SqlType, ...]]:
     """Yield the argument types to try: each overload's, ANY and T being every type in turn."""
-    seen: set[tuple[str, ...]] = set()
+    seen: set[tuple[SqlType, ...]] = set()
     for parameters, varargs in overloads:
         shapes = [parameters]
         if varargs is not None:
@@ -184,17 +183,18 @@ def _signatures(
                     yield types
 
 
-def _filled(shape: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    anything = ("ANY", "T", "K")
-    kept = [part if part in (*anything, "DECIMAL") else _kept(part) for part in shape]
+def _filled(shape: Sequence[str]) -> Iterator[tuple[SqlType, ...]]:
+    anything = tuple(map(SqlType.of, ("ANY", "T", "K")))
+    decimal = SqlType.of("DECIMAL")
+    kept = [SqlType.of(_kept(part)) for part in shape]
     if all(part in EDGES for part in kept):
         yield tuple(kept)
     elif all(part in EDGES or part in anything for part in kept):
         for kind in EDGES:
             yield tuple(kind if part in anything else part for part in kept)
-    elif all(part in EDGES or part == "DECIMAL" for part in kept):
+    elif all(part in EDGES or part == decimal for part in kept):
         for kind in DECIMALS:
-            yield tuple(kind if part == "DECIMAL" else part for part in kept)
+            yield tuple(kind if part == decimal else part for part in kept)
 
 
 def _kept(part: str) -> str:
@@ -221,7 +221,7 @@ class _Surveyor:
 
         ``beside``: on the one call of several that is not known yet; else nothing for several.
         """
-        types = form.types or ("INTEGER",)
+        types = form.types or (INTEGER,)
         self._create(types, [])
         plan = self._plan(sql("SELECT {} FROM edges", form.over_columns()))
         names = set() if plan is None else {call_of(node) for node in calls(plan)}
@@ -235,7 +235,7 @@ class _Surveyor:
             return {}
         return {name: max(self._judged(form, types), former, key=_severity)}
 
-    def _judged(self, form: _Form, types: Sequence[str]) -> str:
+    def _judged(self, form: _Form, types: Sequence[SqlType]) -> str:
         rows = _rows(types)
         bare = form.over_columns()
         self._create(types, rows)
@@ -249,7 +249,9 @@ class _Surveyor:
         alone = self._alone(types, rows, bare, sure=sure)
         return alone or (TOTAL if sure else NULL)
 
-    def _alone(self, types: Sequence[str], rows: list[Sql], bare: Sql, *, sure: bool) -> str | None:
+    def _alone(
+        self, types: Sequence[SqlType], rows: list[Sql], bare: Sql, *, sure: bool
+    ) -> str | None:
         """Find a failure on single rows, whose statistics are their values."""
         value = bare if sure else sql("TRY({})", bare)
         asked = sql("SELECT hash({value}), {value} IS NULL FROM edges WHERE u >= 0", value=value)
@@ -260,7 +262,7 @@ class _Surveyor:
                 return f"{FAILS}: {failure}"
         return None
 
-    def _with_constants(self, form: _Form, types: Sequence[str]) -> list[Sql]:
+    def _with_constants(self, form: _Form, types: Sequence[SqlType]) -> list[Sql]:
         """Write the call with one of several arguments constant: every edge value in turn."""
         found = []
         for place in range(len(form.types)) if len(form.types) > 1 else ():
@@ -287,9 +289,9 @@ class _Surveyor:
             filter(None, (self._failure(sql("SELECT {} FROM edges", h)) for h in hashes)), None
         )
 
-    def _create(self, types: Sequence[str], rows: list[Sql]) -> None:
+    def _create(self, types: Sequence[SqlType], rows: list[Sql]) -> None:
         named = zip(_columns(len(types)), types, strict=True)
-        columns = join(", ", (sql("{} {}", column, type_sql(kind)) for column, kind in named))
+        columns = join(", ", (sql("{} {}", column, kind.sql) for column, kind in named))
         self._made = [sql("CREATE OR REPLACE TABLE edges (u INTEGER, {})", columns)]
         if rows:
             self._made.append(sql("INSERT INTO edges VALUES {}", join(", ", rows)))
@@ -324,7 +326,7 @@ def _severity(verdict: str) -> int:
     return 2 if verdict.startswith(FAILS) else [TOTAL, NULL].index(verdict)
 
 
-def _rows(types: Sequence[str]) -> list[Sql]:
+def _rows(types: Sequence[SqlType]) -> list[Sql]:
     """Combine all edge values and NULL into rows, the extremes first where there are many."""
     lists = [[*EDGES[kind], None] for kind in types]
     combined = list(itertools.islice(itertools.product(*lists), 200_000))
@@ -334,7 +336,7 @@ def _rows(types: Sequence[str]) -> list[Sql]:
     return [_row(values, types) for values in combined]
 
 
-def _row(values: Sequence[Edge | None], types: Sequence[str]) -> Sql:
+def _row(values: Sequence[Edge | None], types: Sequence[SqlType]) -> Sql:
     written = (
         sql("NULL") if value is None else edge_sql(value, kind)
         for value, kind in zip(values, types, strict=True)

@@ -15,6 +15,8 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, VARCHAR, SqlType
+
 MOMENTS: Final = ("DATE", "TIMESTAMP")
 TEXTS: Final = ("VARCHAR",)
 ANY_NUMBERS: Final = ("NUMBERS",)
@@ -32,7 +34,7 @@ class RowFunction:
     name: str
     nodes: tuple[type[exp.Expr], ...]
     takes: tuple[str, ...]
-    gives: str
+    gives: SqlType
     beside: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
@@ -49,7 +51,7 @@ def _part(
 ) -> RowFunction:
     """Describe a part of a date, which EXTRACT knows by all names of its functions, and others."""
     names = (name, *also, *parts)
-    return RowFunction(name, nodes, takes, "BIGINT", (), also, names, between)
+    return RowFunction(name, nodes, takes, BIGINT, (), also, names, between)
 
 
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -70,19 +72,19 @@ _ROW_FUNCTIONS: Final = (
     _part("hour", exp.Hour, takes=("TIMESTAMP",), between=(0, 23)),
     _part("minute", exp.Minute, takes=("TIMESTAMP",), between=(0, 59)),
     _part("second", exp.Second, takes=("TIMESTAMP",), between=(0, 59)),
-    RowFunction("dayname", (exp.Dayname,), MOMENTS, "VARCHAR"),
-    RowFunction("monthname", (exp.Monthname,), MOMENTS, "VARCHAR"),
-    RowFunction("last_day", (exp.LastDay,), MOMENTS, "DATE"),
-    RowFunction("length", (exp.Length,), TEXTS, "BIGINT"),
-    RowFunction("lower", (exp.Lower,), TEXTS, "VARCHAR"),
-    RowFunction("upper", (exp.Upper,), TEXTS, "VARCHAR"),
-    RowFunction("contains", (exp.Contains,), TEXTS, "BOOLEAN", ("'a'", "''", "b")),
-    RowFunction("starts_with", (exp.StartsWith,), TEXTS, "BOOLEAN", ("'a'", "''", "b")),
-    RowFunction("isnan", (exp.IsNan,), ("DOUBLE",), "BOOLEAN"),
-    RowFunction("sqrt", (exp.Sqrt,), ANY_NUMBERS, "DOUBLE"),
-    RowFunction("exp", (exp.Exp,), ANY_NUMBERS, "DOUBLE"),
-    RowFunction("ln", (exp.Ln,), ANY_NUMBERS, "DOUBLE"),
-    RowFunction("pow", (exp.Pow,), ANY_NUMBERS, "DOUBLE", ("2", "0.5", "b")),
+    RowFunction("dayname", (exp.Dayname,), MOMENTS, VARCHAR),
+    RowFunction("monthname", (exp.Monthname,), MOMENTS, VARCHAR),
+    RowFunction("last_day", (exp.LastDay,), MOMENTS, DATE),
+    RowFunction("length", (exp.Length,), TEXTS, BIGINT),
+    RowFunction("lower", (exp.Lower,), TEXTS, VARCHAR),
+    RowFunction("upper", (exp.Upper,), TEXTS, VARCHAR),
+    RowFunction("contains", (exp.Contains,), TEXTS, BOOLEAN, ("'a'", "''", "b")),
+    RowFunction("starts_with", (exp.StartsWith,), TEXTS, BOOLEAN, ("'a'", "''", "b")),
+    RowFunction("isnan", (exp.IsNan,), ("DOUBLE",), BOOLEAN),
+    RowFunction("sqrt", (exp.Sqrt,), ANY_NUMBERS, DOUBLE),
+    RowFunction("exp", (exp.Exp,), ANY_NUMBERS, DOUBLE),
+    RowFunction("ln", (exp.Ln,), ANY_NUMBERS, DOUBLE),
+    RowFunction("pow", (exp.Pow,), ANY_NUMBERS, DOUBLE, ("2", "0.5", "b")),
 )
 ROW_FUNCTIONS: Final[Mapping[type[exp.Expr], RowFunction]] = MappingProxyType(
     {node: function for function in _ROW_FUNCTIONS for node in function.nodes}
@@ -96,6 +98,6 @@ PARTS: Final[Mapping[str, RowFunction]] = MappingProxyType(
 """What EXTRACT computes, by the name of the part."""
 
 
-def nodes_giving(type_: str) -> tuple[type[exp.Expr], ...]:
+def nodes_giving(type_: SqlType) -> tuple[type[exp.Expr], ...]:
     """Return the classes of functions whose results are of a type."""
     return tuple(node for node, function in ROW_FUNCTIONS.items() if function.gives == type_)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from dpsql.core.schema import Column, base_type, fold, is_moment, rules_of
+from dpsql.core.schema import Column, fold, rules_of
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import BIGINT, DATE, DOUBLE, TIMESTAMP, SqlType
 from dpsql.core.table_name import NameRules
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
@@ -71,7 +72,7 @@ class ViewColumn:
     """A column of a view: a key, or an aggregate, by its index; and its type."""
 
     name: str
-    type: str
+    type: SqlType
     key: int | None
     aggregate: int | None
 
@@ -85,7 +86,7 @@ class PreparedView:
     """
 
     plan: ViewPlan
-    unit_type: str
+    unit_type: SqlType
     keys: tuple[Column, ...]
     columns: tuple[ViewColumn, ...]
     fingerprint: str
@@ -95,7 +96,7 @@ class PreparedView:
         """The columns of the view's private state; declared keys are their positions there."""
         plan, keys = self.plan, self.keys
         if plan.block.known_domain:
-            keys = tuple(Column(key.name, "BIGINT") for key in keys)
+            keys = tuple(Column(key.name, BIGINT) for key in keys)
         return StateShape(
             self.unit_type,
             keys,
@@ -109,7 +110,7 @@ class PreparedView:
     @property
     def shown(self) -> tuple[Column, ...]:
         """All columns of the view."""
-        first = (Column(STEP, "BIGINT"), Column(AS_OF, "TIMESTAMP"))
+        first = (Column(STEP, BIGINT), Column(AS_OF, TIMESTAMP))
         return (*first, *(Column(column.name, column.type) for column in self.columns))
 
 
@@ -249,14 +250,14 @@ class ViewPreparer:
         """Tell how queries name tables."""
         return rules_of(self._engine.schema, self._engine.name, self._policy.names)
 
-    def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> str:
+    def _time_type(self, table: TablePolicy, time: TimeColumn, steps: ViewSteps) -> SqlType:
         found = self._engine.schema[table.name.key].column(time.column)
-        if found is None or not is_moment(found.type):
+        if found is None or not found.type.is_moment:
             raise no_view(
                 f"the time column of {table.name} is no date and no timestamp",
                 "The policy names it under `time`.",
             )
-        if found.type == "DATE" and not (steps.period.months or steps.period.whole_days):
+        if found.type == DATE and not (steps.period.months or steps.period.whole_days):
             raise no_view(
                 f"steps of {steps.period} are shorter than a day, and {time.column} is a date",
                 "Take steps of whole days.",
@@ -277,7 +278,7 @@ def _key_columns(block: Block, found: Sequence[Column]) -> Iterator[Column]:
             column = block.source.table.column(key.expression.name)
             assert column is not None
             type_ = column.type
-        if base_type(type_) not in _KEY_TYPES:
+        if type_.kind not in _KEY_TYPES:
             raise no_view(
                 f"keys of type {type_} have no exact text",
                 "Group by a text, a whole number, a date or a time; cast the key to one of them.",
@@ -290,12 +291,12 @@ def _columns(
 ) -> Iterator[ViewColumn]:
     """Yield the columns of the view; the last ``hidden`` ones of its tail are for intervals."""
     block, first = plan.block, plan.at(1)
-    places: dict[str, tuple[int | None, int | None, str]] = {}
+    places: dict[str, tuple[int | None, int | None, SqlType]] = {}
     for index, key in enumerate(keys):
         places[key.name] = index, None, key.type
     for index, aggregate in enumerate(block.aggregates):
-        kind = "BIGINT" if first.is_whole(aggregate) else "DOUBLE"
-        places[block.aggregate_column(index)] = None, index, kind
+        type_ = BIGINT if first.is_whole(aggregate) else DOUBLE
+        places[block.aggregate_column(index)] = None, index, type_
     names = {STEP, AS_OF}
     shown = slice(len(tail.columns) - hidden)
     for name, column in zip(tail.names[shown], tail.columns[shown], strict=True):

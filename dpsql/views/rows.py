@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpsql.core.quoting import table_sql
 from dpsql.core.sql import join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT
 from dpsql.engines.embedded.running import execute
 from dpsql.ir.relations import PublishedView
 from dpsql.pipeline.tail.rooms import Stay
@@ -40,7 +40,7 @@ class ViewRows:
                 sql(
                     "TRY_CAST({name} AS {type}) AS {name}",
                     name=quoted(c.name),
-                    type=type_sql(c.type),
+                    type=c.type.sql,
                 )
                 for c in self.view.columns
             ),
@@ -71,7 +71,7 @@ def view_rows(view: PreparedView, releases: Iterable[StepRelease]) -> ViewRows:
         elif column.aggregate is not None:
             name = plan.block.aggregate_column(column.aggregate)
             parts = [release.values[name] for release in found]
-            kind = np.int64 if column.type == "BIGINT" else np.float64
+            kind = np.int64 if column.type == BIGINT else np.float64
             columns[column.name] = np.concatenate(parts) if parts else np.empty(0, dtype=kind)
     return ViewRows(view, columns)
 

@@ -30,7 +30,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column
 from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, number, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import ArrowStream
 from dpsql.engines.duckdb.engine import MaterializedStream, discreetly
@@ -77,7 +77,7 @@ class StateShape:
     of steps that a value covers, None for all of them. ``by_step`` keeps what each step added.
     """
 
-    unit_type: str
+    unit_type: SqlType
     keys: tuple[Column, ...]
     contributions: tuple[Contribution, ...]
     groups: int | None
@@ -529,11 +529,11 @@ def _between(first: int, last: int) -> Sql:
 
 def _tables(shape: StateShape) -> Iterator[Sql]:
     """Yield the statements that make an empty state; the transaction is left open."""
-    keys = [sql("{} {}", quoted(key.name), type_sql(key.type)) for key in shape.keys]
+    keys = [sql("{} {}", quoted(key.name), key.type.sql) for key in shape.keys]
     numbers = [sql("{} BIGINT", quoted(each.name)) for each in shape.contributions]
     spent = [sql("{} BIGINT", _spent(each)) for each in shape.contributions]
     unit, group = (
-        sql("{} {}", _UNIT_COLUMN, type_sql(shape.unit_type)),
+        sql("{} {}", _UNIT_COLUMN, shape.unit_type.sql),
         sql("{} BIGINT", _GROUP_COLUMN),
     )
     tables = {

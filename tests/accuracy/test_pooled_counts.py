@@ -9,11 +9,12 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.laws import SeededSource
 from helpers.support import POLICY_TABLES, TABLES, policy
 from helpers.support import planned as statement
 
-from dpsql.core.schema import Column, Schema, Table
+from dpsql.core.schema import Schema, Table
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.groups import deciding_measure
 from dpsql.kinds.pooled import (
@@ -33,7 +34,7 @@ def catalogue() -> Schema:
     for name in POLICY_TABLES:
         database.execute(TABLES[name])
         rows = database.execute(f"DESCRIBE {name}").fetchall()
-        found[name] = Table(name, tuple(Column(str(row[0]), str(row[1])) for row in rows))
+        found[name] = Table(name, tuple(column_of(str(row[0]), str(row[1])) for row in rows))
     return found
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from helpers.columns import column_of
 from helpers.dialects import POSTGRESQL, SPARK
 from helpers.support import SALT, Planned, binding
 
@@ -53,7 +54,7 @@ class Filled:
 def schema_for(tables: Mapping[str, Filled]) -> Schema:
     """The schema of these tables."""
     return schema_of(
-        *(Table(name, tuple(Column(*c) for c in t.columns)) for name, t in tables.items())
+        *(Table(name, tuple(column_of(*c) for c in t.columns)) for name, t in tables.items())
     )
 
 

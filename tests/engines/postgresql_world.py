@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 import psycopg
 from engine_world import EngineWorld, Filled, Row
 from helpers.postgresql_server import Server
+from helpers.sql_text import text
 from worlds import sql_of, values_of
 
 from dpsql.core.quoting import quote
-from dpsql.core.schema import is_decimal
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.postgresql.engine import OpenPostgreSQL, PostgreSQLEngine
 from dpsql.engines.postgresql.types import sql_type
 
@@ -118,6 +119,8 @@ REFUSED: Mapping[str, str] = {
 
 
 def _type(type_: str) -> str:
-    name = sql_type(type_)
+    found = SqlType.of(type_)
+    name = sql_type(found)
     assert name is not None
-    return name if not is_decimal(type_) else name.replace(" ", "")
+    written = text(name)
+    return written.replace(" ", "") if found.is_decimal else written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.arrow_rows import as_type
 
 
@@ -14,7 +15,7 @@ def test_a_decimal_beyond_its_width_is_null(width: int, scale: int) -> None:
     most = "9" * (width - scale) + ("." + "9" * scale if scale else "")
     beyond = f"1{'0' * (width - scale)}"
     given = [most or "0", f"-{most}", beyond, f"-{beyond}", None]
-    found = as_type(pa.array(given), f"DECIMAL({width},{scale})").to_pylist()
+    found = as_type(pa.array(given), SqlType.decimal(width, scale)).to_pylist()
     assert [None if each is None else f"{each:f}" for each in found[:2]] == [
         text if text.lstrip("-")[0] != "." else text.replace(".", "0.")
         for text in given[:2]

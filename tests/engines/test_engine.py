@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.sql_text import generated
 from helpers.support import checked, cursor_of, listed_engine
@@ -181,7 +182,7 @@ def test_row_numbers_follow_the_total_order_of_top_k(tied: DuckDBEngine, key_typ
         f"(SELECT k::{key_type} AS k, count(DISTINCT unit) AS n FROM t GROUP BY k "
         "ORDER BY n DESC, k LIMIT 1001)"
     )
-    rows = unread(listed_engine(tied).run()).exact(sql, (Column("k", key_type),), ["n", "copy"])
+    rows = unread(listed_engine(tied).run()).exact(sql, (column_of("k", key_type),), ["n", "copy"])
     keys = rows.measures["copy"]
     assert rows.row_ids.tolist() == list(range(1, 1002))
     assert rows.measures["n"].tolist() == [4] * 750 + [3] * 251
@@ -246,7 +247,7 @@ def test_keys_read_from_a_stage_outlive_it(locked: OpenDuckDB, key_type: str) ->
     stored = f'SELECT k + 1 AS "__dpsql_rid", (-k)::{key_type} AS k FROM t'
     with unread(locked.run()).scratch() as scratch:
         scratch.store("x", stored)
-        found = scratch.keys(sql, [Column("k", key_type)], np.array([900, 2, 7]))
+        found = scratch.keys(sql, [column_of("k", key_type)], np.array([900, 2, 7]))
     assert found.row_ids.tolist() == [2, 7, 900]
     if isinstance(found.keys, dict):
         assert found.keys["k"].tolist() == [-1, -6, -899]
@@ -329,7 +330,7 @@ def test_csv_and_parquet_files_are_databases_of_one_table(tmp_path: Path, ledger
         for name in ("t.csv", "t.parquet"):
             plain.execute(f"COPY v TO '{tmp_path / name}'")
     for name in ("t.csv", "t.parquet"):
-        declared = (Column("unit", "BIGINT"), Column("k", "BIGINT"))
+        declared = (column_of("unit", "BIGINT"), column_of("k", "BIGINT"))
         table = TablePolicy("t", PrivacyUnit("unit", "unit"), declared=declared)
         rules = replace(policy("t"), tables={"t": table})
         with dpsql.connect(checked(tmp_path / name), rules, ledger, "ana") as con:

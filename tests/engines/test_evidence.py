@@ -12,6 +12,7 @@ from helpers.failures import fails_with
 from helpers.sql_text import text
 
 import dpsql
+from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.base.twin import Twin
 from dpsql.engines.evidence.edges import EDGES, edge_sql
 from dpsql.engines.evidence.evidence import Evidence, evidence_for
@@ -172,7 +173,10 @@ class TestTheTable:
         monkeypatch.setattr(duckdb, "__version__", "9.9.9")
         monkeypatch.setattr(
             "dpsql.survey.totality._forms",
-            lambda: [_Form(_call("+"), ("BIGINT", "BIGINT")), _Form(_call("week"), ("INTERVAL",))],
+            lambda: [
+                _Form(_call("+"), (BIGINT, BIGINT)),
+                _Form(_call("week"), (SqlType.of("INTERVAL"),)),
+            ],
         )
         with pytest.raises(InterfaceError, match=r"9\.9\.9"):
             dpsql.DuckDBEngine().open(())

@@ -12,13 +12,13 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.installed_duckdb import since_2_0
 from helpers.support import checked, cursor_of
 
 import dpsql
 from dpsql.core.data_files import DataFiles, FileKind, as_read, data_files
-from dpsql.core.declared_types import declared_columns
 from dpsql.core.schema import Column
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
@@ -144,9 +144,7 @@ def written(place: Path, first: str) -> None:
 
 
 def columns(types: dict[str, str]) -> tuple[Column, ...]:
-    declared = declared_columns(types)
-    assert declared is not None
-    return declared
+    return tuple(column_of(name, type_) for name, type_ in types.items())
 
 
 def keys_of(engine: DuckDBEngine, table: str) -> list[object]:
@@ -230,7 +228,9 @@ def test_no_name_of_a_directory_makes_a_table_unreadable_or_another(
     shutil.copy(directory / "events" / "part=0" / "rows.parquet", other / "rows.parquet")
     engine = open_database(directory / "events")
     engine.declare({"events": columns(TYPES)})
-    assert [(c.name, c.type) for c in engine.catalog().tables["events"].columns] == [*TYPES.items()]
+    assert [(c.name, str(c.type)) for c in engine.catalog().tables["events"].columns] == [
+        *TYPES.items()
+    ]
     rows = cursor_of(engine, "events").execute(
         "SELECT part, count(*) FROM events GROUP BY part ORDER BY part"
     )

@@ -17,6 +17,8 @@ from engine_world import Filled
 from helpers.attacks import ANSWERS, ATTACKS
 from helpers.failures import fails_with
 from helpers.postgresql_server import Server
+from helpers.present import present
+from helpers.sql_text import text
 from helpers.support import ANALYST, policy
 from postgresql_world import PostgreSQLWorld
 from test_last_reading import MORE
@@ -25,6 +27,7 @@ from worlds import small_tables
 
 import dpsql
 from dpsql.core.sql import Sql, Written, join, name, sql
+from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Reads
 from dpsql.engines.evidence.edges import COMPARED
@@ -70,7 +73,11 @@ POLICY = Policy(
 KINDS = list(COMPARED)
 SETUP = (
     "CREATE TABLE edges ("
-    + ", ".join(f"{side}{place} {sql_type(k)}" for place, k in enumerate(KINDS) for side in "ab")
+    + ", ".join(
+        f"{side}{place} {text(present(sql_type(k)))}"
+        for place, k in enumerate(KINDS)
+        for side in "ab"
+    )
     + ")",
     "CREATE TABLE hidden (k INTEGER, v TEXT)",
     "CREATE VIEW seen AS SELECT * FROM visits",
@@ -115,9 +122,9 @@ def test_what_dpsql_sends_is_sent(engine: OpenPostgreSQL) -> None:
 @pytest.fixture(scope="module")
 def written(
     engine: OpenPostgreSQL,
-) -> dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]]:
+) -> dict[tuple[SqlType, ...], list[tuple[ComparedForm, Sql]]]:
     """Every expression that has a verdict, of every type, by types."""
-    found: dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]] = {}
+    found: dict[tuple[SqlType, ...], list[tuple[ComparedForm, Sql]]] = {}
     for form in forms():
         case = case_of(form, unjudged(engine.verdicts.made_with))
         if case is not None:
@@ -125,7 +132,7 @@ def written(
     return found
 
 
-def over_edges(types: tuple[str, ...], values: list[Sql]) -> Sql:
+def over_edges(types: tuple[SqlType, ...], values: list[Sql]) -> Sql:
     """A statement that computes expressions of these types."""
     columns = join(
         ", ",
@@ -138,14 +145,14 @@ def over_edges(types: tuple[str, ...], values: list[Sql]) -> Sql:
 
 
 def test_what_analysts_may_compute_of_rows_is_sent(
-    engine: OpenPostgreSQL, written: dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]]
+    engine: OpenPostgreSQL, written: dict[tuple[SqlType, ...], list[tuple[ComparedForm, Sql]]]
 ) -> None:
     """Those of the same types at once."""
     edges = Reads((TableName("edges"),))
     with engine.run() as run:
         sheet = engine.last_reading.over(edges, lambda: run.session)
 
-        def is_read(types: tuple[str, ...], values: list[Sql]) -> bool:
+        def is_read(types: tuple[SqlType, ...], values: list[Sql]) -> bool:
             try:
                 sheet.read(over_edges(types, values))
             except EngineError:
@@ -330,7 +337,7 @@ HERE: dict[str, dict[str, Any]] = {
 def corpus(
     postgres_server: Server,
     engine: OpenPostgreSQL,
-    written: dict[tuple[str, ...], list[tuple[ComparedForm, Sql]]],
+    written: dict[tuple[SqlType, ...], list[tuple[ComparedForm, Sql]]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> list[list[Node]]:
     """The nodes of what answered questions send, and of each expression over rows."""

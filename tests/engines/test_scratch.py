@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar, get_type_hints
 
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.unchecked_runs import NoSheet
 from numpy.typing import NDArray
 
-from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, sql
 from dpsql.engines.base import rehearsal
 from dpsql.engines.base.engine import ArrowStream, ExactRows, Reads
@@ -68,7 +68,7 @@ class Noted(ScratchBase):
 
 
 WAYS: Final[dict[str, Callable[[ScratchBase], object]]] = {
-    "exact": lambda place: place.exact(STATEMENT, [Column("k", "BIGINT")], ["m"]),
+    "exact": lambda place: place.exact(STATEMENT, [column_of("k", "BIGINT")], ["m"]),
     "pairs": lambda place: place.pairs(STATEMENT),
     "integers": lambda place: place.integers(STATEMENT, 1, [2, 3]),
     "keys": lambda place: place.keys(STATEMENT, [], np.array([1, 2])),

@@ -20,6 +20,7 @@ from postgresql_world import PostgreSQLWorld
 
 import dpsql
 from dpsql.core.sql import sql as template
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base import edge_rows
 from dpsql.engines.evidence import edges
 from dpsql.engines.evidence.trials import TRIED
@@ -128,7 +129,9 @@ def test_every_edge_value_is_one_of_the_servers(world: PostgreSQLWorld) -> None:
     """Nearly all are read as constants there; what DuckDB alone has is NULL."""
     types = ("BOOLEAN", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR", "DATE")
     for type_ in (*types, "TIMESTAMP", "TIME", "UUID", "DECIMAL(1,1)", "DECIMAL(38,0)"):
-        written = [Spelled(POSTGRESQL).declared(edge, type_) for edge in edges.trial_edges(type_)]
+        of_type = SqlType.of(type_)
+        found = edges.trial_edges(of_type)
+        written = [Spelled(POSTGRESQL).declared(edge, of_type) for edge in found]
         known = [text for text in written if not text.startswith("CAST(NULL")]
         assert len(known) >= min(3, len(written)), type_
         engine = world.engine({"visits": VISITS})

@@ -33,6 +33,7 @@ from engine_world import (  # noqa: E402
     schema_for,
     statement_groups,
 )
+from helpers.columns import column_of  # noqa: E402
 from helpers.dialects import SPARK  # noqa: E402
 from helpers.reached_texts import reached_texts  # noqa: E402
 from helpers.sql_text import Spelled, generated  # noqa: E402
@@ -43,10 +44,11 @@ from spark_world import SparkWorld  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
-from dpsql.core.schema import Column, Table  # noqa: E402
+from dpsql.core.schema import Table  # noqa: E402
 from dpsql.core.sql import Sql, join, literal  # noqa: E402
 from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
+from dpsql.core.sql_types import INTEGER  # noqa: E402
 from dpsql.engines.base.scratch import Passed  # noqa: E402
 from dpsql.engines.evidence.trials import TRIED  # noqa: E402
 from dpsql.engines.evidence.verdicts import EngineVersion, owners_directory, verdicts_on  # noqa: E402
@@ -106,7 +108,7 @@ def test_a_survey_of_the_owners_opens_another_version(
 ) -> None:
     world.engine({"visits": VISITS})
     version = pretend(monkeypatch, "spark", tmp_path)
-    few = [ComparedForm("a + b", ("INTEGER", "INTEGER")), ComparedForm("a > 1", ("INTEGER",))]
+    few = [ComparedForm("a + b", (INTEGER, INTEGER)), ComparedForm("a > 1", (INTEGER,))]
     monkeypatch.setattr(keep, "survey_sameness", lambda server: survey_sameness(server, few))
     duckdb, server = keep.keep_surveys(dpsql.SparkEngine(world.session))
     assert "has been surveyed" in duckdb
@@ -198,7 +200,7 @@ def test_columns_of_other_types_are_left_out_and_views_refused(world: SparkWorld
     world.session.sql("CREATE TEMPORARY VIEW passing AS SELECT 1 AS u")
     schema = dpsql.SparkEngine(world.session).catalog().tables
     odd = schema["odd"]
-    assert {c.name: c.type for c in odd.columns} == {
+    assert {c.name: str(c.type) for c in odd.columns} == {
         "u": "BIGINT",
         "w": "VARCHAR",
         "f": "DOUBLE",
@@ -240,7 +242,7 @@ def test_no_type_follows_from_the_name_of_a_directory(world: SparkWorld) -> None
     try:
         world.session.sql("INSERT INTO named VALUES (1, 2)")
         found = dpsql.SparkEngine(world.session).catalog().tables
-        assert [c.type for c in found["named"].columns] == ["INTEGER", "INTEGER"]
+        assert [c.type for c in found["named"].columns] == [INTEGER, INTEGER]
     finally:
         world.session.sql("DROP TABLE named")
 
@@ -501,7 +503,7 @@ def test_a_hash_that_favours_keys_is_caught(world: SparkWorld) -> None:
 
 def test_no_text_makes_a_pattern_slow(world: SparkWorld) -> None:
     """As Spark's own LIKE, the second would take some hundred million years."""
-    table = Table("t", (Column("s", "VARCHAR"),))
+    table = Table("t", (column_of("s", "VARCHAR"),))
     texts = ["a" * 20_000, "ab" * 3000, "a\nb", "", "b", "xaxbx"]
     frame = world.session.createDataFrame([(text,) for text in texts], "s string")
     for pattern in ("%a%b%", "%a%a%a%a%a%a%b", "%_%a%", "a%%b", "%%b%%x"):
@@ -528,7 +530,7 @@ def test_values_differ_as_the_page_says(
     there: str | None,
 ) -> None:
     tree = sqlglot.parse_one(expression, dialect="duckdb")
-    written = SPARK.expression(tree, Table("t", (Column("a", type_),))).render(SPARK.renderer)
+    written = SPARK.expression(tree, Table("t", (column_of("a", type_),))).render(SPARK.renderer)
     spark_type = "STRING" if type_ == "VARCHAR" else type_
     frame = world.session.sql(f"SELECT CAST('{value}' AS {spark_type}) AS a")
     ((found,),) = frame.selectExpr(f"CAST({written} AS STRING)").collect()

@@ -24,9 +24,8 @@ from dpsql.core.schema import Column  # noqa: E402
 from dpsql.core.sql import Sql  # noqa: E402
 from dpsql.core.sql import name as quoted  # noqa: E402
 from dpsql.core.sql import sql as template  # noqa: E402
-from dpsql.core.sql_types import type_sql  # noqa: E402
 from dpsql.engines.spark import schema as spark_schema  # noqa: E402
-from dpsql.engines.spark.casts import spark_spelling  # noqa: E402
+from dpsql.engines.spark.casts import spark_type  # noqa: E402
 from dpsql.engines.spark.text import SPARK_TEXT  # noqa: E402
 
 POLICY = """
@@ -176,7 +175,7 @@ def test_what_fails_on_values_as_they_are_stored_does_not_as_they_are_read(
     assert failing(session, tmp_path) == []
 
     def as_stored(column: Column) -> Sql:
-        spelled, own = type_sql(spark_spelling(column.type)), quoted(column.name)
+        spelled, own = spark_type(column.type), quoted(column.name)
         return template("CAST({} AS {}) AS {}", own, spelled, own)
 
     monkeypatch.setattr(spark_schema, "_read", as_stored)

@@ -13,6 +13,7 @@ from helpers.sql_text import generated, text
 
 import dpsql
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.embedded.plans import read_plan
 from dpsql.engines.evidence.edges import EDGES, TEMPORAL_RANGES, edge_sql, within
 from dpsql.engines.evidence.evidence import call_of, calls, evidence_for
@@ -41,16 +42,16 @@ def stored(type_: str) -> Any:
 
 # -- what the survey says holds of all that is stored -------------------------------------------
 
-Read = Callable[[Sql, str], Sql]
+Read = Callable[[Sql, SqlType], Sql]
 
 
-def tables(types: tuple[str, ...], read: Read) -> duckdb.DuckDBPyConnection:
+def tables(types: tuple[SqlType, ...], read: Read) -> duckdb.DuckDBPyConnection:
     """A database with a view of stored moments and other edges, as columns a0, a1, …"""
     connection = duckdb.connect(config={"threads": "1"})
     connection.execute("SET enable_progress_bar = false")
     for place, type_ in enumerate(types):
-        if type_ in TEMPORAL_RANGES:
-            data = arrow.table({"v": stored(type_)})  # noqa: F841  # DuckDB finds it by its name
+        if type_.kind in TEMPORAL_RANGES:
+            data = arrow.table({"v": stored(type_.kind)})  # noqa: F841  # DuckDB finds it by its name
             connection.execute(f"CREATE TABLE x{place} AS SELECT v FROM data")
         else:
             values = ", ".join(f"({text(edge_sql(each, type_))})" for each in EDGES[type_][:6])
@@ -60,7 +61,7 @@ def tables(types: tuple[str, ...], read: Read) -> duckdb.DuckDBPyConnection:
     sources = ", ".join(f"x{place}" for place in range(len(types)))
     connection.execute(f"CREATE TABLE stored AS SELECT {made} FROM {sources}")
     columns = (
-        f"{text(read(generated(f'`a{i}`'), t)) if t in TEMPORAL_RANGES else f'a{i}'} AS a{i}"
+        f"{text(read(generated(f'`a{i}`'), t)) if t.kind in TEMPORAL_RANGES else f'a{i}'} AS a{i}"
         for i, t in enumerate(types)
     )
     connection.execute(f"CREATE VIEW edges AS SELECT {', '.join(columns)} FROM stored")
@@ -70,10 +71,10 @@ def tables(types: tuple[str, ...], read: Read) -> duckdb.DuckDBPyConnection:
 def failing(read: Read, most: int) -> tuple[int, list[str]]:
     """Compute each call of moments that the table allows; returns how many, and which fail."""
     verdicts = evidence_for(duckdb.__version__).verdicts
-    forms = [f for f in totality._forms() if any(t in TEMPORAL_RANGES for t in f.types)]
-    forms.sort(key=lambda form: form.types)
+    forms = [f for f in totality._forms() if any(t.kind in TEMPORAL_RANGES for t in f.types)]
+    forms.sort(key=lambda form: list(map(str, form.types)))
     tried, failed = 0, []
-    types: tuple[str, ...] = ()
+    types: tuple[SqlType, ...] = ()
     connection: duckdb.DuckDBPyConnection | None = None
     for form in forms[:: max(1, len(forms) // most)]:
         if connection is None or form.types != types:

@@ -30,6 +30,7 @@ from spark_world import SparkWorld  # noqa: E402
 from worlds import DuckDBWorld  # noqa: E402
 
 import dpsql  # noqa: E402
+from dpsql.core.sql_types import INTEGER  # noqa: E402
 from dpsql.engines.base.scratch import Passed  # noqa: E402
 from dpsql.engines.spark.text import spark_quote, view_of  # noqa: E402
 from dpsql.survey import keep  # noqa: E402
@@ -145,7 +146,7 @@ def test_a_version_that_nobody_has_surveyed_is_refused_until_its_owner_does(
     )
     engine = dpsql.SparkEngine(url, schemas=[world._database])
     refused_unseen(engine, policy, "ana", tmp_path)
-    few = [ComparedForm("a + b", ("INTEGER", "INTEGER")), ComparedForm("a > 1", ("INTEGER",))]
+    few = [ComparedForm("a + b", (INTEGER, INTEGER)), ComparedForm("a > 1", (INTEGER,))]
     monkeypatch.setattr(keep, "survey_sameness", lambda server: survey_sameness(server, few))
     assert "spark-99.9.json" in list(keep.keep_surveys(engine))[1]
     with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as connection:

@@ -16,6 +16,7 @@ from worlds import small_tables
 
 import dpsql
 from dpsql.core.sql import Sql, sql
+from dpsql.core.sql_types import DOUBLE, INTEGER, VARCHAR, SqlType
 from dpsql.engines.evidence.edges import COMPARED, DECIMAL_SIZES
 from dpsql.engines.evidence.verdicts import (
     DIFFERS,
@@ -58,7 +59,7 @@ def test_a_verdict_is_on_the_sql_that_is_written_today(version: EngineVersion) -
 
 
 def test_sql_that_nobody_has_surveyed_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = [ComparedForm(text, ("DOUBLE",)) for text in ("sqrt(a)", "exp(a)")]
+    asked = [ComparedForm(text, (DOUBLE,)) for text in ("sqrt(a)", "exp(a)")]
     before = digests(POSTGRESQL_15, asked)
     changed = {**POSTGRESQL_ROWS.operations, "sqrt": lambda value: sql("sqrt({})", value)}
     monkeypatch.setattr(POSTGRESQL_ROWS, "operations", changed, raising=False)
@@ -101,7 +102,7 @@ def test_decimals_are_tried_at_the_ends_of_what_is_stored_alike() -> None:
     """A cast that holds for 12 digits may fail with 38: a verdict is on widths that were tried."""
     kinds: dict[str, set[tuple[int, int]]] = {}
     for width, scale in DECIMAL_SIZES:
-        kinds.setdefault(verdict_type(f"DECIMAL({width},{scale})"), set()).add((width, scale))
+        kinds.setdefault(verdict_type(SqlType.decimal(width, scale)), set()).add((width, scale))
     narrow = 1
     for most in (4, 9, 18, 38):
         tried = kinds.pop(f"DECIMAL({most})")
@@ -110,7 +111,10 @@ def test_decimals_are_tried_at_the_ends_of_what_is_stored_alike() -> None:
         assert any(0 < scale < width for width, scale in tried)
         narrow = most + 1
     assert not kinds
-    assert {verdict_type("DECIMAL(38, 0)"), verdict_type("DOUBLE")} == {"DECIMAL(38)", "DOUBLE"}
+    assert {verdict_type(SqlType.of("DECIMAL(38, 0)")), verdict_type(DOUBLE)} == {
+        "DECIMAL(38)",
+        "DOUBLE",
+    }
 
 
 # -- a server --------------------------------------------------------------------------------------
@@ -150,7 +154,7 @@ def test_a_cast_that_holds_for_few_digits_alone_is_noticed(
 
     real = pg._exact_integer
     monkeypatch.setattr(pg, "_exact_integer", two_pieces)
-    casts = [ComparedForm(f"CAST(a AS DECIMAL({w},{s}))", ("DOUBLE",)) for w, s in DECIMAL_SIZES]
+    casts = [ComparedForm(f"CAST(a AS DECIMAL({w},{s}))", (DOUBLE,)) for w, s in DECIMAL_SIZES]
     found = survey_sameness(database, casts).calls
     assert found["CAST AS DECIMAL(18)(DOUBLE)"] == REWRITTEN
     assert found["CAST AS DECIMAL(38)(DOUBLE)"] == (
@@ -171,7 +175,7 @@ def test_a_call_that_computes_something_else_is_noticed(
         "a > 1": "BIGINT",
         "abs(a)": "DECIMAL(12,2)",
     }
-    some = [ComparedForm(text, (kind,)) for text, kind in asked.items()]
+    some = [ComparedForm(text, (SqlType.of(kind),)) for text, kind in asked.items()]
     assert not any(v.startswith(DIFFERS) for v in survey_sameness(database, some).calls.values())
     real = PostgreSQLEngine.over_constants
 
@@ -194,7 +198,7 @@ def test_a_server_that_is_lost_is_no_verdict(
 
     monkeypatch.setattr(PostgreSQLEngine, "over_constants", lost)
     with pytest.raises(EngineError):
-        survey_sameness(database, [ComparedForm("a + 1", ("INTEGER",))])
+        survey_sameness(database, [ComparedForm("a + 1", (INTEGER,))])
 
 
 @pytest.mark.slow
@@ -204,9 +208,7 @@ def test_all_edge_values_but_nul_are_computed_with(database: PostgreSQLEngine) -
     comparison = _Comparison(database)
     left_out = {k: {*COMPARED[k]} - {*comparison._held_values(k)} for k in COMPARED}
     comparison.close()
-    assert {kind: values for kind, values in left_out.items() if values} == {
-        "VARCHAR": {"x\u0000y"}
-    }
+    assert {kind: values for kind, values in left_out.items() if values} == {VARCHAR: {"x\u0000y"}}
 
 
 @pytest.mark.slow
@@ -218,7 +220,7 @@ def test_a_survey_of_the_owners_opens_another_version(
     world.engine(small_tables())
     version = pretend(monkeypatch, "postgresql", tmp_path)
     refused_unseen(world.url, policy(), ANALYST, tmp_path)
-    few = [ComparedForm("a + b", ("INTEGER", "INTEGER")), ComparedForm("a > 1", ("INTEGER",))]
+    few = [ComparedForm("a + b", (INTEGER, INTEGER)), ComparedForm("a > 1", (INTEGER,))]
     monkeypatch.setattr(keep, "survey_sameness", lambda server: survey_sameness(server, few))
     database = PostgreSQLEngine(world.url)
     duckdb, server = keep.keep_surveys(database)

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.sql_text import generated, text
 
 import dpsql
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
+from dpsql.core.sql_types import BOOLEAN, SqlType
 from dpsql.engines.base import twin as twin_module
 from dpsql.engines.base.twin import Twin
 from dpsql.engines.embedded.types import _SCALARS, plain_type
@@ -36,7 +38,7 @@ NESTED = (
 
 
 def twin_of(*types: str) -> Twin:
-    columns = tuple(Column(f"c{place}", type_) for place, type_ in enumerate(types))
+    columns = tuple(column_of(f"c{place}", type_) for place, type_ in enumerate(types))
     return Twin(schema_of(Table("t", columns)), evidence_for(duckdb.__version__))
 
 
@@ -53,7 +55,7 @@ def test_decimals_of_every_width_and_scale_have_values() -> None:
     types = [f"DECIMAL({w},{s})" for w in range(1, 39) for s in range(w + 1)]
     with duckdb.connect() as engine:
         for type_ in types:
-            values = map(text, edge_values(type_))
+            values = map(text, edge_values(SqlType.of(type_)))
             (row,) = engine.execute(f"SELECT {', '.join(values)}").fetchall()
             assert len(set(row)) >= 3, type_
 
@@ -62,7 +64,7 @@ def test_decimals_of_every_width_and_scale_have_values() -> None:
 def test_every_type_that_a_column_can_have_has_synthetic_values(type_: str) -> None:
     known = plain_type(duckdb.sqltype(type_))
     assert known is not None
-    twin = twin_of(known, "BIGINT")
+    twin = twin_of(str(known), "BIGINT")
     before = TRIED["trial"]
     assert twin.examine(generated("t"), [generated("c0")]).objection is None
     assert TRIED["trial"] == before + 1
@@ -89,7 +91,7 @@ def test_what_was_tried_over_all_rows_is_known_and_what_fails_is_not() -> None:
     twin = twin_of("INTEGER", "VARCHAR")
     before = TRIED["trial"]
     for _ in range(2):
-        assert twin.examine(generated("t"), [generated("c0 > 1")]).types == ("BOOLEAN",)
+        assert twin.examine(generated("t"), [generated("c0 > 1")]).types == (BOOLEAN,)
     assert TRIED["trial"] == before + 1
     twin.examine(generated("t"), [generated("c0 > 2")])
     twin.examine(generated("(SELECT * FROM t)"), [generated("c0 > 1")])
@@ -103,7 +105,7 @@ def test_what_was_tried_over_all_rows_is_known_and_what_fails_is_not() -> None:
 def test_a_type_without_values_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpsql.engines.evidence.edges.EDGES", {})
     with pytest.raises(InternalError):
-        edge_values.__wrapped__("UUID")
+        edge_values.__wrapped__(SqlType.of("UUID"))
 
 
 @pytest.mark.parametrize("type_", ["DECIMAL(1,1)", "DECIMAL(2,2)[]", "STRUCT(a DECIMAL(1,1))"])

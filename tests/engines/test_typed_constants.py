@@ -5,6 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.typed_constants import constant_text
 
 TEXTS = (
@@ -25,7 +26,7 @@ def test_a_constant_that_is_read_is_the_value_that_duckdb_casts_it_to(type_: str
     read = 0
     with duckdb.connect() as connection:
         for text in TEXTS:
-            found = constant_text(text, type_)
+            found = constant_text(text, SqlType.of(type_))
             if found is not None:
                 asked = f"SELECT CAST(CAST(? AS {type_}) AS VARCHAR)"
                 (one,), (other,) = (
@@ -38,4 +39,4 @@ def test_a_constant_that_is_read_is_the_value_that_duckdb_casts_it_to(type_: str
 
 def test_a_type_without_constants_is_none_of_these() -> None:
     with pytest.raises(KeyError):
-        constant_text("x", "BLOB")
+        constant_text("x", SqlType.of("BLOB"))

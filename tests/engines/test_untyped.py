@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.support import cursor_of
 
 import dpsql
-from dpsql.core.declared_types import KNOWN_TYPES, declared_columns, read_type, same_type
 from dpsql.core.schema import Column
+from dpsql.core.sql_types import KNOWN_TYPES, SqlType
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
 from dpsql.engines.duckdb.python_values import python_text
 from dpsql.owner.conformance import check_policy
@@ -30,9 +31,7 @@ HEAD = "version: 1\ndataset: d\naccounts: {ana: {epsilon: 100, delta: 1e-3}}\nta
 
 
 def columns(types: Mapping[str, str] = TYPES) -> tuple[Column, ...]:
-    found = declared_columns(types)
-    assert found is not None
-    return found
+    return tuple(column_of(name, type_) for name, type_ in types.items())
 
 
 def policy(types: Mapping[str, str] = TYPES, table: str = "t") -> dpsql.Policy:
@@ -45,7 +44,9 @@ def read(path: Path, types: Mapping[str, str] = TYPES) -> list[tuple[Any, ...]]:
     engine = open_database(path)
     (table,) = engine.catalog().tables
     engine.declare({table: columns(types)})
-    assert [(c.name, c.type) for c in engine.catalog().tables[table].columns] == [*types.items()]
+    assert [(c.name, str(c.type)) for c in engine.catalog().tables[table].columns] == [
+        *types.items()
+    ]
     try:
         return cursor_of(engine, table).execute(f'SELECT * FROM "{table}"').fetchall()
     finally:
@@ -67,8 +68,8 @@ def read(path: Path, types: Mapping[str, str] = TYPES) -> list[tuple[Any, ...]]:
     ],
 )
 def test_a_type_has_one_spelling(text: str, means: str) -> None:
-    assert str(read_type(text)) == means
-    assert same_type(text, means)
+    assert str(SqlType.of(text).declared) == means
+    assert SqlType.of(text).is_declared_as(SqlType.of(means))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_a_type_has_one_spelling(text: str, means: str) -> None:
     ],
 )
 def test_what_is_no_type_is_refused(text: str) -> None:
-    assert read_type(text) is None
+    assert SqlType.of(text).declared is None
     with pytest.raises(dpsql.PolicyError, match="no type that a column can have"):
         parse_policy(f"{HEAD}  t: {{privacy_unit: uid, columns: {{x: {{type: {text!r}}}}}}}\n")
 
@@ -90,7 +91,7 @@ def test_declared_types_are_the_engines_own() -> None:
     names = {f"c{i}": type_ for i, type_ in enumerate(declared)}
     engine.register("t", {name: ["x", None] for name in names}, types=names)
     assert all(
-        same_type(column.type, names[column.name])
+        column.type.is_declared_as(SqlType.of(names[column.name]))
         for column in engine.catalog().tables["t"].columns
     )
     engine.close()
@@ -321,7 +322,7 @@ def test_objects_have_the_type_that_is_declared_whatever_they_are(
     for frame in frames(values):
         engine = DuckDBEngine()
         engine.register("t", frame, types={"uid": "BIGINT", "v": type_})
-        assert [c.type for c in engine.catalog().tables["t"].columns] == ["BIGINT", type_]
+        assert [str(c.type) for c in engine.catalog().tables["t"].columns] == ["BIGINT", type_]
         ((rows,),) = cursor_of(engine, "t").execute("SELECT count(*) FROM t").fetchall()
         assert rows == len(values)
         engine.close()
@@ -358,7 +359,7 @@ def test_columns_that_have_types_keep_them() -> None:
     for data in (typed, empty, arrow.table(typed), pandas.DataFrame({"a": typed["a"]})):
         engine = DuckDBEngine()
         engine.register("t", data)
-        found = [c.type for c in engine.catalog().tables["t"].columns]
+        found = [str(c.type) for c in engine.catalog().tables["t"].columns]
         assert found == ["SMALLINT", "VARCHAR", "DATE"][: len(found)]
         engine.close()
 
@@ -408,7 +409,10 @@ def test_no_type_of_categories_follows_from_what_is_missing(values: list[object]
     engine.register("t", frame)
     assert [column.name for column in engine.catalog().tables["t"].columns] == ["uid"]
     engine.declare({"t": columns({"uid": "BIGINT", "n": "BIGINT"})})
-    assert [column.type for column in engine.catalog().tables["t"].columns] == ["BIGINT", "BIGINT"]
+    assert [str(column.type) for column in engine.catalog().tables["t"].columns] == [
+        "BIGINT",
+        "BIGINT",
+    ]
     engine.close()
 
 
@@ -438,7 +442,7 @@ def test_no_type_of_a_series_in_a_dict_follows_from_what_is_missing(kind: str) -
         type_ = {"polars texts": "VARCHAR", "booleans": "BOOLEAN"}.get(kind, "BIGINT")
         engine.declare({"t": columns({"uid": "BIGINT", "v": type_})})
         (_, column) = engine.catalog().tables["t"].columns
-        assert column.type == type_
+        assert str(column.type) == type_
         rows = cursor_of(engine, "t").execute("SELECT * FROM t").fetchall()
         assert [row[1] is None for row in rows] == [value is None for value in values]
         engine.close()
@@ -448,7 +452,7 @@ def test_no_value_of_an_array_makes_its_table_unreadable() -> None:
     engine = dpsql.DuckDBEngine()
     far = np.array([0, 3 * 10**8, -(3 * 10**8)], "M8[D]")
     engine.register("t", {"uid": np.arange(3), "c": np.array(["a", "\ud800", "b"]), "d": far})
-    types = [column.type for column in engine.catalog().tables["t"].columns]
+    types = [str(column.type) for column in engine.catalog().tables["t"].columns]
     assert types == ["BIGINT", "VARCHAR", "DATE"]
     rows = cursor_of(engine, "t").execute("SELECT * FROM t").fetchall()
     assert [(row[1], row[2] is None) for row in rows] == [("a", False), (None, True), ("b", True)]
@@ -460,7 +464,7 @@ def test_moments_of_a_zone_have_their_type_without_a_row(values: list[str]) -> N
     pandas, engine = pytest.importorskip("pandas"), dpsql.DuckDBEngine()
     engine.register("t", pandas.DataFrame({"at": zoned(pandas, values)}))
     (column,) = engine.catalog().tables["t"].columns
-    assert (column.name, column.type) == ("at", "TIMESTAMP WITH TIME ZONE")
+    assert (column.name, str(column.type)) == ("at", "TIMESTAMP WITH TIME ZONE")
     engine.close()
 
 
@@ -578,7 +582,7 @@ def test_a_draft_proposes_what_the_first_rows_have(tmp_path: Path) -> None:
     (tmp_path / "u.jsonl").write_text('{"z":1,"a":{"b":2}}\n{"z":2.5,"c":"2024-01-01"}\n')
     engine = DuckDBEngine(files={name[0]: tmp_path / name for name in ("t.csv", "u.jsonl")})
     found = {
-        key: [(column.name, column.type) for column in proposed]
+        key: [(column.name, str(column.type)) for column in proposed]
         for key, proposed in engine.proposed().items()
     }
     engine.close()

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 import sqlglot
+from helpers.columns import column_of
 from helpers.dialects import POSTGRESQL
 from helpers.value_differences import DIFFERENCES, SAME
 
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 
 if TYPE_CHECKING:
     from helpers.postgresql_server import Server
@@ -56,7 +57,7 @@ def in_postgresql(server: Server, expression: str, type_: str, value: str) -> st
     import psycopg
 
     tree = sqlglot.parse_one(expression, dialect="duckdb")
-    written = POSTGRESQL.expression(tree, Table("t", (Column("a", type_),)))
+    written = POSTGRESQL.expression(tree, Table("t", (column_of("a", type_),)))
     text = written.render(POSTGRESQL.renderer)
     sql = f"SELECT ({text})::text FROM (SELECT '{value}'::{_NAMES[type_]} AS a) AS t"
     with psycopg.connect(server.without_ledger(), autocommit=True) as connection:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.installed_duckdb import IS_DUCKDB_1, since_2_0
 from helpers.sql_text import generated
 from helpers.support import checked, cursor_of
 
 import dpsql
-from dpsql.core.schema import Column
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.duckdb.view_forms import VIEW_OPERATORS
 from dpsql.engines.embedded.plans import nodes, plan_of
@@ -409,8 +409,8 @@ def test_a_view_of_files_has_those_of_its_opening_and_no_type_from_their_names(
     (left,) = engine.catalog().tables["v"].left_out
     assert left.name == "part"
     assert "declares no type" in left.reason
-    engine.declare({"v": (Column("part", "BIGINT"),)})
-    assert [(c.name, c.type) for c in engine.catalog().tables["v"].columns] == [
+    engine.declare({"v": (column_of("part", "BIGINT"),)})
+    assert [(c.name, str(c.type)) for c in engine.catalog().tables["v"].columns] == [
         ("uid", "INTEGER"),
         ("part", "BIGINT"),
     ]

@@ -7,12 +7,13 @@ from typing import cast
 
 from sqlglot import exp
 
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
 from dpsql.ir.query import Block, Key, Query, Source, TopK
 from dpsql.ir.relations import Scan
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.expressions.lattices import lattice_for
+from helpers.columns import column_of
 
 UNITS = Measure(MeasureKind.UNITS)
 ROWS = Measure(MeasureKind.ROWS)
@@ -47,7 +48,7 @@ def block(
     aggregates = tuple(aggregate_of(i, measure) for i, measure in enumerate(measures))
     if average:
         aggregates = (Aggregate(AggregateKind.AVG, (0, 1), "avg"),)
-    table = Table("t", (Column("person", "BIGINT"), Column("k", "BIGINT")))
+    table = Table("t", (column_of("person", "BIGINT"), column_of("k", "BIGINT")))
     return Block(
         name="__dpsql_b0",
         table="t",

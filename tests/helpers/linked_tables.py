@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.kinds.registry import release_kind
@@ -16,6 +16,7 @@ from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.syntax.parse import parse
+from helpers.columns import column_of
 from helpers.support import SALT, Planned, binding
 
 # Every table has its unit column (or its link) first.
@@ -38,7 +39,7 @@ COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "towns": (("city", "VARCHAR"), ("region", "VARCHAR")),
 }
 SCHEMA: Schema = schema_of(
-    *(Table(name, tuple(Column(*c) for c in columns)) for name, columns in COLUMNS.items())
+    *(Table(name, tuple(column_of(*c) for c in columns)) for name, columns in COLUMNS.items())
 )
 PERSON = PrivacyUnit("person", "uid")
 POLICY_TABLES = {

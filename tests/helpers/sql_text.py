@@ -9,6 +9,7 @@ from functools import wraps
 from typing import Any
 
 from dpsql.core.sql import Name, Sql, Written
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 
@@ -25,7 +26,7 @@ def text(statement: Sql) -> str:
 
 
 class Spelled:
-    """A dialect whose methods take and return text."""
+    """A dialect whose methods take and return text, types among it."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -49,20 +50,20 @@ class Spelled:
             for each, value in known.arguments.items():
                 known.arguments[each] = _as_sql(value, str(parameters[each].annotation))
             made = found(*known.args[1:], **known.kwargs)
-            return made.render(self.dialect.renderer) if isinstance(made, Sql) else made
+            return _as_text(made, self.dialect)
 
         return called
 
 
 def of_text(method: str, spelled: Callable[..., Any]) -> Callable[..., Any]:
     """A method of a dialect, from a function that takes and returns text."""
-    makes_sql = inspect.signature(getattr(Dialect, method)).return_annotation == "Sql"
+    makes = str(inspect.signature(getattr(Dialect, method)).return_annotation)
 
     @wraps(spelled)
     def called(self: Dialect, *arguments: Any, **named: Any) -> Any:
         texts = [_as_text(value, self) for value in arguments]
         made = spelled(Spelled(self), *texts, **{n: _as_text(v, self) for n, v in named.items()})
-        return generated(made) if makes_sql and isinstance(made, str) else made
+        return _as_sql(made, makes)
 
     return called
 
@@ -70,6 +71,8 @@ def of_text(method: str, spelled: Callable[..., Any]) -> Callable[..., Any]:
 def _as_sql(value: Any, annotation: str) -> Any:
     if annotation == "Sql" and isinstance(value, str):
         return generated(value)
+    if annotation == "SqlType" and isinstance(value, str):
+        return SqlType.of(value)
     if annotation == "Sequence[Sql]":
         return [generated(each) if isinstance(each, str) else each for each in value]
     return value
@@ -78,6 +81,8 @@ def _as_sql(value: Any, annotation: str) -> Any:
 def _as_text(value: Any, dialect: Dialect) -> Any:
     if isinstance(value, Sql):
         return value.render(dialect.renderer)
+    if isinstance(value, SqlType):
+        return str(value)
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_as_text(each, dialect) for each in value]
     return value

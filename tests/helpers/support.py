@@ -42,6 +42,7 @@ from dpsql.policy.resolve import resolve
 from dpsql.sql.blocks.validate import validate
 from dpsql.syntax.parse import parse
 from helpers.attacks import GRID, PLAYS, VIEWS
+from helpers.columns import column_of
 
 SALT = 7
 ANALYST = "ana"
@@ -177,7 +178,7 @@ def binding(schema: Schema) -> Callable[[Sql], tuple[Column, ...]]:
 
     def bind(statement: Sql) -> tuple[Column, ...]:
         found = twin.sql(statement.render(DUCKDB.renderer))
-        return tuple(Column(n, str(t)) for n, t in zip(found.columns, found.types, strict=True))
+        return tuple(column_of(n, str(t)) for n, t in zip(found.columns, found.types, strict=True))
 
     return bind
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.present import present
 from helpers.support import listed_engine
@@ -22,7 +23,7 @@ from test_docs_pages import generator
 import dpsql
 from dpsql.budget import BudgetReport, OwnAccount, payer
 from dpsql.core.formatting import significant
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.errors import EngineError
@@ -174,9 +175,9 @@ POLICY = Policy(
     },
 )
 SCHEMA = schema_of(
-    Table("visits", tuple(Column(n, "BIGINT") for n in ("uid", "color", "cost", "order"))),
-    Table("Shops", (Column("k", "BIGINT"), Column("shop name", "VARCHAR"))),
-    Table("secret", (Column("hidden", "BIGINT"),)),
+    Table("visits", tuple(column_of(n, "BIGINT") for n in ("uid", "color", "cost", "order"))),
+    Table("Shops", (column_of("k", "BIGINT"), column_of("shop name", "VARCHAR"))),
+    Table("secret", (column_of("hidden", "BIGINT"),)),
 )
 KNOWN = Known(
     Nameable.of(POLICY, SCHEMA),
@@ -260,7 +261,7 @@ SCHEMAS = [
 SEVERAL = Known(
     Nameable.of(
         Policy("several", tables={n.key: TablePolicy(n, None) for n in SCHEMAS}),
-        schema_of(*(Table(n, (Column(f"c{i}", "BIGINT"),)) for i, n in enumerate(SCHEMAS))),
+        schema_of(*(Table(n, (column_of(f"c{i}", "BIGINT"),)) for i, n in enumerate(SCHEMAS))),
     ),
     {"\\d": Argument.TABLE, "\\explain": Argument.SQL},
 )

@@ -7,10 +7,11 @@ from dataclasses import replace
 import duckdb
 import pytest
 from helpers.blocks import UNITS, block
+from helpers.columns import column_of
 from helpers.support import USUAL, planned, policy
 
 from dpsql.accuracy.wording import Part
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.base import ReleaseKind
@@ -21,7 +22,7 @@ from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_block
 
 SALT, K_BAR = 7, 4
-VISITS = Table("visits", tuple(Column(name, "BIGINT") for name in ("uid", "k", "n")))
+VISITS = Table("visits", tuple(column_of(name, "BIGINT") for name in ("uid", "k", "n")))
 RANKED = "SELECT k, COUNT(DISTINCT uid) AS c FROM visits GROUP BY k ORDER BY c DESC LIMIT 2"
 MEDIAN = RANKED.replace(" FROM", ", MEDIAN(n) FROM")
 UNKNOWN = "above the 5th largest (above 0 if there are not so many)"

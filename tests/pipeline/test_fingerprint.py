@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+from helpers.columns import column_of
 from helpers.linked_tables import planned_here
 from helpers.support import planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.ir.relations import JoinKind, RowSet
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, default_of, worded
 from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS, fingerprint
@@ -34,11 +35,13 @@ SCHEMA = schema_of(
     Table(
         "visits",
         tuple(
-            Column(*pair)
+            column_of(*pair)
             for pair in [("uid", "BIGINT"), ("k", "VARCHAR"), ("n", "BIGINT"), ("x", "DOUBLE")]
         ),
     ),
-    Table("users", (Column("uid", "BIGINT"), Column("age", "BIGINT"), Column("z", "VARCHAR"))),
+    Table(
+        "users", (column_of("uid", "BIGINT"), column_of("age", "BIGINT"), column_of("z", "VARCHAR"))
+    ),
 )
 UNIT = PrivacyUnit("user", "uid")
 VISITS = Rules("visits", UNIT, {"n": ColumnPolicy(0, 10), "x": ColumnPolicy(0.0, 1.0)})
@@ -161,7 +164,7 @@ def test_other_columns_of_the_table_make_it_another_question() -> None:
     # What a name meant when the question was answered must be what it means now.
     visits = SCHEMA["visits"]
     changed = schema_of(
-        replace(visits, columns=(*visits.columns, Column("c", "DATE"))), SCHEMA["users"]
+        replace(visits, columns=(*visits.columns, column_of("c", "DATE"))), SCHEMA["users"]
     )
     assert planned(ASKED, changed, POLICY).fingerprint != of(ASKED)
 

@@ -12,6 +12,7 @@ from helpers.failures import fails_with
 
 import dpsql
 from dpsql import parse_policy
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.owner.declared_values import held_value, same_declared
 
@@ -53,15 +54,15 @@ def test_what_a_type_holds_is_what_the_engine_reads(type_: str) -> None:
     with duckdb.connect() as engine:
         read = {}
         for value in CASES[type_]:
-            rendered = DUCKDB.declared(value, type_).render(DUCKDB.renderer)
+            rendered = DUCKDB.declared(value, SqlType.of(type_)).render(DUCKDB.renderer)
             ((read[repr(value)],),) = engine.execute(f"SELECT hex({rendered}::BLOB)"
                 if type_ == "BLOB" else f"SELECT {rendered}").fetchall()  # fmt: skip
     for value in CASES[type_]:
-        assert (held_value(value, type_) is None) == (read[repr(value)] is None), value
+        assert (held_value(value, SqlType.of(type_)) is None) == (read[repr(value)] is None), value
     for one, other in itertools.combinations(CASES[type_], 2):
         if read[repr(one)] is None or read[repr(other)] is None:
             continue
-        same = same_declared((one, other), type_) is not None
+        same = same_declared((one, other), SqlType.of(type_)) is not None
         assert same == (read[repr(one)] == read[repr(other)]), (one, other)
 
 
@@ -77,7 +78,7 @@ def test_what_a_type_holds_is_what_the_engine_reads(type_: str) -> None:
 )
 def test_what_an_engine_would_round_is_not_held(value: object, type_: str) -> None:
     """Nor is what would become infinite: no value of the type equals it."""
-    assert held_value(value, type_) is None
+    assert held_value(value, SqlType.of(type_)) is None
 
 
 @pytest.mark.parametrize(

@@ -12,23 +12,14 @@ from pathlib import Path
 
 import click
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpsql.core.periods import Period
-from dpsql.core.schema import (
-    Column,
-    Table,
-    fold,
-    is_decimal,
-    is_float,
-    is_integer,
-    is_numeric,
-    is_temporal,
-    is_text,
-    schema_of,
-)
+from dpsql.core.schema import Table, fold, schema_of
+from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.dbapi.connection import Connection, connect
 from dpsql.dbapi.cursor import Cursor
@@ -933,7 +924,7 @@ def test_min_units_per_group_can_be_raised_and_never_lowered() -> None:
 
 
 def test_column_lookup_ignores_ascii_case_only_as_duckdb_does() -> None:
-    table = Table("T", (Column("UserId", "BIGINT"), Column("É", "VARCHAR")))
+    table = Table("T", (column_of("UserId", "BIGINT"), column_of("É", "VARCHAR")))
     assert table.column("userid") == table.columns[0]
     assert table.column("é") is None
     assert table.column("x") is None
@@ -967,15 +958,9 @@ def test_column_lookup_ignores_ascii_case_only_as_duckdb_does() -> None:
     ],
 )
 def test_each_type_is_of_exactly_its_kinds(type_text: str, kinds: str) -> None:
-    tests = {
-        "integer": is_integer,
-        "float": is_float,
-        "decimal": is_decimal,
-        "numeric": is_numeric,
-        "text": is_text,
-        "temporal": is_temporal,
-    }
-    assert {kind for kind, test in tests.items() if test(type_text)} == set(kinds.split())
+    found = SqlType.of(type_text)
+    known = ("integer", "float", "decimal", "numeric", "text", "temporal")
+    assert {kind for kind in known if getattr(found, f"is_{kind}")} == set(kinds.split())
 
 
 # -- the table of parameters ----------------------------------------------------------------------

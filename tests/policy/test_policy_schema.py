@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from helpers.columns import column_of
 from helpers.scripts import script
 from jsonschema import Draft202012Validator
 
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.errors import PolicyError
 from dpsql.interfaces.cli import cli
 from dpsql.owner.draft import Draft
@@ -102,7 +103,7 @@ def test_the_example_of_the_reference_is_read_and_uses_every_section(tmp_path: P
 
 
 def test_drafts_fit_the_schema() -> None:
-    table = Table("visits", (Column("patient_id", "BIGINT"), Column("cost", "DOUBLE")))
+    table = Table("visits", (column_of("patient_id", "BIGINT"), column_of("cost", "DOUBLE")))
     draft = draft_policy(schema_of(table), Draft("clinic"))
     assert misfits(draft) == []
 

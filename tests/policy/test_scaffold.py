@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from helpers.columns import column_of
 
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.owner.conformance import Finding, check_policy
 from dpsql.policy.load import load_policy, parse_policy
 
 
 def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:
-    return Table(name, tuple(Column(n, t) for n, t in columns.items()), is_view)
+    return Table(name, tuple(column_of(n, t) for n, t in columns.items()), is_view)
 
 
 SCHEMA = schema_of(
@@ -193,7 +194,7 @@ def test_the_demo_policy_fits_the_demo_tables() -> None:
     ],
 )
 def test_a_time_column_is_a_date_or_a_timestamp(column: str, words: str | None) -> None:
-    columns = (*SCHEMA["flights"].columns, Column("clock", "TIME"))
+    columns = (*SCHEMA["flights"].columns, column_of("clock", "TIME"))
     body = UNIT + f"    time: {{column: {column}}}\n"
     found = findings(body, schema_of(Table("Flights", columns)))
     assert [(f.level, f.subject) for f in found] == [("error", f"flights.{column}")] * bool(words)
@@ -217,7 +218,7 @@ def test_a_unit_per_period_tells_users_and_periods_apart(
     who: str, when: str, subject: str | None, words: str
 ) -> None:
     times = {"clock": "TIME", "zoned": "TIMESTAMP WITH TIME ZONE", "fine": "TIMESTAMP_NS"}
-    columns = (*SCHEMA["flights"].columns, *(Column(*c) for c in times.items()))
+    columns = (*SCHEMA["flights"].columns, *(column_of(*c) for c in times.items()))
     body = f"    privacy_unit: {{name: u, column: {who}, per: {{column: {when}, every: 1 day}}}}\n"
     found = findings(body, schema_of(Table("Flights", columns)))
     errors = [f for f in found if f.level == "error"]
@@ -256,7 +257,7 @@ def test_the_ends_of_a_link_must_exist_and_compare_as_what_they_are(
 ) -> None:
     orders = table("orders", {"who": "BIGINT", "okey": "BIGINT", "name": "VARCHAR"})
     items = table("items", {"o": "INTEGER", "okey": "BIGINT", "x": "DOUBLE", "name": "VARCHAR"})
-    items = Table("items", (*items.columns, Column("c", "VARCHAR", collated=True)))
+    items = Table("items", (*items.columns, column_of("c", "VARCHAR", collated=True)))
     found = check_policy(parse_policy(LINKED.format(link=link)), schema_of(orders, items))
     assert [(f.level, f.subject) for f in found] == ([("error", subject)] if subject else [])
     for word in words.split("|") if subject else ():
@@ -266,6 +267,6 @@ def test_the_ends_of_a_link_must_exist_and_compare_as_what_they_are(
 def test_a_privacy_unit_with_a_collation_is_an_error() -> None:
     """Where 'Bob' equals 'bob', tables that are joined need not agree on who is who."""
     flights = SCHEMA["flights"]
-    columns = (Column("TailNum", "VARCHAR", collated=True), *flights.columns[1:])
+    columns = (column_of("TailNum", "VARCHAR", collated=True), *flights.columns[1:])
     (found,) = findings(UNIT, schema_of(Table("Flights", columns)))
     assert (found.level, found.subject) == ("error", "flights.TailNum")

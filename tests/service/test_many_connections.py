@@ -22,6 +22,7 @@ from helpers.unchecked_runs import sent_inside
 
 import dpsql
 import dpsql.pipeline.tail.runner as tail_module
+from dpsql.core.sql_types import BIGINT, DOUBLE
 from dpsql.engines.duckdb.engine import DuckDBEngine, OpenDuckDB
 from dpsql.ledger import Ledger
 from dpsql.pipeline.tail.rooms import Room, Stay
@@ -423,8 +424,8 @@ def test_a_table_that_another_policy_declares_meanwhile_is_not_taken_for_ones_ow
         with fails_with("policy_does_not_fit"):
             dpsql.connect(engine, rules, place, "ana")
         with dpsql.connect(engine, other, place, "ana") as con:
-            assert con.schema["visits"].columns[1].type == "BIGINT"
+            assert con.schema["visits"].columns[1].type == BIGINT
     with closing(Raced(files={"visits": file})) as engine:
         engine.raced = False
         with dpsql.connect(engine, rules, place, "ana") as con:
-            assert con.schema["visits"].columns[1].type == "DOUBLE"
+            assert con.schema["visits"].columns[1].type == DOUBLE

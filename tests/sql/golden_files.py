@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from helpers.columns import column_of
 from helpers.dialects import POSTGRESQL, SPARK
 from helpers.linked_tables import planned_here
 from helpers.support import SALT, TABLES, Planned, planned, policy
 from sqlglot.errors import ParseError
 
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB
@@ -153,7 +154,7 @@ def _small_schema() -> Schema:
         for name in TABLES:
             found = empty.table(name)
             pairs = zip(found.columns, found.types, strict=True)
-            tables.append(Table(name, tuple(Column(c, str(t)) for c, t in pairs)))
+            tables.append(Table(name, tuple(column_of(c, str(t)) for c, t in pairs)))
     return schema_of(*tables)
 
 

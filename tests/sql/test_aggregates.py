@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.laws import SeededSource
 from helpers.sensitivity import TableLab, audit
 from helpers.support import connect, planned
@@ -21,7 +22,8 @@ from sqlglot import exp
 
 import dpsql
 from dpsql.accuracy.estimates import PlausibleRange, estimate
-from dpsql.core.schema import INTEGER_BITS, Column, Table, base_type, schema_of
+from dpsql.core.schema import Table, schema_of
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import Error, QueryRefused
 from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind
@@ -45,7 +47,7 @@ COLUMNS = (
     ("ts", "TIMESTAMP"),
     ("m", "DECIMAL(9, 2)"),
 )
-TABLE = Table("r", tuple(Column(*column) for column in COLUMNS))
+TABLE = Table("r", tuple(column_of(*column) for column in COLUMNS))
 SCHEMA = schema_of(TABLE)
 BOUNDS = {
     "i": ColumnPolicy(-3, 5),
@@ -708,11 +710,11 @@ def test_types_are_recognised_as_the_engine_has_them(text: str) -> None:
     columns = ", ".join(f"{name} {type_}" for name, type_ in COLUMNS)
     plain = duckdb.connect()
     plain.execute(f"CREATE TABLE r ({columns})")
-    type_ = base_type(str(plain.sql(f"SELECT {text} FROM r").types[0]))
-    assert is_integral(node, TABLE) == (type_ in INTEGER_BITS)
+    type_ = SqlType.of(str(plain.sql(f"SELECT {text} FROM r").types[0]))
+    assert is_integral(node, TABLE) == type_.is_integer
     assert is_number(node, TABLE)
     if is_exact(node, TABLE):
-        assert type_ in INTEGER_BITS or type_ == "DECIMAL"
+        assert type_.is_integer or type_.is_decimal
     plain.close()
 
 

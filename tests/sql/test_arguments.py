@@ -17,12 +17,14 @@ from typing import Any, Final
 
 import duckdb
 import pytest
+from helpers.columns import column_of
 from helpers.dialects import POSTGRESQL
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.core.sql import Sql, literal, sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base import row_expressions
 from dpsql.engines.base.row_engine import RowEngine
 from dpsql.engines.base.row_expressions import RULES, RowExpressions
@@ -49,7 +51,9 @@ from dpsql.syntax.row_functions import ROW_FUNCTIONS
 from dpsql.syntax.row_nodes import ROW_ARGUMENTS
 
 TYPES: Final = {"i": "INTEGER", "d": "DOUBLE", "s": "VARCHAR", "b": "BOOLEAN", "t": "TIMESTAMP"}
-TABLE: Final = Table("r", tuple(Column(f"{n}{k}", t) for n, t in TYPES.items() for k in (1, 2, 3)))
+TABLE: Final = Table(
+    "r", tuple(column_of(f"{n}{k}", t) for n, t in TYPES.items() for k in (1, 2, 3))
+)
 POLICY: Final = TablePolicy(
     "r",
     PrivacyUnit("one", "i1"),
@@ -359,13 +363,15 @@ def test_what_passes_over_null_takes_no_part_that_may_fail(call: str, part: str)
 
 
 def test_a_declared_value_of_32_bits_is_that_value_on_postgresql() -> None:
-    assert POSTGRESQL.declared(0.1, "FLOAT") == sql("CAST({} AS REAL)", literal("0.1"))
-    assert POSTGRESQL.declared("1e39", "FLOAT") == sql("CAST({} AS REAL)", literal("inf"))
+    assert POSTGRESQL.declared(0.1, SqlType.of("FLOAT")) == sql("CAST({} AS REAL)", literal("0.1"))
+    assert POSTGRESQL.declared("1e39", SqlType.of("FLOAT")) == sql(
+        "CAST({} AS REAL)", literal("inf")
+    )
     with pytest.raises(QueryRefused):
-        POSTGRESQL.declared("x", "BLOB")
+        POSTGRESQL.declared("x", SqlType.of("BLOB"))
 
 
-PUBLIC: Final = Table("p", (Column("s", "VARCHAR"), Column("z", "INTEGER")))
+PUBLIC: Final = Table("p", (column_of("s", "VARCHAR"), column_of("z", "INTEGER")))
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import duckdb
 import numpy as np
 import pytest
 from helpers.cascade_rows import PairRows
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.laws import SeededSource, lower_bound
 from helpers.random_examples import examples_of, many_examples_of
@@ -27,7 +28,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.base.scratch import Passed
 from dpsql.engines.duckdb.dialect import DUCKDB
@@ -55,7 +56,7 @@ from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
 from dpsql.results.explanation import explain_block
 
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("f", "DOUBLE"), ("s", "VARCHAR"), ("i", "INTEGER"))
-SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
 RULES = Policy(
     "rounds",
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},

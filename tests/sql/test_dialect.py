@@ -19,6 +19,7 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
+from helpers.columns import column_of
 from helpers.dialects import POSTGRESQL, SPARK
 from helpers.sql_text import Spelled, of_text, text
 from sqlglot import exp
@@ -26,7 +27,7 @@ from sqlglot.errors import UnsupportedError
 
 import dpsql
 from dpsql.core.quoting import quote, quote_text
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
@@ -83,7 +84,7 @@ def tree(text: str) -> exp.Expr:
 
 # -- names and constants ---------------------------------------------------------------------------
 
-PLACE = (Column("place", "INTEGER"),)
+PLACE = (column_of("place", "INTEGER"),)
 ODD = ("a", "A b", 'a"b', "a'b", "a\\", "a\\'", "--", "x; DROP TABLE t", "é", "`", "]")
 
 
@@ -155,9 +156,9 @@ def the_wide_type_holds_its_ends(dialect: Spelled) -> None:
 
 # -- errors on rows --------------------------------------------------------------------------------
 
-TEXT = Table("v", (Column("x", "VARCHAR"),))
-NUMBER = Table("v", (Column("x", "BIGINT"),))
-ORDER = Table("v", (Column("order", "VARCHAR"), Column("x", "INTEGER")))
+TEXT = Table("v", (column_of("x", "VARCHAR"),))
+NUMBER = Table("v", (column_of("x", "BIGINT"),))
+ORDER = Table("v", (column_of("order", "VARCHAR"), column_of("x", "INTEGER")))
 TEXTS = of("'7'", "'x'", "NULL", "'99999999999999999999'", "''", "'1e400'", "'true'")
 
 

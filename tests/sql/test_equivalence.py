@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dpsql
-from dpsql.core.schema import INTEGER_BITS, base_type, fold
+from dpsql.core.schema import fold
+from dpsql.core.sql_types import INTEGER_BITS, SqlType
 from dpsql.policy.model import AccountPolicy
 
 ROWS = """INSERT INTO visits SELECT
@@ -88,7 +89,7 @@ def agree(
 
 def kind(type_: str) -> str:
     """Types up to width: sums of integers are BIGINT here and HUGEINT in DuckDB."""
-    name = base_type(type_)
+    name = SqlType.of(type_).kind
     if name in INTEGER_BITS or name.endswith("]"):
         return name.replace("HUGEINT", "BIGINT") if name.endswith("]") else "integer"
     return "real" if name in ("DOUBLE", "FLOAT", "DECIMAL") else name

@@ -10,6 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
+from helpers.columns import column_of
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import Row, TableLab, audit
 from helpers.support import Planned, planned
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpsql
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.kinds.cascade import CascadeKind
@@ -50,7 +51,7 @@ COLUMNS = (
     ("k", "INTEGER"),
     *((name, type_) for name, (type_, _) in VALUES.items()),
 )
-SCHEMA = schema_of(Table("r", tuple(Column(*column) for column in COLUMNS)))
+SCHEMA = schema_of(Table("r", tuple(column_of(*column) for column in COLUMNS)))
 RULES = Policy(
     "extremes",
     defaults=Parameters(epsilon=5.0, delta=1e-6),
@@ -325,7 +326,7 @@ DECLARED = (
 @pytest.mark.slow
 def test_bounds_of_the_policy_are_refused_or_kept(text: str) -> None:
     """Those of a policy made in Python may be integers larger than any float."""
-    schema = schema_of(Table("p", (Column("u", "BIGINT"), Column("x", "DOUBLE"))))
+    schema = schema_of(Table("p", (column_of("u", "BIGINT"), column_of("x", "DOUBLE"))))
     for low, high in DECLARED:
         bounds = ColumnPolicy(low, high)
         tables = {"p": TablePolicy("p", PrivacyUnit("unit", "u"), {"x": bounds})}

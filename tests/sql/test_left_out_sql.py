@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import TableLab
 from helpers.sql_text import generated, text
@@ -16,7 +17,7 @@ from helpers.support import SALT, Planned, planned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.plan import BlockPlan, LeftOutPlan, LeftOutStatus
@@ -38,7 +39,7 @@ COLUMNS = (
     ("j", "BIGINT"),
     ("x", "DOUBLE"),
 )
-SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
 RULES = Policy(
     "audit",
     accounts={"a": AccountPolicy("a", 100.0, 1e-3)},

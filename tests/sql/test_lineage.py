@@ -9,21 +9,16 @@ from dataclasses import replace
 
 import duckdb
 import pytest
+from helpers.columns import column_of
 from helpers.linked_tables import BIND, POLICY_TABLES, RULES, SCHEMA
 from helpers.present import present
 from helpers.sql_text import generated, text
 from helpers.support import binding
 
 import dpsql
-from dpsql.core.schema import (
-    Column,
-    Schema,
-    Table,
-    has_one_spelling,
-    same_values,
-    schema_of,
-)
+from dpsql.core.schema import Column, Schema, Table, schema_of
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.measures import AggregateKind
 from dpsql.ir.query import Block, Query
@@ -823,10 +818,10 @@ def test_declared_values_travel_with_their_column() -> None:
     ],
 )
 def test_units_are_compared_only_as_what_they_are(one: str, other: str, alike: bool) -> None:
-    assert same_values(one, other) is alike
+    assert SqlType.of(one).compares_exactly(SqlType.of(other)) is alike
     schema = schema_of(
-        Table("a", (Column("u", one), Column("k", "INTEGER"))),
-        Table("b", (Column("u", other), Column("k", "INTEGER"))),
+        Table("a", (column_of("u", one), column_of("k", "INTEGER"))),
+        Table("b", (column_of("u", other), column_of("k", "INTEGER"))),
     )
     unit = PrivacyUnit("person", "u")
     rules = replace(RULES, tables={name: TablePolicy(name, unit) for name in ("a", "b")})
@@ -850,7 +845,9 @@ def test_the_engine_does_take_different_units_of_unlike_types_for_one(one: str, 
 
 
 def test_columns_with_a_collation_are_not_there_for_analysts() -> None:
-    schema = schema_of(Table("a", (Column("u", "BIGINT"), Column("s", "VARCHAR", collated=True))))
+    schema = schema_of(
+        Table("a", (column_of("u", "BIGINT"), column_of("s", "VARCHAR", collated=True)))
+    )
     rules = replace(RULES, tables={"a": TablePolicy("a", PrivacyUnit("person", "u"))})
     assert refusal("SELECT s, count(*) FROM a GROUP BY s", rules, schema).code == "unknown_column"
     assert query_of("SELECT count(*) FROM a", rules, schema).blocks
@@ -874,7 +871,7 @@ def test_equal_values_have_one_spelling(type_: str, values: list[str]) -> None:
         f"SELECT count(DISTINCT v), count(DISTINCT v::VARCHAR) FROM (VALUES {rows}) t(v)"
     )
     assert present(plain).fetchall() == [(1, len(values))]
-    one = text(DUCKDB.one_spelling(generated("v"), type_))
+    one = text(DUCKDB.one_spelling(generated("v"), SqlType.of(type_)))
     spelled = f"SELECT count(DISTINCT ({one})::VARCHAR) FROM (VALUES {rows}) t(v)"
     assert present(duckdb.sql(spelled)).fetchall() == [(1,)]
 
@@ -894,8 +891,8 @@ def test_equal_values_have_one_spelling(type_: str, values: list[str]) -> None:
     ],
 )
 def test_nested_values_that_look_different_cannot_be_grouped(type_: str, one: bool) -> None:
-    assert has_one_spelling(type_) is one
-    schema = schema_of(Table("a", (Column("u", "BIGINT"), Column("v", type_))))
+    assert SqlType.of(type_).has_one_spelling is one
+    schema = schema_of(Table("a", (column_of("u", "BIGINT"), column_of("v", type_))))
     rules = replace(RULES, tables={"a": TablePolicy("a", PrivacyUnit("person", "u"))})
     for sql in (
         "SELECT v, count(*) FROM a GROUP BY v",
@@ -940,7 +937,7 @@ def test_hundreds_of_equalities_are_put_together_in_time() -> None:
         middle = (first + last) // 2
         return f"({equalities(first, middle)} AND {equalities(middle, last)})"
 
-    columns = [Column("uid", "BIGINT"), *(Column(f"c{i}", "BIGINT") for i in range(301))]
+    columns = [column_of("uid", "BIGINT"), *(column_of(f"c{i}", "BIGINT") for i in range(301))]
     rules = Policy("wide", tables={"wide": TablePolicy("wide", PrivacyUnit("person", "uid"))})
     sql = f"SELECT count(*) FROM wide a JOIN wide b ON a.uid = a.c7 AND {equalities(0, 300)}"
     began = time.process_time()

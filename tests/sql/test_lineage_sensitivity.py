@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 import pytest
 from helpers import linked_tables as lineage_world
+from helpers.columns import column_of
 from helpers.linked_tables import COLUMNS, RULES, planned_here
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import Groups, Row, WorldLab, moved_by_units, plan_violations, units_of
@@ -23,8 +24,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from dpsql.core.sql_types import SqlType, DOUBLE
 from dpsql.core.quoting import ROW_ID
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
@@ -317,7 +319,7 @@ def test_the_order_shows_where_equal_values_keep_their_looks(
 
 def test_the_order_shows_where_doubles_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not reordered(UNEVEN, REORDERED[2])
-    monkeypatch.setattr(from_clause, "_EXACT", "DOUBLE")
+    monkeypatch.setattr(from_clause, "_EXACT", DOUBLE)
     assert reordered(UNEVEN, REORDERED[2])
 
 
@@ -332,7 +334,7 @@ def test_a_released_key_does_not_show_which_row_came_first(type_: str, tmp_path:
             writer.execute(f"INSERT INTO t VALUES ({first}), ({second})")
         engine = DuckDBEngine(path)
         sql = f"SELECT 1 AS {ROW_ID}, v, count(*) AS m FROM t GROUP BY v"
-        rows = unread(listed_engine(engine).run()).exact(sql, [Column("v", type_)], ["m"])
+        rows = unread(listed_engine(engine).run()).exact(sql, [column_of("v", type_)], ["m"])
         assert rows.measures["m"].tolist() == [2]
         with duckdb.connect(":memory:") as tail:
             tail.register("keys", rows.keys)
@@ -452,7 +454,7 @@ def test_a_link_must_refer_to_a_unique_column() -> None:
 def test_the_audit_notices_a_cast_that_makes_two_units_one(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT b.k, count(*) FROM badges b JOIN people p ON p.uid = b.uid GROUP BY b.k"
     monkeypatch.setattr(resolver, "refuse_unlike", lambda node, type_of, text: None)
-    monkeypatch.setattr(joins, "same_values", lambda one, other: True)
+    monkeypatch.setattr(SqlType, "compares_exactly", lambda one, other: True)
     assert caught(CROWD, sql)
 
 
@@ -495,7 +497,7 @@ def test_the_audit_notices_casts_among_equalities(monkeypatch: pytest.MonkeyPatc
     assert not caught(world, sql.format("badges"))
     with pytest.raises(QueryRefused, match="one privacy unit"):
         plan_of(sql.format("shops"))
-    monkeypatch.setattr(joins, "same_values", lambda one, other: True)
+    monkeypatch.setattr(SqlType, "compares_exactly", lambda one, other: True)
     assert caught(world, sql.format("shops"))
 
 

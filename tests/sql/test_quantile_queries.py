@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.laws import IMPOSSIBLE, SeededSource, chi_square_p, lower_bound, upper_bound
 from helpers.present import present
@@ -25,7 +26,7 @@ from numpy.typing import NDArray
 from sqlglot import exp
 
 import dpsql
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import sql
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.errors import QueryRefused
@@ -49,7 +50,7 @@ COLUMNS = (
     ("s", "VARCHAR"),
     ("free", "DOUBLE"),
 )
-SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
 TABLE = TablePolicy(
     "r",
     PrivacyUnit("unit", "u"),

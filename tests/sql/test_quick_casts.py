@@ -9,10 +9,12 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
+from helpers.columns import column_of
 from helpers.sql_text import text
 from sqlglot import exp
 
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
+from dpsql.core.sql_types import VARCHAR, SqlType
 from dpsql.engines.duckdb import dialect as spelled
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.evidence.edges import EDGES, SCALARS, edge_sql
@@ -65,7 +67,12 @@ TYPES = {"x": "DOUBLE", "y": "DOUBLE", "s": "VARCHAR", "t": "VARCHAR", "d": "TIM
 TARGETS = sorted({exp.DataType(this=kind).sql("duckdb") for kind in CAST_TYPES})
 TABLE = Table(
     "t",
-    (Column("s", "VARCHAR"), Column("n", "BIGINT"), Column("b", "BIGNUM"), Column("x", "DOUBLE")),
+    (
+        column_of("s", "VARCHAR"),
+        column_of("n", "BIGINT"),
+        column_of("b", "BIGNUM"),
+        column_of("x", "DOUBLE"),
+    ),
 )
 
 
@@ -111,7 +118,7 @@ def test_null_in_any_place_makes_null(text: str) -> None:
         assert evaluated(text, row | {name: "NULL"}) is None
 
 
-def same(source: str, targets: Sequence[str]) -> list[tuple[str, str]]:
+def same(source: SqlType, targets: Sequence[str]) -> list[tuple[str, str]]:
     """The edges of a type that TRY_CAST makes something else of than TRY(CAST())."""
     bad: list[tuple[str, str]] = []
     rows = ", ".join(f"({text(edge_sql(edge, source))})" for edge in EDGES[source])
@@ -127,12 +134,12 @@ def same(source: str, targets: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def test_texts_are_cast_to_the_same() -> None:
-    assert same("VARCHAR", ["BIGINT", "DOUBLE", "DATE"]) == []
+    assert same(VARCHAR, ["BIGINT", "DOUBLE", "DATE"]) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", [kind for kind in SCALARS if kind != "BIGNUM"])
-def test_everything_is_cast_to_the_same(source: str) -> None:
+@pytest.mark.parametrize("source", [each for each in SCALARS if each.kind != "BIGNUM"], ids=str)
+def test_everything_is_cast_to_the_same(source: SqlType) -> None:
     assert same(source, TARGETS) == []
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pytest
 import sqlglot
+from helpers.columns import column_of
 from helpers.linked_tables import BIND, CREATE, planned_here
 from helpers.sql_text import generated, text
 from helpers.support import SALT
@@ -24,6 +25,7 @@ from test_lineage_equivalence import CORPUS, FILL, NOBODY
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import EMPTY_SQL, Sql, name
 from dpsql.core.sql import sql as template
+from dpsql.core.sql_types import UNKNOWN
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.dialect import DUCKDB, DuckDBDialect
 from dpsql.errors import QueryRefused
@@ -69,7 +71,7 @@ def tree(text: str) -> exp.Expr:
 
 def scan(name: str, *columns: str) -> Scan:
     split = (column.split(maxsplit=1) for column in columns)
-    return Scan(Table(name, tuple(Column(each, type_) for each, type_ in split)))
+    return Scan(Table(name, tuple(column_of(each, type_) for each, type_ in split)))
 
 
 def t() -> Scan:
@@ -100,11 +102,11 @@ NODES: dict[str, tuple[Callable[[], RowSet], str]] = {
         '(SELECT *, TRY("x" + 1) AS "a", "s" AS "b" FROM "t")',
     ),
     "typed": (
-        lambda: Typed(Extend(t(), (Computed("a", tree("s")),)), (Column("a", "VARCHAR"),)),
+        lambda: Typed(Extend(t(), (Computed("a", tree("s")),)), (column_of("a", "VARCHAR"),)),
         '(SELECT *, "s" AS "a" FROM "t")',
     ),
     "types of computed columns are used": (
-        lambda: Filter(Typed(Extend(t(), (Computed("a", tree("s")),)), (Column("a", "VARCHAR"),)), tree("a = 'y'")),
+        lambda: Filter(Typed(Extend(t(), (Computed("a", tree("s")),)), (column_of("a", "VARCHAR"),)), tree("a = 'y'")),
         """(SELECT * FROM (SELECT *, "s" AS "a" FROM "t") WHERE "a" = 'y')""",
     ),
     "distinct": (lambda: Distinct(t(), ("s", "u")), '(SELECT DISTINCT "s", "u" FROM "t")'),
@@ -200,8 +202,8 @@ def test_different_relations_are_told_apart() -> None:
 
 def test_a_rebuilt_relation_knows_its_columns() -> None:
     renamed = Rename(t(), (("x", "a"),))
-    assert renamed.columns == (Column("a", "DOUBLE"),)
-    assert replace(renamed, names=(("u", "a"),)).columns == (Column("a", "BIGINT"),)
+    assert renamed.columns == (column_of("a", "DOUBLE"),)
+    assert replace(renamed, names=(("u", "a"),)).columns == (column_of("a", "BIGINT"),)
 
 
 def test_layout_of_an_expression_does_not_change_the_fingerprint() -> None:
@@ -247,11 +249,11 @@ def test_a_relation_has_the_columns_that_it_says() -> None:
         found = BIND(generated(f"SELECT * FROM {text(from_clause(node, DUCKDB))}"))
         met[type(node)] += 1
         assert [c.name for c in node.columns] == [c.name for c in found]
-        known = [(c.name, c.type) for c in node.columns if c.type]
+        known = [(c.name, c.type) for c in node.columns if c.type != UNKNOWN]
         if not isinstance(node, Combined):  # whose types are settled once the engine was asked
             assert set(known) <= {(c.name, c.type) for c in found}
         if isinstance(node, Typed):
-            assert all(c.type for c in node.columns)
+            assert all(c.type != UNKNOWN for c in node.columns)
     assert set(met) == KINDS
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.columns import column_of
 from helpers.dialects import POSTGRESQL, SPARK
 
 import dpsql.engines
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Text
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.syntax.parse import parse
@@ -25,7 +26,9 @@ FILES = [
 MAKERS = {"sql", "join", "written_as"}
 """What makes SQL of a constant text."""
 SEARCHED = {"replace", "format", "removesuffix", "removeprefix", "sub", "translate", "__mod__"}
-VALUES = Table("r", (Column("s", "VARCHAR"), Column("i", "INTEGER"), Column("t", "TIMESTAMP")))
+VALUES = Table(
+    "r", (column_of("s", "VARCHAR"), column_of("i", "INTEGER"), column_of("t", "TIMESTAMP"))
+)
 EVIL = "{1}{0}{x}%s'); DROP TABLE r; --\\"
 """A text that would get out of its quotes, or be filled, wherever texts are put into texts."""
 

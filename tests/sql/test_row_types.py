@@ -8,12 +8,25 @@ from typing import Any, Final
 
 import duckdb
 import pytest
+from helpers.columns import column_of
 from helpers.dialects import SPARK
 from helpers.failures import fails_with
 from sqlglot import exp
 
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 from dpsql.core.sql import sql
+from dpsql.core.sql_types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    SMALLINT,
+    TIMESTAMP,
+    TINYINT,
+    VARCHAR,
+    SqlType,
+)
 from dpsql.engines.base.row_engine import RowEngine
 from dpsql.engines.base.row_expressions import RowExpressions
 from dpsql.engines.base.row_types import TypedValue, decimal_result, number_type, shared_type
@@ -24,21 +37,21 @@ from dpsql.survey.forms import calls_of
 from dpsql.syntax.parse import parse
 from dpsql.syntax.row_functions import ROW_FUNCTIONS
 
-DECIMALS: Final = (
-    *("DECIMAL(1,0)", "DECIMAL(4,4)", "DECIMAL(9,2)", "DECIMAL(18,0)", "DECIMAL(18,18)"),
-    *("DECIMAL(19,4)", "DECIMAL(38,0)", "DECIMAL(38,10)"),
+DECIMALS: Final = tuple(
+    SqlType.decimal(*size)
+    for size in ((1, 0), (4, 4), (9, 2), (18, 0), (18, 18), (19, 4), (38, 0), (38, 10))
 )
-NUMBERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", *DECIMALS)
-TYPES: Final = (*NUMBERS, "DOUBLE", "VARCHAR", "BOOLEAN", "DATE", "TIMESTAMP")
+NUMBERS: Final = (TINYINT, SMALLINT, INTEGER, BIGINT, *DECIMALS)
+TYPES: Final = (*NUMBERS, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP)
 CONSTANTS: Final = ("1", "300", "70000", "3000000000", "1.5", "0.0001", "1e3")
 
 
-def typed(text: str, *types: str) -> str:
+def typed(text: str, *types: object) -> SqlType:
     """The type that DuckDB gives an expression over ``a`` and ``b``."""
     columns = ", ".join(f"CAST(NULL AS {t}) AS {n}" for n, t in zip("ab", types, strict=False))
     with duckdb.connect() as connection:
         (found,) = connection.sql(f"SELECT {text} FROM (SELECT {columns or '1'})").types
-    return str(found).replace(", ", ",")
+    return SqlType.of(str(found).replace(", ", ","))
 
 
 @pytest.mark.parametrize(
@@ -79,10 +92,10 @@ def test_values_beside_each_other_get_the_type_that_duckdb_gives_them() -> None:
 
 @pytest.mark.slow
 def test_constants_beside_a_column_get_the_type_that_duckdb_gives_them() -> None:
-    for column, text in product((*NUMBERS, "DOUBLE"), CONSTANTS):
+    for column, text in product((*NUMBERS, DOUBLE), CONSTANTS):
         kind = number_type(text)
         assert kind is not None
-        constant = None if kind == "DOUBLE" else text if "." in text else int(text)
+        constant = None if kind == DOUBLE else text if "." in text else int(text)
         found = shared_type([TypedValue(sql("a"), column), TypedValue(sql("b"), kind, constant)])
         if found is not None:
             assert found == typed(f"coalesce(a, {text})", column), (column, text)
@@ -100,13 +113,13 @@ TABLE: Final = Table(
     "r",
     (
         *(
-            Column("i", "INTEGER"),
-            Column("j", "BIGINT"),
-            Column("x", "DOUBLE"),
-            Column("b", "BOOLEAN"),
+            column_of("i", "INTEGER"),
+            column_of("j", "BIGINT"),
+            column_of("x", "DOUBLE"),
+            column_of("b", "BOOLEAN"),
         ),
-        *(Column("m", "DECIMAL(9,2)"), Column("s", "VARCHAR"), Column("d", "DATE")),
-        Column("t", "TIMESTAMP"),
+        *(column_of("m", "DECIMAL(9,2)"), column_of("s", "VARCHAR"), column_of("d", "DATE")),
+        column_of("t", "TIMESTAMP"),
     ),
 )
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from helpers.columns import column_of
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import Row, TableLab, audit
 from helpers.support import Planned, planned
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sqlglot import exp
 
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import Bounding
@@ -36,7 +37,7 @@ COLUMNS = (
     ("j", "BIGINT"),
     ("x", "DOUBLE"),
 )
-SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
 RULES = Policy(
     "audit",
     accounts={"a": AccountPolicy("a", 100.0, 1e-3)},
@@ -536,7 +537,7 @@ def test_weighted_units_keep_all_their_declared_groups() -> None:
 
 def test_units_that_are_equal_but_look_different_are_one_unit() -> None:
     """NaN and signed zeros: grouping and joining agree on who is who."""
-    schema = schema_of(Table("d", (Column("u", "DOUBLE"), Column("a", "INTEGER"))))
+    schema = schema_of(Table("d", (column_of("u", "DOUBLE"), column_of("a", "INTEGER"))))
     rules = replace(RULES, tables={"d": TablePolicy("d", PrivacyUnit("unit", "u"), {})})
     found = planned(
         "SELECT a, count(DISTINCT u) FROM d GROUP BY a",

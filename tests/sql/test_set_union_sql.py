@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import test_poison as poison
 from click.testing import CliRunner
+from helpers.columns import column_of
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import Row, TableLab, moved_by_units, normal, rows_without, units_of
 from helpers.sql_text import generated, text
@@ -24,7 +25,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import dpsql
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import Sql
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.duckdb.engine import DuckDBEngine, DuckDBScratch
@@ -45,7 +46,7 @@ MECHANISMS = [
     for kind in ("gaussian", "laplace")
 ]
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("f", "DOUBLE"), ("s", "VARCHAR"))
-SCHEMA: Schema = schema_of(Table("r", tuple(Column(*c) for c in COLUMNS)))
+SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
 RULES = Policy(
     "union",
     accounts={"ana": AccountPolicy("ana", 1000.0, 0.4)},
@@ -258,7 +259,7 @@ def test_the_engine_computes_every_share_as_the_mechanism_does(mechanism: str) -
 def weighed(engine: DuckDBEngine, found: Planned) -> NDArray[np.int64]:
     """The weights that the release step would add noise to, in order of row id."""
     plan = found.plans[0]
-    columns = [Column(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
+    columns = [column_of(plan.block.key_column(i), "BIGINT") for i in range(len(plan.block.keys))]
     with unread(listed_engine(engine).run()).scratch() as scratch:
         statements = UnionKind(plan).sql(SALT, DUCKDB)
         return read_set_union(plan, statements, scratch, columns).weights

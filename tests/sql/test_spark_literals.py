@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 import sqlglot
+from helpers.columns import column_of
 from helpers.dialects import SPARK
 from sqlglot.tokenizer_core import TokenType
 
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 
-_TABLE = Table("t", (Column("s", "VARCHAR"), Column("d", "DATE")))
+_TABLE = Table("t", (column_of("s", "VARCHAR"), column_of("d", "DATE")))
 _INJECTED = " || (SELECT password FROM parquet.`/secrets`) || "
 
 
@@ -30,7 +31,7 @@ def test_a_text_with_the_mark_of_a_place_lets_no_other_out(call: str, place: str
 
 
 def test_a_name_with_the_mark_of_a_place_lets_no_text_out() -> None:
-    table = Table("t", (Column("{1}", "VARCHAR"),))
+    table = Table("t", (column_of("{1}", "VARCHAR"),))
     tree = sqlglot.parse_one(f"""contains("{{1}}", '{_INJECTED}')""", dialect="duckdb")
     written = SPARK.expression(tree, table).render(SPARK.renderer)
     assert written.count(_INJECTED) == 1
@@ -38,6 +39,6 @@ def test_a_name_with_the_mark_of_a_place_lets_no_text_out() -> None:
 
 
 def test_dates_with_the_mark_of_a_place_are_no_part_of_another() -> None:
-    table = Table("t", (Column("{1}", "DATE"), Column("d", "DATE")))
+    table = Table("t", (column_of("{1}", "DATE"), column_of("d", "DATE")))
     tree = sqlglot.parse_one("""date_diff('day', d, "{1}")""", dialect="duckdb")
     assert "datediff(`{1}`, `d`)" in SPARK.expression(tree, table).render(SPARK.renderer)

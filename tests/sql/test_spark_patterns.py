@@ -9,12 +9,13 @@ import time
 
 import pytest
 import sqlglot
+from helpers.columns import column_of
 from helpers.dialects import SPARK
 
-from dpsql.core.schema import Column, Table
+from dpsql.core.schema import Table
 from dpsql.engines.spark.expressions import searched_pattern
 
-_TABLE = Table("t", (Column("s", "VARCHAR"),))
+_TABLE = Table("t", (column_of("s", "VARCHAR"),))
 
 
 def like(text: str, pattern: str) -> bool:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import duckdb
 import pytest
 import sqlglot
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.support import TABLES, binding, planned, policy
 
 import dpsql
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.query import Block
@@ -30,7 +31,7 @@ def world_schema() -> Schema:
     tables = []
     for name in TABLES:
         rows = connection.execute(f"DESCRIBE {name}").fetchall()
-        tables.append(Table(name, tuple(Column(row[0], row[1]) for row in rows)))
+        tables.append(Table(name, tuple(column_of(row[0], row[1]) for row in rows)))
     connection.close()
     return schema_of(*tables)
 
@@ -230,11 +231,11 @@ def test_refused_statements_leave_nothing_on_the_standard_streams(
 TABLE = Table(
     "t",
     (
-        Column("a", "BIGINT"),
-        Column("s", "VARCHAR"),
-        Column("x", "DOUBLE"),
-        Column("b", "BOOLEAN"),
-        Column("h", "HUGEINT"),
+        column_of("a", "BIGINT"),
+        column_of("s", "VARCHAR"),
+        column_of("x", "DOUBLE"),
+        column_of("b", "BOOLEAN"),
+        column_of("h", "HUGEINT"),
     ),
 )
 

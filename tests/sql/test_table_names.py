@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
 from dpsql.core.quoting import quote, quote_table
-from dpsql.core.schema import Column, Table, fold, schema_of
+from dpsql.core.schema import Table, fold, schema_of
 from dpsql.core.table_name import NameRules, TableName, only_namesake, read_parts, written
 from dpsql.pipeline.kept.description import VOCABULARY, Descriptions
 from dpsql.policy.fields import link_of
@@ -98,7 +99,7 @@ def test_links_name_tables_with_their_schema(
 
 
 def test_tables_of_main_are_described_without_their_schema() -> None:
-    columns = (Column("k", "BIGINT"),)
+    columns = (column_of("k", "BIGINT"),)
     text = (
         "table(name='Visits',columns=(column(name='k',type='BIGINT',collated=False)),"
         "view=False,unreadable=-,left out=())"

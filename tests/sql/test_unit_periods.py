@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.random_examples import examples_of, many_examples_of
 from helpers.sensitivity import Groups, Row, TableLab, moved_by_units, plan_violations
@@ -15,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpsql.core.periods import Period
-from dpsql.core.schema import Column, Table, schema_of
+from dpsql.core.schema import Table, schema_of
 from dpsql.policy.model import (
     AccountPolicy,
     ColumnPolicy,
@@ -50,9 +51,9 @@ def rules(every: str) -> Policy:
 
 def planned_for(sql: str, every: str, columns: Any = COLUMNS, **parameters: Any) -> Planned:
     schema = schema_of(
-        Table("plays", tuple(Column(*c) for c in columns)),
-        Table("parts", (Column("k", "INTEGER"), Column("m", "INTEGER"))),
-        Table("songs", (Column("k", "INTEGER"), Column("title", "VARCHAR"))),
+        Table("plays", tuple(column_of(*c) for c in columns)),
+        Table("parts", (column_of("k", "INTEGER"), column_of("m", "INTEGER"))),
+        Table("songs", (column_of("k", "INTEGER"), column_of("title", "VARCHAR"))),
     )
     return planned(sql, schema, rules(every), **parameters)
 

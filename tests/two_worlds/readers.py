@@ -6,7 +6,7 @@ worlds are copies of that.
 
 from __future__ import annotations
 
-import importlib.util
+import inspect
 import json
 import os
 import re
@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import duckdb
 
+import dpsql
+
 from .rows import ordinary, other_rows, unit_rows, unit_sql
 
 VARIANTS: Final = 8
@@ -25,7 +27,7 @@ VARIANTS: Final = 8
 ALL_WAYS: Final = ("api", "dbapi", "sqlalchemy", "shell", "query")
 IN_PROCESS: Final = ("api", "dbapi")
 
-KNOWS_TYPES: Final = importlib.util.find_spec("dpsql.core.declared_types") is not None
+KNOWS_TYPES: Final = "types" in inspect.signature(dpsql.DuckDBEngine.register).parameters
 """Whether policies can declare the types of columns."""
 _BOUNDS: Final[dict[str, dict[str, dict[str, object]]]] = {
     "t": {"i32": {"lower": -5, "upper": 20}, "f64": {"lower": -2.5, "upper": 10.0}},

@@ -12,18 +12,19 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.step_keys import repeat_keys as repeat_keys
 from helpers.step_keys import repeated_keys as repeated_keys
 
-from dpsql.core.schema import Column
+from dpsql.core.sql_types import INTEGER
 from dpsql.errors import EngineError
 from dpsql.views.state import UNIT, Contribution, KeptNoise, StateShape, ViewState
 
 GROUPS = 2
 SHAPE = StateShape(
-    "INTEGER",
-    (Column("k", "VARCHAR"),),
+    INTEGER,
+    (column_of("k", "VARCHAR"),),
     (Contribution("units", 1, True), Contribution("total", 6, False)),
     groups=GROUPS,
 )
@@ -164,7 +165,7 @@ def test_a_step_that_failed_counts_nothing(place: Path) -> None:
 
 def test_a_window_forgets_what_was_counted_before_it(tmp_path: Path) -> None:
     place = tmp_path / "v"
-    shape = StateShape("INTEGER", SHAPE.keys, SHAPE.contributions, groups=2, window=2)
+    shape = StateShape(INTEGER, SHAPE.keys, SHAPE.contributions, groups=2, window=2)
     ViewState.create(place, "a", shape)
     found = []
     with ViewState.open(place, "a", shape) as state:

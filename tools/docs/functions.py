@@ -18,6 +18,7 @@ from sqlglot import exp
 import dpsql
 from dpsql.core.schema import Column, Table, schema_of
 from dpsql.core.sql import name
+from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.base.row_expressions import RowExpressions
 from dpsql.engines.base.server_dialect import ServerDialect
 from dpsql.engines.base.twin import Twin
@@ -47,8 +48,12 @@ _COLUMNS: Final = {name: re.sub(r"\W.*", "", name).lower() + "_" for name in ALL
 _TABLE: Final = Table(
     "r",
     (
-        Column("unit", "BIGINT"),
-        *(Column(f"{name}{n}", type_) for type_, name in _COLUMNS.items() for n in (1, 2)),
+        Column("unit", BIGINT),
+        *(
+            Column(f"{name}{n}", SqlType.of(type_))
+            for type_, name in _COLUMNS.items()
+            for n in (1, 2)
+        ),
     ),
 )
 _CASTS: Final = ("BIGINT", "BOOLEAN", "DATE", "DECIMAL(12,2)", "DOUBLE", "FLOAT", "INTEGER")

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.quoting import ROW_ID
-from dpsql.core.schema import Column, base_type, is_decimal, is_float, is_integer
+from dpsql.core.schema import Column
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.engine import ArrowStream, ExactRows
 from dpsql.engines.embedded.types import numpy_safe
 
@@ -67,7 +68,7 @@ def masked(column: Any) -> NDArray[Any]:
     return np.ma.masked_array(values, mask=missing)
 
 
-def as_type(column: Any, type_: str) -> Any:
+def as_type(column: Any, type_: SqlType) -> Any:
     """Return a column as Arrow has a DuckDB type: equal values in one spelling.
 
     Decimals may arrive as texts, since servers send them in forms of their own.
@@ -75,22 +76,21 @@ def as_type(column: Any, type_: str) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if is_decimal(type_):
-        width, _, scale = type_[8:-1].partition(",")
-        kind = pa.decimal128(int(width), int(scale or 0))
+    if type_.is_decimal:
+        kind = pa.decimal128(*type_.digits)
         # Made of digits: arithmetic of decimals rounds to 28, up to the next power of ten.
         least, most = (Decimal((sign, (9,) * kind.precision, -kind.scale)) for sign in (1, 0))
         wide = column.cast(pa.decimal256(_WIDEST, kind.scale))
         return _within(wide, least, most).cast(kind)
-    name = _ARROW.get(base_type(type_))
+    name = _ARROW.get(type_.kind)
     if name is None:
         return column
     kind = getattr(pa, name)() if name != "bool" else pa.bool_()
-    if is_integer(base_type(type_)) and column.type != kind:
+    if type_.is_integer and column.type != kind:
         end = 2 ** (kind.bit_width - 1)
         column = _within(column, -end, end - 1)
     column = column.cast(kind)
-    if is_float(type_):
+    if type_.is_float:
         zero = pa.scalar(0.0, column.type)
         nan = pa.scalar(float("nan"), column.type)
         column = pc.if_else(pc.is_nan(column), nan, pc.add(column, zero))

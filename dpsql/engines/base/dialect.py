@@ -32,6 +32,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, SqlRenderer, literal, sql
+from dpsql.core.sql_types import BIGINT, SqlType
 from dpsql.engines.evidence.verdicts import Verdicts
 
 
@@ -51,7 +52,7 @@ class Dialect(ABC):
 
     Ranges are proved to lie within; beyond it an engine would raise, or wrap around.
     """
-    wide_type: ClassVar[str]
+    wide_type: ClassVar[SqlType]
     """The wide integer type."""
     sorts_rows: ClassVar[bool] = False
     """Whether window functions over rows take less time than grouping them by unit and keys.
@@ -115,29 +116,29 @@ class Dialect(ABC):
         return exp.TryCast(this=node, to=exp.DataType.build("BOOLEAN"))
 
     @abstractmethod
-    def type_of(self, tree: exp.Expr, table: Table) -> str:
-        """Name the type of an expression's values, for :meth:`try_cast`.
+    def type_of(self, tree: exp.Expr, table: Table) -> SqlType:
+        """Return the type of an expression's values, for :meth:`try_cast`.
 
-        Empty in a dialect whose casts find out for themselves.
+        UNKNOWN in a dialect whose casts find out for themselves.
         """
 
     @abstractmethod
-    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
+    def try_cast(self, value: Sql, type_: SqlType, source: SqlType) -> Sql:
         """Cast a value to a type, to NULL where it does not fit. It must never raise, on any row.
 
         Numbers that become integers are rounded to a nearest one. ``source`` is the type it has,
-        as :meth:`type_of` names it.
+        as :meth:`type_of` tells it.
         """
 
     @abstractmethod
-    def declared(self, value: object, type_: str) -> Sql:
+    def declared(self, value: object, type_: SqlType) -> Sql:
         """Write a value that the policy declares as a constant of a column's type.
 
         NULL for one that does not fit the type: no row has it.
         """
 
     @abstractmethod
-    def comparison_family(self, type_: str) -> str | None:
+    def comparison_family(self, type_: SqlType) -> str | None:
         """Name the family of a type: values within one can be compared with each other.
 
         Comparisons within a family must never raise, on any row: those are left without a guard.
@@ -147,12 +148,12 @@ class Dialect(ABC):
 
     # -- integers -----------------------------------------------------------------------------
 
-    def integer_type(self, *, wide: bool) -> str:
-        """Name the wide integer type, or the one of 64 bits."""
-        return self.wide_type if wide else "BIGINT"
+    def integer_type(self, *, wide: bool) -> SqlType:
+        """Return the wide integer type, or the one of 64 bits."""
+        return self.wide_type if wide else BIGINT
 
     @abstractmethod
-    def cast(self, value: Sql, type_: str) -> Sql:
+    def cast(self, value: Sql, type_: SqlType) -> Sql:
         """Cast a value to a type that is known to hold it."""
 
     @abstractmethod
@@ -232,7 +233,7 @@ class Dialect(ABC):
         """Take the upper half of the salted hash: an integer from 0 to 2^32 - 1, of 64 bits."""
 
     @abstractmethod
-    def one_spelling(self, value: Sql, type_: str) -> Sql:
+    def one_spelling(self, value: Sql, type_: SqlType) -> Sql:
         """Give one spelling to all values that the engine groups as equal.
 
         Grouping keeps a spelling that depends on all rows and on the plan: 0.0 or -0.0, NaN with or

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpsql.core.catalog import Catalog
 from dpsql.core.schema import Column, Remark, Schema, Table
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName
 from dpsql.engines.embedded.constants import FailingConstant
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts
@@ -52,7 +53,7 @@ class Examined:
     ``failing`` is the first constant among them, as they were typed, that can never be computed.
     """
 
-    types: tuple[str | None, ...]
+    types: tuple[SqlType | None, ...]
     objection: str | None
     failing: FailingConstant | None = None
 

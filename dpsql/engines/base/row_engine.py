@@ -14,6 +14,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.row_types import TypedValue
 from dpsql.engines.evidence.verdicts import verdict_type
 from dpsql.errors import QueryRefused
@@ -53,6 +54,10 @@ class Refusing:
         )
 
 
+def _named(operand: SqlType | str) -> str:
+    return operand if isinstance(operand, str) else verdict_type(operand)
+
+
 class RowEngine(ABC):
     """An engine's table of operations. What is not in it is refused."""
 
@@ -79,27 +84,30 @@ class RowEngine(ABC):
     """The functions that read parts of dates for EXTRACT."""
 
     def call(
-        self, word: str, given: Sequence[TypedValue | str], used: Sequence[str], unit: str
+        self,
+        word: str,
+        given: Sequence[TypedValue | str],
+        used: Sequence[SqlType],
+        unit: SqlType | str,
     ) -> str | None:
         """Name an operation on types, as verdicts do; None where none is needed."""
         form = self.calls.get(word, f"{word}({{}})")
         if form is None:
             return None
-        types = (
-            [v if isinstance(v, str) else v.type for v in given] if self.calls_of_given else used
-        )
-        return form.format(", ".join(map(verdict_type, types)), unit=verdict_type(unit))
+        types = [each.type if isinstance(each, TypedValue) else each for each in given]
+        names = map(_named, types if self.calls_of_given else used)
+        return form.format(", ".join(names), unit=_named(unit))
 
     @abstractmethod
-    def column_type(self, type_: str) -> str | None:
-        """Name the type in which a column is computed; None for a type without an equal."""
+    def column_type(self, type_: SqlType) -> SqlType | None:
+        """Return the type in which a column is computed; None for a type without an equal."""
 
     @abstractmethod
     def text(self, text: str) -> Sql:
         """Write a text. Raises ``QueryRefused`` for one that the engine cannot hold."""
 
     @abstractmethod
-    def number(self, text: str, type_: str) -> Sql:
+    def number(self, text: str, type_: SqlType) -> Sql:
         """Write a number of a type, as it was written."""
 
     @abstractmethod
@@ -107,7 +115,7 @@ class RowEngine(ABC):
         """Write a constant with a sign before it; None for anything else."""
 
     @abstractmethod
-    def null(self, value: TypedValue, type_: str) -> TypedValue:
+    def null(self, value: TypedValue, type_: SqlType) -> TypedValue:
         """Write a NULL without a type that stands where values have one."""
 
     @abstractmethod
@@ -115,7 +123,7 @@ class RowEngine(ABC):
         """Tell whether a text constant is read in the type of its neighbours."""
 
     @abstractmethod
-    def widened(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def widened(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Widen a value to a type; None where that could fail on a row."""
 
     @abstractmethod
@@ -123,11 +131,11 @@ class RowEngine(ABC):
         """Tell whether widening a value is an operation with a verdict of its own."""
 
     @abstractmethod
-    def trivial_cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def trivial_cast(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Write a cast that computes nothing, as of a constant; None for any other."""
 
     @abstractmethod
-    def cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def cast(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Cast a value, to NULL where it does not fit; None where no cast is known."""
 
     @abstractmethod

@@ -17,15 +17,15 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import Table, base_type
+from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, join, name, sql
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP, TINYINT, VARCHAR, SqlType
 from dpsql.engines.base.row_engine import RowEngine, Write
 from dpsql.engines.base.row_types import (
     EXACT,
     INTEGERS,
     UNTYPED,
     TypedValue,
-    decimal_of,
     decimal_result,
     number_type,
     shared_type,
@@ -115,9 +115,9 @@ class RowExpressions:
         self,
         operation: str,
         given: Sequence[TypedValue | str],
-        used: Sequence[str],
+        used: Sequence[SqlType],
         word: str | None = None,
-        unit: str = "",
+        unit: SqlType | str = "",
     ) -> None:
         """Record that an operation on types is needed, or refuse it."""
         call = self._engine.call(word or operation, given, used, unit)
@@ -139,11 +139,11 @@ class RowExpressions:
         self,
         operation: str,
         operands: Sequence[TypedValue],
-        type_: str,
+        type_: SqlType,
         *more: object,
         given: Sequence[TypedValue | str] | None = None,
         word: str | None = None,
-        used: Sequence[str] | None = None,
+        used: Sequence[SqlType] | None = None,
         unit: str = "",
         fails: bool = False,
     ) -> TypedValue:
@@ -173,11 +173,11 @@ class RowExpressions:
 
     def _alike(
         self, what: str, values: Sequence[TypedValue], *, choice: bool = False
-    ) -> tuple[str, list[TypedValue]]:
+    ) -> tuple[SqlType, list[TypedValue]]:
         """Give values one type, as DuckDB would; casts that could fail on a row are refused."""
         target = shared_type(values)
         read = any(value.is_literal and value.kind == "VARCHAR" for value in values)
-        others = frozenset(v.kind for v in values if v.kind not in ("VARCHAR", UNTYPED))
+        others = frozenset(v.kind for v in values if v.kind not in ("VARCHAR", UNTYPED.kind))
         if target is None or (read and others and not self._engine.reads_text(others)):
             raise self._unfit(what, values, _UNLIKE)
         return target, [self._widened(what, value, target, values, choice) for value in values]
@@ -186,7 +186,7 @@ class RowExpressions:
         self,
         what: str,
         value: TypedValue,
-        type_: str,
+        type_: SqlType,
         beside: Sequence[TypedValue],
         choice: bool = False,
     ) -> TypedValue:
@@ -219,18 +219,18 @@ class RowExpressions:
         found = self._table.column(node.name) if is_row_node(node.this) else None
         type_ = None if found is None else self._engine.column_type(found.type)
         if found is None or type_ is None:
-            of_type = "" if found is None else f" of type {base_type(found.type)}"
+            of_type = "" if found is None else f" of type {found.type.kind}"
             raise self._refused(f"a value{of_type}", "nothing is computed of these there")
         return TypedValue(name(found.name), type_)
 
     def literal(self, node: exp.Expr) -> TypedValue:
         text = node.name
         if node.is_string:
-            return TypedValue(self._engine.text(text), "VARCHAR", text)
+            return TypedValue(self._engine.text(text), VARCHAR, text)
         return number_value(text, self._engine)
 
     def boolean(self, node: exp.Expr) -> TypedValue:
-        return TypedValue(sql("TRUE") if node.this else sql("FALSE"), "BOOLEAN")
+        return TypedValue(sql("TRUE") if node.this else sql("FALSE"), BOOLEAN)
 
     def null(self, node: exp.Expr) -> TypedValue:
         return TypedValue(sql("NULL"), UNTYPED)
@@ -249,35 +249,35 @@ class RowExpressions:
     def _truth(self, node: exp.Expr) -> TypedValue:
         """Write a truth value."""
         found = self.value(node)
-        if found.kind not in ("BOOLEAN", UNTYPED):
+        if found.kind not in ("BOOLEAN", UNTYPED.kind):
             raise self._refused(
                 f"{found.kind} as a condition", "a condition is TRUE or FALSE there"
             )
-        return self._engine.null(found, "BOOLEAN") if found.type == UNTYPED else found
+        return self._engine.null(found, BOOLEAN) if found.type == UNTYPED else found
 
     def connective(self, node: exp.Expr) -> TypedValue:
         word = "AND" if isinstance(node, exp.And) else "OR"
         self._look_up(word.lower(), [], [])
         one, two = self._truth(node.this), self._truth(node.expression)
         text = sql("({} {} {})", one.sql, bare_word(word), two.sql)
-        return TypedValue(text, "BOOLEAN", fails=one.fails or two.fails)
+        return TypedValue(text, BOOLEAN, fails=one.fails or two.fails)
 
     def negation(self, node: exp.Expr) -> TypedValue:
         self._look_up("not", [], [])
         found = self._truth(node.this)
-        return TypedValue(sql("(NOT {})", found.sql), "BOOLEAN", fails=found.fails)
+        return TypedValue(sql("(NOT {})", found.sql), BOOLEAN, fails=found.fails)
 
     def is_(self, node: exp.Expr) -> TypedValue:
         """Write IS for NULL, TRUE and FALSE."""
         if isinstance(node.expression, exp.Null):
             self._look_up("is null", [], [])
-            return TypedValue(sql("({} IS NULL)", self.value(node.this).sql), "BOOLEAN")
+            return TypedValue(sql("({} IS NULL)", self.value(node.this).sql), BOOLEAN)
         if not isinstance(node.expression, exp.Boolean):
             raise self._refused("is", "it stands before NULL, TRUE and FALSE alone")
-        self._look_up("is", [], ["BOOLEAN"])
+        self._look_up("is", [], [BOOLEAN])
         write = self._operation("is")
         word = self.value(node.expression).sql
-        return TypedValue(write(self._truth(node.this).sql, word), "BOOLEAN")
+        return TypedValue(write(self._truth(node.this).sql, word), BOOLEAN)
 
     def comparison(self, node: exp.Expr) -> TypedValue:
         return self._compared(type(node), *self.values(node.this, node.expression))
@@ -286,7 +286,7 @@ class RowExpressions:
         word, sign = _COMPARISONS[kind]
         one, two = self._comparable(word, left, right)
         text = sql("({} {} {})", one.sql, sign, two.sql)
-        return TypedValue(text, "BOOLEAN", fails=one.fails or two.fails)
+        return TypedValue(text, BOOLEAN, fails=one.fails or two.fails)
 
     def _comparable(self, word: str, *given: TypedValue) -> list[TypedValue]:
         """Give values the type that they are compared in."""
@@ -299,7 +299,7 @@ class RowExpressions:
         one, two = self._comparable("=", *self._strict(self.values(node.this, node.expression)))
         differs = isinstance(node, exp.NullSafeNEQ)
         write = self._operation("is distinct" if differs else "is not distinct")
-        return TypedValue(write(one.sql, two.sql), "BOOLEAN")
+        return TypedValue(write(one.sql, two.sql), BOOLEAN)
 
     def between(self, node: exp.Expr) -> TypedValue:
         value, low, high = self.values(node.this, node.args["low"], node.args["high"])
@@ -307,11 +307,11 @@ class RowExpressions:
         if write is None:
             above, below = self._compared(exp.GTE, value, low), self._compared(exp.LTE, value, high)
             text = sql("({} AND {})", above.sql, below.sql)
-            return TypedValue(text, "BOOLEAN", fails=above.fails or below.fails)
+            return TypedValue(text, BOOLEAN, fails=above.fails or below.fails)
         found = self._comparable(">=", value, low, high)
         self._look_up("<=", found, [each.type for each in found[:2]])
         made = write(*(each.sql for each in found))
-        return TypedValue(made, "BOOLEAN", fails=any(each.fails for each in found))
+        return TypedValue(made, BOOLEAN, fails=any(each.fails for each in found))
 
     def among(self, node: exp.Expr) -> TypedValue:
         value, *items = self.values(node.this, *node.expressions)
@@ -322,7 +322,7 @@ class RowExpressions:
         else:
             found = self._comparable("=", value, *items)
             made = write(*(each.sql for each in found))
-        return TypedValue(made, "BOOLEAN", fails=any(each.fails for each in found))
+        return TypedValue(made, BOOLEAN, fails=any(each.fails for each in found))
 
     # -- choices: each part is one that TRY has made NULL where it fails ------------------------
 
@@ -392,13 +392,13 @@ class RowExpressions:
         if kinds & set(MOMENTS):
             return self._of_dates(sign, *given)
         if self._engine.typed_nulls:
-            kinds -= {UNTYPED}
-        elif UNTYPED in kinds:
+            kinds -= {UNTYPED.kind}
+        elif UNTYPED.kind in kinds:
             raise self._unfit(sign, given)
         if "DOUBLE" in kinds or (sign == "/" and kinds <= EXACT):
-            doubles = [self._widened(sign, value, "DOUBLE", given) for value in given]
+            doubles = [self._widened(sign, value, DOUBLE, given) for value in given]
             divisor = [given[1].constant] if sign == "/" else []
-            return self._made(f"{sign} double", doubles, "DOUBLE", *divisor, given=given)
+            return self._made(f"{sign} double", doubles, DOUBLE, *divisor, given=given)
         if kinds and kinds <= set(INTEGERS):
             type_, alike = self._alike(sign, given)
             return self._made(f"{sign} integer", alike, type_, given=given, fails=True)
@@ -407,7 +407,7 @@ class RowExpressions:
         result = decimal_result(sign, *(value.type for value in given))
         if result is None:
             raise self._unfit(sign, given)
-        used = ["DECIMAL({},{})".format(*decimal_of(value.type)) for value in given]
+        used = [SqlType.decimal(*value.type.digits) for value in given]
         return self._made(f"{sign} decimal", given, result, used=used, fails=True)
 
     def negative(self, node: exp.Expr) -> TypedValue:
@@ -425,7 +425,7 @@ class RowExpressions:
 
     def sign(self, node: exp.Expr) -> TypedValue:
         found = self.settled(node.this)
-        return self._made(f"sign {_sort(found)}", [found], "TINYINT")
+        return self._made(f"sign {_sort(found)}", [found], TINYINT)
 
     def whole(self, node: exp.Expr) -> TypedValue:
         """Write floor, ceil, trunc, and round with and without digits."""
@@ -436,10 +436,10 @@ class RowExpressions:
             return self._rounded_to(word, found, digits)
         operation = f"{word} {_sort(found)}"
         if found.kind in INTEGERS:
-            type_ = found.type if word in ("round", "trunc") else "DOUBLE"
+            type_ = found.type if word in ("round", "trunc") else DOUBLE
             return self._made(operation, [found], type_)
         if found.kind == "DECIMAL":
-            type_ = f"DECIMAL({decimal_of(found.type)[0]},0)"
+            type_ = SqlType.decimal(found.type.digits[0], 0)
             return self._made(operation, [found], type_, fails=True)
         return self._made(operation, [found], found.type)
 
@@ -449,41 +449,40 @@ class RowExpressions:
             raise self._refused(f"{word}({found.kind}, …)", "digits are a constant of ROUND there")
         type_, decimal = found.type, found.kind == "DECIMAL"
         if decimal:
-            width, scale = decimal_of(found.type)
-            type_ = f"DECIMAL({width},{min(scale, places)})"
+            width, scale = found.type.digits
+            type_ = SqlType.decimal(width, min(scale, places))
         operation = f"round to {_sort(found)}"
         return self._made(operation, [found], type_, places, word="round to", fails=decimal)
 
     def logarithm(self, node: exp.Expr) -> TypedValue:
         """Write the logarithm to base 10; one of another base comes with that first."""
         if node.args.get("expression") is None:
-            return self._computed("log", ANY_NUMBERS, "DOUBLE", node.this)
+            return self._computed("log", ANY_NUMBERS, DOUBLE, node.this)
         base = self.value(node.this).constant
         word = f"log{base}"
         if not isinstance(base, int) or word not in self._engine.operations:
             raise self._refused("log with that base", "it has no equal there")
-        return self._computed(word, ANY_NUMBERS, "DOUBLE", node.expression)
+        return self._computed(word, ANY_NUMBERS, DOUBLE, node.expression)
 
     def cast(self, node: exp.Expr) -> TypedValue:
         found, type_ = self.value(node.this), self._target(node.args["to"])
         made = self._engine.trivial_cast(found, type_)
         return self._cast(found.settled, type_) if made is None else made
 
-    def _cast(self, found: TypedValue, type_: str) -> TypedValue:
+    def _cast(self, found: TypedValue, type_: SqlType) -> TypedValue:
         made = self._engine.cast(found, type_)
         if made is None:
-            raise self._refused(
-                f"CAST({found.kind} AS {base_type(type_)})", "it has no equal there"
-            )
+            raise self._refused(f"CAST({found.kind} AS {type_.kind})", "it has no equal there")
         self._look_up("CAST", [found], [found.type], unit=made.type)
         return made
 
-    def _target(self, to: exp.DataType) -> str:
-        """Name the type of a cast as the schema does."""
+    def _target(self, to: exp.DataType) -> SqlType:
+        """Read the type of a cast as the schema has it."""
         if not all(map(is_row_node, to.walk())):
             raise self._refused("this cast", "it has no equal there")
-        text = to_sql(to).upper().replace(" ", "")
-        return text if "(" in text else _CAST_AS.get(base_type(text), base_type(text))
+        found = SqlType.of(to_sql(to).upper().replace(" ", ""))
+        named = found.text if "(" in found.text else _CAST_AS.get(found.kind, found.kind)
+        return SqlType.of(named)
 
     # -- functions ----------------------------------------------------------------------------
 
@@ -494,7 +493,7 @@ class RowExpressions:
         return self._computed(found.name, found.takes, found.gives, *operands)
 
     def _computed(
-        self, word: str, takes: Sequence[str], gives: str, *nodes: exp.Expr
+        self, word: str, takes: Sequence[str], gives: SqlType, *nodes: exp.Expr
     ) -> TypedValue:
         given = self.values(*nodes)
         operands = [self._operand(word, takes, value) for value in given]
@@ -503,9 +502,9 @@ class RowExpressions:
     def _operand(self, what: str, takes: Sequence[str], found: TypedValue) -> TypedValue:
         """Return a value of one of some kinds; NULL is a number and a text as well."""
         if found.type == UNTYPED and self._engine.typed_nulls and takes == TEXTS:
-            return replace(found, type="VARCHAR")
+            return replace(found, type=VARCHAR)
         if takes == ANY_NUMBERS and (found.type != UNTYPED or self._engine.typed_nulls):
-            return self._widened(what, found.settled, "DOUBLE", [found])
+            return self._widened(what, found.settled, DOUBLE, [found])
         if found.kind not in takes:
             raise self._unfit(what, [found])
         return found
@@ -519,13 +518,13 @@ class RowExpressions:
         if node.args.get("length") is not None:
             places.append(self._place("substr", node.args["length"], 0))
         given: list[TypedValue | str] = [found, *["place"] * len(places)]
-        return self._made("substr", [found], "VARCHAR", *places, given=given)
+        return self._made("substr", [found], VARCHAR, *places, given=given)
 
     def side(self, node: exp.Expr) -> TypedValue:
         word = "left" if isinstance(node, exp.Left) else "right"
         found = self._text(word, node.this)
         size = self._place(word, node.expression, 0)
-        return self._made(word, [found], "VARCHAR", size, given=[found, "place"])
+        return self._made(word, [found], VARCHAR, size, given=[found, "place"])
 
     def _place(self, what: str, node: exp.Expr | None, least: int) -> int:
         value = None if node is None else self.value(node).constant
@@ -536,19 +535,19 @@ class RowExpressions:
 
     def trim(self, node: exp.Expr) -> TypedValue:
         word = _TRIMMED.get(str(node.args.get("position")), "trim of its own")
-        return self._made(word, [self._text("trim", node.this)], "VARCHAR")
+        return self._made(word, [self._text("trim", node.this)], VARCHAR)
 
     def like(self, node: exp.Expr) -> TypedValue:
         operands = [self._text("like", part) for part in (node.this, node.expression)]
         operation = "not like" if node.args.get("negate") else "like"
         given: list[TypedValue | str] = [operands[0], "pattern"]
         pattern = operands[1].constant
-        return self._made(operation, operands, "BOOLEAN", pattern, given=given, word="like")
+        return self._made(operation, operands, BOOLEAN, pattern, given=given, word="like")
 
     def joined(self, node: exp.Expr) -> TypedValue:
         """Write ``||``, which is NULL if either is."""
         given = [self._as_text("||", n) for n in (node.this, node.expression)]
-        return self._made("||", [self._operand("||", TEXTS, each) for each in given], "VARCHAR")
+        return self._made("||", [self._operand("||", TEXTS, each) for each in given], VARCHAR)
 
     def concat(self, node: exp.Expr) -> TypedValue:
         """Write concat, which passes over NULL."""
@@ -556,13 +555,13 @@ class RowExpressions:
         for text in texts:
             if text.type != UNTYPED:
                 self._operand("concat", TEXTS, text)
-        return self._made("concat", texts, "VARCHAR")
+        return self._made("concat", texts, VARCHAR)
 
     def _as_text(self, what: str, node: exp.Expr) -> TypedValue:
         found = self.value(node)
-        if found.kind in ("VARCHAR", UNTYPED) or not self._engine.joins_any:
+        if found.kind in ("VARCHAR", UNTYPED.kind) or not self._engine.joins_any:
             return found
-        return self._cast(found.settled, "VARCHAR")
+        return self._cast(found.settled, VARCHAR)
 
     # -- dates --------------------------------------------------------------------------------
 
@@ -581,7 +580,7 @@ class RowExpressions:
         found = self._moment("date_trunc", node.this)
         if unit not in _UNITS:
             raise self._refused(f"date_trunc('{unit}')", "it has no equal there")
-        return self._made("date_trunc", [found], "TIMESTAMP", unit, unit=unit)
+        return self._made("date_trunc", [found], TIMESTAMP, unit, unit=unit)
 
     def difference(self, node: exp.Expr) -> TypedValue:
         """Write date_diff: how many boundaries of units lie between; the later one is first."""
@@ -592,7 +591,7 @@ class RowExpressions:
             raise self._refused(f"date_diff('{unit}')", "it has no equal there")
         if end.kind != start.kind and not self._engine.mixes:
             raise self._unfit("date_diff", [end, start], _UNLIKE)
-        return self._made(operation, [end, start], "BIGINT", given=[start, end], unit=unit)
+        return self._made(operation, [end, start], BIGINT, given=[start, end], unit=unit)
 
     def _moved(self, sign: str, moment: TypedValue, interval: exp.Interval) -> TypedValue:
         """Write a date or timestamp plus or minus a constant number of units."""
@@ -605,13 +604,13 @@ class RowExpressions:
                 "an interval", "a constant number of units is added to a date there"
             )
         operation = f"{sign} interval"
-        return self._made(operation, [moment], "TIMESTAMP", text, unit, word=operation, unit=unit)
+        return self._made(operation, [moment], TIMESTAMP, text, unit, word=operation, unit=unit)
 
     def _of_dates(self, sign: str, one: TypedValue, two: TypedValue) -> TypedValue:
         if one.kind == two.kind == "DATE":
-            return self._made(f"{sign} date", [one, two], "BIGINT")
+            return self._made(f"{sign} date", [one, two], BIGINT)
         if one.kind == "DATE" and two.kind in ("SMALLINT", "INTEGER"):
-            return self._made(f"{sign} days", [one, two], "DATE", fails=True)
+            return self._made(f"{sign} days", [one, two], DATE, fails=True)
         raise self._unfit(sign, [one, two])
 
 
@@ -620,7 +619,7 @@ def number_value(text: str, engine: RowEngine) -> TypedValue:
     type_ = number_type(text)
     if type_ is None:
         raise engine.refused("a number of that many digits", "no type there has them")
-    constant = None if type_ == "DOUBLE" else int(text) if type_ in INTEGERS else text
+    constant = None if type_ == DOUBLE else int(text) if type_.kind in INTEGERS else text
     return TypedValue(engine.number(text, type_), type_, constant)
 
 

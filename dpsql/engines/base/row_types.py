@@ -6,24 +6,20 @@ and what operands become and results are is said here once: for DuckDB, which no
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dpsql.core.schema import base_type
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import BIGINT, DOUBLE, INTEGER, TIMESTAMP, SqlType
 from dpsql.syntax.row_functions import MOMENTS
 
-UNTYPED: Final = "NULL"
+UNTYPED: Final = SqlType.of("NULL")
 """The type of an untyped NULL."""
 INTEGERS: Final = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-"""The integer types, from narrow to wide."""
+"""The kinds of integers, from narrow to wide."""
 EXACT: Final = frozenset({*INTEGERS, "DECIMAL"})
 MOST_DIGITS: Final = 38
-_BITS: Final = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64}
-INTEGER_DIGITS: Final = {"TINYINT": 3, "SMALLINT": 5, "INTEGER": 10, "BIGINT": 19}
-"""Decimal digits that hold every integer of a type."""
 _SHORT: Final = 18  # digits of a decimal that 64 bits hold
 
 
@@ -36,7 +32,7 @@ class TypedValue:
     """
 
     sql: Sql
-    type: str
+    type: SqlType
     constant: int | str | None = field(default=None, compare=False)
     fails: bool = False
 
@@ -48,7 +44,7 @@ class TypedValue:
     @property
     def kind(self) -> str:
         """The type without its arguments."""
-        return base_type(self.type)
+        return self.type.kind
 
     @property
     def settled(self) -> TypedValue:
@@ -56,43 +52,24 @@ class TypedValue:
         return replace(self, constant=None)
 
 
-def ends(type_: str) -> tuple[int, int]:
-    """Return the least and the largest integer of a type."""
-    bits = _BITS[type_]
-    return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+def number_type(text: str) -> SqlType | None:
+    """Return the type of a written number; None for too many digits.
 
-
-def decimal_of(type_: str) -> tuple[int, int]:
-    """Return the digits of a DECIMAL in all, and of its fraction; of integers as well.
-
-    >>> decimal_of("DECIMAL(12,2)"), decimal_of("INTEGER")
-    ((12, 2), (10, 0))
-    """
-    kind = base_type(type_)
-    if kind in INTEGER_DIGITS:
-        return INTEGER_DIGITS[kind], 0
-    found = [int(number) for number in re.findall(r"\d+", type_)]
-    return (found[0], found[1] if len(found) > 1 else 0) if found else (18, 3)
-
-
-def number_type(text: str) -> str | None:
-    """Name the type of a written number; None for too many digits.
-
-    >>> [number_type(text) for text in ("7", "-2147483648", "1.50", "1e3")]
+    >>> [str(number_type(text)) for text in ("7", "-2147483648", "1.50", "1e3")]
     ['INTEGER', 'INTEGER', 'DECIMAL(3,2)', 'DOUBLE']
     """
     unsigned = text.lstrip("-")
     if "e" in unsigned.lower():
-        return "DOUBLE"
+        return DOUBLE
     if "." not in unsigned:
-        return next((t for t in INTEGERS[2:] if ends(t)[0] <= int(text) <= ends(t)[1]), None)
+        return next((t for t in (INTEGER, BIGINT) if t.ends[0] <= int(text) <= t.ends[1]), None)
     before, after = unsigned.split(".")
     width = len(before) + len(after)  # zeros in front of a number count, too
-    return None if width > MOST_DIGITS else f"DECIMAL({width},{len(after)})"
+    return None if width > MOST_DIGITS else SqlType.decimal(width, len(after))
 
 
-def shared_type(values: Sequence[TypedValue]) -> str | None:
-    """Name the common type of several values; None without one.
+def shared_type(values: Sequence[TypedValue]) -> SqlType | None:
+    """Find the common type of several values; None without one.
 
     Columns decide before constants do: an integer that fits a column's type becomes one of it, and
     a text is read as whatever the others are.
@@ -109,42 +86,42 @@ def shared_type(values: Sequence[TypedValue]) -> str | None:
     return target
 
 
-def _is_one_of(value: TypedValue, type_: str) -> bool:
-    if type_ not in INTEGERS or not isinstance(value.constant, int):
+def _is_one_of(value: TypedValue, type_: SqlType) -> bool:
+    if type_.kind not in INTEGERS or not isinstance(value.constant, int):
         return False
-    low, high = ends(type_)
+    low, high = type_.ends
     return low <= value.constant <= high
 
 
-def _common(given: Iterable[str]) -> str | None:
-    """Name the type that values are widened to; UNTYPED without typed values."""
+def _common(given: Iterable[SqlType]) -> SqlType | None:
+    """Find the type that values are widened to; UNTYPED without typed values."""
     types = dict.fromkeys(type_ for type_ in given if type_ != UNTYPED)
-    kinds = {base_type(type_) for type_ in types}
+    kinds = {type_.kind for type_ in types}
     if len(types) <= 1:
         return next(iter(types), UNTYPED)
     if kinds <= set(INTEGERS):
-        return max(types, key=INTEGERS.index)
+        return max(types, key=lambda type_: type_.digits)
     if kinds <= EXACT:
-        shapes = [decimal_of(type_) for type_ in types]
+        shapes = [type_.digits for type_ in types]
         scale = max(scale for _, scale in shapes)
         width = max(width - scale for width, scale in shapes) + scale
-        return f"DECIMAL({width},{scale})" if width <= MOST_DIGITS else None
+        return SqlType.decimal(width, scale) if width <= MOST_DIGITS else None
     if kinds <= {*EXACT, "DOUBLE"} or kinds == {"FLOAT", "DOUBLE"}:
-        return "DOUBLE"
-    return "TIMESTAMP" if kinds == set(MOMENTS) else None
+        return DOUBLE
+    return TIMESTAMP if kinds == set(MOMENTS) else None
 
 
-def exact_decimal(sign: str, one: str, two: str) -> tuple[int, int]:
+def exact_decimal(sign: str, one: SqlType, two: SqlType) -> tuple[int, int]:
     """Return the digits, in all and of the fraction, that hold each sum or product of two types."""
-    (width, scale), (other, places) = decimal_of(one), decimal_of(two)
+    (width, scale), (other, places) = one.digits, two.digits
     if sign == "*":
         return width + other, scale + places
     most = max(scale, places)
     return max(width - scale, other - places) + most + 1, most
 
 
-def decimal_result(sign: str, one: str, two: str) -> str | None:
-    """Name DuckDB's type for a sum, difference or product of decimals; None without one.
+def decimal_result(sign: str, one: SqlType, two: SqlType) -> SqlType | None:
+    """Find DuckDB's type for a sum, difference or product of decimals; None without one.
 
     A product of two that have 64 bits has 64 bits as well, which hold 18 digits.
     """
@@ -153,5 +130,5 @@ def decimal_result(sign: str, one: str, two: str) -> str | None:
     width, scale = exact_decimal(sign, one, two)
     if scale > MOST_DIGITS:
         return None
-    short = sign == "*" and max(decimal_of(one)[0], decimal_of(two)[0]) <= _SHORT
-    return f"DECIMAL({min(width, _SHORT if short and scale < _SHORT else MOST_DIGITS)},{scale})"
+    short = sign == "*" and max(one.digits[0], two.digits[0]) <= _SHORT
+    return SqlType.decimal(min(width, _SHORT if short and scale < _SHORT else MOST_DIGITS), scale)

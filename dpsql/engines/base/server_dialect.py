@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.row_engine import RowEngine
 from dpsql.engines.base.row_expressions import RowExpressions
@@ -29,6 +30,6 @@ class ServerDialect(Dialect):
         """Write the tree with a guard at each operation that could fail."""
         return RowExpressions(table, self.rows, self.verdicts).value(tree).sql
 
-    def type_of(self, tree: exp.Expr, table: Table) -> str:
-        """Name the type that DuckDB gives the expression."""
+    def type_of(self, tree: exp.Expr, table: Table) -> SqlType:
+        """Return the type that DuckDB gives the expression."""
         return RowExpressions(table, self.rows, self.verdicts).value(tree.copy()).type

@@ -18,12 +18,12 @@ from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.sql import Name, Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import Examined
 from dpsql.engines.embedded.constants import failing_part
 from dpsql.engines.embedded.lockdown import lock_down
-from dpsql.engines.embedded.plan_sql import type_text
+from dpsql.engines.embedded.plan_sql import plan_type
 from dpsql.engines.embedded.plans import read_plan
 from dpsql.engines.embedded.running import execute, relation, serialized_plan
 from dpsql.engines.embedded.versions import ONE_THREAD, Config
@@ -57,9 +57,7 @@ class Twin:
         self._connection = duckdb.connect(":memory:", config=_CONFIG)
         self._empty = [table for table in schema.values() if table.unreadable is None]
         for table in self._empty:
-            columns = join(
-                ", ", (sql("{} {}", quoted(c.name), type_sql(c.type)) for c in table.columns)
-            )
+            columns = join(", ", (sql("{} {}", quoted(c.name), c.type.sql) for c in table.columns))
             execute(
                 self._connection, sql("CREATE SCHEMA IF NOT EXISTS {}", quoted(table.name.schema))
             )
@@ -72,7 +70,7 @@ class Twin:
             try:
                 found = relation(self._connection, statement)
                 columns = zip(found.columns, found.types, strict=True)
-                return tuple(Column(name, str(type_)) for name, type_ in columns)
+                return tuple(Column(name, SqlType.of(str(type_))) for name, type_ in columns)
             except duckdb.Error as error:
                 raise _does_not_bind(first_line(error)) from None
 
@@ -157,7 +155,7 @@ class Twin:
         if not self._empty:
             return
         types = dict.fromkeys(c.type for t in self._empty for c in t.columns)
-        lists = [sql("{} AS {}", _edge_list(type_), quoted(type_)) for type_ in types]
+        lists = [sql("{} AS {}", _edge_list(type_), quoted(str(type_))) for type_ in types]
         listed = join(", ", lists or [_NULL])
         try:
             execute(self._connection, sql("BEGIN"))
@@ -196,14 +194,14 @@ def first_line(error: duckdb.Error) -> str:
 
 def columns_sql(table: Table) -> Sql:
     """Write the columns of a table with their types, as CREATE TABLE lists them."""
-    return join(", ", (sql("{} {}", quoted(c.name), type_sql(c.type)) for c in table.columns))
+    return join(", ", (sql("{} {}", quoted(c.name), c.type.sql) for c in table.columns))
 
 
-def _edge_list(type_: str) -> Sql:
+def _edge_list(type_: SqlType) -> Sql:
     return sql("[{}]", join(", ", [*edge_values(type_), _NULL]))
 
 
-def _value(type_: str, place: int) -> Sql:
+def _value(type_: SqlType, place: int) -> Sql:
     """Write a column's value at this place: its type's edge values in turn, and NULL.
 
     Columns of one type go through them out of step.
@@ -211,16 +209,16 @@ def _value(type_: str, place: int) -> Sql:
     size = len(edge_values(type_)) + 1
     return sql(
         "{list}[({row} + {place} * (1 + {row} // {size})) % {size} + 1]",
-        list=quoted(type_),
+        list=quoted(str(type_)),
         row=_ROW,
         place=place,
         size=size,
     )
 
 
-def _type_of(expression: dict[str, Any]) -> str | None:
+def _type_of(expression: dict[str, Any]) -> SqlType | None:
     found = expression.get("return_type") or expression.get("value", {}).get("type")
-    return type_text(found)
+    return plan_type(found)
 
 
 def _not_tried() -> InternalError:

@@ -15,8 +15,8 @@ from uuid import UUID
 
 import numpy as np
 
-from dpsql.core.schema import base_type, is_decimal
-from dpsql.engines.base.row_types import INTEGERS, MOST_DIGITS, decimal_of, ends
+from dpsql.core.sql_types import SqlType
+from dpsql.engines.base.row_types import INTEGERS, MOST_DIGITS
 
 _DATE: Final = re.compile(r"(\d{1,4})-(\d{1,2})-(\d{1,2})")
 _TIME: Final = re.compile(r"\d\d:\d\d(:\d\d(\.\d{1,6})?)?")
@@ -24,26 +24,26 @@ _TIMESTAMP: Final = re.compile(rf"\d{{4}}-\d\d-\d\d([ T]{_TIME.pattern})?")
 _TRUTHS: Final = {"t": "true", "1": "true", "f": "false", "0": "false"}
 
 
-def constant_text(value: object, type_: str) -> str | None:
+def constant_text(value: object, type_: SqlType) -> str | None:
     """Write a constant as a value of a type, without quotes; None where it does not fit.
 
     Raises ``KeyError`` for a type without constants.
     """
-    read = _READERS["DECIMAL" if is_decimal(type_) else base_type(type_)]
+    read = _READERS[type_.kind]
     try:
         return read(str(value), type_)
     except (ValueError, InvalidOperation):
         return None
 
 
-def _integer(text: str, type_: str) -> str | None:
+def _integer(text: str, type_: SqlType) -> str | None:
     whole = int(_rounded(_exact(text), 0))
-    low, high = ends(type_)
+    low, high = type_.ends
     return str(whole) if low <= whole <= high else None
 
 
-def _decimal(text: str, type_: str) -> str | None:
-    width, scale = decimal_of(type_)
+def _decimal(text: str, type_: SqlType) -> str | None:
+    width, scale = type_.digits
     rounded = _rounded(_exact(text), scale)
     return f"{rounded:f}" if rounded.copy_abs() < 10 ** (width - scale) else None
 
@@ -62,23 +62,23 @@ def _rounded(number: Decimal, places: int) -> Decimal:
     return exact.quantize(number, Decimal(1).scaleb(-places, exact))
 
 
-def _float(text: str, type_: str) -> str:
+def _float(text: str, type_: SqlType) -> str:
     """Find the nearest value of 32 bits: beyond the largest it is infinite, as in DuckDB."""
     with np.errstate(over="ignore"):
         return str(np.float32(repr(float(text))))
 
 
-def _boolean(text: str, type_: str) -> str | None:
+def _boolean(text: str, type_: SqlType) -> str | None:
     word = text.lower()
     return word if word in ("true", "false") else _TRUTHS.get(word)
 
 
-def _date(text: str, type_: str) -> str | None:
+def _date(text: str, type_: SqlType) -> str | None:
     plain = _DATE.fullmatch(text.strip()) is not None  # Python reads other forms as well
     return datetime.date.fromisoformat(_padded(text)).isoformat() if plain else None
 
 
-def _timestamp(text: str, type_: str) -> str | None:
+def _timestamp(text: str, type_: SqlType) -> str | None:
     written = _padded(text)
     if not _TIMESTAMP.fullmatch(written):
         return None
@@ -90,12 +90,12 @@ def _padded(text: str) -> str:
     return _DATE.sub(lambda m: f"{m[1]:0>4}-{m[2]:0>2}-{m[3]:0>2}", text.strip())
 
 
-def _time(text: str, type_: str) -> str | None:
+def _time(text: str, type_: SqlType) -> str | None:
     plain = _TIME.fullmatch(text.strip()) is not None
     return datetime.time.fromisoformat(text.strip()).isoformat() if plain else None
 
 
-_READERS: Final[Mapping[str, Callable[[str, str], str | None]]] = MappingProxyType(
+_READERS: Final[Mapping[str, Callable[[str, SqlType], str | None]]] = MappingProxyType(
     {
         **dict.fromkeys(INTEGERS, _integer),
         "DECIMAL": _decimal,

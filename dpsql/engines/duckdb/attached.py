@@ -21,10 +21,10 @@ from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.formatting import printable
 from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
-from dpsql.core.schema import Column, LeftOut, Remark, Table, fold, is_temporal
+from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.sql import EMPTY_SQL, Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import UNKNOWN, SqlType
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.untyped import as_declared
 from dpsql.engines.duckdb.views import DATA, ParquetView, owned, parquet_view
@@ -227,7 +227,7 @@ class _Source:
 
     name: str
     type: DuckDBPyType
-    plain: str | None
+    plain: SqlType | None
     named: bool = False  # by directories, which give it texts
 
     def selected(self, position: int, bare: bool) -> Sql:
@@ -236,20 +236,21 @@ class _Source:
         ``bare``: as it is stored, if that is a common moment.
         """
         value = self._value(position)
-        if is_temporal(self.plain or "") and not (bare and is_common(self.plain or "")):
-            value = within(value, self.plain or "")
+        plain = self.plain or UNKNOWN
+        if plain.is_temporal and not (bare and is_common(plain)):
+            value = within(value, plain)
         return sql("{} AS {}", value, quoted(self.name))
 
     def beyond(self, position: int) -> Sql:
         """Write the condition that the column's moment has no text."""
-        return beyond(self._value(position), self.plain or "")
+        return beyond(self._value(position), self.plain or UNKNOWN)
 
     def _value(self, position: int) -> Sql:
-        column, plain = quoted(_place(position)), self.plain or ""
+        column, plain = quoted(_place(position)), self.plain or UNKNOWN
         if self.named:
             return as_declared(column, plain)
-        same = is_scalar(self.type) and str(self.type) == plain
-        return column if same else sql("CAST({} AS {})", column, type_sql(plain))
+        same = is_scalar(self.type) and str(self.type) == plain.text
+        return column if same else sql("CAST({} AS {})", column, plain.sql)
 
 
 def _published(
@@ -282,9 +283,9 @@ def _published(
         return Published(Table(name, (), is_view, _DOES_NOT_BIND))
     table = Table(name, columns, is_view, None, tuple(_left_out(sources)))
     moments = tuple(
-        Moments(each.name, is_common(each.plain or ""), each.beyond(position))
+        Moments(each.name, is_common(each.plain), each.beyond(position))
         for position, each in used
-        if is_temporal(each.plain or "")
+        if each.plain is not None and each.plain.is_temporal
     )
     computed = is_view and views is not None and over is None
     return Published(table, query, EMPTY_SQL if computed else bare, rows, moments)
@@ -361,7 +362,7 @@ def _columns(connection: duckdb.DuckDBPyConnection, name: TableName) -> tuple[Co
     found = relation(connection, rows)
     collated = _collated(plan_of(connection, rows), len(found.columns))
     return tuple(
-        Column(column, str(type_), doubtful)
+        Column(column, SqlType.of(str(type_)), doubtful)
         for column, type_, doubtful in zip(found.columns, found.types, collated, strict=True)
     )
 

@@ -10,9 +10,9 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.errors import UnsupportedError
 
 from dpsql.core.quoting import table_sql
-from dpsql.core.schema import Table, base_type, is_float, is_huge_integer, is_integer
+from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written, digits, join, literal, sql, written_as
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT, UNKNOWN, VARCHAR, SqlType
 from dpsql.core.wordlists import words
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT, one_spelling
@@ -56,7 +56,7 @@ def _with_null_casts(node: exp.Expr, table: Table) -> exp.Expr:
     if not cast or node.args["to"].this in _NOT_TRIED:
         return node
     types = (table.column(column.name) for column in node.find_all(exp.Column))
-    if any(column is None or base_type(column.type) == _FAILS_TO_CAST for column in types):
+    if any(column is None or column.type.kind == _FAILS_TO_CAST for column in types):
         return node
     return exp.TryCast(this=node.this, to=node.args["to"])
 
@@ -81,7 +81,7 @@ class DuckDBDialect(Dialect):
     name = "duckdb"
     renderer = DUCKDB_TEXT
     widest = (-(2**127) + 1, 2**127 - 1)  # without its minimum, short of which products stop
-    wide_type = "HUGEINT"
+    wide_type = SqlType.of("HUGEINT")
     sorts_rows = True  # windows of the same order share one sort, and a hash table takes as long
 
     # -- names and constants ------------------------------------------------------------------
@@ -128,33 +128,32 @@ class DuckDBDialect(Dialect):
         """
         return exp.Anonymous(this="TRY", expressions=[_with_null_casts(node, table)])
 
-    def type_of(self, tree: exp.Expr, table: Table) -> str:
-        """Name none: the engine knows."""
-        return ""
+    def type_of(self, tree: exp.Expr, table: Table) -> SqlType:
+        """Return none: the engine knows."""
+        return UNKNOWN
 
-    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
+    def try_cast(self, value: Sql, type_: SqlType, source: SqlType) -> Sql:
         """Write ``TRY_CAST``, which rounds to even."""
-        return sql("TRY_CAST({} AS {})", value, type_sql(type_))
+        return sql("TRY_CAST({} AS {})", value, type_.sql)
 
-    def declared(self, value: object, type_: str) -> Sql:
+    def declared(self, value: object, type_: SqlType) -> Sql:
         """Write a cast of text, which is NULL where it does not fit."""
-        return self.try_cast(literal(value), type_, "VARCHAR")
+        return self.try_cast(literal(value), type_, VARCHAR)
 
-    def comparison_family(self, type_: str) -> str | None:
+    def comparison_family(self, type_: SqlType) -> str | None:
         """Name the family of texts, of machine integers and floats, or of a single type."""
-        kind = base_type(type_)
-        if kind == "VARCHAR":
+        if type_.kind == VARCHAR.kind:
             return "text"
         # HUGEINT and DECIMAL are cast to a common decimal, which can overflow.
-        if (is_integer(kind) and not is_huge_integer(kind)) or is_float(kind):
+        if (type_.is_integer and not type_.is_huge_integer) or type_.is_float:
             return "number"
-        return type_ if kind in _COMPARED_AS_THEY_ARE else None
+        return type_.text if type_.kind in _COMPARED_AS_THEY_ARE else None
 
     # -- integers -----------------------------------------------------------------------------
 
-    def cast(self, value: Sql, type_: str) -> Sql:
+    def cast(self, value: Sql, type_: SqlType) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
-        return sql("CAST({} AS {})", value, type_sql(type_))
+        return sql("CAST({} AS {})", value, type_.sql)
 
     def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
         """Write ``//``, which truncates integers of every width."""
@@ -190,9 +189,9 @@ class DuckDBDialect(Dialect):
 
     def salted_bits(self, salt: int, columns: Sequence[Sql]) -> Sql:
         """Shift the hash, which is unsigned."""
-        return self.cast(sql("{} >> 32", self.salted_hash(salt, columns)), "BIGINT")
+        return self.cast(sql("{} >> 32", self.salted_hash(salt, columns)), BIGINT)
 
-    def one_spelling(self, value: Sql, type_: str) -> Sql:
+    def one_spelling(self, value: Sql, type_: SqlType) -> Sql:
         """Normalise floats and intervals; a schema has no columns with texts of a collation."""
         return one_spelling(value, type_)
 

@@ -33,12 +33,12 @@ from dpsql.core.data_files import (
     is_ducklake,
     last_written,
 )
-from dpsql.core.declared_types import TYPE_HINT, declared_columns
 from dpsql.core.plain import type_name
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, table_sql
 from dpsql.core.schema import Column, Remark, Schema, Table, fold
 from dpsql.core.sql import EMPTY_SQL, Sql, literal, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import TYPE_HINT, SqlType
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.discreet import withholding_texts
 from dpsql.engines.base.engine import ArrowStream, Definition, ExactRows, Misfit, Reads
@@ -170,8 +170,10 @@ class DuckDBEngine:
         ``types`` gives them one, by name (``{"cost": "DOUBLE"}``), or else the policies file. A
         value that does not fit is NULL, and columns without a type do not exist.
         """
-        values, declared = python_values(data), declared_columns(types)
-        if declared is None:
+        values = python_values(data)
+        read = {each: SqlType.of(text).declared for each, text in types.items()}
+        declared = [Column(each, type_) for each, type_ in read.items() if type_ is not None]
+        if len(declared) < len(read):
             what = f"a type that is given for a column of {name} is not known"
             raise ParameterError(what, code="bad_parameter", hint=TYPE_HINT)
         if not values.names:  # DuckDB would take columns and types of some such from their values

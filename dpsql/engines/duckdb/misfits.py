@@ -13,9 +13,10 @@ from typing import Final
 
 import duckdb
 
-from dpsql.core.schema import Column, base_type, fold
+from dpsql.core.schema import Column, fold
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import VARCHAR, SqlType
 from dpsql.engines.base.engine import Misfit
 from dpsql.engines.duckdb.untyped import (
     UntypedFiles,
@@ -52,7 +53,7 @@ def misfits(
     """Yield the differences from the declaration: names, values, lines. Reads all files once."""
     if files.is_csv:
         yield from _names(connection, files, columns)
-    texts = [Column(column.name, "VARCHAR") for column in columns]
+    texts = [Column(column.name, VARCHAR) for column in columns]
     for table in ("reject_errors", "reject_scans"):
         execute(connection, sql("DROP TABLE IF EXISTS {}", quoted(table)))
     counts: list[Sql] = []
@@ -111,8 +112,8 @@ def _of_values(column: Column, lost: int, zeros: int) -> Iterator[Misfit]:
         )
 
 
-def _how_to_write(type_: str) -> str:
-    known = (how for types, how in _SPELLINGS if base_type(type_) in types)
+def _how_to_write(type_: SqlType) -> str:
+    known = (how for types, how in _SPELLINGS if type_.kind in types)
     return " ".join((*(f"{how}." for how in known), _OTHER_TYPE))
 
 
@@ -147,7 +148,7 @@ def _of_nested(
     connection: duckdb.DuckDBPyConnection, files: UntypedFiles, columns: Sequence[Column]
 ) -> Iterator[Misfit]:
     """Yield which columns of texts have objects and arrays of JSON in them."""
-    texts = [column for column in columns if base_type(column.type) == "VARCHAR"]
+    texts = [column for column in columns if column.type.kind == "VARCHAR"]
     pointers = [pointer_to(column.name) for column in texts]
     kinds = (sql("json_type(object, {})", pointer) for pointer in pointers)
     counts = [sql("count(*) FILTER ({} IN ('OBJECT', 'ARRAY'))", kind) for kind in kinds]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.duckdb.forms import (
     CALLED_ON_ROWS,
     CONDITIONS,
@@ -20,7 +21,7 @@ from dpsql.engines.duckdb.forms import (
     Form,
     PlanPart,
 )
-from dpsql.engines.embedded.plan_sql import any_type_text
+from dpsql.engines.embedded.plan_sql import any_plan_type
 from dpsql.engines.embedded.plans import PlanNode
 
 _BUILT_IN: Final = ["system", "main"]
@@ -68,12 +69,12 @@ class ReadPlan:
     tables: Counter[_Path]
     selected: Sequence[PlanNode]
 
-    def columns(self) -> tuple[tuple[str, str], ...] | None:
+    def columns(self) -> tuple[tuple[str, SqlType], ...] | None:
         """Tell names and types of the columns; None if one has no name, or its type no text."""
         found = []
         for each in self.selected:
-            name, type_ = each.get("alias"), any_type_text(each.get("return_type"))
-            if not name or not type_:
+            name, type_ = each.get("alias"), any_plan_type(each.get("return_type"))
+            if not name or type_ is None:
                 return None
             found.append((str(name), type_))
         return tuple(found)

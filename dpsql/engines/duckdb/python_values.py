@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from dpsql.core.schema import Column, fold
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import DATE, VARCHAR, SqlType
 from dpsql.engines.duckdb.untyped import as_declared
 from dpsql.errors import ParameterError
 
 _MOST_BITS: Final = 4096  # of an integer that is written out
-_FIXED_WIDTH: Final = {"U": "VARCHAR", "S": "BLOB"}
+_FIXED_WIDTH: Final = {"U": VARCHAR, "S": SqlType.of("BLOB")}
 """Kinds of arrays that DuckDB scans as objects, without a type for empty ones."""
-_ZONED: Final = "TIMESTAMP WITH TIME ZONE"
+_ZONED: Final = SqlType.of("TIMESTAMP WITH TIME ZONE")
 """The type of pandas' moments of a zone, which DuckDB takes from the first of them."""
 _MISSING: Final = frozenset({"NAType", "NaTType"})
 
@@ -46,7 +46,7 @@ class PythonValues:
     data: object
     names: tuple[str, ...] = ()
     untyped: frozenset[str] = frozenset()
-    kept: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, SqlType] = field(default_factory=dict)
     loose: bool = False
 
     def query(self, frame: str, columns: Sequence[Column]) -> Sql | None:
@@ -67,14 +67,14 @@ class PythonValues:
     def _value(self, name: str, column: Column | None) -> Sql | None:
         source = quoted(name)
         if name in self.kept:
-            source = sql("TRY_CAST({} AS {})", source, type_sql(self.kept[name]))
+            source = sql("TRY_CAST({} AS {})", source, self.kept[name].sql)
         if name in self.untyped:
             text = sql("CAST({} AS VARCHAR)", source)
             value = None if column is None else as_declared(text, column.type)
         else:
             value = source
             if column is not None:
-                value = sql("TRY_CAST({} AS {})", source, type_sql(column.type))
+                value = sql("TRY_CAST({} AS {})", source, column.type.sql)
         return None if value is None else sql("{} AS {}", value, quoted(name))
 
 
@@ -119,7 +119,7 @@ def _of_arrays(columns: Mapping[str, object]) -> PythonValues:
             # Not all that such a text can hold is text.
             array = _texts(array) if array.dtype.kind == "U" else array.astype(object)
         elif array.dtype == "M8[D]":  # which DuckDB scans in seconds
-            kept[name] = "DATE"
+            kept[name] = DATE
             array = array.astype("M8[s]")
         arrays[name] = array
     return PythonValues(arrays, tuple(arrays), frozenset(untyped), kept)

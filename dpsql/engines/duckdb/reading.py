@@ -25,7 +25,7 @@ import duckdb
 from dpsql.core.schema import Schema
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.engine import GivenValues, Reads
 from dpsql.engines.duckdb.plan import FORMS, Forms, ReadPlan, UnknownPart, read_by_forms
 from dpsql.engines.duckdb.shapes import shape
@@ -34,7 +34,7 @@ from dpsql.engines.embedded.running import execute, relation
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.errors import EngineError
 
-_Columns: TypeAlias = tuple[tuple[str, str], ...]  # names and types
+_Columns: TypeAlias = tuple[tuple[str, SqlType], ...]  # names and types
 _OURS: Final = "memory"
 _STORED: Final = ("temp", "main")
 _REMEMBERED: Final = 10_000  # statements
@@ -224,7 +224,7 @@ class DuckDBSheet:
 
         columns = self._reading.columns_of(key, bind)
         self._stored[name] = columns
-        listed = join(", ", (sql("{} {}", quoted(n), type_sql(t)) for n, t in columns))
+        listed = join(", ", (sql("{} {}", quoted(n), t.sql) for n, t in columns))
         self._behind.append(sql("CREATE TEMP TABLE {} ({})", quoted(name), listed))
 
     def dropped(self, name: str) -> None:
@@ -247,7 +247,8 @@ class DuckDBSheet:
         """Return the names and types of a statement's columns. Raises ``EngineError``."""
         try:
             found = relation(self._twin(), statement, list(given) or None)
-            return tuple(zip(found.columns, map(str, found.types), strict=True))
+            types = (SqlType.of(str(type_)) for type_ in found.types)
+            return tuple(zip(found.columns, types, strict=True))
         except duckdb.Error:
             pass
         raise EngineError()

@@ -20,12 +20,11 @@ from typing import Final, Protocol
 import duckdb
 
 from dpsql.core.data_files import DataFiles, FileKind
-from dpsql.core.declared_types import read_type
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, fold
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT, DATE, VARCHAR, SqlType
 from dpsql.engines.embedded.running import execute
 
 FILE: Final = f"{INTERNAL_PREFIX}file"
@@ -70,15 +69,14 @@ _GUESSES: Final = {
 # -- values -----------------------------------------------------------------------------------
 
 
-def as_declared(text: Sql, type_: str, nested_is_json: bool = True) -> Sql:
+def as_declared(text: Sql, type_: SqlType, nested_is_json: bool = True) -> Sql:
     """Write the value of a text in a declared type: NULL if it does not fit."""
-    declared = read_type(type_)
-    assert declared is not None, "types are checked when a policy is read"
-    if declared.kind == "VARCHAR":
+    assert type_.declared is not None, "types are checked when a policy is read"
+    if type_.kind == VARCHAR.kind:
         return text
-    if declared.nested and nested_is_json:
+    if type_.is_nested and nested_is_json:
         text = sql("TRY_CAST({} AS JSON)", text)
-    return sql("TRY_CAST({} AS {})", text, type_sql(str(declared)))
+    return sql("TRY_CAST({} AS {})", text, type_.declared.sql)
 
 
 # -- directories named by values ----------------------------------------------------------------
@@ -101,10 +99,10 @@ def directory_types(paths: Sequence[str]) -> tuple[Column, ...]:
     return tuple(Column(key, _type_of_all(found)) for key, found in values.items())
 
 
-def _type_of_all(texts: Sequence[str]) -> str:
+def _type_of_all(texts: Sequence[str]) -> SqlType:
     if all(re.fullmatch(r"-?\d{1,18}", text) for text in texts):
-        return "BIGINT"
-    return "DATE" if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in texts) else "VARCHAR"
+        return BIGINT
+    return DATE if all(re.fullmatch(r"\d{4}-\d\d-\d\d", text) for text in texts) else VARCHAR
 
 
 def from_directory(column: Column) -> Sql:
@@ -196,7 +194,7 @@ class UntypedFiles:
         """
         names = [*self._names(connection), *directory_keys(self.files.paths)]
         first = {fold(name): name for name in reversed(names) if name}
-        texts = [Column(name, "VARCHAR") for name in names if first.get(fold(name)) == name]
+        texts = [Column(name, VARCHAR) for name in names if first.get(fold(name)) == name]
         texts = list(dict.fromkeys(texts))
         if not texts:
             return ()
@@ -204,7 +202,9 @@ class UntypedFiles:
         some = sql("FROM ({}) LIMIT {}", self.query(connection, texts), _SAMPLE)
         row = execute(connection, sql("SELECT {} FROM ({})", guesses, some)).fetchone()
         assert row is not None
-        return tuple(Column(c.name, str(type_)) for c, type_ in zip(texts, row, strict=True))
+        return tuple(
+            Column(c.name, SqlType.of(str(type_))) for c, type_ in zip(texts, row, strict=True)
+        )
 
     def _names(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
         """List the names of columns in the header of the first file, or the keys of objects."""
@@ -236,7 +236,7 @@ def _listed(paths: Sequence[str]) -> Sql:
 
 
 def _null(column: Column) -> Sql:
-    return sql("CAST(NULL AS {})", type_sql(column.type))
+    return sql("CAST(NULL AS {})", column.type.sql)
 
 
 def _selected(columns: Sequence[Column], texts: dict[str, Sql], keys: Sequence[str]) -> Sql:

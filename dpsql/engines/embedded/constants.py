@@ -15,15 +15,15 @@ from typing import Any, Final
 import duckdb
 
 from dpsql.core.sql import Sql, join, literal, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import VARCHAR, SqlType
 from dpsql.engines.embedded.followed import with_constants
 from dpsql.engines.embedded.plan_sql import (
     INTEGER_IDS,
     Constant,
-    any_type_text,
+    any_plan_type,
     constant_sql,
     is_cast,
-    type_text,
+    plan_type,
 )
 from dpsql.engines.embedded.plans import PlanNode, read_plan
 from dpsql.engines.embedded.running import execute, serialized_plan
@@ -62,12 +62,12 @@ _SAMPLES: Final = (
 class FailingConstant:
     """Why a part of a statement fails whatever the rows are; the constants in it, as SQL.
 
-    ``read_as`` is the type as which a text is read, where that is the reason, and else empty.
+    ``read_as`` is the type as which a text is read, where that is the reason, and else None.
     """
 
     reason: str
     literals: tuple[str, ...]
-    read_as: str = ""
+    read_as: SqlType | None = None
 
 
 def failing_constant(
@@ -165,15 +165,15 @@ def _failure_with_all(connection: duckdb.DuckDBPyConnection, call: TriedCall) ->
 class _Cast:
     """A cast of values that are not known, from type to type."""
 
-    source: str
-    target: str
+    source: SqlType
+    target: SqlType
 
     @property
     def sample(self) -> Sql:
         """The cast of a value of the first type, if one is known."""
-        source = type_sql(self.source)
+        source = self.source.sql
         tried = [sql("TRY_CAST({} AS {})", literal(text), source) for text in _SAMPLES]
-        return sql("CAST(coalesce({}) AS {})", join(", ", tried), type_sql(self.target))
+        return sql("CAST(coalesce({}) AS {})", join(", ", tried), self.target.sql)
 
 
 def _are_computed(connection: duckdb.DuckDBPyConnection, expressions: Sequence[Sql]) -> bool:
@@ -255,7 +255,7 @@ def _texts_read(plan: PlanNode) -> Iterator[FailingConstant]:
             todo.extend((each, node) for each in reversed(node))
         elif isinstance(node, dict) and node.get("type") != "OPERATOR_TRY":
             if _reads_text(node):
-                type_ = type_text(node["return_type"]) or ""
+                type_ = plan_type(node["return_type"])
                 yield FailingConstant(f"a text is read as {type_}", _constants(beside), type_)
             todo.extend((each, ()) for each in reversed(node.values()))
 
@@ -265,8 +265,9 @@ def _reads_text(node: object) -> bool:
         return False
     if not is_cast(node) or constant_sql(node) is not None:
         return False
-    source = type_text(node["children"][0].get("return_type"))
-    return source == "VARCHAR" and type_text(node["return_type"]) not in ("VARCHAR", "JSON", None)
+    source = plan_type(node["children"][0].get("return_type"))
+    target = plan_type(node["return_type"])
+    return source == VARCHAR and target is not None and target.kind not in ("VARCHAR", "JSON")
 
 
 def _constants(nodes: Iterable[Any]) -> tuple[str, ...]:
@@ -302,9 +303,8 @@ def _long_escape(node: PlanNode) -> Iterator[_LongEscape]:
 
 def _doubtful(node: PlanNode) -> Iterator[_Cast]:
     (child,) = node["children"]
-    types = [any_type_text(child.get("return_type")), any_type_text(node["return_type"])]
-    source, target = types
-    if source is None or target is None or "VARCHAR" in types or source == target:
+    source, target = any_plan_type(child.get("return_type")), any_plan_type(node["return_type"])
+    if source is None or target is None or VARCHAR in (source, target) or source == target:
         return
-    if not all(type_.split("(")[0] in _NUMBERS for type_ in (source, target)):
+    if not all(type_.kind in _NUMBERS for type_ in (source, target)):
         yield _Cast(source, target)

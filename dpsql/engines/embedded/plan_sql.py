@@ -9,7 +9,7 @@ from typing import Final
 from dpsql.core.quoting import quote, quote_text
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.embedded.plans import PlanNode
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 
@@ -34,10 +34,10 @@ def constant_sql(node: PlanNode) -> Constant | None:
         text = _value(node["value"])
         if text is None:
             return None
-        type_ = type_text(node["value"]["type"])
+        type_ = plan_type(node["value"]["type"])
         if type_ is None:
             return None
-        made = sql("CAST({} AS {})", text, type_sql(type_))
+        made = sql("CAST({} AS {})", text, type_.sql)
         return Constant(made, (text.render(DUCKDB_TEXT),))
     children = node.get("children")
     if node["expression_class"] != "BOUND_FUNCTION" or not children:
@@ -50,11 +50,11 @@ def constant_sql(node: PlanNode) -> Constant | None:
         parts.append(part)
     literals = tuple(text for part in parts for text in part.literals)
     if node["type"] == "OPERATOR_CAST":
-        target = any_type_text(node["return_type"])
+        target = any_plan_type(node["return_type"])
         if target is None:
             return None
         cast = sql("CAST") if is_cast(node) else sql("TRY_CAST")
-        made = sql("{}({} AS {})", cast, parts[0].sql, type_sql(target))
+        made = sql("{}({} AS {})", cast, parts[0].sql, target.sql)
         return Constant(made, literals)
     name = node["qname"]["path"][-1]
     if node["type"] != "BOUND_FUNCTION" or name == _MEANT_TO_FAIL:
@@ -123,46 +123,47 @@ def _decimal(units: int, scale: int) -> Sql:
     return sql("-{}", size) if units < 0 else size
 
 
-def type_text(type_: PlanNode | None) -> str | None:
-    """Write a type as SQL; None for types that have no short name."""
+def plan_type(type_: PlanNode | None) -> SqlType | None:
+    """Read a type; None for types that have no short name."""
     if type_ is None:
         return None
     info = type_["type_info"]
     if info is None:
-        return None if type_["id"] in ("NULL", "ANY") else str(type_["id"])
+        return None if type_["id"] in ("NULL", "ANY") else SqlType.of(str(type_["id"]))
     if info["alias"]:
-        return str(info["alias"]) if info["alias"] == "JSON" else None
+        return SqlType.of("JSON") if info["alias"] == "JSON" else None
     if type_["id"] == "DECIMAL":
-        return f"DECIMAL({info['width']}, {info['scale']})"
+        return SqlType.of(f"DECIMAL({info['width']}, {info['scale']})")
     if type_["id"] == "LIST":
-        inner = type_text(info["child_type"])
-        return inner and f"{inner}[]"
+        inner = plan_type(info["child_type"])
+        return inner and SqlType.of(f"{inner}[]")
     return None
 
 
-def any_type_text(type_: PlanNode | None) -> str | None:
-    """Write a type as :func:`type_text` does, also of values that have parts, and dictionaries."""
+def any_plan_type(type_: PlanNode | None) -> SqlType | None:
+    """Read a type as :func:`plan_type` does, also of values that have parts, and dictionaries."""
     info = None if type_ is None else type_["type_info"]
     if type_ is None or info is None or info["alias"]:
-        return type_text(type_)
+        return plan_type(type_)
     match type_["id"]:
         case "STRUCT":
             fields = [
-                (each["first"], any_type_text(each["second"])) for each in info["child_types"]
+                (each["first"], any_plan_type(each["second"])) for each in info["child_types"]
             ]
-            if not all(name and text for name, text in fields):
+            if not all(name and inner for name, inner in fields):
                 return None
-            return f"STRUCT({', '.join(f'{quote(name)} {text}' for name, text in fields)})"
+            members = (f"{quote(name)} {inner}" for name, inner in fields)
+            return SqlType.of(f"STRUCT({', '.join(members)})")
         case "MAP":
             parts = info["child_type"]["type_info"]["child_types"]
-            key, value = (any_type_text(part["second"]) for part in parts)
-            return key and value and f"MAP({key}, {value})"
+            key, value = (any_plan_type(part["second"]) for part in parts)
+            return key and value and SqlType.of(f"MAP({key}, {value})")
         case "ARRAY":
-            inner = any_type_text(info["child_type"])
-            return inner and f"{inner}[{info['size']}]"
+            inner = any_plan_type(info["child_type"])
+            return inner and SqlType.of(f"{inner}[{info['size']}]")
         case "LIST":
-            inner = any_type_text(info["child_type"])
-            return inner and f"{inner}[]"
+            inner = any_plan_type(info["child_type"])
+            return inner and SqlType.of(f"{inner}[]")
         case "ENUM":
-            return f"ENUM({', '.join(map(quote_text, info['values']))})"
-    return type_text(type_)
+            return SqlType.of(f"ENUM({', '.join(map(quote_text, info['values']))})")
+    return plan_type(type_)

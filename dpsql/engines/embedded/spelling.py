@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from dpsql.core.quoting import Quoted, quote_text
-from dpsql.core.schema import Spellings, base_type, spellings_of
 from dpsql.core.sql import Sql, SqlRenderer, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import Spellings, SqlType
 from dpsql.engines.embedded.versions import INSTALLED
 
 
@@ -25,11 +24,11 @@ DUCKDB_TEXT: Final[SqlRenderer] = _EndedByZero() if INSTALLED.ended_by_zero else
 """How SQL is written that DuckDB reads: the only place where names and literals become its text."""
 
 
-def one_spelling(value: Sql, type_text: str) -> Sql:
+def one_spelling(value: Sql, type_: SqlType) -> Sql:
     """Write one spelling for all values that DuckDB groups as equal."""
-    match spellings_of(type_text):
+    match type_.spellings:
         case Spellings.FLOATS:
-            nan = sql("CAST('NaN' AS {})", type_sql(base_type(type_text)))
+            nan = sql("CAST('NaN' AS {})", SqlType.of(type_.kind).sql)
             return sql(
                 "CASE WHEN isnan({value}) THEN {nan} ELSE {value} + 0 END", value=value, nan=nan
             )

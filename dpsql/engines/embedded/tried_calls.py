@@ -19,14 +19,14 @@ from typing import Any, Final
 
 from dpsql.core.sql import Sql, digits, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.embedded.plan_sql import (
     INTEGER_IDS,
-    any_type_text,
+    any_plan_type,
     constant_sql,
     is_cast,
     is_null,
-    type_text,
+    plan_type,
 )
 from dpsql.engines.embedded.plans import PlanNode
 
@@ -169,11 +169,11 @@ def _cast(node: PlanNode) -> Iterator[TriedCall]:
         or _function(child) != "list_value"
     ):
         return
-    target, found = any_type_text(node["return_type"]), _samples(child)
+    target, found = any_plan_type(node["return_type"]), _samples(child)
     if target is not None and found and node["return_type"]["type_info"]["child_type"]:
         numbers = {"BOOLEAN", *INTEGER_IDS, "DOUBLE", "FLOAT"}
-        if _inner(child["return_type"]) in numbers:
-            type_ = type_sql(target)
+        if str(_inner(child["return_type"])) in numbers:
+            type_ = target.sql
             yield TriedCall(
                 lambda each: sql("CAST({} AS {})", each, type_), (found,), _literals([child])
             )
@@ -277,16 +277,16 @@ def _is_read(node: PlanNode) -> bool:
     if _is_made(node):
         return any(map(_is_read, node.get("children") or ()))
     type_ = node.get("return_type")
-    return type_ is not None and (type_text(type_) in _READ or type_["id"] in _OF_PARTS)
+    return type_ is not None and (str(plan_type(type_)) in _READ or type_["id"] in _OF_PARTS)
 
 
 def _samples(node: PlanNode) -> tuple[Sql, ...]:
     """Write samples of an argument: a constant itself, or values of its type; none if unknown."""
-    constant, of_type = constant_sql(node), any_type_text(node.get("return_type"))
+    constant, of_type = constant_sql(node), any_plan_type(node.get("return_type"))
     if constant is not None:
         return (constant.sql,)
     if is_null(node):
-        return (sql("NULL") if of_type is None else sql("CAST(NULL AS {})", type_sql(of_type)),)
+        return (sql("NULL") if of_type is None else sql("CAST(NULL AS {})", of_type.sql),)
     if node["expression_class"] == "BOUND_CONSTANT":
         return ()  # of a type that is not written
     if _is_made(node):
@@ -296,30 +296,29 @@ def _samples(node: PlanNode) -> tuple[Sql, ...]:
         if node["type"] == "OPERATOR_CAST":
             if of_type is None:
                 return ()
-            return tuple(sql("CAST({} AS {})", each, type_sql(of_type)) for each in parts[0])
+            return tuple(sql("CAST({} AS {})", each, of_type.sql) for each in parts[0])
         made = quoted(_function(node))
         return tuple(sql("{}({})", made, each) for each in _side_by_side(parts))
     return _samples_of(node.get("return_type"))
 
 
 def _samples_of(type_: PlanNode | None) -> tuple[Sql, ...]:
-    text = type_text(type_)
-    if type_ is None or text is None:
+    found = plan_type(type_)
+    if type_ is None or found is None:
         return ()
     if type_["id"] == "LIST":
         inner = _samples_of(type_["type_info"]["child_type"])
         lists = (inner[:size] for size in (2, 1, 3, 0)) if inner else ()
-        written_type = type_sql(text)
         return tuple(
-            sql("CAST(list_value({}) AS {})", join(", ", some), written_type) for some in lists
+            sql("CAST(list_value({}) AS {})", join(", ", some), found.sql) for some in lists
         )
-    of_type = type_sql(text)
+    of_type = found.sql
     if type_["id"] in INTEGER_IDS or type_["id"] in ("DOUBLE", "FLOAT", "DECIMAL"):
         zero = sql("CAST(0 AS {})", of_type)
         return tuple(
             sql("coalesce(TRY_CAST({} AS {}), {})", digits(each), of_type, zero) for each in _WHOLE
         )
-    texts = _SAMPLES.get(text, ())
+    texts = _SAMPLES.get(found.text, ())
     return tuple(sql("CAST({} AS {})", literal(each), of_type) for each in texts)
 
 
@@ -346,6 +345,6 @@ def _literals(children: Sequence[PlanNode]) -> tuple[str, ...]:
     return tuple(chain.from_iterable(found))
 
 
-def _inner(type_: PlanNode) -> str | None:
+def _inner(type_: PlanNode) -> SqlType | None:
     info = type_.get("type_info") or {}
-    return type_text(info.get("child_type"))
+    return plan_type(info.get("child_type"))

@@ -12,7 +12,8 @@ from typing import Any, Final
 from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.quoting import quote
-from dpsql.core.schema import INTEGER_BITS, Column, base_type
+from dpsql.core.schema import Column
+from dpsql.core.sql_types import INTEGER, INTEGER_BITS, VARCHAR, SqlType
 
 _SCALARS: Final = frozenset(
     {"boolean", "varchar", "blob", "bit", "uuid", "bignum", "float", "double", "interval"}
@@ -30,28 +31,28 @@ _NUMPY_SAFE: Final = frozenset({"BOOLEAN", "VARCHAR", *INTEGER_BITS} - {"HUGEINT
 
 def numpy_safe(columns: Sequence[Column]) -> bool:
     """Tell whether values of these columns come back the same from NumPy and Python."""
-    return all(base_type(column.type) in _NUMPY_SAFE for column in columns)
+    return all(column.type.kind in _NUMPY_SAFE for column in columns)
 
 
 def plain_type(
     type_: DuckDBPyType, depth: int = 0, texts: frozenset[str] = frozenset()
-) -> str | None:
-    """Return, as SQL, the built-in type with a column's values; None without one.
+) -> SqlType | None:
+    """Return the built-in type with a column's values; None without one.
 
     ``texts`` are ids of types in whose place VARCHAR is to stand, also inside nested ones.
     """
     if depth > _MAX_DEPTH:
         return None
     if type_.id in texts:
-        return "VARCHAR"
+        return VARCHAR
     if type_.id == "enum":
-        return "VARCHAR"
+        return VARCHAR
     if type_.id == "null":  # of a column that is NULL throughout: what a table would make of it
-        return "INTEGER"
+        return INTEGER
     if type_.id in _SCALARS:
-        return type_.id.upper()
+        return SqlType.of(type_.id.upper())
     if type_.id == "decimal":
-        return "DECIMAL({precision},{scale})".format(**dict(type_.children))
+        return SqlType.of("DECIMAL({precision},{scale})".format(**dict(type_.children)))
     return _nested(type_, depth + 1, texts)
 
 
@@ -73,18 +74,18 @@ def is_scalar(type_: DuckDBPyType) -> bool:
     return type_.id in _SCALARS
 
 
-def _nested(type_: DuckDBPyType, depth: int, texts: frozenset[str]) -> str | None:
+def _nested(type_: DuckDBPyType, depth: int, texts: frozenset[str]) -> SqlType | None:
     # What the parts are follows from the type: types by name, and the size of an array.
     parts: list[tuple[str, Any]] = list(type_.children) if type_.id in _NESTED else []
     named = dict(parts)
     match type_.id:
         case "list" | "array":
             child = plain_type(named["child"], depth, texts)
-            return child and f"{child}[{named.get('size', '')}]"
+            return child and SqlType.of(f"{child}[{named.get('size', '')}]")
         case "map":
             key = plain_type(named["key"], depth, texts)
             value = plain_type(named["value"], depth, texts)
-            return key and value and f"MAP({key}, {value})"
+            return key and value and SqlType.of(f"MAP({key}, {value})")
         case "struct":
             return _members("STRUCT", parts, depth, texts)
         case "union":
@@ -94,11 +95,11 @@ def _nested(type_: DuckDBPyType, depth: int, texts: frozenset[str]) -> str | Non
 
 def _members(
     kind: str, parts: list[tuple[str, Any]], depth: int, texts: frozenset[str]
-) -> str | None:
+) -> SqlType | None:
     members = []
     for name, member in parts:
-        text = plain_type(member, depth, texts)
-        if text is None or not name:
+        found = plain_type(member, depth, texts)
+        if found is None or not name:
             return None
-        members.append(f"{quote(name)} {text}")
-    return f"{kind}({', '.join(members)})"
+        members.append(f"{quote(name)} {found}")
+    return SqlType.of(f"{kind}({', '.join(members)})")

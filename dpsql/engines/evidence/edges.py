@@ -10,13 +10,12 @@ from typing import Any, Final, TypeAlias
 from duckdb.sqltypes import DuckDBPyType
 
 from dpsql.core.sql import Sql, digits, join, literal, name, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import DATE, INTEGER_BITS, TIMESTAMP, SqlType
 from dpsql.errors import InternalError
 
 _NULL: Final = sql("NULL")
 Edge: TypeAlias = "str | Sql"
 """A value of a type: the text that is cast to it, or SQL where none can be."""
-_SIGNED = {"TINYINT": 8, "SMALLINT": 16, "INTEGER": 32, "BIGINT": 64, "HUGEINT": 128}
 _TEXTS = (
     *("", " ", "a", "ä", "ß", "\u0130", "e\u0301", "\U0001f600", "\x00", "%", "_", "\\", "a%\\"),
     *("1", "-1", " 7 ", "0x1F"),
@@ -40,34 +39,32 @@ TEMPORAL_RANGES: Final[Mapping[str, tuple[str, str]]] = {
     "TIMESTAMP_NS": ("1677-09-22 00:00:00", "2262-04-11 23:47:16.854775806"),
 }
 """The first and the last value of a type that has a text, infinite ones apart."""
-DECIMALS = ("DECIMAL(4,1)", "DECIMAL(9,0)", "DECIMAL(18,3)", "DECIMAL(38,0)", "DECIMAL(38,38)")
+DECIMALS: Final = tuple(
+    SqlType.decimal(*size) for size in ((4, 1), (9, 0), (18, 3), (38, 0), (38, 38))
+)
 
 
-def _integers(kind: str) -> list[str]:
-    if kind.startswith("U"):
-        bits = _SIGNED[kind[1:]]
-        return ["0", "1", str(2 ** (bits - 1)), str(2**bits - 1)]
-    bits = _SIGNED[kind]
-    return [str(-(2 ** (bits - 1))), "-1", "0", "1", str(2 ** (bits - 1) - 1)]
+def _integers(type_: SqlType) -> list[str]:
+    low, high = type_.ends
+    return list(map(str, (low, -1, 0, 1, high) if low else (0, 1, high // 2 + 1, high)))
 
 
-def _decimals(kind: str) -> list[str]:
-    width, scale = map(int, kind[8:-1].split(","))
+def _decimals(type_: SqlType) -> list[str]:
+    width, scale = type_.digits
     most = ("9" * (width - scale) or "0") + ("." + "9" * scale if scale else "")
     return [f"-{most}", "-0.5" if scale else "-1", "0", most]
 
 
-def _edges() -> dict[str, tuple[Edge, ...]]:
+def _edges() -> dict[SqlType, tuple[Edge, ...]]:
     """List the extremes of each type, as texts that are cast to it."""
     huge = ["9223372036854775808", "1.7014118346046923e38", "3.4e38", "127.5", "2147483647.5"]
     floats = ["nan", "inf", "-inf", "-0.0", "0", "0.5", "-1.5", "2.5"]
     dates = ["infinity", "-infinity", *TEMPORAL_RANGES["DATE"], "1970-01-01"]
     dates += ["2024-02-29", "0001-01-01 (BC)", "1582-10-10"]
     moments = ["infinity", "-infinity", "1970-01-01", "2024-02-29 23:59:59.999999"]
-    found: dict[str, Sequence[Edge]] = {kind: _integers(kind) for kind in _SIGNED}
-    found |= {f"U{kind}": _integers(f"U{kind}") for kind in _SIGNED}
-    found |= {kind: _decimals(kind) for kind in DECIMALS}
-    found |= {
+    found: dict[SqlType, Sequence[Edge]] = {t: _integers(t) for t in map(SqlType.of, INTEGER_BITS)}
+    found |= {type_: _decimals(type_) for type_ in DECIMALS}
+    others: dict[str, Sequence[Edge]] = {
         "DOUBLE": [*floats, *huge, "1.7976931348623157e308", "-1.7976931348623157e308", "5e-324"],
         "FLOAT": [*floats, "3.4028235e38", "-3.4028235e38", "1e-45"],
         "BOOLEAN": ["true", "false"],
@@ -113,44 +110,44 @@ def _edges() -> dict[str, tuple[Edge, ...]]:
         ],
         "MAP(VARCHAR, INTEGER)": ["{}", "{a=1}", "{a=NULL}"],
     }
-    return {kind: tuple(values) for kind, values in found.items()}
+    found |= {SqlType.of(text): values for text, values in others.items()}
+    return {type_: tuple(values) for type_, values in found.items()}
 
 
 EDGES: Final = _edges()
 """Type -> values at the ends of its range and around, for :func:`edge_sql`."""
-SCALARS: Final = tuple(
-    kind
-    for kind in EDGES
-    if not kind.endswith("]") and not kind.startswith(("STRUCT", "MAP", "UNION"))
-)
+SCALARS: Final = tuple(type_ for type_ in EDGES if not type_.is_nested)
 """The types of ``EDGES`` that are not nested."""
 
 
-def edge_sql(edge: Edge, type_: str) -> Sql:
+def edge_sql(edge: Edge, type_: SqlType) -> Sql:
     """Write an edge value as SQL of its type."""
     if isinstance(edge, Sql):
         return sql("({})", edge)
-    return sql("CAST({} AS {})", literal(edge), type_sql(type_))
+    return sql("CAST({} AS {})", literal(edge), type_.sql)
 
 
 @cache
-def edge_values(type_: str) -> tuple[Sql, ...]:
+def edge_values(type_: SqlType) -> tuple[Sql, ...]:
     """Return the edge values of a column's type, each as SQL of that type.
 
     Those of nested types are made of their parts'. Raises ``InternalError`` for a type of which no
     edges are known: what is computed of it could not be tried.
     """
-    found = DuckDBPyType(type_)
-    values = _nested(found) if found.id in _NESTED else _scalars(found)
+    found = DuckDBPyType(type_.text)
+    values = _nested(found) if found.id in _NESTED else _scalars(SqlType.of(str(found)))
     if not values:
         raise InternalError("a type has no values to try things on", code="not_tried")
     return values
 
 
-def _scalars(type_: DuckDBPyType) -> tuple[Sql, ...]:
-    text = str(type_)
-    edges = _decimals(text) if type_.id == "decimal" else EDGES.get(text, ())
-    return tuple(edge_sql(edge, text) for edge in edges)
+def _values_of(part: object) -> tuple[Sql, ...]:
+    return edge_values(SqlType.of(str(part)))
+
+
+def _scalars(type_: SqlType) -> tuple[Sql, ...]:
+    edges = _decimals(type_) if type_.is_decimal else EDGES.get(type_, ())
+    return tuple(edge_sql(edge, type_) for edge in edges)
 
 
 def _nested(type_: DuckDBPyType) -> tuple[Sql, ...]:
@@ -158,37 +155,37 @@ def _nested(type_: DuckDBPyType) -> tuple[Sql, ...]:
     known = dict(parts)
     match type_.id:
         case "list":
-            child = edge_values(str(known["child"]))
+            child = _values_of(known["child"])
             made = [_list(()), _list([_NULL]), _list([*child, _NULL]), *(_list([c]) for c in child)]
         case "array":
-            child = (*edge_values(str(known["child"])), _NULL)
+            child = (*_values_of(known["child"]), _NULL)
             size = int(known["size"])
             starts = range(0, max(1, len(child)), min(size, len(child)))
             made = [_list(_turned(child, start, size)) for start in starts]
         case "map":
-            keys, values = (edge_values(str(known[part])) for part in ("key", "value"))
+            keys, values = (_values_of(known[part]) for part in ("key", "value"))
             pairs = [(key, values[place % len(values)]) for place, key in enumerate(keys)]
             pairs += [(keys[0], value) for value in (*values, _NULL)]
             made = [sql("MAP {{}}"), *(sql("MAP {{{}: {}}}", *pair) for pair in pairs)]
         case "struct":
-            members = [(each, (*edge_values(str(member)), _NULL)) for each, member in parts]
+            members = [(each, (*_values_of(member), _NULL)) for each, member in parts]
             rows = range(max(len(values) for _, values in members))
             made = [_struct(members, row) for row in rows]
         case _:  # a union, whose first part is its tag
             made = [
                 sql("union_value({} := {})", name(each), value)
                 for each, member in parts[1:]
-                for value in (*edge_values(str(member)), _null_of(str(member)))
+                for value in (*_values_of(member), _null_of(SqlType.of(str(member))))
             ]
-    return tuple(sql("CAST({} AS {})", each, type_sql(str(type_))) for each in made)
+    return tuple(sql("CAST({} AS {})", each, SqlType.of(str(type_)).sql) for each in made)
 
 
 def _list(values: Iterable[Sql]) -> Sql:
     return sql("[{}]", join(", ", values))
 
 
-def _null_of(type_: str) -> Sql:
-    return sql("CAST(NULL AS {})", type_sql(type_))
+def _null_of(type_: SqlType) -> Sql:
+    return sql("CAST(NULL AS {})", type_.sql)
 
 
 def _turned(values: Sequence[Sql], start: int, size: int) -> Iterator[Sql]:
@@ -204,18 +201,17 @@ _LONGEST: Final = 500  # characters of a constant in a statement
 _POWERS: Final = (*range(-12, 40, 3), 100, 300)
 
 
-def trial_edges(type_: str) -> tuple[str, ...]:
+def trial_edges(type_: SqlType) -> tuple[str, ...]:
     """Return texts of edge values that any engine may read as constants of a type.
 
     One that an engine has no such value for is its own business. Doubles are of all sizes, so that
     one of them is where a product with a constant leaves what an operation can hold.
     """
-    kind = type_.partition("(")[0]
-    known = _decimals(type_.replace(" ", "")) if kind == "DECIMAL" else EDGES.get(type_, ())
+    known = _decimals(type_) if type_.is_decimal else EDGES.get(type_, ())
     found = [edge for edge in known if isinstance(edge, str)]
-    if kind in ("DOUBLE", "FLOAT"):
+    if type_.is_float:
         found += [f"{sign}{size}e{power}" for power in _POWERS for sign, size in _SIZES]
-    if kind in ("DATE", "TIMESTAMP"):
+    if type_ in (DATE, TIMESTAMP):
         found += _CALENDAR
     return tuple(edge for edge in found if len(edge) <= _LONGEST)
 
@@ -250,7 +246,7 @@ def _compared_decimals(width: int, scale: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-COMPARED: Final[Mapping[str, Sequence[str]]] = {
+_COMPARED: Final[Mapping[str, Sequence[str]]] = {
     "BOOLEAN": ("true", "false"),
     "SMALLINT": ("-32768", "-1", "0", "1", "2", "7", "32767"),
     "INTEGER": (
@@ -315,6 +311,9 @@ COMPARED: Final[Mapping[str, Sequence[str]]] = {
     "UUID": ("00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff"),
     "TIME": ("00:00:00", "12:34:56.789", "23:59:59.999999"),
 }
+COMPARED: Final[Mapping[SqlType, Sequence[str]]] = {
+    SqlType.of(text): values for text, values in _COMPARED.items()
+}
 """Type -> texts of values on which servers are compared with DuckDB.
 
 Beside the ends of types: where rounding turns, where a DOUBLE no longer holds integers, texts that
@@ -323,28 +322,29 @@ years 1 to 9999: others are NULL where a server's tables are read.
 """
 
 
-_ZONED: Final = "TIME WITH TIME ZONE"  # is ordered by the moment that it is, of which many are one
+# Ordered by the moment that it is, of which many are one.
+_ZONED: Final = SqlType.of("TIME WITH TIME ZONE")
 _COMMON: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"})
 _INFINITE: Final = (literal("infinity"), literal("-infinity"))
 
 
-def is_common(type_: str) -> bool:
+def is_common(type_: SqlType) -> bool:
     """Tell whether conditions on columns of a type usually narrow down which rows are read."""
-    return type_ in _COMMON
+    return type_.kind in _COMMON
 
 
-def beyond(value: Sql, type_: str) -> Sql:
+def beyond(value: Sql, type_: SqlType) -> Sql:
     """Write the condition that a value has no text, for statistics of a column to rule out."""
     if type_ == _ZONED:
-        return beyond(sql("CAST({} AS TIME)", value), "TIME")
-    first, last = (edge_sql(end, type_) for end in TEMPORAL_RANGES[type_])
+        return beyond(sql("CAST({} AS TIME)", value), SqlType.of("TIME"))
+    first, last = (edge_sql(end, type_) for end in TEMPORAL_RANGES[type_.kind])
     outside = sql("({value} < {} OR {value} > {})", first, last, value=value)
-    if type_.startswith("TIME") and not type_.startswith("TIMESTAMP"):
+    if not type_.is_moment:
         return outside
-    known = join(", ", (sql("CAST({} AS {})", each, type_sql(type_)) for each in _INFINITE))
+    known = join(", ", (sql("CAST({} AS {})", each, type_.sql) for each in _INFINITE))
     return sql("({} AND {} NOT IN ({}))", outside, value, known)
 
 
-def within(value: Sql, type_: str) -> Sql:
+def within(value: Sql, type_: SqlType) -> Sql:
     """Write a value that is NULL where it has no text."""
     return sql("CASE WHEN NOT {} THEN {} END", beyond(value, type_), value)

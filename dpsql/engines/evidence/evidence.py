@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import le
 from typing import Any, Final
 
-from dpsql.core.schema import exact_digits, is_temporal
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.evidence.verdicts import EngineVersion, Verdicts, verdicts_on
 
 SPECIFIED: Final = frozenset({"date_diff", "date_trunc"})
@@ -188,14 +188,19 @@ def _found_type(node: _Node) -> _Node | None:
 
 def _has_room(decimal: _Node, type_: _Node | None) -> bool:
     """Tell whether a DECIMAL has a value for each value of another type, as digits go."""
-    needed = None if type_ is None else exact_digits(_text_of(type_))
-    room = exact_digits(_text_of(decimal))
+    needed, room = _digits(type_), _digits(decimal)
     return needed is not None and room is not None and all(map(le, needed, room))
 
 
-def _text_of(type_: _Node) -> str:
+def _digits(type_: _Node | None) -> tuple[int, int] | None:
+    """Count the digits before and behind the point of an integer or DECIMAL; None for others."""
+    if type_ is None:
+        return None
     info = type_.get("type_info") or {}
-    return f"DECIMAL({info['width']},{info['scale']})" if "width" in info else str(type_["id"])
+    if "width" in info:
+        return info["width"] - info["scale"], info["scale"]
+    found = SqlType.of(str(type_["id"]))
+    return found.digits if found.is_integer else None
 
 
 def _holds_moments(type_: _Node | None) -> bool:
@@ -208,7 +213,7 @@ def _holds_moments(type_: _Node | None) -> bool:
     while todo:
         part = todo.pop()
         if isinstance(part, dict):
-            if is_temporal(str(part.get("id"))):
+            if SqlType.of(str(part.get("id"))).is_temporal:
                 return True
             todo.extend(part.values())
         elif isinstance(part, list):

@@ -32,6 +32,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from dpsql.core.sql_types import SqlType
 from dpsql.errors import InterfaceError
 
 TOTAL: Final = "total"
@@ -190,13 +191,13 @@ _STORED: Final = (4, 9, 18, 38)  # decimal digits of 16, 32, 64 and 128 bits
 _DECIMAL: Final = re.compile(r"DECIMAL\((\d+),\s*\d+\)")
 
 
-def verdict_type(type_: str) -> str:
+def verdict_type(type_: SqlType) -> str:
     """Name a type as verdicts on servers do: decimals by the most digits stored as theirs are.
 
-    >>> verdict_type("DECIMAL(12,2)"), verdict_type("BIGINT")
+    >>> verdict_type(SqlType.of("DECIMAL(12,2)")), verdict_type(SqlType.of("BIGINT"))
     ('DECIMAL(18)', 'BIGINT')
     """
-    found = _DECIMAL.fullmatch(type_)
+    found = _DECIMAL.fullmatch(type_.text)
     if found is None:
-        return type_
+        return type_.text
     return f"DECIMAL({next(most for most in _STORED if int(found[1]) <= most)})"

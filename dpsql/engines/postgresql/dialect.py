@@ -14,9 +14,9 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Spellings, Table, base_type, is_decimal, spellings_of
+from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, name, sql, written_as
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import Spellings, SqlType
 from dpsql.engines.base.row_types import INTEGERS, TypedValue
 from dpsql.engines.base.server_dialect import ServerDialect
 from dpsql.engines.postgresql import types as pg
@@ -37,7 +37,7 @@ class PostgreSQLDialect(ServerDialect):
     renderer = POSTGRESQL_TEXT  # sessions set standard_conforming_strings: no backslash escapes
     rows = POSTGRESQL_ROWS
     widest = (-(2**127) + 1, 2**127 - 1)  # as DuckDB's, so that the same plans are made
-    wide_type = "NUMERIC"  # exact, with as many digits as it likes
+    wide_type = SqlType.of("NUMERIC")  # exact, with as many digits as it likes
 
     # -- names and constants ------------------------------------------------------------------
 
@@ -63,36 +63,36 @@ class PostgreSQLDialect(ServerDialect):
         """Return the expression unchanged: generated expressions cannot fail."""
         return node
 
-    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
+    def try_cast(self, value: Sql, type_: SqlType, source: SqlType) -> Sql:
         """Cast behind a guard for the value's type."""
-        if source == "NUMERIC":
-            source = "DECIMAL(38,0)"
-        if source == type_ and not is_decimal(type_):
+        if source == self.wide_type:
+            source = SqlType.decimal(38, 0)
+        if source == type_ and not type_.is_decimal:
             return value
         found = pg.cast(TypedValue(value, source), type_)
         if found is None:
             raise QueryRefused(
-                f"values of type {base_type(source)} cannot be read as {base_type(type_)} in "
+                f"values of type {source.kind} cannot be read as {type_.kind} in "
                 "private rows of a PostgreSQL database",
                 code="expression_not_allowed",
                 hint="Cast them in the query, or have the owner add a column or view of a number.",
             )
         return found.sql
 
-    def declared(self, value: object, type_: str) -> Sql:
+    def declared(self, value: object, type_: SqlType) -> Sql:
         """Write a constant of the type, read from its text as DuckDB does."""
         if pg.sql_type(type_) is None:
             raise QueryRefused(
-                f"values of type {base_type(type_)} cannot be declared of a PostgreSQL database",
+                f"values of type {type_.kind} cannot be declared of a PostgreSQL database",
                 code="expression_not_allowed",
                 hint="Ask for the groups without declared keys, or have the owner add a column of "
                 "another type.",
             )
         return pg.constant(value, type_) or pg.cast_to(sql("NULL"), type_)
 
-    def comparison_family(self, type_: str) -> str | None:
+    def comparison_family(self, type_: SqlType) -> str | None:
         """Name the family of texts, of numbers, or of a single type: none of them is guarded."""
-        kind = base_type(type_)
+        kind = type_.kind
         if kind == "VARCHAR":
             return "text"
         if kind in INTEGERS or kind == "DOUBLE":
@@ -101,9 +101,9 @@ class PostgreSQLDialect(ServerDialect):
 
     # -- integers -----------------------------------------------------------------------------
 
-    def cast(self, value: Sql, type_: str) -> Sql:
+    def cast(self, value: Sql, type_: SqlType) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
-        named = type_sql(type_) if type_ == self.wide_type else pg.named(type_)
+        named = type_.sql if type_ == self.wide_type else pg.named(type_)
         return sql("CAST({} AS {})", value, named)
 
     def divided(self, dividend: Sql, divisor: Sql, *, wide: bool) -> Sql:
@@ -158,9 +158,9 @@ class PostgreSQLDialect(ServerDialect):
         """Shift the hash, and take away the sign."""
         return sql("((({}) >> 32) & 4294967295)", self.salted_hash(salt, columns))
 
-    def one_spelling(self, value: Sql, type_: str) -> Sql:
+    def one_spelling(self, value: Sql, type_: SqlType) -> Sql:
         """Normalise floats: zero and NaN have several forms."""
-        if spellings_of(type_) is not Spellings.FLOATS:
+        if type_.spellings is not Spellings.FLOATS:
             return value
         nan = sql("CAST('NaN' AS {})", pg.named(type_))
         return sql(

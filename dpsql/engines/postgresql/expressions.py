@@ -14,11 +14,11 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.schema import base_type, is_decimal
 from dpsql.core.sql import Sql, bare_word, digits, join, literal, number, sql
+from dpsql.core.sql_types import BIGINT, DOUBLE, TIMESTAMP, VARCHAR, SqlType
 from dpsql.engines.base.row_engine import Refusing, RowEngine, Write, named_by_number
 from dpsql.engines.base.row_expressions import number_value
-from dpsql.engines.base.row_types import INTEGERS, TypedValue, decimal_of, ends
+from dpsql.engines.base.row_types import INTEGERS, TypedValue
 from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.reading import within_years
 from dpsql.engines.postgresql.types import once
@@ -38,8 +38,8 @@ _SECONDS: Final = {"week": 7 * 86_400, "day": 86_400, "hour": 3600, "minute": 60
 # -- integers: computed in a wider type, NULL where the result does not fit ------------------------
 
 
-def _wide(type_: str) -> Sql:
-    return sql("NUMERIC") if type_ == "BIGINT" else sql("BIGINT")
+def _wide(type_: SqlType) -> Sql:
+    return sql("NUMERIC") if type_ == BIGINT else sql("BIGINT")
 
 
 def _integers(sign: Sql) -> Write:
@@ -48,30 +48,30 @@ def _integers(sign: Sql) -> Write:
     )
 
 
-def _whole_quotient(a: Sql, b: Sql, type_: str) -> Sql:
+def _whole_quotient(a: Sql, b: Sql, type_: SqlType) -> Sql:
     left = sql("CAST({} AS {})", a, _wide(type_))
-    if type_ == "BIGINT":
+    if type_ == BIGINT:
         return pg.clamped_or_null(sql("div({}, NULLIF({}, 0))", left, b), type_)
     return pg.clamped_or_null(sql("({} / NULLIF({}, 0))", left, b), type_)
 
 
-def _rest(a: Sql, b: Sql, type_: str) -> Sql:
+def _rest(a: Sql, b: Sql, type_: SqlType) -> Sql:
     """Write the rest of a division: where the quotient does not fit, DuckDB fails."""
 
     def rest(divisor: Sql) -> Sql:
         some = sql("NULLIF({}, 0)", divisor)
         plain = sql("(CAST({} AS {}) % {})", a, _wide(type_), some)
-        fits = sql("{} <> -1 OR {} > {}", divisor, a, digits(ends(type_)[0]))
+        fits = sql("{} <> -1 OR {} > {}", divisor, a, digits(type_.ends[0]))
         return sql("CASE WHEN {} THEN {} END", fits, pg.clamped_or_null(plain, type_))
 
     return once(b, rest)
 
 
-def _minus_integer(value: Sql, type_: str) -> Sql:
+def _minus_integer(value: Sql, type_: SqlType) -> Sql:
     return pg.clamped_or_null(sql("(- CAST({} AS {}))", value, _wide(type_)), type_)
 
 
-def _size_of_integer(value: Sql, type_: str) -> Sql:
+def _size_of_integer(value: Sql, type_: SqlType) -> Sql:
     return pg.clamped_or_null(sql("abs(CAST({} AS {}))", value, _wide(type_)), type_)
 
 
@@ -79,13 +79,13 @@ def _size_of_integer(value: Sql, type_: str) -> Sql:
 
 
 def _decimals(sign: Sql) -> Write:
-    def operand(value: TypedValue, type_: str) -> Sql:
+    def operand(value: TypedValue, type_: SqlType) -> Sql:
         """Write an operand of a sum as a value of the sum's type, as DuckDB adds."""
-        (width, scale), (most, places) = decimal_of(value.type), decimal_of(type_)
+        (width, scale), (most, places) = value.type.digits, type_.digits
         plain = _numeric(value)
         return plain if width - scale <= most - places else pg.decimal_or_null(plain, type_)
 
-    def write(one: TypedValue, two: TypedValue, type_: str) -> Sql:
+    def write(one: TypedValue, two: TypedValue, type_: SqlType) -> Sql:
         plain = sql("({} {} {})", operand(one, type_), sign, operand(two, type_))
         return pg.decimal_or_null(plain, type_)
 
@@ -96,7 +96,7 @@ def _numeric(value: TypedValue) -> Sql:
     return sql("CAST({} AS NUMERIC)", value.sql)
 
 
-def _product_of_decimals(one: TypedValue, two: TypedValue, type_: str) -> Sql:
+def _product_of_decimals(one: TypedValue, two: TypedValue, type_: SqlType) -> Sql:
     return pg.decimal_or_null(sql("({} * {})", _numeric(one), _numeric(two)), type_)
 
 
@@ -104,8 +104,8 @@ def _whole_decimal(word: Sql) -> Write:
     return lambda value, type_: pg.decimal_or_null(sql("{}({})", word, value.sql), type_)
 
 
-def _rounded_decimal(value: TypedValue, type_: str, places: int) -> Sql:
-    _, scale = decimal_of(value.type)
+def _rounded_decimal(value: TypedValue, type_: SqlType, places: int) -> Sql:
+    _, scale = value.type.digits
     if places >= scale:
         why = f"a value with {scale} digits cannot be rounded to {places}"
         raise _REFUSED("round", why)
@@ -318,7 +318,7 @@ def _named(part: Sql, names: Sequence[str], first: int) -> Write:
 
 
 def _interval(sign: Sql) -> Write:
-    def write(moment: TypedValue, type_: str, count: str, unit: str) -> Sql:
+    def write(moment: TypedValue, type_: SqlType, count: str, unit: str) -> Sql:
         whole = int(count)
         years = whole * _MONTHS.get(unit, 0) / 12
         years = years or whole * _SECONDS.get(unit, 0) / (365 * 86_400)
@@ -487,7 +487,7 @@ class PostgreSQLRows(RowEngine):
     last_place = 2**31 - 2**20 - 1
     part_named = staticmethod(extracted_part)
 
-    def column_type(self, type_: str) -> str | None:
+    def column_type(self, type_: SqlType) -> SqlType | None:
         """Keep the type: all that have a name there are computed with."""
         return None if pg.sql_type(type_) is None else type_
 
@@ -497,11 +497,11 @@ class PostgreSQLRows(RowEngine):
             raise _REFUSED("a text with a zero byte", "no text there has one")
         return pg.text_literal(text)
 
-    def number(self, text: str, type_: str) -> Sql:
+    def number(self, text: str, type_: SqlType) -> Sql:
         """Write the digits; those of a DOUBLE as one."""
-        if type_ == "DOUBLE":
+        if type_ == DOUBLE:
             return pg.double_sql(float(text))
-        if type_ in INTEGERS:
+        if type_.kind in INTEGERS:
             return number(int(text))
         plain = digits(Decimal(text))
         return sql("({})", plain) if text.startswith("-") else plain
@@ -511,7 +511,7 @@ class PostgreSQLRows(RowEngine):
         literal_ = value.is_literal and isinstance(written, exp.Literal) and not written.is_string
         return number_value(f"-{written.name}", self) if literal_ else None
 
-    def null(self, value: TypedValue, type_: str) -> TypedValue:
+    def null(self, value: TypedValue, type_: SqlType) -> TypedValue:
         """Cast NULL to the type."""
         if pg.sql_type(type_) is None:
             return value
@@ -521,32 +521,32 @@ class PostgreSQLRows(RowEngine):
         """Read it as any type."""
         return True
 
-    def widened(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def widened(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Cast numbers and dates; constants are written anew."""
         if value.is_literal:
-            if value.type == type_ == "VARCHAR":
+            if value.type == type_ == VARCHAR:
                 return value.settled
             digits_ = str(value.constant).strip().lstrip("+-")
-            if type_ in INTEGERS and value.kind == "VARCHAR" and not digits_.isdigit():
+            if type_.kind in INTEGERS and value.kind == "VARCHAR" and not digits_.isdigit():
                 return None  # read as a number, and rounded: nobody means that
             return _constant(value, type_)
         widened = {*INTEGERS, "DECIMAL", "DOUBLE"}
-        numbers = value.kind in widened | {"FLOAT"} and base_type(type_) in widened
-        moments = value.kind == "DATE" and type_ == "TIMESTAMP"
+        numbers = value.kind in widened | {"FLOAT"} and type_.kind in widened
+        moments = value.kind == "DATE" and type_ == TIMESTAMP
         return pg.cast(value, type_) if numbers or moments else None
 
     def looks_up_widening(self, value: TypedValue, *, choice: bool) -> bool:
         """Look up all but that of constants."""
         return not value.is_literal
 
-    def trivial_cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def trivial_cast(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Write a constant as one of the type, NULL where it does not fit."""
         type_ = _plain(type_)
         if not value.is_literal or pg.sql_type(type_) is None:
             return None
         return _constant(value, type_) or TypedValue(pg.cast_to(sql("NULL"), type_), type_)
 
-    def cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def cast(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Cast behind a guard."""
         return pg.cast(value, _plain(type_))
 
@@ -555,12 +555,12 @@ class PostgreSQLRows(RowEngine):
         return written
 
 
-def _plain(type_: str) -> str:
-    """Name a type without arguments that say nothing: texts have any length."""
-    return type_ if is_decimal(type_) else base_type(type_)
+def _plain(type_: SqlType) -> SqlType:
+    """Return a type without arguments that say nothing: texts have any length."""
+    return type_ if type_.is_decimal else SqlType.of(type_.kind)
 
 
-def _constant(value: TypedValue, type_: str) -> TypedValue | None:
+def _constant(value: TypedValue, type_: SqlType) -> TypedValue | None:
     text = pg.constant(value.constant, type_)
     return None if text is None else TypedValue(text, type_)
 

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from dpsql.core.quoting import Quoted
-from dpsql.core.schema import Column, Table, base_type
+from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, SqlRenderer, join, name, sql
 
 POSTGRESQL_TEXT: Final[SqlRenderer] = Quoted()
@@ -67,12 +67,12 @@ def within_years(value: Sql) -> Sql:
 def sent(column: Column) -> Sql:
     """Write a column as it leaves the server: decimals as text, which has all of their digits."""
     own = name(column.name)
-    return sql("CAST({} AS TEXT)", own) if base_type(column.type) == "DECIMAL" else own
+    return sql("CAST({} AS TEXT)", own) if column.type.kind == "DECIMAL" else own
 
 
 def _read(column: Column) -> Sql:
     own = name(column.name)
-    match base_type(column.type):
+    match column.type.kind:
         case "VARCHAR":
             return sql('(CAST({} AS TEXT) COLLATE "C")', own)
         case "DECIMAL":

@@ -15,34 +15,30 @@ from types import MappingProxyType
 from typing import Final
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import base_type, is_decimal
 from dpsql.core.sql import Sql, digits, join, literal, name, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DOUBLE, INTEGER, VARCHAR, SqlType
 from dpsql.engines.base.row_types import (
-    INTEGER_DIGITS,
     INTEGERS,
     UNTYPED,
     TypedValue,
-    decimal_of,
-    ends,
 )
 from dpsql.engines.base.typed_constants import constant_text
 from dpsql.engines.postgresql.reading import POSTGRESQL_TEXT
 from dpsql.syntax.row_functions import MOMENTS
 
 _NAMES: Final = {
-    "BOOLEAN": "BOOLEAN",
-    "TINYINT": "SMALLINT",
-    "SMALLINT": "SMALLINT",
-    "INTEGER": "INTEGER",
-    "BIGINT": "BIGINT",
-    "FLOAT": "REAL",
-    "DOUBLE": "DOUBLE PRECISION",
-    "VARCHAR": "TEXT",
-    "DATE": "DATE",
-    "TIMESTAMP": "TIMESTAMP",
-    "TIME": "TIME",
-    "UUID": "UUID",
+    "BOOLEAN": sql("BOOLEAN"),
+    "TINYINT": sql("SMALLINT"),
+    "SMALLINT": sql("SMALLINT"),
+    "INTEGER": sql("INTEGER"),
+    "BIGINT": sql("BIGINT"),
+    "FLOAT": sql("REAL"),
+    "DOUBLE": sql("DOUBLE PRECISION"),
+    "VARCHAR": sql("TEXT"),
+    "DATE": sql("DATE"),
+    "TIMESTAMP": sql("TIMESTAMP"),
+    "TIME": sql("TIME"),
+    "UUID": sql("UUID"),
 }
 INFINITY: Final = sql("CAST('Infinity' AS DOUBLE PRECISION)")
 MINUS_INFINITY: Final = sql("CAST('-Infinity' AS DOUBLE PRECISION)")
@@ -57,19 +53,19 @@ _WRITTEN_OUT: Final = ("INTEGERS", "BOOLEAN", "DECIMAL", "DATE", "TIMESTAMP", "U
 _SPACES: Final = join(" || ", [sql("' '"), *(sql("chr({})", code) for code in range(9, 14))])
 
 
-def sql_type(type_: str) -> str | None:
-    """Name a DuckDB type in PostgreSQL; None without an equal."""
-    if is_decimal(type_):
-        return f"NUMERIC({', '.join(map(str, decimal_of(type_)))})"
-    return _NAMES.get(base_type(type_))
+def sql_type(type_: SqlType) -> Sql | None:
+    """Write a DuckDB type in PostgreSQL; None without an equal."""
+    if type_.is_decimal:
+        return sql("NUMERIC({}, {})", *type_.digits)
+    return _NAMES.get(type_.kind)
 
 
-def named(type_: str) -> Sql:
+def named(type_: SqlType) -> Sql:
     """Write a type's name on the server: its equal, or the type itself without one."""
-    return type_sql(sql_type(type_) or type_)
+    return sql_type(type_) or type_.sql
 
 
-def cast_to(value: Sql, type_: str) -> Sql:
+def cast_to(value: Sql, type_: SqlType) -> Sql:
     """Write a plain cast to a type that all values have a value of."""
     return sql("CAST({} AS {})", value, named(type_))
 
@@ -94,9 +90,9 @@ def once(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
     )
 
 
-def clamped_or_null(value: Sql, type_: str) -> Sql:
+def clamped_or_null(value: Sql, type_: SqlType) -> Sql:
     """Write an exact number as an integer of a type, NULL where it does not fit; computed once."""
-    low, high = ends(type_)
+    low, high = type_.ends
     return cast_to(_without(value, digits(low - 1), digits(high + 1)), type_)
 
 
@@ -106,12 +102,12 @@ def _without(value: Sql, least: Sql, most: Sql) -> Sql:
     return sql("NULLIF(NULLIF({}, {}), {})", kept, most, least)
 
 
-def decimal_or_null(value: Sql, type_: str) -> Sql:
+def decimal_or_null(value: Sql, type_: SqlType) -> Sql:
     """Write an exact number as a DECIMAL, rounded to its scale; NULL where it does not fit."""
-    width, scale = decimal_of(type_)
+    width, scale = type_.digits
     end = 10 ** (width - scale)
     rounded = sql("round({}, {})", value, scale)
-    return cast_to(_without(rounded, digits(-end), digits(end)), f"DECIMAL({width},{scale})")
+    return cast_to(_without(rounded, digits(-end), digits(end)), SqlType.decimal(width, scale))
 
 
 def text_literal(text: str) -> Sql:
@@ -122,12 +118,12 @@ def text_literal(text: str) -> Sql:
 # -- constants of a type ------------------------------------------------------------------------
 
 
-def constant(value: object, type_: str) -> Sql | None:
+def constant(value: object, type_: SqlType) -> Sql | None:
     """Write a constant in a type as DuckDB casts it; None where it does not fit."""
     text = str(value)
     if sql_type(type_) is None:
         return None
-    if base_type(type_) == "VARCHAR":
+    if type_.kind == VARCHAR.kind:
         return None if "\0" in text else text_literal(text)
     found = constant_text(value, type_)
     return None if found is None else cast_to(literal(found), type_)
@@ -136,7 +132,7 @@ def constant(value: object, type_: str) -> Sql | None:
 # -- casts ----------------------------------------------------------------------------------------
 
 
-def cast(value: TypedValue, type_: str) -> TypedValue | None:
+def cast(value: TypedValue, type_: SqlType) -> TypedValue | None:
     """Cast a value to a type, NULL where it does not fit; None where no cast is known.
 
     It never raises, on any row.
@@ -145,9 +141,7 @@ def cast(value: TypedValue, type_: str) -> TypedValue | None:
         return None
     if value.type in (type_, UNTYPED):
         return TypedValue(cast_to(value.sql, type_), type_, fails=value.fails)
-    source, target = (
-        "INTEGERS" if kind in INTEGERS else kind for kind in (value.kind, base_type(type_))
-    )
+    source, target = ("INTEGERS" if kind in INTEGERS else kind for kind in (value.kind, type_.kind))
     write = _CASTS.get((source, target))
     if write is None:
         return None
@@ -155,22 +149,23 @@ def cast(value: TypedValue, type_: str) -> TypedValue | None:
     return TypedValue(write(value, type_), type_, fails=fails)
 
 
-def _always_fits(value: TypedValue, type_: str) -> bool:
+def _always_fits(value: TypedValue, type_: SqlType) -> bool:
     """Tell whether every value of a type has one in another."""
     kind = value.kind
-    if type_ in ("VARCHAR", "BOOLEAN") or kind in (*MOMENTS, "BOOLEAN"):
+    if type_ in (VARCHAR, BOOLEAN) or kind in (*MOMENTS, "BOOLEAN"):
         return True
-    if type_ == "DOUBLE":
+    if type_ == DOUBLE:
         return kind != "VARCHAR"
-    if is_decimal(type_) and kind in (*INTEGERS, "DECIMAL"):
-        width, scale = decimal_of(type_)
-        own, places = decimal_of(value.type)
+    if type_.is_decimal and kind in (*INTEGERS, "DECIMAL"):
+        width, scale = type_.digits
+        own, places = value.type.digits
         # Digits that are rounded away may make one more before the point.
         return own - places + (places > scale) <= width - scale
-    if kind == "DECIMAL" and type_ in INTEGERS:
-        width, scale = decimal_of(value.type)
-        return width - scale + 1 < INTEGER_DIGITS[type_]
-    return kind in INTEGERS and type_ in INTEGERS and ends(kind)[1] <= ends(type_)[1]
+    if kind == "DECIMAL" and type_.kind in INTEGERS:
+        width, scale = value.type.digits
+        return width - scale + 1 < type_.digits[0]
+    whole = kind in INTEGERS and type_.kind in INTEGERS
+    return whole and value.type.ends[1] <= type_.ends[1]
 
 
 def _nearest(value: Sql) -> Sql:
@@ -179,7 +174,7 @@ def _nearest(value: Sql) -> Sql:
     The ends are the doubles next to those that have one; NaN is above all of them.
     """
     low, high = double_sql(-(2.0**63) - 2048), double_sql(2.0**63)
-    return cast_to(_without(value, low, high), "BIGINT")
+    return cast_to(_without(value, low, high), BIGINT)
 
 
 def _text_number(value: Sql, body: Callable[[Sql], Sql]) -> Sql:
@@ -200,11 +195,11 @@ def _trimmed(value: Sql) -> Sql:
     return sql("btrim({}, {})", value, _SPACES)
 
 
-def _decimal_to_double(value: TypedValue, type_: str) -> Sql:
+def _decimal_to_double(value: TypedValue, type_: SqlType) -> Sql:
     """Write as DuckDB does: quotients of what doubles hold, else whole and fraction apart."""
-    width, scale = decimal_of(value.type)
+    width, scale = value.type.digits
     if width <= 15 or scale == 0:
-        return cast_to(value.sql, "DOUBLE")
+        return cast_to(value.sql, DOUBLE)
     exact = digits(Decimal(_EXACT_DOUBLES).scaleb(-scale))
     return once(
         value.sql,
@@ -238,13 +233,13 @@ def _text_to_double(value: Sql) -> Sql:
     )
 
 
-def double_to_decimal(value: Sql, type_: str) -> Sql:
+def double_to_decimal(value: Sql, type_: SqlType) -> Sql:
     """Write a double as a DECIMAL: its multiple of a power of ten, rounded to an integer, exactly.
 
     A plain cast keeps 15 digits. Of the multiple, quotients and rests by 2^40 are exact, and as
     many of these are taken as the digits of the type need.
     """
-    width, scale = decimal_of(type_)
+    width, scale = type_.digits
     pieces = 1
     while 10**width > 2 ** (_PIECE_BITS * pieces):
         pieces += 1
@@ -298,48 +293,48 @@ def half_away(value: Sql) -> Sql:
     )
 
 
-def _to_text(value: TypedValue, type_: str) -> Sql:
-    text = cast_to(value.sql, "VARCHAR")
-    if value.kind == "DECIMAL" and len(set(decimal_of(value.type))) == 1:
+def _to_text(value: TypedValue, type_: SqlType) -> Sql:
+    text = cast_to(value.sql, VARCHAR)
+    if value.kind == "DECIMAL" and len(set(value.type.digits)) == 1:
         text = sql("regexp_replace({}, '0', '')", text)  # no digit stands before the point: .5
     return sql('({} COLLATE "C")', text)
 
 
-def _between_integers(value: TypedValue, type_: str) -> Sql:
-    if INTEGERS.index(value.kind) <= INTEGERS.index(type_):
+def _between_integers(value: TypedValue, type_: SqlType) -> Sql:
+    if value.type.ends[1] <= type_.ends[1]:
         return cast_to(value.sql, type_)
-    return clamped_or_null(cast_to(value.sql, "BIGINT"), type_)
+    return clamped_or_null(cast_to(value.sql, BIGINT), type_)
 
 
-def _double_to_integer(value: TypedValue, type_: str) -> Sql:
+def _double_to_integer(value: TypedValue, type_: SqlType) -> Sql:
     whole = _nearest(value.sql)  # 127.5 becomes 128, which is found too large after that
-    return whole if type_ == "BIGINT" else clamped_or_null(whole, type_)
+    return whole if type_ == BIGINT else clamped_or_null(whole, type_)
 
 
-def _text_to_integer(value: TypedValue, type_: str) -> Sql:
+def _text_to_integer(value: TypedValue, type_: SqlType) -> Sql:
     def read(number: Sql) -> Sql:
         return clamped_or_null(sql("round({})", number), type_)
 
     return once(value.sql, lambda v: _text_number(v, read))
 
 
-def _plain(value: TypedValue, type_: str) -> Sql:
+def _plain(value: TypedValue, type_: SqlType) -> Sql:
     return cast_to(value.sql, type_)
 
 
-def _truth_to_number(value: TypedValue, type_: str) -> Sql:
-    return cast_to(cast_to(value.sql, "INTEGER"), type_)
+def _truth_to_number(value: TypedValue, type_: SqlType) -> Sql:
+    return cast_to(cast_to(value.sql, INTEGER), type_)
 
 
-def _exact_to_decimal(value: TypedValue, type_: str) -> Sql:
+def _exact_to_decimal(value: TypedValue, type_: SqlType) -> Sql:
     return decimal_or_null(sql("CAST({} AS NUMERIC)", value.sql), type_)
 
 
-def _to_truth(value: TypedValue, type_: str) -> Sql:
+def _to_truth(value: TypedValue, type_: SqlType) -> Sql:
     return sql("({} <> 0)", value.sql)
 
 
-_CASTS: Final[Mapping[tuple[str, str], Callable[[TypedValue, str], Sql]]] = MappingProxyType(
+_CASTS: Final[Mapping[tuple[str, str], Callable[[TypedValue, SqlType], Sql]]] = MappingProxyType(
     {
         ("INTEGERS", "INTEGERS"): _between_integers,
         ("BOOLEAN", "INTEGERS"): _truth_to_number,

@@ -16,24 +16,23 @@ from itertools import product
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from dpsql.core.schema import base_type
 from dpsql.core.sql import Sql, digits, literal, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import VARCHAR, SqlType
 from dpsql.engines.base.row_engine import Refusing
-from dpsql.engines.base.row_types import TypedValue, decimal_of
+from dpsql.engines.base.row_types import TypedValue
 from dpsql.engines.base.typed_constants import constant_text
 from dpsql.syntax.row_functions import MOMENTS
 
 SPARK_REFUSED: Final = Refusing("in Spark", "spark.md")
 NUMBERS: Final = ("INTEGER", "BIGINT", "DECIMAL", "DOUBLE")
 _SPELLED: Final = {
-    "BIGINT": "BIGINT",
-    "BOOLEAN": "BOOLEAN",
-    "DATE": "DATE",
-    "DOUBLE": "DOUBLE",
-    "INTEGER": "INT",
-    "TIMESTAMP": "TIMESTAMP_NTZ",
-    "VARCHAR": "STRING",
+    "BIGINT": sql("BIGINT"),
+    "BOOLEAN": sql("BOOLEAN"),
+    "DATE": sql("DATE"),
+    "DOUBLE": sql("DOUBLE"),
+    "INTEGER": sql("INT"),
+    "TIMESTAMP": sql("TIMESTAMP_NTZ"),
+    "VARCHAR": sql("STRING"),
 }
 _CALENDAR: Final = {
     "DATE": (sql("DATE'0001-01-01'"), sql("DATE'9999-12-31'")),
@@ -53,19 +52,18 @@ _TIME: Final = "[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?"
 _BITS: Final = 18  # digits that 64 bits hold
 
 
-def spark_spelling(type_: str) -> str:
-    """Name a type of the schema as Spark does. Raises ``QueryRefused`` for those it has not."""
-    kind = base_type(type_)
-    if kind == "DECIMAL":
-        return "DECIMAL({},{})".format(*decimal_of(type_))
-    if kind not in _SPELLED:
+def spark_type(type_: SqlType) -> Sql:
+    """Write a type of the schema as Spark does. Raises ``QueryRefused`` for those it has not."""
+    if type_.is_decimal:
+        return sql("DECIMAL({},{})", *type_.digits)
+    if type_.kind not in _SPELLED:
         raise SPARK_REFUSED(f"a value of type {type_}", "nothing is computed of these there")
-    return _SPELLED[kind]
+    return _SPELLED[type_.kind]
 
 
-def spark_cast(value: Sql, type_: str) -> Sql:
+def spark_cast(value: Sql, type_: SqlType) -> Sql:
     """Write a plain cast. Raises ``QueryRefused`` for a type that Spark has not."""
-    return sql("CAST({} AS {})", value, type_sql(spark_spelling(type_)))
+    return sql("CAST({} AS {})", value, spark_type(type_))
 
 
 def double(value: float) -> Sql:
@@ -81,13 +79,13 @@ def in_calendar(value: TypedValue, made: Sql) -> Sql:
     return sql("CASE WHEN {} BETWEEN {} AND {} THEN {} END", value.sql, first, last, made)
 
 
-def widened(value: TypedValue, type_: str) -> TypedValue | None:
+def widened(value: TypedValue, type_: SqlType) -> TypedValue | None:
     """Widen a value to a type with all of its values; None without such a widening."""
-    kind = base_type(type_)
+    kind = type_.kind
     if value.type == type_:
         return value
     if value.kind == "VARCHAR" and isinstance(value.constant, str) and kind in MOMENTS:
-        return TypedValue(_moment(value.constant, kind), type_)
+        return TypedValue(_moment(value.constant, type_), type_)
     if value.kind == "DATE" and kind == "TIMESTAMP":
         written = in_calendar(value, spark_cast(value.sql, type_))
     elif value.kind in NUMBERS and kind in NUMBERS:
@@ -97,32 +95,32 @@ def widened(value: TypedValue, type_: str) -> TypedValue | None:
     return TypedValue(written, type_, fails=value.fails)
 
 
-def _moment(text: str, kind: str) -> Sql:
+def _moment(text: str, type_: SqlType) -> Sql:
     """Write a date or timestamp that stands in a text as a literal."""
-    made = constant_text(text, kind)
+    made = constant_text(text, type_)
     if made is None:
         hint = "Write a date as '2024-02-29', a timestamp as '2024-02-29 13:45:00'."
-        raise SPARK_REFUSED(f"this text as a {kind}", "it cannot be read as one", hint)
-    return sql("{}{}", type_sql(spark_spelling(kind)), literal(made))
+        raise SPARK_REFUSED(f"this text as a {type_.kind}", "it cannot be read as one", hint)
+    return sql("{}{}", spark_type(type_), literal(made))
 
 
 # -- casts ----------------------------------------------------------------------------------------
 
 
-def cast_of(value: TypedValue, type_: str) -> Sql | None:
+def cast_of(value: TypedValue, type_: SqlType) -> Sql | None:
     """Cast a value, to NULL where it does not fit; None for other casts.
 
     Raises ``QueryRefused`` for a type that Spark has not.
     """
-    kind, target = base_type(type_), type_sql(spark_spelling(type_))
+    kind, target = type_.kind, spark_type(type_)
     if value.kind == kind != "DECIMAL":
         return value.sql
     write = _CASTS.get((value.kind, kind))
     if write is None or (value.kind == "VARCHAR" and _is_fraction(type_)):
         return None  # DuckDB reads 0.5 as a fraction, and no 5e-1
-    if value.kind == "DOUBLE" and kind == "DECIMAL" and decimal_of(type_)[0] <= _BITS:
-        return _double_to_decimal(value.sql, *decimal_of(type_))
-    if _is_fraction(value.type) and type_ == "VARCHAR":
+    if value.kind == "DOUBLE" and kind == "DECIMAL" and type_.digits[0] <= _BITS:
+        return _double_to_decimal(value.sql, *type_.digits)
+    if _is_fraction(value.type) and type_ == VARCHAR:
         return _fraction_to_text(value.sql)
     return write(value, target)
 
@@ -147,9 +145,9 @@ def _double_to_decimal(value: Sql, width: int, scale: int) -> Sql:
     )
 
 
-def _is_fraction(type_: str) -> bool:
+def _is_fraction(type_: SqlType) -> bool:
     """Tell whether a type is that of decimals without a digit before the point."""
-    return base_type(type_) == "DECIMAL" and len(set(decimal_of(type_))) == 1
+    return type_.kind == "DECIMAL" and len(set(type_.digits)) == 1
 
 
 def _fraction_to_text(value: Sql) -> Sql:

@@ -12,12 +12,12 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.schema import Table, base_type, is_decimal, is_float, is_integer
+from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, digits, join, literal, name, sql, written_as
-from dpsql.core.sql_types import type_sql
-from dpsql.engines.base.row_types import MOST_DIGITS, TypedValue, decimal_of
+from dpsql.core.sql_types import VARCHAR, SqlType
+from dpsql.engines.base.row_types import MOST_DIGITS, TypedValue
 from dpsql.engines.base.server_dialect import ServerDialect
-from dpsql.engines.spark.casts import SPARK_REFUSED, cast_of, spark_cast, spark_spelling
+from dpsql.engines.spark.casts import SPARK_REFUSED, cast_of, spark_cast, spark_type
 from dpsql.engines.spark.expressions import SPARK_ROWS
 from dpsql.engines.spark.text import SPARK_GIVEN, SPARK_TEXT, view_of
 
@@ -34,7 +34,7 @@ class SparkDialect(ServerDialect):
     # Integers of 32 digits, which a DECIMAL of 38 holds when it is divided, too: quotients of
     # decimals have 32 digits before the point.
     widest = (-(10**32) + 1, 10**32 - 1)
-    wide_type = "DECIMAL(38,0)"
+    wide_type = SqlType.decimal(38, 0)
 
     # -- names and constants ------------------------------------------------------------------
 
@@ -56,7 +56,7 @@ class SparkDialect(ServerDialect):
         """Wrap the expression in TRY: its operations are written as NULL on failure."""
         return exp.Anonymous(this="TRY", expressions=[node])
 
-    def try_cast(self, value: Sql, type_: str, source: str) -> Sql:
+    def try_cast(self, value: Sql, type_: SqlType, source: SqlType) -> Sql:
         """Write ``try_cast`` after rounding, as ``try_cast`` truncates.
 
         A DECIMAL gets all digits there are: a sum of decimals has ten more than they, and no row
@@ -65,29 +65,28 @@ class SparkDialect(ServerDialect):
         found = cast_of(TypedValue(value, source), type_)
         if found is None:
             raise SPARK_REFUSED(f"a cast of {source} to {type_}", "it has no equal there")
-        if not is_decimal(type_):
+        if not type_.is_decimal:
             return found
-        return sql("CAST({} AS DECIMAL({},{}))", found, MOST_DIGITS, decimal_of(type_)[1])
+        return sql("CAST({} AS DECIMAL({},{}))", found, MOST_DIGITS, type_.digits[1])
 
-    def declared(self, value: object, type_: str) -> Sql:
+    def declared(self, value: object, type_: SqlType) -> Sql:
         """Write a ``try_cast`` of the text, or of the number in it."""
         text = literal(value)
-        if base_type(type_) == "VARCHAR":
+        if type_.kind == VARCHAR.kind:
             return text
-        return sql("try_cast({} AS {})", text, type_sql(spark_spelling(type_)))
+        return sql("try_cast({} AS {})", text, spark_type(type_))
 
-    def comparison_family(self, type_: str) -> str | None:
+    def comparison_family(self, type_: SqlType) -> str | None:
         """Name the family of texts, of machine integers and DOUBLE, or of a single type."""
-        kind = base_type(type_)
-        if kind == "VARCHAR":
+        if type_.kind == VARCHAR.kind:
             return "text"
-        if is_integer(kind) or is_float(kind):
+        if type_.is_integer or type_.is_float:
             return "number"
-        return type_ if kind in _COMPARED_AS_THEY_ARE else None
+        return type_.text if type_.kind in _COMPARED_AS_THEY_ARE else None
 
     # -- integers -----------------------------------------------------------------------------
 
-    def cast(self, value: Sql, type_: str) -> Sql:
+    def cast(self, value: Sql, type_: SqlType) -> Sql:
         """Write ``CAST``, which raises where a value does not fit."""
         return spark_cast(value, type_)
 
@@ -139,9 +138,9 @@ class SparkDialect(ServerDialect):
         """Shift the hash without its sign."""
         return sql("shiftrightunsigned({}, 32)", self.salted_hash(salt, columns))
 
-    def one_spelling(self, value: Sql, type_: str) -> Sql:
+    def one_spelling(self, value: Sql, type_: SqlType) -> Sql:
         """Normalise floats; views have no columns with texts of another collation."""
-        if not is_float(type_):
+        if not type_.is_float:
             return value
         return sql("CASE WHEN {} THEN double('NaN') ELSE {} + 0.0D END", self.is_nan(value), value)
 

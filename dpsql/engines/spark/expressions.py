@@ -14,15 +14,13 @@ from typing import Final
 
 from sqlglot import exp
 
-from dpsql.core.schema import base_type
 from dpsql.core.sql import EMPTY_SQL, Sql, bare_word, digits, join, literal, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT, DOUBLE, INTEGER, SqlType
 from dpsql.engines.base.row_engine import RowEngine, Write, named_by_number
 from dpsql.engines.base.row_types import (
     MOST_DIGITS,
     UNTYPED,
     TypedValue,
-    decimal_of,
     exact_decimal,
 )
 from dpsql.engines.spark import casts as spark
@@ -64,26 +62,26 @@ _KEPT_PLACES: Final = 6  # that Spark never rounds away
 _MOST_DAYS: Final = 4_000_000  # beyond all days from the year 1 to 9999
 _ESCAPES: Final = "\x07\x06\x05\x04\x03\x02\x01"
 _KINDS: Final = frozenset({*NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP", "VARCHAR"})
-_READ_AS: Final = {"TINYINT": "INTEGER", "SMALLINT": "INTEGER", "FLOAT": "DOUBLE"}
+_READ_AS: Final = {"TINYINT": INTEGER, "SMALLINT": INTEGER, "FLOAT": DOUBLE}
 
 
 # -- integers -------------------------------------------------------------------------------------
 
 
-def _zero(type_: str) -> Sql:
-    return sql("0") if type_ == "INTEGER" else spark_cast(sql("0"), type_)
+def _zero(type_: SqlType) -> Sql:
+    return sql("0") if type_ == INTEGER else spark_cast(sql("0"), type_)
 
 
-def _minus_integer(value: Sql, type_: str) -> Sql:
+def _minus_integer(value: Sql, type_: SqlType) -> Sql:
     return sql("try_subtract({}, {})", _zero(type_), value)
 
 
-def _size_of_integer(value: Sql, type_: str) -> Sql:
+def _size_of_integer(value: Sql, type_: SqlType) -> Sql:
     minus = _minus_integer(value, type_)
     return sql("CASE WHEN {value} < 0 THEN {} ELSE {value} END", minus, value=value)
 
 
-def _whole_quotient(a: Sql, b: Sql, type_: str) -> Sql:
+def _whole_quotient(a: Sql, b: Sql, type_: SqlType) -> Sql:
     """Divide integers: the least one by -1 overflows."""
     return sql(
         "CASE WHEN {b} = -1 THEN {minus} WHEN {b} <> 0 THEN {quotient} END",
@@ -93,7 +91,7 @@ def _whole_quotient(a: Sql, b: Sql, type_: str) -> Sql:
     )
 
 
-def _rest(a: Sql, b: Sql, type_: str) -> Sql:
+def _rest(a: Sql, b: Sql, type_: SqlType) -> Sql:
     # Of the least integer by -1, it fails.
     none = sql("try_multiply({}, {})", _minus_integer(a, type_), _zero(type_))
     return sql("CASE WHEN {b} = -1 THEN {none} ELSE try_mod({a}, {b}) END", a=a, b=b, none=none)
@@ -105,13 +103,13 @@ def _rest(a: Sql, b: Sql, type_: str) -> Sql:
 def _decimals(sign: str, written: Sql) -> Write:
     """Compute as the type that holds all results, then cast to DuckDB's: NULL where it is less."""
 
-    def write(one: TypedValue, two: TypedValue, type_: str) -> Sql:
+    def write(one: TypedValue, two: TypedValue, type_: SqlType) -> Sql:
         width, places = exact_decimal(sign, one.type, two.type)
         # With this many digits, Spark would round a product to fewer places.
         rounds = sign == "*" and width == MOST_DIGITS and places > _KEPT_PLACES
         _refuse_beyond(width + rounds)
         a, b = (_as_decimal(value) for value in (one, two))
-        exact = spark_cast(sql("({} {} {})", a, written, b), f"DECIMAL({width},{places})")
+        exact = spark_cast(sql("({} {} {})", a, written, b), SqlType.decimal(width, places))
         return _tried(exact, type_)
 
     return write
@@ -124,19 +122,19 @@ def _refuse_beyond(width: int) -> None:
 
 
 def _as_decimal(value: TypedValue) -> Sql:
-    shape = "DECIMAL({},{})".format(*decimal_of(value.type))
+    shape = SqlType.decimal(*value.type.digits)
     return value.sql if value.type == shape else spark_cast(value.sql, shape)
 
 
-def _tried(value: Sql, type_: str) -> Sql:
-    return sql("try_cast({} AS {})", value, type_sql(spark.spark_spelling(type_)))
+def _tried(value: Sql, type_: SqlType) -> Sql:
+    return sql("try_cast({} AS {})", value, spark.spark_type(type_))
 
 
 def _short(write: Callable[[Sql], Sql]) -> Write:
     """Refuse decimals of 38 digits, which Spark rounds to fewer first, and then raises."""
 
-    def made(value: TypedValue, type_: str) -> Sql:
-        _refuse_beyond(decimal_of(value.type)[0] + 1)
+    def made(value: TypedValue, type_: SqlType) -> Sql:
+        _refuse_beyond(value.type.digits[0] + 1)
         return write(value.sql)
 
     return made
@@ -160,12 +158,12 @@ def _few(places: int) -> int:
     return places
 
 
-def _integer_to_places(value: Sql, type_: str, places: int) -> Sql:
+def _integer_to_places(value: Sql, type_: SqlType, places: int) -> Sql:
     _few(places)
     return value
 
 
-def _decimal_to_places(value: TypedValue, type_: str, places: int) -> Sql:
+def _decimal_to_places(value: TypedValue, type_: SqlType, places: int) -> Sql:
     return _tried(sql("round({}, {})", value.sql, _few(places)), type_)
 
 
@@ -275,7 +273,7 @@ def _named(part: Sql, names: Sequence[str]) -> Write:
 
 
 def _interval(sign: Sql) -> Write:
-    def write(moment: TypedValue, type_: str, count: str, unit: str) -> Sql:
+    def write(moment: TypedValue, type_: SqlType, count: str, unit: str) -> Sql:
         if not count.isdigit() or len(count) > 5 or unit == "quarter":
             raise SPARK_REFUSED("an interval", "it has at most 99999 of a unit, and no quarters")
         found = spark.widened(moment, type_) or moment
@@ -417,23 +415,24 @@ class SparkRows(RowEngine):
     last_place = 2**31 - 1
     part_named = staticmethod(word_of)
 
-    def column_type(self, type_: str) -> str | None:
-        """Name the type that an engine makes of narrow ones."""
-        kind = base_type(type_)
-        kind = _READ_AS.get(kind, kind)
-        return (type_ if kind == "DECIMAL" else kind) if kind in _KINDS else None
+    def column_type(self, type_: SqlType) -> SqlType | None:
+        """Return the type that an engine makes of narrow ones."""
+        found = _READ_AS.get(type_.kind, type_)
+        if found.kind not in _KINDS:
+            return None
+        return found if found.is_decimal else SqlType.of(found.kind)
 
     def text(self, text: str) -> Sql:
         """Write any text."""
         return literal(text)
 
-    def number(self, text: str, type_: str) -> Sql:
+    def number(self, text: str, type_: SqlType) -> Sql:
         """Write a number's digits, with the suffix of its type."""
-        if type_ == "DOUBLE":
+        if type_ == DOUBLE:
             return spark.double(float(text))
-        if type_ == "BIGINT":
+        if type_ == BIGINT:
             return sql("{}L", digits(int(text)))
-        return digits(int(text)) if type_ == "INTEGER" else spark_cast(literal(text), type_)
+        return digits(int(text)) if type_ == INTEGER else spark_cast(literal(text), type_)
 
     def negated(self, value: TypedValue, written: exp.Expr) -> TypedValue | None:
         """Put the sign before an integer, which keeps its type."""
@@ -441,7 +440,7 @@ class SparkRows(RowEngine):
             return None
         return TypedValue(sql("(-{})", value.sql), value.type, -value.constant)
 
-    def null(self, value: TypedValue, type_: str) -> TypedValue:
+    def null(self, value: TypedValue, type_: SqlType) -> TypedValue:
         """Leave NULL as it is."""
         return value
 
@@ -449,7 +448,7 @@ class SparkRows(RowEngine):
         """Read it as a date or a timestamp."""
         return beside in ({"DATE"}, {"TIMESTAMP"})
 
-    def widened(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def widened(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Cast numbers and dates; a text that is a date becomes one here."""
         return spark.widened(value, type_)
 
@@ -457,17 +456,18 @@ class SparkRows(RowEngine):
         """Look it up where one of several values is taken: all else has a verdict of its own."""
         return choice
 
-    def trivial_cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def trivial_cast(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Leave a value of the type as it is, and cast NULL."""
         if value.type == UNTYPED:
             return TypedValue(spark_cast(value.sql, type_), type_, fails=True)
         return value if value.type == type_ else None
 
-    def cast(self, value: TypedValue, type_: str) -> TypedValue | None:
+    def cast(self, value: TypedValue, type_: SqlType) -> TypedValue | None:
         """Cast behind a guard."""
-        if base_type(type_) == "DECIMAL":
-            type_ = "DECIMAL({},{})".format(*decimal_of(type_))
-        made = spark.cast_of(value, type_) if "(" not in type_ or "," in type_ else None
+        if type_.is_decimal:
+            type_ = SqlType.decimal(*type_.digits)
+        plain = "(" not in type_.text or "," in type_.text
+        made = spark.cast_of(value, type_) if plain else None
         return None if made is None else TypedValue(made, type_, fails=True)
 
     def guarded(self, operands: Sequence[TypedValue], written: Sql) -> Sql:

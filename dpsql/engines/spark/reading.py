@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Final
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
 from dpsql.engines.base.engine import GivenValues, Reads
-from dpsql.engines.spark.casts import spark_spelling
+from dpsql.engines.spark.casts import spark_type
 from dpsql.engines.spark.masked import Unmasked, mask_names, masked_name
 from dpsql.engines.spark.plan import SPARK_FORMS, SparkForms, UnknownWord, views_read
 from dpsql.engines.spark.sessions import DISCREET, closed, session_beside
@@ -251,7 +250,7 @@ def _empty(table: Table) -> Sql:
         (
             sql(
                 "CAST(NULL AS {}) AS {}",
-                type_sql(spark_spelling(c.type)),
+                spark_type(c.type),
                 quoted(masked_name(c.name)),
             )
             for c in table.columns

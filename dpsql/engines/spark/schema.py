@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from dpsql.core.schema import Column, LeftOut, Remark, Table, base_type
+from dpsql.core.schema import Column, LeftOut, Remark, Table
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, TIMESTAMP, VARCHAR, SqlType
 from dpsql.core.table_name import MAIN, TableName
-from dpsql.engines.spark.casts import spark_spelling
+from dpsql.engines.spark.casts import spark_type
 from dpsql.engines.spark.text import SPARK_TEXT, spark_quote
 
 if TYPE_CHECKING:
@@ -31,16 +31,16 @@ _UNREADABLE: Final = Remark(
     "Look at its files, and at what the user of the session may read.",
 )
 _TYPES: Final = {
-    "ByteType": "INTEGER",
-    "ShortType": "INTEGER",
-    "IntegerType": "INTEGER",
-    "LongType": "BIGINT",
-    "FloatType": "DOUBLE",
-    "DoubleType": "DOUBLE",
-    "BooleanType": "BOOLEAN",
-    "DateType": "DATE",
-    "TimestampType": "TIMESTAMP",
-    "TimestampNTZType": "TIMESTAMP",
+    "ByteType": INTEGER,
+    "ShortType": INTEGER,
+    "IntegerType": INTEGER,
+    "LongType": BIGINT,
+    "FloatType": DOUBLE,
+    "DoubleType": DOUBLE,
+    "BooleanType": BOOLEAN,
+    "DateType": DATE,
+    "TimestampType": TIMESTAMP,
+    "TimestampNTZType": TIMESTAMP,
 }
 _CALENDAR: Final = {
     "DATE": ("0001-01-01", "9999-12-31"),
@@ -97,17 +97,17 @@ def is_same(session: SparkSession, table: Table) -> bool:
     return stored and table_of(session, table.name) == table
 
 
-def _type(field: Any) -> tuple[str | None, str]:
+def _type(field: Any) -> tuple[SqlType | None, str]:
     """Return the type of a column in the schema, or why it has none."""
     kind = type(field.dataType).__name__
     if kind == "DecimalType":
-        return f"DECIMAL({field.dataType.precision},{field.dataType.scale})", ""
+        return SqlType.decimal(field.dataType.precision, field.dataType.scale), ""
     if kind == "StringType":
         if getattr(field.dataType, "collation", _BYTES) != _BYTES:
             return None, "its collation makes different texts equal: cast it to STRING"
         if str((field.metadata or {}).get(_CHARS, "")).startswith("char"):
             return None, "is a CHAR, which is padded with blanks: make it a STRING"
-        return "VARCHAR", ""
+        return VARCHAR, ""
     if kind in _TYPES:
         return _TYPES[kind], ""
     return None, f"has the type {field.dataType.simpleString()}, which cannot be read here"
@@ -125,7 +125,7 @@ def read_as(table: Table, columns: Sequence[Column] | None = None) -> Sql:
 
 
 def _read(column: Column) -> Sql:
-    own, spelled = quoted(column.name), type_sql(spark_spelling(column.type))
+    own, spelled = quoted(column.name), spark_type(column.type)
     value = sql("CAST({} AS {})", own, spelled)
     ends = _ends(column.type)
     if ends is not None:
@@ -134,12 +134,11 @@ def _read(column: Column) -> Sql:
     return sql("{} AS {}", value, own)
 
 
-def _ends(type_: str) -> tuple[str, str] | None:
+def _ends(type_: SqlType) -> tuple[str, str] | None:
     """Return texts of the least and the greatest value of a type, if files can hold others."""
-    kind = base_type(type_)
-    if kind != "DECIMAL":
-        return _CALENDAR.get(kind)
-    width, scale = (int(number) for number in type_.rstrip(")").split("(")[1].split(","))
+    if not type_.is_decimal:
+        return _CALENDAR.get(type_.kind)
+    width, scale = type_.digits
     most = f"{'9' * (width - scale)}.{'9' * scale}"
     return f"-{most}", most
 

@@ -109,7 +109,7 @@ def _seen_by_analysts(policy: Policy, tables: Schema) -> Iterator[str]:
     if found:
         yield "Every analyst sees these names and types:"
     for table in found:
-        columns = ", ".join(f"{printable(c.name)} {printable(c.type)}" for c in table.columns)
+        columns = ", ".join(f"{printable(c.name)} {printable(str(c.type))}" for c in table.columns)
         yield f"  {printable(str(table.name))}: {columns or 'cannot be read'}"
 
 

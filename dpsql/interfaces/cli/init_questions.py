@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 import click
 
 from dpsql.core.formatting import printable
-from dpsql.core.schema import Column, Schema, Table, fold, is_numeric
+from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.sql_types import DOUBLE
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.opening import DatabasePlace, open_engine, unsurveyed
 from dpsql.errors import Error
@@ -65,8 +66,8 @@ def with_numbers(schema: Schema, draft: Draft) -> Schema:
     def typed(table: Table, column: Column) -> Column:
         key = (table.name.key, fold(column.name))
         guessed = key in bounded and table.name.key in draft.guessed
-        number = Column(column.name, "DOUBLE")
-        return number if guessed and not is_numeric(column.type) else column
+        number = Column(column.name, DOUBLE)
+        return number if guessed and not column.type.is_numeric else column
 
     return {
         key: replace(table, columns=tuple(typed(table, column) for column in table.columns))

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Column, LeftOut, Remark, Table
+from dpsql.core.sql_types import SqlType
 from dpsql.ir.measures import (
     Aggregate,
     AggregateKind,
@@ -235,6 +236,8 @@ class Descriptions:
         match value:
             case None:
                 return "-"
+            case SqlType():
+                return repr(value.text)
             case exp.Column():
                 return f"column({value.table!r},{value.name!r})"
             case exp.Expr():

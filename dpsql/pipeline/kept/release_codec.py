@@ -98,7 +98,7 @@ class _LargeRelease:
     def __iter__(self) -> Iterator[bytes]:
         blocks = [
             {
-                "types": [column.type for column in each.block.keys],
+                "types": [str(column.type) for column in each.block.keys],
                 "dtypes": _dtypes(each),
                 "values": {name: each.rows.values[name].dtype.str for name in _drawn_of(each)},
                 "noise": _noise_of(each, self._alone),
@@ -190,7 +190,7 @@ def decode_release(
     packed = json_list(document.get("blocks"))
     for part in packed:
         require_sound(isinstance(part, dict) and part.keys() == _PARTS)
-    types = [[column.type for column in block.keys] for block in blocks]
+    types = [[str(column.type) for column in block.keys] for block in blocks]
     if [part["types"] for part in packed] != types:
         return None
     with np.errstate(all="ignore"):  # of values that no noise has
@@ -347,7 +347,7 @@ def _packed_block(
     if plan.declared:  # rows are positions in the declared domain, which are public
         places = np.argsort(rows.row_ids, kind="stable").tolist()
     return {
-        "types": [column.type for column in columns],
+        "types": [str(column.type) for column in columns],
         "positions": rows.row_ids[places].tolist() if plan.declared else None,
         "dtypes": dtypes,
         "keys": [[column[row] for row in places] for column in found],

@@ -13,7 +13,7 @@ from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT, VARCHAR
 from dpsql.engines.base.engine import ArrowStream
 from dpsql.engines.duckdb.engine import MaterializedStream
 from dpsql.engines.embedded.interruptible import raise_if_interrupted
@@ -108,10 +108,10 @@ class KeySpelling:
         """Read the keys that :meth:`key_texts` wrote, with row numbers; None for other texts."""
         names = [quoted(ROW_ID), *(quoted(column.name) for column in columns)]
         keys = [
-            sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=type_sql(c.type))
+            sql("CAST({name} AS {type}) AS {name}", name=quoted(c.name), type=c.type.sql)
             for c in columns
         ]
-        unnested = unnest(names, ["BIGINT", *("VARCHAR" for _ in columns)])
+        unnested = unnest(names, [BIGINT, *(VARCHAR for _ in columns)])
         asked = sql("SELECT {} FROM ({})", join(", ", [names[0], *keys]), unnested)
         try:
             cursor = self._tenant.stay().cursor.cursor()
@@ -133,7 +133,7 @@ def _raise_if_ended(error: Exception) -> None:
 def _is_same(column: Column) -> Sql:
     """Write a test that the text of each key in a column casts back to the same key."""
     key = quoted(column.name)
-    again = sql("TRY_CAST(CAST({} AS VARCHAR) AS {})", key, type_sql(column.type))
+    again = sql("TRY_CAST(CAST({} AS VARCHAR) AS {})", key, column.type.sql)
     return sql("coalesce(bool_and({} IS NOT DISTINCT FROM {}), true)", again, key)
 
 

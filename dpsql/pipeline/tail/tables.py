@@ -8,10 +8,10 @@ from itertools import product
 from typing import Any, Final
 
 from dpsql.core.quoting import ROW_ID
-from dpsql.core.schema import Column, is_text
+from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BIGINT
 from dpsql.engines.base.engine import ArrowStream
 from dpsql.engines.embedded.running import execute
 from dpsql.ir.query import Block
@@ -46,7 +46,7 @@ def _domain_lists(
     block: Block, keys: Sequence[Column], positions: Sequence[int]
 ) -> list[list[Any]]:
     """Return the declared keys of these groups, as values of the columns' (plain) types."""
-    texts = [is_text(column.type) for column in keys]
+    texts = [column.type.is_text for column in keys]
     domains = [
         [str(v) if text and v is not None else v for v in key.domain or ()]
         for key, text in zip(block.keys, texts, strict=True)
@@ -64,7 +64,7 @@ def released_table(released: ReleasedBlock) -> ReleasedTable:
         lists = [released.rows.row_ids.tolist(), *values]
         drawn = columns[len(block.keys) :]
         unnested = [_ID, *(quoted(column.name) for column in drawn)]
-        types = ["BIGINT", *(column.type for column in drawn)]
+        types = [BIGINT, *(column.type for column in drawn)]
         selected = [*_domain_keys(block.plan.block, block.keys, _ID), *unnested[1:]]
         rows = sql("SELECT {} FROM ({})", join(", ", selected), unnest(unnested, types))
     else:
@@ -124,7 +124,7 @@ def _domain_keys(block: Block, keys: Sequence[Column], position: Sql) -> list[Sq
         assert key.domain is not None
         stride //= len(key.domain)
         declared = join(", ", (sql("NULL") if v is None else literal(v) for v in key.domain))
-        values = sql("[{}]::{}[]", declared, type_sql(column.type))
+        values = sql("[{}]::{}[]", declared, column.type.sql)
         place = sql("1 + ({} // {}) % {}", position, stride, len(key.domain))
         expressions.append(sql("({})[{}]", values, place))
     return expressions

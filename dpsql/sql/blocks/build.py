@@ -15,7 +15,7 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import fold, has_one_spelling
+from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key, Source, TopK
 from dpsql.policy.model import ColumnPolicy
@@ -277,7 +277,7 @@ class _BlockBuilder:
         columns = () if isinstance(key.unnest(), exp.Cast) else key.find_all(exp.Column)
         for column in columns:
             found = self.relation.field_of(column.name)
-            if found is not None and not has_one_spelling(found.type):
+            if found is not None and not found.type.has_one_spelling:
                 raise self.names.refuse(
                     f"column {output_name(column)} is of type {found.type}, by which rows cannot "
                     "be grouped",

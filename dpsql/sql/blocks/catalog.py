@@ -14,7 +14,7 @@ from sqlglot import exp, parse_one
 from dpsql.core.schema import Schema, Table, fold
 from dpsql.core.sql import Sql, join, literal, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import BOOLEAN, INTEGER, VARCHAR, SqlType
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.policy.model import Policy
 from dpsql.syntax.dialect import PrivateDuckDB
@@ -25,43 +25,42 @@ MAIN_SCHEMA: Final = "main"
 
 _Value: TypeAlias = str | int | bool | None
 _Rows: TypeAlias = Iterator[tuple[_Value, ...]]
-_VARCHAR, _INTEGER, _BOOLEAN = "VARCHAR", "INTEGER", "BOOLEAN"
 
 _TABLES: Final = {
-    "table_catalog": _VARCHAR,
-    "table_schema": _VARCHAR,
-    "table_name": _VARCHAR,
-    "table_type": _VARCHAR,
+    "table_catalog": VARCHAR,
+    "table_schema": VARCHAR,
+    "table_name": VARCHAR,
+    "table_type": VARCHAR,
 }
 _COLUMNS: Final = {
-    "table_catalog": _VARCHAR,
-    "table_schema": _VARCHAR,
-    "table_name": _VARCHAR,
-    "column_name": _VARCHAR,
-    "ordinal_position": _INTEGER,
-    "column_default": _VARCHAR,
-    "is_nullable": _VARCHAR,
-    "data_type": _VARCHAR,
+    "table_catalog": VARCHAR,
+    "table_schema": VARCHAR,
+    "table_name": VARCHAR,
+    "column_name": VARCHAR,
+    "ordinal_position": INTEGER,
+    "column_default": VARCHAR,
+    "is_nullable": VARCHAR,
+    "data_type": VARCHAR,
 }
-_SCHEMATA: Final = {"catalog_name": _VARCHAR, "schema_name": _VARCHAR}
+_SCHEMATA: Final = {"catalog_name": VARCHAR, "schema_name": VARCHAR}
 _DUCKDB_TABLES: Final = {
-    "database_name": _VARCHAR,
-    "schema_name": _VARCHAR,
-    "table_name": _VARCHAR,
-    "internal": _BOOLEAN,
-    "temporary": _BOOLEAN,
-    "column_count": _INTEGER,
+    "database_name": VARCHAR,
+    "schema_name": VARCHAR,
+    "table_name": VARCHAR,
+    "internal": BOOLEAN,
+    "temporary": BOOLEAN,
+    "column_count": INTEGER,
 }
 _DUCKDB_COLUMNS: Final = {
-    "database_name": _VARCHAR,
-    "schema_name": _VARCHAR,
-    "table_name": _VARCHAR,
-    "column_name": _VARCHAR,
-    "column_index": _INTEGER,
-    "internal": _BOOLEAN,
-    "column_default": _VARCHAR,
-    "is_nullable": _BOOLEAN,
-    "data_type": _VARCHAR,
+    "database_name": VARCHAR,
+    "schema_name": VARCHAR,
+    "table_name": VARCHAR,
+    "column_name": VARCHAR,
+    "column_index": INTEGER,
+    "internal": BOOLEAN,
+    "column_default": VARCHAR,
+    "is_nullable": BOOLEAN,
+    "data_type": VARCHAR,
 }
 
 
@@ -102,7 +101,7 @@ def place_catalog(tree: exp.Query, policy: Policy, schema: Schema, catalog: str)
 
 def _known(
     table: exp.Table,
-) -> tuple[Mapping[str, str], Callable[[str, list[Table]], _Rows]] | None:
+) -> tuple[Mapping[str, SqlType], Callable[[str, list[Table]], _Rows]] | None:
     """Find the catalog's table behind a reference; None for all other tables."""
     if any(value for part, value in table.args.items() if part not in ("this", "db", "alias")):
         return None
@@ -118,9 +117,9 @@ def _name(table: exp.Table) -> str:
     return fold(table.this.name)
 
 
-def _constants(types: Mapping[str, str], rows: Sequence[tuple[_Value, ...]]) -> Sql:
+def _constants(types: Mapping[str, SqlType], rows: Sequence[tuple[_Value, ...]]) -> Sql:
     columns = (
-        sql("CAST({name} AS {type}) AS {name}", name=quoted(n), type=type_sql(type_))
+        sql("CAST({name} AS {type}) AS {name}", name=quoted(n), type=type_.sql)
         for n, type_ in types.items()
     )
     shown = rows or [(None,) * len(types)]
@@ -147,7 +146,7 @@ def _columns(catalog: str, tables: list[Table]) -> _Rows:
     for table in tables:
         for place, column in enumerate(table.columns, 1):
             where = (catalog, table.name.schema, table.name.table)
-            yield *where, column.name, place, None, "YES", column.type
+            yield *where, column.name, place, None, "YES", str(column.type)
 
 
 def _schemata(catalog: str, tables: list[Table]) -> _Rows:
@@ -165,7 +164,7 @@ def _duckdb_columns(catalog: str, tables: list[Table]) -> _Rows:
     for table in tables:
         for place, column in enumerate(table.columns, 1):
             where = (catalog, table.name.schema, table.name.table)
-            yield *where, column.name, place, False, None, True, column.type
+            yield *where, column.name, place, False, None, True, str(column.type)
 
 
 _VIEWS: Final = {

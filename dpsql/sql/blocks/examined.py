@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table, fold
 from dpsql.core.sql import Sql, join, sql
+from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import AS_TYPED, TWIN
@@ -33,7 +34,7 @@ MAX_EXAMINED = 50_000
 _NO_VALUES = (exp.Identifier, exp.DataType, exp.DataTypeParam, exp.Var, exp.If, exp.Star)
 
 
-def examine(block: Block, engine: Engine, text: str) -> tuple[str | None, ...]:
+def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ...]:
     """Examine all row expressions of a block, and return their types, keys first.
 
     Empty for a block that reads nothing but columns of one table. ``text`` is the statement. Raises
@@ -116,12 +117,12 @@ def tried_expressions(block: Block, dialect: Dialect) -> list[Sql]:
         if summed is not None:
             found.update(dict.fromkeys(_numbers(summed, table, dialect)))
     found.pop(sql("NULL"), None)  # of no type, and nothing is computed
-    return list(found) or [dialect.cast(sql("NULL"), "BIGINT")]
+    return list(found) or [dialect.cast(sql("NULL"), BIGINT)]
 
 
 def _numbers(node: exp.Expr, table: Table, dialect: Dialect) -> Iterator[Sql]:
     """Yield the casts of a value for summing, if its type has such casts."""
-    for type_ in ("DOUBLE", "BIGINT"):
+    for type_ in (DOUBLE, BIGINT):
         with contextlib.suppress(QueryRefused):
             source = dialect.type_of(node, table)
             yield dialect.try_cast(total_sql(node, table, dialect), type_, source)

@@ -9,11 +9,12 @@ from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
+from dpsql.core.sql_types import DATE, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.lineage.table_names import name_of
 
-ZONED_TIME: Final = "TIMESTAMP WITH TIME ZONE"
+ZONED_TIME: Final = SqlType.of("TIMESTAMP WITH TIME ZONE")
 STEP_NUMBER: Final = "dpsql_step_number"
 """The part of a SELECT with the first step in which a row counts.
 
@@ -60,7 +61,7 @@ def bound_time(
     tree: exp.Query,
     qualifier: str,
     column: str,
-    type_: str,
+    type_: SqlType,
     zone: str,
     between: tuple[datetime, datetime],
 ) -> None:
@@ -76,7 +77,7 @@ def number_steps(
     tree: exp.Query,
     qualifier: str,
     column: str,
-    type_: str,
+    type_: SqlType,
     zone: str,
     ends: Sequence[datetime],
 ) -> None:
@@ -91,12 +92,12 @@ def number_steps(
     tree.set(STEP_NUMBER, number)
 
 
-def _literal(wall: datetime, type_: str, zone: str) -> exp.Expr:
+def _literal(wall: datetime, type_: SqlType, zone: str) -> exp.Expr:
     """Write a wall time as a literal of the time column's type."""
     if type_ == ZONED_TIME:
         instant = wall.replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
         text, kind = instant.strftime("%Y-%m-%d %H:%M:%S+00"), "TIMESTAMPTZ"
-    elif type_ == "DATE":
+    elif type_ == DATE:
         text, kind = wall.date().isoformat(), "DATE"
     else:  # timestamps of all precisions compare with each other
         text, kind = wall.strftime("%Y-%m-%d %H:%M:%S"), "TIMESTAMP"

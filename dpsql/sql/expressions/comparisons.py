@@ -12,19 +12,18 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import base_type, is_float, is_integer
+from dpsql.core.sql_types import BOOLEAN, DOUBLE, INTEGER, UNKNOWN, VARCHAR, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.syntax.arguments import when_branches
 from dpsql.syntax.parse import place_of
 from dpsql.syntax.text import output_name, to_sql
 
-_TEXT = "VARCHAR"
 _READ_FROM_TEXT = frozenset(
     {"BOOLEAN", "DATE", "DECIMAL", "INTERVAL", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"}
     | {"TIMESTAMPTZ", "UUID"}
 )
-TypeOf: TypeAlias = Callable[[str], str]
+TypeOf: TypeAlias = Callable[[str], SqlType]
 """The type of a column of generated SQL."""
 
 _TWO_SIDED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -38,21 +37,20 @@ def refuse_unlike(node: exp.Expr, type_of: TypeOf, text: str) -> None:
     """
     for part in outside_subqueries(node):
         operands = [operand.unnest() for operand in _compared(part)]
-        kinds = [(operand, _kind(operand, type_of)) for operand in operands]
-        texts = [operand for operand, kind in kinds if kind == _TEXT]
-        others = [(operand, kind) for operand, kind in kinds if _is_read_from_text(kind)]
+        types = [(operand, _type(operand, type_of)) for operand in operands]
+        texts = [operand for operand, type_ in types if type_.kind == VARCHAR.kind]
+        others = [(operand, type_) for operand, type_ in types if _is_read_from_text(type_)]
         if texts and others:
             raise _unlike(texts[0], *others[0], text)
 
 
-def refuse_unlike_columns(name: str, types: Sequence[str], node: exp.Expr, text: str) -> None:
+def refuse_unlike_columns(name: str, types: Sequence[SqlType], node: exp.Expr, text: str) -> None:
     """Refuse a join on columns of one ``name`` where only one side holds texts.
 
     ``node`` is the join that USING or NATURAL stands in. Raises ``QueryRefused``.
     """
-    kinds = [base_type(type_) for type_ in types]
-    others = [kind for kind in kinds if _is_read_from_text(kind)]
-    if _TEXT in kinds and others:
+    others = [type_.kind for type_ in types if _is_read_from_text(type_)]
+    if others and any(type_.kind == VARCHAR.kind for type_ in types):
         raise QueryRefused(
             f"{name} is a text on one side of the join, and of type {others[0]} on the other",
             code="text_compared",
@@ -62,13 +60,13 @@ def refuse_unlike_columns(name: str, types: Sequence[str], node: exp.Expr, text:
         )
 
 
-def _is_read_from_text(kind: str) -> bool:
+def _is_read_from_text(type_: SqlType) -> bool:
     """Tell whether values of a type are compared with texts by casting the texts."""
-    return is_integer(kind) or is_float(kind) or kind in _READ_FROM_TEXT
+    return type_.is_integer or type_.is_float or type_.kind in _READ_FROM_TEXT
 
 
-def _unlike(one: exp.Expr, other: exp.Expr, kind: str, text: str) -> QueryRefused:
-    name = output_name(one)
+def _unlike(one: exp.Expr, other: exp.Expr, type_: SqlType, text: str) -> QueryRefused:
+    name, kind = output_name(one), type_.kind
     return QueryRefused(
         f"{name} is a text, and is compared with a value of type {kind}",
         code="text_compared",
@@ -91,21 +89,19 @@ def _compared(node: exp.Expr) -> Sequence[exp.Expr]:
     return ()
 
 
-def _kind(node: exp.Expr, type_of: TypeOf) -> str:
-    """Name the type of a column, a cast or a constant; empty for computed values.
+def _type(node: exp.Expr, type_of: TypeOf) -> SqlType:
+    """Return the type of a column, a cast or a constant; UNKNOWN for computed values.
 
     A constant in quotes has none either: it takes that of what it is compared with.
     """
     if isinstance(node, exp.Neg):
-        return _kind(node.this, type_of)
+        return _type(node.this, type_of)
     if isinstance(node, exp.Literal):
         if node.is_string:
-            return ""
-        return "INTEGER" if node.is_int else "DOUBLE"
+            return UNKNOWN
+        return INTEGER if node.is_int else DOUBLE
     if isinstance(node, exp.Boolean):
-        return "BOOLEAN"
+        return BOOLEAN
     if isinstance(node, exp.Cast):
-        return base_type(to_sql(node.to))
-    if not isinstance(node, exp.Column):
-        return ""
-    return base_type(type_of(node.name))
+        return SqlType.of(to_sql(node.to))
+    return type_of(node.name) if isinstance(node, exp.Column) else UNKNOWN

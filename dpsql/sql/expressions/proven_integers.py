@@ -18,6 +18,7 @@ from functools import partial
 from typing import TypeAlias
 
 from dpsql.core.sql import Sql, sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 
@@ -49,7 +50,7 @@ class Ranged:
         _refuse_beyond(self.low, self.high, self.dialect.widest if self.wide else _NARROW)
 
     @property
-    def type(self) -> str:
+    def type(self) -> SqlType:
         """The engine's type of the values."""
         return self.dialect.integer_type(wide=self.wide)
 

@@ -15,15 +15,8 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import (
-    INTEGER_BITS,
-    Table,
-    base_type,
-    fold,
-    is_huge_integer,
-    is_integer,
-    is_numeric,
-)
+from dpsql.core.schema import Table, fold
+from dpsql.core.sql_types import BIGINT, BOOLEAN, DOUBLE
 from dpsql.policy.model import ColumnPolicy, TablePolicy
 from dpsql.syntax.arguments import Rules, extracted_part, grouped_rules, when_branches
 from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS, nodes_giving
@@ -36,7 +29,7 @@ _TRUTH: Range = (0.0, 1.0)
 _LOGIC: tuple[type[exp.Expr], ...] = (
     *(exp.And, exp.Or, exp.Not, exp.Is, exp.Between, exp.In, exp.Boolean, exp.Like, exp.ILike),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
-    *nodes_giving("BOOLEAN"),
+    *nodes_giving(BOOLEAN),
 )
 _INTEGER_TYPES = frozenset(
     {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT}
@@ -50,7 +43,7 @@ def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
     truths = {
         fold(column.name): replace(policy.column(column.name) or ColumnPolicy(), lower=0, upper=1)
         for column in table.columns
-        if base_type(column.type) == "BOOLEAN"
+        if column.type.kind == BOOLEAN.kind
     }
     return replace(policy, columns={**policy.columns, **truths}) if truths else policy
 
@@ -296,12 +289,11 @@ _CHOICES = (exp.Case, exp.If, exp.Coalesce, exp.Nullif)
 _OF_ONE = (exp.Paren, exp.Neg, exp.Abs, exp.Round, exp.Trunc)
 _OF_NUMBERS: tuple[type[exp.Expr], ...] = (
     *(*_OF_ONE, exp.Ceil, exp.Floor, exp.Sign, exp.Log),
-    *nodes_giving("DOUBLE"),
+    *nodes_giving(DOUBLE),
 )
-_COUNTS: tuple[type[exp.Expr], ...] = (exp.DateDiff, *nodes_giving("BIGINT"))
+_COUNTS: tuple[type[exp.Expr], ...] = (exp.DateDiff, *nodes_giving(BIGINT))
 _ALWAYS_NUMBERS = (*_COUNTS, exp.Extract)
 _MACHINE_DIGITS = 18
-_EXACT_TYPES = frozenset({"DECIMAL", *INTEGER_BITS})
 
 
 def is_integral(node: exp.Expr, table: Table) -> bool:
@@ -310,7 +302,7 @@ def is_integral(node: exp.Expr, table: Table) -> bool:
         return False
     if isinstance(node, exp.Column):
         column = table.column(node.name)
-        return column is not None and is_integer(column.type)
+        return column is not None and column.type.is_integer
     if isinstance(node, exp.Literal):
         return bool(node.is_int)
     if isinstance(node, _OF_ONE):
@@ -335,7 +327,7 @@ def is_exact(node: exp.Expr, table: Table) -> bool:
         return False
     if isinstance(node, exp.Column):
         column = table.column(node.name)
-        return column is not None and base_type(column.type) in _EXACT_TYPES
+        return column is not None and (column.type.is_decimal or column.type.is_integer)
     if isinstance(node, exp.Literal):
         return "e" not in node.this.lower()
     if isinstance(node, _OF_ONE):
@@ -369,7 +361,7 @@ def _may_be_huge(node: exp.Expr, table: Table) -> bool:
     if not isinstance(node, exp.Column):
         return False
     column = table.column(node.name)
-    return column is None or is_huge_integer(column.type)
+    return column is None or column.type.is_huge_integer
 
 
 def is_number(node: exp.Expr, table: Table) -> bool:
@@ -378,7 +370,7 @@ def is_number(node: exp.Expr, table: Table) -> bool:
         return False
     if isinstance(node, exp.Column):
         column = table.column(node.name)
-        return column is not None and is_numeric(column.type)
+        return column is not None and column.type.is_numeric
     if isinstance(node, exp.Literal):
         return not node.is_string
     if isinstance(node, exp.Cast):
@@ -406,5 +398,5 @@ def is_truth(node: exp.Expr, table: Table) -> bool:
         return is_truth(node.this, table)
     if isinstance(node, exp.Column):
         column = table.column(node.name)
-        return column is not None and base_type(column.type) == "BOOLEAN"
+        return column is not None and column.type.kind == BOOLEAN.kind
     return isinstance(node, _LOGIC)

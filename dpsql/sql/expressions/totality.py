@@ -18,8 +18,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import Table, base_type
+from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
+from dpsql.core.sql_types import BOOLEAN
 from dpsql.engines.base.dialect import Dialect
 from dpsql.syntax.arguments import Rules, grouped_rules, unread, when_branches
 from dpsql.syntax.row_nodes import is_row_node
@@ -29,9 +30,9 @@ def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """Make an expression total; parts that cannot fail stay as they are, for speed.
 
     >>> from dpsql.core.schema import Column
-    >>> from dpsql.engines.duckdb.dialect import DUCKDB
+    >>>     >>> from dpsql.engines.duckdb.dialect import DUCKDB
     >>> import sqlglot
-    >>> table = Table("t", (Column("a", "BIGINT"), Column("s", "VARCHAR")))
+    >>> table = Table("t", (Column("a", BIGINT), Column("s", VARCHAR)))
     >>> def show(text: str) -> None:
     ...     print(total(sqlglot.parse_one(text, read="duckdb"), table, DUCKDB).sql("duckdb"))
     >>> show("a > 3 AND s = 'x'")
@@ -273,7 +274,7 @@ def _is_logic(node: exp.Expr, at: _Setting) -> bool:
         return _is_logic(node.this, at)
     if isinstance(node, exp.Column):
         column = at.table.column(node.name)
-        return column is not None and base_type(column.type) == "BOOLEAN"
+        return column is not None and column.type.kind == BOOLEAN.kind
     return isinstance(node, _LOGIC)
 
 

@@ -20,7 +20,6 @@ from typing import NamedTuple, TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import same_values
 from dpsql.ir.relations import Join, JoinKind, RowSet, SemiJoin
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
@@ -179,8 +178,8 @@ def _equalities(left: Relation, right: Relation, pairs: list[Pair]) -> Equal:
     classes = [*left.equal, *right.equal]
     for pair in pairs:
         found = [left.field_of(c) or right.field_of(c) for c in pair]
-        types = [f.type for f in found if f is not None]
-        if len(types) == len(pair) and same_values(*types):
+        one, other = (None if f is None else f.type for f in found)
+        if one is not None and other is not None and one.compares_exactly(other):
             classes.append(frozenset(pair))
     return _merged(classes)
 

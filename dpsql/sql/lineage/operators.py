@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import Column, fold, has_one_spelling
+from dpsql.core.schema import Column, fold
 from dpsql.core.sql import Sql, sql
+from dpsql.core.sql_types import UNKNOWN
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import QueryRefused
 from dpsql.ir.relations import (
@@ -172,7 +173,7 @@ class Operators:
         Raises ``QueryRefused`` for columns of types that have no such spelling.
         """
         columns = {f.column: f for f in rows.fields}
-        odd = next((f for f in columns.values() if not has_one_spelling(f.type)), None)
+        odd = next((f for f in columns.values() if not f.type.has_one_spelling), None)
         if odd is not None:
             raise self._names.refuse(
                 f"values of type {odd.type} cannot be told apart or grouped here",
@@ -243,4 +244,4 @@ class Operators:
         known = None if bounds is None else ColumnPolicy(*bounds)
         column, identity = self._names.new_column(), source.identity_of(node)
         single = source.single(node)
-        return Field("", name, column, "", known, identity=identity, single=single)
+        return Field("", name, column, UNKNOWN, known, identity=identity, single=single)

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
+from dpsql.core.sql_types import UNKNOWN, SqlType
 from dpsql.ir.relations import Computed, PerUnit, Typed, UnitFunction, UnitValue
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
@@ -153,7 +154,7 @@ class _PerUnit:
         known = self.source.field_of(key.name) if isinstance(key, exp.Column) else None
         if known is None:
             identity, single = self.source.identity_of(key), self.source.single(key)
-            return Field("", name, name, "", identity=identity, single=single)
+            return Field("", name, name, UNKNOWN, identity=identity, single=single)
         # As it is, under a name of its own.
         return replace(known, qualifier="", name=name, column=name, merged=False)
 
@@ -191,7 +192,7 @@ class _PerUnit:
         function = call.function
         name = self.names.new_column()
         if isinstance(function, exp.Count | exp.CountIf):
-            return self._named(Field("", name, name, "", _COUNTED), *self._count(call))
+            return self._named(Field("", name, name, UNKNOWN, _COUNTED), *self._count(call))
         argument = call.filtered(function.this)
         summed = isinstance(function, exp.Sum)
         if isinstance(function, exp.Sum | exp.Avg):
@@ -199,7 +200,7 @@ class _PerUnit:
         bounds = None if summed else range_of(argument, self.source.policy)
         known = ColumnPolicy(*bounds) if bounds else None
         identity = self.source.identity_of(argument)
-        found = Field("", name, name, "", known, identity=identity)
+        found = Field("", name, name, UNKNOWN, known, identity=identity)
         if summed and is_integral(argument, self.source.table):
             return self._named(found, UnitFunction.WHOLE_SUM, argument)
         return self._named(found, _FUNCTIONS[type(function)], argument)
@@ -280,8 +281,6 @@ class _PerUnit:
         return function, call.filtered(value)
 
 
-def _typed(known: Field, type_: str) -> Field:
+def _typed(known: Field, type_: SqlType) -> Field:
     """Give a field the type the engine finds, unless it is a column's own."""
-    if known.type:
-        return known
-    return replace(known, type=type_)
+    return replace(known, type=type_) if known.type == UNKNOWN else known

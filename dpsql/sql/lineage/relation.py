@@ -15,6 +15,7 @@ from enum import IntEnum
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table, fold
+from dpsql.core.sql_types import UNKNOWN, SqlType
 from dpsql.core.table_name import TableName
 from dpsql.ir.relations import RowSet, Scan
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
@@ -44,7 +45,7 @@ class Field:
     qualifier: str
     name: str
     column: str
-    type: str
+    type: SqlType
     policy: ColumnPolicy | None = None
     origin: Origin | None = None
     merged: bool = False
@@ -142,10 +143,10 @@ class Relation:
         """Return the field behind a column of generated SQL."""
         return self._by_column.get(column)
 
-    def type_of(self, column: str) -> str:
-        """Return the type of a column of generated SQL; empty if there is no such column."""
+    def type_of(self, column: str) -> SqlType:
+        """Return the type of a column of generated SQL; UNKNOWN if there is no such column."""
         found = self.field_of(column)
-        return "" if found is None else found.type
+        return UNKNOWN if found is None else found.type
 
     def is_unit(self, column: str) -> bool:
         """Tell whether a column of generated SQL holds the unit in every row."""

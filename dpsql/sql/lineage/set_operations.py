@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dpsql.core.schema import same_values
+from dpsql.core.sql_types import SqlType
 from dpsql.ir.relations import Combined, RowSet, SetOperator, Typed
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.lineage.names import Names
@@ -112,7 +112,7 @@ class _SetOperation:
 
     def _check_alike(self) -> None:
         pairs = list(zip(*self.shown, strict=False))
-        alike = all(same_values(a.type, b.type) for a, b in pairs)
+        alike = all(a.type.compares_exactly(b.type) for a, b in pairs)
         if len(self.shown[0]) != len(self.shown[1]) or not alike:
             raise self.names.refuse(
                 "both sides of a set operation must have columns of the same types",
@@ -142,7 +142,7 @@ class _SetOperation:
 
     def _typed(self, rows: RowSet) -> RowSet:
         """Give the rows their types; units of types that cannot be compared are refused."""
-        if not same_values(*map(self._unit_type, (self.left, self.right))):
+        if not self._unit_type(self.left).compares_exactly(self._unit_type(self.right)):
             raise self.names.refuse(
                 "the privacy units of both sides are of different types",
                 "set_operation_types",
@@ -151,7 +151,7 @@ class _SetOperation:
         types, others = ([f.type for f in shown] for shown in self.shown)
         return rows if types == others else Typed(rows, self.operators.bind(rows))
 
-    def _unit_type(self, side: Relation) -> str:
+    def _unit_type(self, side: Relation) -> SqlType:
         assert side.unit is not None
         shown = [f.type for f in side.fields if f.identity is Identity.UNIT]
         if shown:

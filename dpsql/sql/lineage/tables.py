@@ -20,7 +20,8 @@ from typing import Final, TypeAlias
 from sqlglot import exp
 
 from dpsql.core.periods import Period
-from dpsql.core.schema import Column, Schema, Table, base_type, fold
+from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.core.sql_types import VARCHAR
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import UnknownName
 from dpsql.ir.relations import (
@@ -257,7 +258,7 @@ def per_period(rows: RowSet, table: Table, unit: PrivacyUnit) -> tuple[RowSet, s
     number = exp.cast(_period_number(when, unit.per.every), exp.DType.VARCHAR)
     start = exp.DPipe(this=number, expression=exp.Literal.string(":"))
     made = Extend(rows, (Computed(name, exp.DPipe(this=start, expression=user)),))
-    return Typed(made, (Column(name, "VARCHAR"),)), name
+    return Typed(made, (Column(name, VARCHAR),)), name
 
 
 def _period_number(when: Column, every: Period) -> exp.Expr:
@@ -269,7 +270,7 @@ def _period_number(when: Column, every: Period) -> exp.Expr:
     if every.whole_days:
         return _floor(days, every.seconds // _DAY)
     minutes = _product(days, _DAY // _MINUTE)
-    if base_type(when.type) != "DATE":
+    if when.type.kind != "DATE":
         hours = _product(exp.Hour(this=generated_column(when.name)), 60)
         minutes = _sum(minutes, _sum(hours, exp.Minute(this=generated_column(when.name))))
     return _floor(minutes, every.seconds // _MINUTE)

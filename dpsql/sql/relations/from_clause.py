@@ -19,6 +19,7 @@ from sqlglot import exp
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, number, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.relations import (
     Combined,
@@ -44,7 +45,9 @@ from dpsql.ir.relations import (
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 
-_EXACT: Final = f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"  # sums of that many have 38 digits
+_EXACT: Final = SqlType.of(
+    f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"
+)  # sums of that many have 38 digits
 _BIGINT: Final = (-(2**63), 2**63 - 1)
 _JOINS: Final = {
     JoinKind.INNER: sql("JOIN"),
@@ -253,11 +256,11 @@ class FromClauses:
             case UnitFunction.LARGEST:
                 return sql("max({})", text)
             case UnitFunction.WHOLE_SUM:
-                number = dialect.try_cast(text, "BIGINT", source)
+                number = dialect.try_cast(text, BIGINT, source)
                 whole = column(number, *_BIGINT, dialect=dialect).sum()
-                return dialect.try_cast(whole.sql, "BIGINT", whole.type)
+                return dialect.try_cast(whole.sql, BIGINT, whole.type)
         exact = dialect.try_cast(text, _EXACT, source)
-        total = dialect.cast(dialect.sum(exact, wide=True), "DOUBLE")
+        total = dialect.cast(dialect.sum(exact, wide=True), DOUBLE)
         return total if value.function is UnitFunction.SUM else sql("{} / count({})", total, exact)
 
 

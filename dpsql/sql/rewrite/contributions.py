@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, digits, sql
+from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Lattice, Measure, MeasureKind
 from dpsql.sql.expressions.proven_integers import Ranged, column, count
@@ -29,7 +30,7 @@ class RowValue:
     """A column with a row's value: its type in the dialect, and the facts about its numbers."""
 
     name: Sql
-    type: str
+    type: SqlType
     numbers: Numbers
 
     @classmethod
@@ -47,7 +48,7 @@ def step(measure: Measure, value: RowValue, dialect: Dialect) -> Sql:
         return _steps(measure.lattice, value, dialect).sql
     name = value.name
     if measure.kind is MeasureKind.NUMBERS:
-        double = dialect.try_cast(name, "DOUBLE", value.type)
+        double = dialect.try_cast(name, DOUBLE, value.type)
         return sql("CASE WHEN NOT {} THEN 1 END", dialect.is_nan(double))
     return name
 
@@ -72,16 +73,16 @@ def clamped_step(lattice: Lattice, given: RowValue, dialect: Dialect) -> Ranged:
     number can be cast, or integers that need no cast; and casts give NULL where a value does not
     fit, so that one which is skipped for values out of bounds would not fail if it were not.
     """
-    value = dialect.try_cast(given.name, "DOUBLE", given.type)
+    value = dialect.try_cast(given.name, DOUBLE, given.type)
     if lattice.integral and lattice.quantum == 1.0:
         value = given.name if given.numbers is Numbers.MACHINE else value
         ends, limits = (lattice.low, lattice.high), (digits(lattice.low), digits(lattice.high))
-        inside = dialect.try_cast(given.name, "BIGINT", given.type)
+        inside = dialect.try_cast(given.name, BIGINT, given.type)
     else:
         ends = round(lattice.lower / lattice.quantum), round(lattice.upper / lattice.quantum)
         limits = dialect.double(lattice.lower), dialect.double(lattice.upper)
         steps = dialect.rounded(dialect.quotient(value, lattice.quantum))
-        inside = dialect.try_cast(steps, "BIGINT", "DOUBLE")
+        inside = dialect.try_cast(steps, BIGINT, DOUBLE)
     may_be_nan = given.numbers is Numbers.ANY
     steps = sql(
         "CASE {nan}WHEN {value} <= {lower} THEN {low} WHEN {value} >= {upper} THEN {high} "
@@ -136,7 +137,7 @@ class Gathered:
         return self.found(count(of, dialect=self.dialect))
 
     def _total(self, lattice: Lattice) -> Ranged:
-        values = RowValue(self.name, "DOUBLE", Numbers.ANY)
+        values = RowValue(self.name, DOUBLE, Numbers.ANY)
         return self.found(_steps(lattice, values, self.dialect).named(self.name).sum())
 
     def _centred(self, measure: Measure, lattice: Lattice, total: Ranged) -> Ranged:

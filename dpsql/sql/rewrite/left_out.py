@@ -20,6 +20,7 @@ from typing import Final
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import DOUBLE
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.ir.measures import Measure, MeasureKind
@@ -185,7 +186,7 @@ class _Shared:
         assert measure.lattice is not None
         assert measure.argument is not None
         source = self.dialect.type_of(measure.argument, self.rows.table)
-        double = self.dialect.try_cast(name, "DOUBLE", source)
+        double = self.dialect.try_cast(name, DOUBLE, source)
         low, high = (self.dialect.double(n) for n in (measure.lattice.lower, measure.lattice.upper))
         outside = sql("{double} < {low} OR {double} > {high}", double=double, low=low, high=high)
         if numbers_of(measure.argument, self.rows.table) is Numbers.ANY:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import SqlType
 from dpsql.errors import Place, QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query
@@ -45,7 +45,7 @@ def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefu
     )
 
 
-def text_is_read(text: str, type_: str, literals: Sequence[str]) -> QueryRefused:
+def text_is_read(text: str, type_: SqlType, literals: Sequence[str]) -> QueryRefused:
     """Build the error for a released text that is compared with a value of ``type_``."""
     return QueryRefused(
         f"a text is compared with a value of type {type_}",
@@ -84,4 +84,4 @@ def _typed_nulls(columns: Sequence[Column]) -> Sql:
 
 
 def _typed_null(column: Column) -> Sql:
-    return sql("CAST(NULL AS {}) AS {}", type_sql(column.type), quoted(column.name))
+    return sql("CAST(NULL AS {}) AS {}", column.type.sql, quoted(column.name))
