@@ -24,9 +24,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from dpsql.core.sql_types import SqlType, DOUBLE
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Table
+from dpsql.core.sql_types import DOUBLE, SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.errors import PolicyError, QueryRefused
