@@ -81,24 +81,22 @@ _SEVERAL: Final = frozenset({"FLOAT", "DOUBLE", "REAL", "INTERVAL", "VARIANT"})
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A type as it is written, and what that says. Types are equal that are written alike.
+    """A type, as it is written and with the properties that follow; equal to those written alike.
 
     ``kind`` is the type without its arguments, aliases resolved: ``DECIMAL`` of ``numeric(9, 2)``.
-    Nested types keep what makes them nested, so that no property below is true of them:
-    ``INTEGER[]``, ``STRUCT``. ``spelled`` is the one spelling in which policies have the type, None
-    for a type that no column can be declared with.
+    Nested types keep what makes them nested, ``INTEGER[]``, ``STRUCT``, so that they are neither
+    numbers nor texts nor moments.
     """
 
     text: str
     kind: str = field(compare=False, repr=False)
-    spelled: str | None = field(compare=False, repr=False)
 
     @staticmethod
     def of(text: str) -> SqlType:
         """Read a type; any text is one.
 
-        >>> SqlType.of("numeric(9, 2)").kind, SqlType.of("int").spelled, SqlType.of("mood")
-        ('DECIMAL', 'INTEGER', SqlType(text='mood'))
+        >>> SqlType.of("numeric(9, 2)").kind, SqlType.of("mood")
+        ('DECIMAL', SqlType(text='mood'))
         """
         return _read(text)
 
@@ -113,8 +111,12 @@ class SqlType:
 
     @property
     def declared(self) -> SqlType | None:
-        """The type as policies have it; None for one that no column can be declared with."""
-        return None if self.spelled is None else _read(self.spelled)
+        """The type in the one spelling of policies; None if no column can be declared to have it.
+
+        >>> SqlType.of("int").declared, SqlType.of("mood").declared
+        (SqlType(text='INTEGER'), None)
+        """
+        return _declared(self.text)
 
     @property
     def sql(self) -> Sql:
@@ -198,7 +200,7 @@ class SqlType:
 
     def is_declared_as(self, other: SqlType) -> bool:
         """Tell whether two types are one, however they are written."""
-        return (self.spelled or self.text) == (other.spelled or other.text)
+        return (self.declared or self) == (other.declared or other)
 
     def compares_exactly(self, other: SqlType) -> bool:
         """Tell whether values of the two types are compared as what they are.
@@ -215,7 +217,13 @@ _HUGE: Final = frozenset(kind for kind, (_, bits) in INTEGER_BITS.items() if bit
 
 @lru_cache(maxsize=4096)
 def _read(text: str) -> SqlType:
-    return SqlType(text, _kind(text), _Reader(text).whole())
+    return SqlType(text, _kind(text))
+
+
+@lru_cache(maxsize=4096)
+def _declared(text: str) -> SqlType | None:
+    found = _Reader(text).whole()
+    return None if found is None else _read(found)
 
 
 def _kind(text: str) -> str:
