@@ -16,6 +16,7 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written
+from dpsql.core.sql_types import SqlType
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import PublicSource, RowSet, Scan
 from dpsql.policy.model import ColumnPolicy
@@ -37,7 +38,7 @@ class Key:
     text: str
     domain: tuple[object, ...] | None
     origin: str = ""
-    type: str = ""
+    type: SqlType | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
@@ -99,7 +100,7 @@ def satisfying(
     return sorted(place for place in found if place is not None)
 
 
-def _written(value: object, type_: str) -> Sql:
+def _written(value: object, type_: SqlType) -> Sql:
     return TWIN.cast(sql("NULL"), type_) if value is None else TWIN.declared(value, type_)
 
 

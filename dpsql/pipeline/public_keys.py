@@ -27,9 +27,9 @@ from typing import Final
 from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
-from dpsql.core.schema import Column, Table, base_type, is_integer
+from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
-from dpsql.core.sql_types import type_sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
@@ -117,14 +117,14 @@ class _Maker:
                 return replace(key, domain=left, origin=origin, type=type_)
         return key
 
-    def _type(self, node: exp.Expr) -> str | None:
+    def _type(self, node: exp.Expr) -> SqlType | None:
         """Find the type of a key; None for types whose equal values may be spelled differently."""
         column = self._table.column(node.name) if isinstance(node, exp.Column) else None
         if column is None:
             rows = from_clause(self.block.source.rows, TWIN)
             written = total_sql(node, self._table, TWIN)
             column = self.engine.bind(sql("SELECT {} FROM {}", written, rows))[0]
-        known = base_type(column.type) in _KINDS or is_integer(column.type)
+        known = column.type.kind in _KINDS or column.type.is_integer
         return column.type if known and not column.collated else None
 
     def _conditions(self, node: exp.Expr) -> Iterator[KeyCondition]:
@@ -138,22 +138,22 @@ class _Maker:
             yield from conditions_on(above, _KEY)
 
     def _sources(
-        self, node: exp.Expr, type_: str, conditions: Sequence[KeyCondition]
+        self, node: exp.Expr, type_: SqlType, conditions: Sequence[KeyCondition]
     ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
         """Yield the values of a key by each source, and None where a source says nothing."""
         yield "the conditions on it", self._conditioned(type_, conditions)
         if not isinstance(node, exp.Column):
             yield "the conditions on its column", self._computed(node, type_)
-        elif base_type(type_) != "BOOLEAN":
+        elif type_.kind != "BOOLEAN":
             return
         yield (
-            "its truth values" if base_type(type_) == "BOOLEAN" else _form(node),
+            "its truth values" if type_.kind == "BOOLEAN" else _form(node),
             self._finite(node),
         )
         yield DECLARED_BOUNDS, self._bounded(node)
 
     def _conditioned(
-        self, type_: str, conditions: Sequence[KeyCondition]
+        self, type_: SqlType, conditions: Sequence[KeyCondition]
     ) -> tuple[object, ...] | None:
         """List the values of a key that its conditions leave, NULL last if it is one."""
         left = _left(conditions, type_)
@@ -181,11 +181,11 @@ class _Maker:
         found = [each for each in conditions_on(self.block, column.name) if each.always]
         return _left(found, known.type)
 
-    def _computed(self, node: exp.Expr, type_: str) -> tuple[object, ...] | None:
+    def _computed(self, node: exp.Expr, type_: SqlType) -> tuple[object, ...] | None:
         """Compute an expression for all values that the conditions leave of its only column."""
         only = _only_column(node)
         column = None if only is None else self._table.column(only)
-        if column is None or base_type(type_) == "VARCHAR":
+        if column is None or type_.kind == "VARCHAR":
             return None
         points = _points(self._span(exp.column(column.name)), node, column)
         if points is None:
@@ -193,14 +193,14 @@ class _Maker:
         key = name(_KEY)
         written = total_sql(node, Table("points", (column,)), TWIN)
         values = sql("SELECT DISTINCT {} AS {} FROM ({}) AS points", written, key, points)
-        code = _CODES.get(base_type(type_), _as_it_is)(key)
+        code = _CODES.get(type_.kind, _as_it_is)(key)
         found = self.engine.compute_constants(sql("SELECT {} FROM ({}) AS v", code, values))
         known = sorted(value for value in found if value is not None)
         made = tuple(as_value(value, type_) for value in known)
         return made if len(known) == len(found) else (*made, None)
 
     def _fulfilling(
-        self, values: tuple[object, ...], type_: str, conditions: Sequence[KeyCondition]
+        self, values: tuple[object, ...], type_: SqlType, conditions: Sequence[KeyCondition]
     ) -> tuple[object, ...]:
         """Keep the values that fulfil the conditions on a key; of NULL, those of all rows count."""
         known = tuple(value for value in values if value is not None)
@@ -220,7 +220,7 @@ def _only_column(node: exp.Expr) -> str | None:
     return next(iter(names)) if len(names) == 1 else None
 
 
-def _left(conditions: Sequence[KeyCondition], type_: str) -> Left:
+def _left(conditions: Sequence[KeyCondition], type_: SqlType) -> Left:
     left: Left = EVERYTHING
     for each in conditions:
         left = met(left, values_left(each.condition, each.column, type_))
@@ -244,11 +244,11 @@ def _points(left: Left, node: exp.Expr, column: Column) -> Sql | None:
 
     None where they are too many.
     """
-    kind, own = base_type(column.type), name(column.name)
+    kind, own = column.type.kind, name(column.name)
     if isinstance(left, frozenset):
         if not 0 < len(left) <= _MOST_POINTS:
             return None
-        known = (as_value(v, kind) if isinstance(v, int) else v for v in left)
+        known = (as_value(v, column.type) if isinstance(v, int) else v for v in left)
         values = (sql("({})", TWIN.declared(value, column.type)) for value in known)
         return sql("SELECT {own} FROM (VALUES {}) AS values_in({own})", join(", ", values), own=own)
     step = _grain(node) if kind == "TIMESTAMP" else 1
@@ -261,7 +261,7 @@ def _points(left: Left, node: exp.Expr, column: Column) -> Sql | None:
     written = _WRITTEN.get(kind, _as_it_is)(whole)
     return sql(
         "SELECT CAST({} AS {}) AS {} FROM {}",
-        *(written, type_sql(column.type), own),
+        *(written, column.type.sql, own),
         TWIN.numbers(high // step - begin + 1, sql("places"), place),
     )
 

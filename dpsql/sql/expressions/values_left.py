@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.schema import INTEGER_BITS, base_type, is_integer
+from dpsql.core.sql_types import SqlType
 from dpsql.syntax.arguments import Rules, grouped_rules
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
@@ -44,7 +44,7 @@ Left: TypeAlias = frozenset[object] | WholeSpan
 EVERYTHING: Final = WholeSpan()
 
 
-def values_left(condition: exp.Expr, column: str, type_: str) -> Left:
+def values_left(condition: exp.Expr, column: str, type_: SqlType) -> Left:
     """Return a superset of the values of a column that fulfil a condition.
 
     Whole numbers stand for dates and timestamps. ``EVERYTHING`` where the condition says nothing
@@ -52,7 +52,7 @@ def values_left(condition: exp.Expr, column: str, type_: str) -> Left:
 
     >>> import sqlglot
     >>> def show(text: str, type_: str) -> None:
-    ...     print(values_left(sqlglot.parse_one(text, read="duckdb"), "a", type_))
+    ...     print(values_left(sqlglot.parse_one(text, read="duckdb"), "a", SqlType.of(type_)))
     >>> show("a >= 3 AND a < 7 AND b = 1", "BIGINT")
     WholeSpan(low=3, high=6)
     >>> show("a = 'x' OR a IN ('x')", "VARCHAR")
@@ -97,9 +97,9 @@ def values_in(left: Left, most: int) -> tuple[object, ...] | None:
     return tuple(sorted(left, key=_order)) if len(left) <= most else None
 
 
-def as_value(whole: int, type_: str) -> object:
+def as_value(whole: int, type_: SqlType) -> object:
     """Return the value of a column's type that a whole number stands for."""
-    kind = base_type(type_)
+    kind = type_.kind
     if kind == "DATE":
         return _EPOCH.date() + datetime.timedelta(days=whole)
     if kind == "TIMESTAMP":
@@ -123,24 +123,24 @@ class _Subject:
     """The column whose values are asked for, and its type."""
 
     column: str
-    type: str
+    type: SqlType
 
     def is_column(self, node: exp.Expr) -> bool:
         return isinstance(node, exp.Column) and node.name == self.column
 
     def constant(self, node: exp.Expr) -> str | int | None:
         """Read a constant of the column's own type; None for anything else."""
-        node, kind = node.unnest(), base_type(self.type)
+        node, kind = node.unnest(), self.type.kind
         if kind == "BOOLEAN":
             return int(node.this) if isinstance(node, exp.Boolean) else None
-        if isinstance(node, exp.Neg) and is_integer(kind):
+        if isinstance(node, exp.Neg) and self.type.is_integer:
             below = self.constant(node.this)
             return -below if isinstance(below, int) else None
         if isinstance(node, exp.Cast) and node.to.this in _TYPES.get(kind, ()):
             node = node.this
         if not isinstance(node, exp.Literal):
             return None
-        if is_integer(kind):
+        if self.type.is_integer:
             return int(node.this) if node.is_int else None
         if not node.is_string:
             return None
@@ -193,9 +193,7 @@ def _compared(node: exp.Expr, of: _Subject) -> Left:
         return EVERYTHING
     if spans is None:
         return _known([value])
-    return (
-        spans(value) if isinstance(value, int) and base_type(of.type) != "BOOLEAN" else EVERYTHING
-    )
+    return spans(value) if isinstance(value, int) and of.type.kind != "BOOLEAN" else EVERYTHING
 
 
 def _among(node: exp.Expr, of: _Subject) -> Left:
@@ -205,7 +203,7 @@ def _among(node: exp.Expr, of: _Subject) -> Left:
 
 def _between(node: exp.Expr, of: _Subject) -> Left:
     low, high = of.constant(node.args["low"]), of.constant(node.args["high"])
-    whole = isinstance(low, int) and isinstance(high, int) and base_type(of.type) != "BOOLEAN"
+    whole = isinstance(low, int) and isinstance(high, int) and of.type.kind != "BOOLEAN"
     if not whole or not of.is_column(node.this.unnest()):
         return EVERYTHING
     assert isinstance(low, int)
@@ -214,7 +212,7 @@ def _between(node: exp.Expr, of: _Subject) -> Left:
 
 
 def _true_column(node: exp.Expr, of: _Subject) -> Left:
-    true = of.is_column(node) and base_type(of.type) == "BOOLEAN"
+    true = of.is_column(node) and of.type.kind == "BOOLEAN"
     return frozenset({1}) if true else EVERYTHING
 
 
@@ -223,14 +221,9 @@ def _known(values: Sequence[str | int | None]) -> Left:
     return EVERYTHING if None in values else frozenset(values)
 
 
-def _held(type_: str) -> WholeSpan:
+def _held(type_: SqlType) -> WholeSpan:
     """Return the numbers that an integer type holds; everything for others."""
-    if not is_integer(type_):
-        return EVERYTHING
-    signed, bits = INTEGER_BITS[base_type(type_)]
-    return (
-        WholeSpan(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else WholeSpan(0, 2**bits - 1)
-    )
+    return WholeSpan(*type_.ends) if type_.is_integer else EVERYTHING
 
 
 _SPANS: Final[dict[type[exp.Expr], Callable[[int], WholeSpan] | None]] = {

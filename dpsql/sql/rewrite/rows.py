@@ -225,7 +225,7 @@ class PrivateRows:
             return expression
         assert key.domain is not None
         type_ = key.type
-        if not type_:
+        if type_ is None:
             column = self.table.column(key.expression.name)
             assert column is not None
             type_ = column.type
