@@ -99,7 +99,11 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             "engines/postgresql/engine.py:Proved.begin",
         ),
         *(f"engines/postgresql/catalog.py:check_{name}" for name in ("server", "role", "own")),
-        "engines/postgresql/catalog.py:read_catalog",
+        *(
+            "engines/postgresql/catalog.py:read_catalog",
+            "engines/postgresql/catalog.py:server_constraints",
+        ),
+        *(f"engines/duckdb/constraints.py:{n}" for n in ("read_constraints", "_unique_indexes")),
         *("engines/postgresql/views.py:view_trees", "engines/postgresql/views.py:server_parts"),
         "engines/postgresql/views.py:_called",
         "engines/duckdb/proofs.py:_remote_identity",

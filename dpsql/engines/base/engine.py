@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
+from dpsql.core.constraints import ConstraintsOf
 from dpsql.core.schema import Column, Remark, Schema, Table
 from dpsql.core.sql import Sql
 from dpsql.core.sql_types import SqlType
@@ -282,6 +283,9 @@ class Database(Protocol):
 
     def definition(self, table: TableName) -> Definition:
         """Describe the definition of a table or view of the catalog."""
+
+    def constraints(self) -> ConstraintsOf:
+        """Read what the engine holds all rows of tables to, before :meth:`open`; reads no row."""
 
     def prove(self, tables: Iterable[str]) -> tuple[str, ...]:
         """Read the files of the tables with these keys whole, and remember that they can be.

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
+from dpsql.core.constraints import ConstraintsOf
 from dpsql.core.data_files import (
     DataFiles,
     FileKind,
@@ -56,6 +57,7 @@ from dpsql.engines.duckdb.attached import (
     publish,
     publish_in,
 )
+from dpsql.engines.duckdb.constraints import read_constraints
 from dpsql.engines.duckdb.lakes import (
     Pinned,
     attach_ducklake,
@@ -444,6 +446,9 @@ class DuckDBEngine:
             return ducklake_definition(self._connection, table.name, table.is_view, self._lake)
         evidence = evidence_for(duckdb.__version__)
         return definition(self._connection, table.name, self._views.get(key), evidence)
+
+    def constraints(self) -> ConstraintsOf:
+        return read_constraints(self._connection)
 
     # -- opening ------------------------------------------------------------------------------
 

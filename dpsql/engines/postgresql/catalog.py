@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpsql.core.catalog import Catalog
+from dpsql.core.constraints import ConstraintsOf, ForeignKey, gathered
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.sql import sql
@@ -100,6 +101,43 @@ FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   LEFT JOIN pg_collation co ON co.oid = a.attcollation
 WHERE a.attnum > 0 AND NOT a.attisdropped AND c.relkind IN ('r', 'p', 'v', 'm', 'f')
 ORDER BY a.attrelid, a.attnum
+"""
+
+# A table whose rows are partly its children's is held to nothing by its own keys, and where it is
+# partitioned by all of them. Constraints that are NOT VALID, or NOT ENFORCED, are not validated.
+_HELD: Final = """
+  (c.relkind = 'p' OR c.relkind = 'r'
+    AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhparent = c.oid))
+"""
+# A deferrable key may have duplicates while a transaction lasts; an index that is not valid, or is
+# of some rows, or of an expression, proves nothing of a column.
+_KEYS: Final = """
+SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), CAST(a.attname AS TEXT)
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
+WHERE i.indisunique AND i.indnkeyatts = 1 AND i.indisvalid AND i.indimmediate
+  AND NOT i.indisexclusion AND i.indpred IS NULL AND i.indexprs IS NULL AND {held}
+ORDER BY 1, 2, 3
+"""
+_REFERENCES: Final = """
+SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), CAST(a.attname AS TEXT),
+  CAST(pn.nspname AS TEXT), CAST(p.relname AS TEXT), CAST(pa.attname AS TEXT)
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+  JOIN pg_class p ON p.oid = k.confrelid JOIN pg_namespace pn ON pn.oid = p.relnamespace
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = k.conkey[1]
+  JOIN pg_attribute pa ON pa.attrelid = p.oid AND pa.attnum = k.confkey[1]
+WHERE k.contype = 'f' AND k.convalidated AND cardinality(k.conkey) = 1 AND k.conparentid = 0
+  AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhparent = p.oid AND p.relkind = 'r')
+  AND {held}
+ORDER BY 1, 2, 3, 4, 5, 6
+"""
+_CONDITIONS: Final = """
+SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), pg_get_expr(k.conbin, k.conrelid)
+FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid
+  JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE k.contype = 'c' AND k.convalidated AND {held}
+ORDER BY 1, 2, 3
 """
 
 
@@ -287,6 +325,28 @@ def read_catalog(ask: Ask, database: str) -> ServerCatalog:
         )
     views = view_trees(ask)
     return ServerCatalog(database, relations, views, server_parts(ask, views.values()))
+
+
+def server_constraints(ask: Ask) -> ConstraintsOf:
+    """Read the constraints that the server holds all committed rows of tables to."""
+    held = sql(_HELD)
+    return gathered(
+        [
+            (TableName(name, _schema(schema)), column)
+            for schema, name, column in ask(sql(_KEYS, held=held))
+        ],
+        [
+            (
+                TableName(name, _schema(schema)),
+                ForeignKey(column, TableName(parent, _schema(above)), key),
+            )
+            for schema, name, column, above, parent, key in ask(sql(_REFERENCES, held=held))
+        ],
+        [
+            (TableName(name, _schema(schema)), text)
+            for schema, name, text in ask(sql(_CONDITIONS, held=held))
+        ],
+    )
 
 
 def _schema(name: str) -> str:

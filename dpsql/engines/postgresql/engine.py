@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
+from dpsql.core.constraints import ConstraintsOf
 from dpsql.core.quoting import ROW_ID
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.sql import Sql, join, sql
@@ -40,6 +41,7 @@ from dpsql.engines.postgresql.catalog import (
     check_server,
     check_writable,
     read_catalog,
+    server_constraints,
 )
 from dpsql.engines.postgresql.definitions import (
     OWN,
@@ -88,6 +90,10 @@ class PostgreSQLEngine(ServerDatabase):
 
     def definition(self, table: TableName) -> Definition:
         return self._catalog.definition(table)
+
+    def constraints(self) -> ConstraintsOf:
+        with self._sessions.one() as session:
+            return server_constraints(session.ask)
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenPostgreSQL:
         """Check that the role can change nothing. ``memory`` is the server's own business."""

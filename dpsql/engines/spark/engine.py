@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
+from dpsql.core.constraints import NO_CONSTRAINTS, ConstraintsOf
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.sql import Name, Sql, Written, join, sql
 from dpsql.core.sql import name as quoted
@@ -86,6 +87,10 @@ class SparkEngine(ServerDatabase):
 
     def __repr__(self) -> str:
         return "<dpsql.SparkEngine>"
+
+    def constraints(self) -> ConstraintsOf:
+        """Return none: keys of Spark's catalogs are informational, and no row has to obey them."""
+        return NO_CONSTRAINTS
 
     def open(self, tables: Iterable[str], memory: str | None = None) -> OpenSpark:
         """Check that tables are readable. Sessions are dpsql's own: there is nothing to give up.

@@ -1,0 +1,122 @@
+"""What catalogs say of rows: read where every row obeys it, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from helpers.postgresql_server import Server
+from postgresql_world import READER, PostgreSQLWorld
+
+from dpsql.core.constraints import Constraints, ForeignKey
+from dpsql.core.table_name import TableName
+from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
+from dpsql.engines.postgresql.engine import PostgreSQLEngine
+
+DUCKDB = (
+    "CREATE SCHEMA s",
+    'CREATE TABLE people (id INT PRIMARY KEY, ssn VARCHAR UNIQUE, "Od d" INT, n INT NOT NULL, '
+    'age INT CHECK (age BETWEEN 0 AND 120), CHECK ("Od d" > -5), UNIQUE (n, age))',
+    "CREATE TABLE s.people (id INT PRIMARY KEY)",
+    "CREATE TABLE s.visits (pid INT REFERENCES s.people (id), no INT, k INT, z INT)",
+    "CREATE TABLE pairs (a INT, b INT, PRIMARY KEY (a, b))",
+    "CREATE TABLE of_pairs (a INT, b INT, FOREIGN KEY (a, b) REFERENCES pairs (a, b))",
+    "CREATE UNIQUE INDEX one ON s.visits (no)",
+    'CREATE UNIQUE INDEX spaced ON people ("Od d")',
+    "CREATE UNIQUE INDEX computed ON s.visits ((k + 1))",
+    "CREATE UNIQUE INDEX two ON s.visits (k, z)",
+    "CREATE INDEX plain ON s.visits (z)",
+    "CREATE VIEW seen AS SELECT * FROM people",
+)
+
+
+def test_duckdb_tells_what_its_tables_are_held_to(tmp_path: Path) -> None:
+    place = tmp_path / "c.duckdb"
+    with duckdb.connect(str(place)) as writer:
+        for statement in DUCKDB:
+            writer.execute(statement)
+    engine = open_database(place)
+    found = engine.constraints()
+    engine.close()
+    assert found == {
+        "people": Constraints(
+            frozenset({"id", "ssn", "Od d"}), (), ("(age BETWEEN 0 AND 120)", '("Od d" > -5)')
+        ),
+        "s.people": Constraints(frozenset({"id"})),
+        "s.visits": Constraints(
+            frozenset({"no"}), (ForeignKey("pid", TableName("people", "s"), "id"),)
+        ),
+    }
+
+
+def test_files_and_frames_are_held_to_nothing(tmp_path: Path) -> None:
+    place = tmp_path / "t.csv"
+    place.write_text("id\n1\n2\n")
+    engine = open_database(place)
+    engine.declare(engine.proposed())
+    assert engine.constraints() == {}
+    engine.close()
+    frames = DuckDBEngine()
+    frames.register("t", {"id": [1, 2]}, types={"id": "BIGINT"})
+    assert frames.constraints() == {}
+    frames.close()
+
+
+HELD = (
+    "CREATE TABLE people (id INT PRIMARY KEY, ssn TEXT UNIQUE, age INT CHECK (age <= 120), n INT)",
+    "CREATE TABLE visits (pid INT REFERENCES people, no INT UNIQUE NULLS NOT DISTINCT)",
+    "CREATE TABLE covered (id INT, n INT)",
+    "CREATE UNIQUE INDEX ON covered (id) INCLUDE (n)",
+    "CREATE TABLE parts (id INT PRIMARY KEY, pid INT REFERENCES people) PARTITION BY RANGE (id)",
+    "CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (9)",
+    "CREATE TABLE of_parts (part INT REFERENCES parts)",
+)
+NOT_HELD = {
+    "partial": "CREATE TABLE partial (id INT, n INT); "
+    "CREATE UNIQUE INDEX ON partial (id) WHERE n > 0",
+    "computed": "CREATE TABLE computed (id INT); CREATE UNIQUE INDEX ON computed (abs(id))",
+    "pairs": "CREATE TABLE pairs (id INT, n INT, PRIMARY KEY (id, n))",
+    "deferred": "CREATE TABLE deferred (id INT UNIQUE DEFERRABLE INITIALLY DEFERRED)",
+    "excluded": "CREATE TABLE excluded (id INT, EXCLUDE USING btree (id WITH =))",
+    "plain": "CREATE TABLE plain (id INT); CREATE INDEX ON plain (id)",
+    "not_valid": "CREATE TABLE not_valid (pid INT, age INT); "
+    "ALTER TABLE not_valid ADD FOREIGN KEY (pid) REFERENCES people NOT VALID; "
+    "ALTER TABLE not_valid ADD CHECK (age > 0) NOT VALID",
+    # Rows of a child are its parent's, and the parent's keys are not the child's.
+    "parent": "CREATE TABLE parent (id INT PRIMARY KEY, n INT CHECK (n > 0) NO INHERIT); "
+    "CREATE TABLE child () INHERITS (parent); INSERT INTO child VALUES (1, -1), (1, -1)",
+    "unattached": "CREATE TABLE unattached (id INT) PARTITION BY RANGE (id); "
+    "CREATE TABLE piece PARTITION OF unattached FOR VALUES FROM (0) TO (9); "
+    "CREATE UNIQUE INDEX ON ONLY unattached (id)",
+    "view": 'CREATE VIEW "view" AS SELECT * FROM people',
+}
+
+
+@pytest.fixture(scope="module")
+def world(postgres_server: Server) -> Iterator[PostgreSQLWorld]:
+    world = PostgreSQLWorld(postgres_server, f"constraints_{os.getpid()}")
+    for statement in (*HELD, *NOT_HELD.values()):
+        world.run(statement)
+    world.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {READER}")
+    yield world
+    world.close()
+
+
+def test_postgresql_tells_what_its_tables_are_held_to(world: PostgreSQLWorld) -> None:
+    engine = PostgreSQLEngine(world.url)
+    found, tables = engine.constraints(), engine.catalog().tables
+    engine.close()
+    to_people = ForeignKey("pid", TableName("people"), "id")
+    held = {
+        "people": Constraints(frozenset({"id", "ssn"}), (), ("(age <= 120)",)),
+        "visits": Constraints(frozenset({"no"}), (to_people,)),
+        "covered": Constraints(frozenset({"id"})),
+        "parts": Constraints(frozenset({"id"}), (to_people,)),
+        "of_parts": Constraints(references=(ForeignKey("part", TableName("parts"), "id"),)),
+    }
+    assert {key: each for key, each in found.items() if key in tables} == held
+    assert held.keys() | NOT_HELD.keys() <= tables.keys()
+    assert held.keys().isdisjoint(NOT_HELD)
