@@ -25,7 +25,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
-    """The constraints of a table that hold for every row that was committed.
+    """The constraints of a table, to which all of its committed rows are held.
 
     ``keys`` are the columns of which no two rows have the same value, NULL apart: the rows without
     a value may be many. ``references`` are its foreign keys of one column each. ``conditions`` are

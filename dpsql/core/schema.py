@@ -81,6 +81,14 @@ class Table:
         """Find the column of that name, compared as DuckDB does (ignoring ASCII case), or None."""
         return self._by_name.get(fold(name))
 
+    def spelled(self, name: str) -> Column | None:
+        """Find the column of that name as the definition of the table means it, or None.
+
+        A server may tell two columns apart by the case of letters alone, of which one is left out.
+        """
+        other = any(left.name == name for left in self.left_out)
+        return None if other else self.column(name)
+
 
 Schema: TypeAlias = Mapping[str, Table]
 """Key of a table's name -> Table."""

@@ -11,12 +11,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from dpsql.core.constraints import NO_CONSTRAINTS, ConstraintsOf
 from dpsql.core.formatting import printable
 from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base.engine import Definition, Misfit
 from dpsql.owner.declared_values import held_value, same_declared
+from dpsql.owner.keys import one_row_per_unit
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
 
@@ -48,16 +50,21 @@ Definitions: TypeAlias = Callable[[TableName], Definition]
 
 
 def check_policy(
-    policy: Policy, schema: Schema, definitions: Definitions | None = None
+    policy: Policy,
+    schema: Schema,
+    definitions: Definitions | None = None,
+    constraints: ConstraintsOf = NO_CONSTRAINTS,
 ) -> list[Finding]:
     """List everything in the policy that does not fit the database, errors first.
 
-    ``definitions`` are those of the engine the schema is of: without them, no view is looked into.
+    ``definitions`` and ``constraints`` are those of the engine the schema is of: without them, no
+    view is looked into, and no key is known.
     """
     tables = policy.tables.values()
     findings = [
         *(f for table in tables for f in _check_table(table, schema)),
         *(f for table in tables for f in _check_definition(table, schema, definitions)),
+        *_check_rows(policy, schema, constraints),
         *_check_unlisted(policy, schema),
         *_check_accounts(policy),
     ]
@@ -164,14 +171,28 @@ def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     column = table.column(name)
     if column is None:
         yield _no_column(policy.name, name, table, "the privacy unit's column ")
-    elif column.type.is_float:
+    elif (doubt := doubtful_unit(column.type)) is not None:
         yield _warning(
             f"{policy.name}.{column.name}",
-            f"the privacy unit is a {column.type}: NaN would make many people into one",
+            f"the privacy unit {doubt}",
             "Use a whole-number or text column to tell people apart.",
         )
     yield from _check_collation(column, policy.name)
     yield from _check_period(policy, policy.privacy_unit, table)
+
+
+def doubtful_unit(type_: SqlType) -> str | None:
+    """Say why values of a type do not tell people apart; None where they may."""
+    shown = shown_type(type_)
+    if type_.is_integer or type_.is_text or type_.is_decimal or type_.kind in ("UUID", "BLOB"):
+        return None
+    if type_.is_float:
+        return f"is a {shown}: NaN would make many people into one"
+    if type_.kind == "BOOLEAN":
+        return f"is a {shown}: all rows would be those of two people"
+    if type_.is_temporal or type_.kind == "INTERVAL":
+        return f"is a {shown}: all rows of one time would be those of one person"
+    return f"is a {shown}: such values, often of several parts, do not name people"
 
 
 def _check_period(policy: TablePolicy, unit: PrivacyUnit, table: Table) -> Iterator[Finding]:
@@ -320,6 +341,27 @@ def _domain_hint(type_: SqlType) -> str:
     if type_.kind == "BOOLEAN":
         return "List true and false, without quotes."
     return "List values of that type; dates are written 2024-12-31, without quotes."
+
+
+def tables_of_one_row(policy: Policy, schema: Schema, constraints: ConstraintsOf) -> frozenset[str]:
+    """List the tables, by the keys of their names, whose own keys prove one row per unit."""
+    tables = policy.tables.items()
+    units = {key: t.privacy_unit for key, t in tables if t.privacy_unit is not None}
+    links = {key: t.link for key, t in tables if t.link is not None}
+    return frozenset(
+        key for key in policy.tables if one_row_per_unit(key, units, links, schema, constraints)
+    )
+
+
+def _check_rows(policy: Policy, schema: Schema, constraints: ConstraintsOf) -> Iterator[Finding]:
+    """Name the tables of one row per unit of which the policy does not say so."""
+    for key in sorted(tables_of_one_row(policy, schema, constraints)):
+        if policy.tables[key].rows_per_unit != 1:
+            yield _warning(
+                str(policy.tables[key].name),
+                "has one row per unit at most, as a key proves, and the policy does not say so",
+                "Write `rows_per_unit: 1`: questions then have less noise, and leave out nothing.",
+            )
 
 
 def _check_unlisted(policy: Policy, schema: Schema) -> Iterator[Finding]:

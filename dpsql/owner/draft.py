@@ -7,15 +7,19 @@ knowledge.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from dpsql.core.constraints import Constraints, ConstraintsOf
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name, look_alikes
-from dpsql.core.schema import Column, Table, fold
+from dpsql.core.schema import Column, Schema, Table, fold
+from dpsql.owner.checks import Checked, checked_values
 from dpsql.owner.draft_options import wrong_option
+from dpsql.owner.keys import key_columns_of, one_row_per_unit
 from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
 from dpsql.policy.parameters import Parameters, check_value
 
@@ -38,8 +42,9 @@ class Draft:
     ``seen`` says what the data hold in a column, where the owner has asked to look, and ``single``
     of which columns a unit has one value alone, by the table and the column of its unit; None where
     it has one row. ``listed`` has the values that types list, which may have been collected from
-    rows, so the owner is asked. ``guessed`` are tables whose names and types were found in rows,
-    whose ``types`` are written even where those of all other tables are not.
+    rows, so the owner is asked. ``constraints`` are those of the database's tables, and ``checked``
+    is what its CHECK constraints say of a column. ``guessed`` are tables whose names and types were
+    found in rows, whose ``types`` are written even where those of all other tables are not.
     Without a ``delta`` it follows from each account's.
     """
 
@@ -55,9 +60,36 @@ class Draft:
     seen: Mapping[tuple[str, str], str] = field(default_factory=dict)
     single: Mapping[tuple[str, str], tuple[str, ...] | None] = field(default_factory=dict)
     listed: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    constraints: ConstraintsOf = field(default_factory=dict)
+    checked: Mapping[tuple[str, str], Checked] = field(default_factory=dict)
     guessed: frozenset[str] = frozenset()
     types: bool = True
     guesses: bool = True
+
+    def with_constraints(self, schema: Schema, constraints: ConstraintsOf) -> Draft:
+        """Add what the definitions of a database's tables hold their rows to."""
+        checked = {
+            (key, name): found
+            for key, each in constraints.items()
+            if (table := schema.get(key)) is not None
+            for name, found in checked_values(table, each.conditions, MAX_PROPOSED_KEYS).items()
+        }
+        return replace(self, constraints=constraints, checked=checked)
+
+    def known(self, table: Table, column: Column) -> ColumnPolicy | None:
+        """Return the facts about a column: the owner's, and those of its CHECK constraints."""
+        key = (table.name.key, fold(column.name))
+        said, checked = self.columns.get(key), self.checked.get(key, Checked()).policy
+        if said is None or checked is None:
+            return said or checked
+        bounds = checked if said.lower is None else said
+        domain = checked.domain if said.domain is None else said.domain
+        return replace(said, lower=bounds.lower, upper=bounds.upper, domain=domain)
+
+    def has_one_row(self, table: Table, schema: Schema) -> bool:
+        """Tell whether keys prove that no unit has two rows in a decided table."""
+        name = table.name.key
+        return one_row_per_unit(name, self.units, self.links, schema, self.constraints)
 
     def decided(self, table: Table) -> bool:
         """Tell whether the owner has said whose rows a table has."""
@@ -173,10 +205,16 @@ def guess_unit(table: Table) -> Column | None:
     return next((usable[name] for name in _UNIT_NAMES if name in usable), None)
 
 
-def likely_units(table: Table) -> list[Column]:
-    """Return the columns whose names end like identifiers: ``patientId``, ``license_number``."""
+def is_telling(table: Table, guess: Column) -> bool:
+    """Tell whether names say that a guessed column stands for people: it may number rows."""
+    return bare_name(guess.name) != "id" or guess_unit_name(table, guess) in _UNIT_NAMES
+
+
+def likely_units(table: Table, draft: Draft) -> list[Column]:
+    """Return keys, and the columns whose names end like ``patientId`` or ``license_number``."""
     ending = r"(_id|[a-z]Id|^id|ID|(_| |[a-z](?=N))([Nn]umber|no|nr|NO|NR))$"
-    return [c for c in table.columns if re.search(ending, c.name)]
+    keys = key_columns_of(table, draft.constraints)
+    return [c for c in table.columns if c in keys or re.search(ending, c.name)]
 
 
 def guess_unit_name(table: Table, unit: Column) -> str:
@@ -189,12 +227,15 @@ def guess_unit_name(table: Table, unit: Column) -> str:
 
 
 def numeric_columns(table: Table, draft: Draft) -> list[Column]:
-    """Return the columns that could be summed: numbers of neither units, links nor rows."""
+    """Return the columns that could be summed: numbers of neither units, links, keys nor rows."""
+    found = draft.constraints.get(table.name.key, Constraints())
+    keys = {*found.keys, *(reference.column for reference in found.references)}
     return [
         column
         for column in table.columns
         if column.type.is_numeric
         and bare_name(column.name) not in _ROW_NUMBERS
+        and column.name not in keys
         and not says_whose(column, table, draft)
     ]
 
@@ -204,7 +245,10 @@ def key_columns(table: Table, draft: Draft) -> list[Column]:
     return [
         column
         for column in table.columns
-        if column.type.is_text and not says_whose(column, table, draft)
+        if column.type.is_text or column.type.is_integer
+        if bare_name(column.name) not in _ROW_NUMBERS
+        and not says_whose(column, table, draft)
+        and column not in key_columns_of(table, draft.constraints)
     ]
 
 
@@ -212,6 +256,15 @@ def listed_values(table: Table, column: Column, draft: Draft) -> tuple[str, ...]
     """Return the values that the type of a column lists (ENUM), if these are few."""
     listed = draft.listed.get((table.name.key, fold(column.name)))
     return listed if listed is not None and len(listed) <= MAX_PROPOSED_KEYS else None
+
+
+def whole_range(table: Table, column: Column, draft: Draft) -> tuple[int, ...] | None:
+    """Return the whole numbers that a column can be by its bounds, if these are few."""
+    known = draft.known(table, column)
+    if known is None or known.lower is None or known.upper is None or not column.type.is_integer:
+        return None
+    values = range(math.ceil(known.lower), math.floor(known.upper) + 1)
+    return tuple(values) if len(values) <= MAX_PROPOSED_KEYS else None
 
 
 def says_whose(column: Column, table: Table, draft: Draft) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +14,8 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.core.table_name import TableName
 from dpsql.errors import PolicyError
-from dpsql.owner.conformance import check_policy, shown_type
+from dpsql.owner.checks import Checked
+from dpsql.owner.conformance import check_policy, doubtful_unit, shown_type
 from dpsql.owner.draft import (
     MAX_DRAFTED_NAME,
     Draft,
@@ -26,7 +27,9 @@ from dpsql.owner.draft import (
     numeric_columns,
     says_whose,
 )
+from dpsql.owner.draft_links import with_foreign_keys
 from dpsql.owner.draft_options import _TRUTHS
+from dpsql.owner.keys import references
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import DELTA_SHARE, PrivacyUnit
 from dpsql.policy.parameters import AutomaticGroups, Parameters
@@ -113,6 +116,9 @@ tables:
 _UNSEEN: Final = "# Drafted from the names and types of tables and columns; no row was read."
 _FOUND: Final = """\
 # Drafted from the names and types of tables and columns, which were found in the first rows."""
+_BY_CONSTRAINTS: Final = """
+# What is marked KEY or CHECK is from constraints of the database, which hold for all rows: take out
+# what is not public knowledge."""
 _SEEN: Final = """\
 # Drafted from names, types and, as its owner asked for, from the data. What is marked SEEN is what
 # the data hold: bounds and domains taken from it are not private. They are there to compare."""
@@ -127,8 +133,10 @@ def draft_policy(schema: Schema, draft: Draft) -> str:
     """
     tables = sorted(schema.values(), key=_order)
     draft = replace(draft, types=sum(len(t.columns) for t in tables) <= _MOST_TYPED)
-    text = _head(draft, schema) + "\n".join(_table(table, draft) for table in tables)
-    return text + _links(schema, draft)
+    said = draft.links.keys()
+    draft = with_foreign_keys(draft, schema) if draft.guesses else draft
+    text = _head(draft, schema) + "\n".join(_table(table, schema, draft) for table in tables)
+    return text + _links(schema, draft, said)
 
 
 _STORED: Final = "They are those that are stored."
@@ -153,7 +161,8 @@ def _head(draft: Draft, schema: Schema) -> str:
     accounts = (draft.accounts or _ACCOUNTS).items()
     delta = draft.delta or DELTA_SHARE * max(delta for _, (_, delta) in accounts)
     return _HEAD.format(
-        origin=_SEEN if draft.seen else _FOUND if draft.guessed else _UNSEEN,
+        origin=(_SEEN if draft.seen else _FOUND if draft.guessed else _UNSEEN)
+        + (_BY_CONSTRAINTS if draft.constraints else ""),
         typed=_typed(draft, schema),
         dataset=_quoted(draft.dataset if is_account_name(draft.dataset) else "my-dataset"),
         defaults="\n".join(defaults),
@@ -175,7 +184,7 @@ def _default(name: str, value: object) -> str:
     return _FOUND_OUT.format(name=name, usual=value.usual)
 
 
-def _table(table: Table, draft: Draft) -> str:
+def _table(table: Table, schema: Schema, draft: Draft) -> str:
     name = _key(table.name)
     if len(str(table.name)) > MAX_DRAFTED_NAME:
         return f"  # A table is left out: its name has {len(str(table.name))} characters.\n"
@@ -187,26 +196,42 @@ def _table(table: Table, draft: Draft) -> str:
     head = view if table.is_view else ""
     unit, guess = draft.units.get(table.name.key), guess_unit(table) if draft.guesses else None
     if unit is not None:
-        said = _unit(unit) + _promises(table, unit, draft) + _time(table)
+        said = _unit(table, unit) + _promises(table, unit, schema, draft) + _time(table)
         return f"{head}  {name}:\n{said}{_columns(table, draft)}"
     if table.name.key in draft.links:
         says = "  # its link, below, says whose rows these are\n"
-        return f"{head}  {name}:{says}{_time(table)}{_columns(table, draft)}"
+        column = draft.links[table.name.key].column
+        one = _one_row(column) if draft.has_one_row(table, schema) else ""
+        return f"{head}  {name}:{says}{one}{_time(table)}{_columns(table, draft)}"
     if guess is None:
-        return head + _undecided(table, draft)
+        return head + _undecided(table, schema, draft)
     caution = ", or does it number rows" if bare_name(guess.name) == "id" else ""
     question = f"    # GUESS: does each value of this column stand for one person{caution}?\n"
     unit = PrivacyUnit(guess_unit_name(table, guess), guess.name)
-    said = _unit(unit) + _promises(table, unit, draft) + _time(table)
+    draft = replace(draft, units={**draft.units, table.name.key: unit})
+    said = _unit(table, unit) + _promises(table, unit, schema, draft) + _time(table)
     return f"{head}  {name}:\n{question}{said}{_columns(table, draft)}"
 
 
-def _unit(unit: PrivacyUnit) -> str:
-    return f"    privacy_unit: {{name: {_quoted(unit.name)}, column: {_quoted(unit.column)}}}\n"
+def _one_row(column: str) -> str:
+    return f"    rows_per_unit: 1  # KEY: no two rows have the same {printable(column)}\n"
 
 
-def _promises(table: Table, unit: PrivacyUnit, draft: Draft) -> str:
-    """Propose what the data keep of a unit: the owner knows whether they always will."""
+def _unit(table: Table, unit: PrivacyUnit) -> str:
+    column = table.column(unit.column)
+    doubt = None if column is None else doubtful_unit(column.type)
+    caution = "" if doubt is None else f"    # LOOK: the privacy unit {doubt}.\n"
+    said = f"    privacy_unit: {{name: {_quoted(unit.name)}, column: {_quoted(unit.column)}}}\n"
+    return caution + said
+
+
+def _promises(table: Table, unit: PrivacyUnit, schema: Schema, draft: Draft) -> str:
+    """Declare the number of rows by a key, or propose facts about units that the data keep.
+
+    The owner knows whether they always will.
+    """
+    if draft.has_one_row(table, schema):
+        return _one_row(unit.column)
     key = (table.name.key, fold(unit.column))
     if key not in draft.single:
         return ""
@@ -230,13 +255,16 @@ def _time(table: Table) -> str:
     return f"    # time: {{column: {_quoted(moments[0].name)}}}  # for materialized views\n"
 
 
-def _undecided(table: Table, draft: Draft) -> str:
+def _undecided(table: Table, schema: Schema, draft: Draft) -> str:
     name = _key(table.name)
-    likely = ", ".join(_quoted(column.name) for column in likely_units(table)[:5])
+    likely = ", ".join(_quoted(column.name) for column in likely_units(table, draft)[:5])
+    keys = references(table, schema, draft.constraints)[:5]
+    leads = ", ".join(printable(key.text, MAX_DRAFTED_NAME) for key in keys)
     return (
         f"  # DECIDE: no column of {name} looks like a person's identifier. Name the one that\n"
         "  # says whose row it is, or write `public: true` instead, for a table about nobody.\n"
         + (f"  # It could be one of: {likely}\n" if likely else "")
+        + (f"  # It could be linked, by one of its foreign keys: {leads}\n" if leads else "")
         + f"  # {name}:\n"
         "  #   privacy_unit: {name: WHO, column: COLUMN}\n"
         "  #   columns:\n" + "".join(f"  #     {line}\n" for line in _lines(table, draft))
@@ -257,7 +285,8 @@ def _lines(table: Table, draft: Draft) -> Iterator[str]:
         note = "" if said else _to_complete(table, column, draft)
         if said:
             typed = [] if type_ is None else [f"type: {_flow(str(type_))}"]
-            yield f"{_quoted(column.name)}: {{{', '.join([*typed, *said])}}}"
+            checked = "  # CHECK" if _is_checked(table, column, draft) else ""
+            yield f"{_quoted(column.name)}: {{{', '.join([*typed, *said])}}}{checked}"
         elif type_ is not None:
             yield f"{_quoted(column.name)}: {_block(str(type_))}{f'  # {note}' if note else ''}"
         elif note:
@@ -275,8 +304,8 @@ def _block(text: str) -> str:
 
 
 def _said(table: Table, column: Column, draft: Draft) -> list[str]:
-    """Write the facts that the owner gave of a column; truth values have a known domain."""
-    known = draft.columns.get((table.name.key, fold(column.name)))
+    """Write the facts that the owner or CHECK gave of a column; truth values are two."""
+    known = draft.known(table, column)
     if known is None:
         return ["domain: [false, true]"] if column.type.kind == "BOOLEAN" else []
     parts = []
@@ -287,6 +316,12 @@ def _said(table: Table, column: Column, draft: Draft) -> list[str]:
     return parts
 
 
+def _is_checked(table: Table, column: Column, draft: Draft) -> bool:
+    """Tell whether some of the facts about a column are those of its CHECK constraints."""
+    said = draft.columns.get((table.name.key, fold(column.name)))
+    return draft.known(table, column) != said
+
+
 def _to_complete(table: Table, column: Column, draft: Draft) -> str:
     """Write the part of a column that the owner has to complete, with its profile."""
     key = (table.name.key, fold(column.name))
@@ -294,7 +329,13 @@ def _to_complete(table: Table, column: Column, draft: Draft) -> str:
     listed = listed_values(table, column, draft)
     typed = f"type: {_flow(str(column.type.declared or shown_type(column.type)))}, "
     if column in numeric_columns(table, draft):
-        return f"to sum it: {{{typed}lower: LOWEST, upper: HIGHEST}}{seen}"
+        half = draft.checked.get(key, Checked())
+        ends = (
+            "LOWEST" if half.lower is None else f"{half.lower}",
+            "HIGHEST" if half.upper is None else f"{half.upper}",
+        )
+        checked = ", one by CHECK" if half.one_ended else ""
+        return f"to sum it: {{{typed}lower: {ends[0]}, upper: {ends[1]}}}{checked}{seen}"
     if says_whose(column, table, draft):
         return ""
     if listed is not None:
@@ -303,16 +344,16 @@ def _to_complete(table: Table, column: Column, draft: Draft) -> str:
     return f"as keys: {{{typed}domain: [VALUES]}}{seen}" if seen else ""
 
 
-def _links(schema: Schema, draft: Draft) -> str:
+def _links(schema: Schema, draft: Draft, said: Collection[str]) -> str:
+    """Write all links; those that nobody ``said`` are marked as foreign keys."""
     if not draft.links:
         return ""
-    lines = [
-        f"{_column(schema[child].name, link.column)} -> {_column(link.parent, link.parent_column)}"
-        for child, link in sorted(draft.links.items())
-    ]
-    return "\n# How tables without a privacy unit reach theirs.\nlinks:\n" + "".join(
-        f"  - {_text(line)}\n" for line in lines
-    )
+    lines = []
+    for child, link in sorted(draft.links.items()):
+        start = _column(schema[child].name, link.column)
+        text = _text(f"{start} -> {_column(link.parent, link.parent_column)}")
+        lines.append(f"  - {text}{'' if child in said else '  # KEY: its foreign key'}\n")
+    return f"\n# How tables without a privacy unit reach theirs.\nlinks:\n{''.join(lines)}"
 
 
 def _column(table: TableName, column: str) -> str:

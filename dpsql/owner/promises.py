@@ -7,10 +7,11 @@ what is beyond it, and nobody would be told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
+from dpsql.core.formatting import printable
 from dpsql.core.quoting import ROW_ID, table_sql
 from dpsql.core.schema import fold
 from dpsql.core.sql import Sql, sql
@@ -31,12 +32,33 @@ from dpsql.syntax.parse import parse
 _FOUND = "broken"
 
 
-def broken_promises(policy: Policy, engine: Engine) -> list[Finding]:
+def broken_promises(policy: Policy, engine: Engine, proved: Collection[str] = ()) -> list[Finding]:
     """List declarations about units that the data violate, with the number of units.
 
-    Reads private rows. The policy must fit the engine's schema.
+    Reads private rows, but not of tables of one row per unit that keys have ``proved`` to be such.
+    The policy must fit the engine's schema.
     """
-    return [f for table in policy.tables.values() for f in _of_table(policy, table, engine)]
+    tables = (table for key, table in policy.tables.items() if key not in proved)
+    return [found for table in tables for found in _of_table(policy, table, engine)]
+
+
+def promise_words(policy: Policy, proved: Collection[str]) -> Iterator[str]:
+    """Write the declarations about units that keys prove, and those of the owner's word alone."""
+    kept: list[str] = []
+    trusted: list[str] = []
+    for key, table in policy.tables.items():
+        name = printable(str(table.name), 60)
+        said = [f"rows_per_unit of {name}"] if table.rows_per_unit is not None else []
+        said += [
+            f"one_per_unit of {name}.{printable(column, 60)}"
+            for column, known in table.columns.items()
+            if known.one_per_unit
+        ]
+        (kept if key in proved else trusted).extend(said)
+    if kept:
+        yield f"Keys of the database prove: {', '.join(kept)}."
+    if trusted:
+        yield f"No key proves, so that you vouch for: {', '.join(trusted)}."
 
 
 def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bool:

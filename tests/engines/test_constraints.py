@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from click.testing import CliRunner
 from helpers.postgresql_server import Server
 from postgresql_world import READER, PostgreSQLWorld
 
@@ -15,6 +16,8 @@ from dpsql.core.constraints import Constraints, ForeignKey
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
 from dpsql.engines.postgresql.engine import PostgreSQLEngine
+from dpsql.interfaces.cli import cli
+from dpsql.policy.load import load_policy
 
 DUCKDB = (
     "CREATE SCHEMA s",
@@ -120,3 +123,23 @@ def test_postgresql_tells_what_its_tables_are_held_to(world: PostgreSQLWorld) ->
     assert {key: each for key, each in found.items() if key in tables} == held
     assert held.keys() | NOT_HELD.keys() <= tables.keys()
     assert held.keys().isdisjoint(NOT_HELD)
+
+
+def test_a_server_is_drafted_by_its_keys_and_checks(
+    world: PostgreSQLWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = ("people", "partial", "deferred", "parent")
+    options = [f"--unit={name}.id=person" for name in named]
+    done = CliRunner().invoke(cli, ["init", world.url, "--no-ask", *options])
+    assert done.exit_code == 0, done.output
+    tables = load_policy("policies.yaml").tables
+    linked = {key: str(t.link.parent) for key, t in tables.items() if t.link is not None}
+    assert linked == {"visits": "people", "parts": "people", "of_parts": "parts"}
+    assert {key for key, t in tables.items() if t.rows_per_unit == 1} == {"people", "covered"}
+    assert "upper: 120}, one by CHECK" in Path("policies.yaml").read_text()
+    told = CliRunner().invoke(cli, ["check", "-d", world.url])
+    assert (
+        "Keys of the database prove: rows_per_unit of covered, rows_per_unit of people."
+        in told.output
+    )

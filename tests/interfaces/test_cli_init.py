@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from helpers.present import present
 
+import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.policy.load import load_policy
 
@@ -115,7 +116,7 @@ def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:
         *("l_o_id", "l_o_id -> nation.code", "l_o_id -> orders.o_id"),
         *("o_c_id -> lineitem.l_o_id", "o_c_id -> customer.c_id"),
         *("", "", "prize", "price", "5:1", "0:100000"),
-        *("", "o_id", ""),
+        *("", "o_c_id", ""),
         *("ana, bo", "3", "0,1", "3,1e-6", "0.5,1e-7", "y"),
     )
     asked = run("shop.duckdb", "--ask", answers=wrong)
@@ -126,7 +127,7 @@ def test_answers_are_asked_again_until_they_fit(shop: Path) -> None:
         "nation is public, so its rows belong to nobody",
         "the links would go round in a circle",
         "lineitem has no column prize. Did you mean `price`?",
-        "o_id is none of them",
+        "o_c_id is none of them",
         "not bounds: 5:1. Write LOW:HIGH",
         "not a budget: 3. Write EPSILON,DELTA",
         "epsilon must be between",
@@ -454,3 +455,129 @@ def test_a_database_without_tables_is_told_of(shop: Path) -> None:
     assert [finding["message"] for finding in json.loads(checked.stdout)] == [
         "the database has no tables, in no schema"
     ]
+
+
+STORE = (
+    "CREATE TABLE nation (n_key INTEGER PRIMARY KEY, n_name VARCHAR)",
+    """CREATE TABLE customer (c_key INTEGER PRIMARY KEY, c_nation INTEGER REFERENCES nation (n_key),
+        c_segment VARCHAR CHECK (c_segment IN ('AUTO', 'HOME')), c_owes DOUBLE CHECK (c_owes >= 0),
+        c_vip BOOLEAN)""",
+    """CREATE TABLE orders (o_key INTEGER PRIMARY KEY, o_cust INTEGER REFERENCES customer (c_key),
+        o_stars INTEGER CHECK (o_stars BETWEEN 1 AND 5), o_note VARCHAR)""",
+    "CREATE TABLE lines (l_order INTEGER REFERENCES orders (o_key), l_no INTEGER, l_n INTEGER)",
+    "CREATE TABLE faces (f_cust INTEGER PRIMARY KEY REFERENCES customer (c_key), f_age INTEGER)",
+    "INSERT INTO nation SELECT i, 'secret nation ' || i FROM range(3) r(i)",
+    "INSERT INTO customer SELECT i, i % 3, 'AUTO', 4711.5 + i, true FROM range(2000) r(i)",
+    "INSERT INTO orders SELECT i, i % 2000, 1 + i % 5, 'secret' FROM range(4000) r(i)",
+    "INSERT INTO faces SELECT i, i % 90 FROM range(2000) r(i)",
+)
+STORE_ANSWERS = (
+    *("", "c_key", "customer", "", "", "public", ""),  # faces, lines and orders: their links
+    *("", "", ""),  # which are as their foreign keys say
+    *("c_owes", "0:9999", ""),
+    *("", "", "", ""),  # nothing of faces and lines
+    *("", ""),  # of orders o_stars, whose values are those between its bounds
+    *("", "", "y"),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with keys and checks, and one with the same rows and without them."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("store.duckdb") as writer:
+        for statement in STORE:
+            writer.execute(statement)
+    with duckdb.connect("bare.duckdb") as writer:
+        writer.execute("ATTACH 'store.duckdb' AS store (READ_ONLY)")
+        for name in ("nation", "customer", "orders", "lines", "faces"):
+            writer.execute(f"CREATE TABLE {name} AS FROM store.{name}")
+    return tmp_path
+
+
+def test_keys_and_checks_of_a_database_are_drafted_and_marked(store: Path) -> None:
+    options = ("--unit", "customer.c_key=customer", "--public", "nation")
+    assert run("store.duckdb", "--no-ask", *options).exit_code == 0
+    text, policy = (store / "policies.yaml").read_text(), load_policy("policies.yaml")
+    links = {n: str(present(t.link).parent) for n, t in policy.tables.items() if t.link}
+    assert links == {"orders": "customer", "lines": "orders", "faces": "customer"}
+    rows = {name: table.rows_per_unit for name, table in policy.tables.items()}
+    assert rows == {"customer": 1, "faces": 1, "orders": None, "lines": None, "nation": None}
+    assert policy.tables["customer"].columns["c_segment"].domain == ("AUTO", "HOME")
+    assert policy.tables["customer"].columns["c_vip"].domain == (False, True)
+    stars = policy.tables["orders"].columns["o_stars"]
+    assert (stars.lower, stars.upper, stars.domain) == (1, 5, None)
+    assert "lower: 0, upper: HIGHEST}, one by CHECK\n" in text
+    assert "c_nation: INTEGER\n" in text  # nobody sums a foreign key
+    assert (text.count("# CHECK"), text.count("# KEY")) == (2, 5)
+    assert "no row was read" in text
+    assert "4711" not in text
+    assert "secret" not in text
+    told = check(database="store.duckdb")
+    assert told.exit_code == 0
+    assert (
+        "Keys of the database prove: rows_per_unit of customer, rows_per_unit of faces."
+        in told.output
+    )
+
+
+def test_without_keys_and_checks_none_of_it_is_drafted(store: Path) -> None:
+    options = ("--unit", "customer.c_key=customer", "--public", "nation")
+    assert run("bare.duckdb", "--no-ask", *options).exit_code == 0
+    text, policy = (store / "policies.yaml").read_text(), load_policy("policies.yaml")
+    assert set(policy.tables) == {"customer", "nation"}
+    assert policy.tables["customer"].rows_per_unit is None
+    assert set(policy.tables["customer"].columns) == {"c_vip"}
+    assert "KEY" not in text
+    assert "CHECK" not in text
+    assert "prove" not in check(database="bare.duckdb").output
+
+
+def test_answers_are_proposed_that_keys_and_checks_suggest(store: Path) -> None:
+    asked = run("store.duckdb", "--ask", answers=STORE_ANSWERS)
+    assert asked.exit_code == 0, asked.output
+    for words in (
+        "A foreign key leads to a unit: l_order -> orders.o_key",
+        "public, skip [link]: ",
+        "COLUMN -> TABLE.COLUMN [o_cust -> customer.c_key]: ",
+        "such as 0:100 (by CHECK at least 0): ",
+        "of: o_stars, o_note? With commas; - for none [o_stars]: ",
+        "With commas, such as A,B,C [1,2,3,4,5]: ",
+    ):
+        assert words in asked.output
+    policy = load_policy("policies.yaml")
+    stars = policy.tables["orders"].columns["o_stars"]
+    assert (stars.lower, stars.upper, stars.domain) == (1, 5, (1, 2, 3, 4, 5))
+    assert policy.tables["customer"].columns["c_owes"].upper == 9999
+    others = (*STORE_ANSWERS[:-5], "-", *STORE_ANSWERS[-3:])
+    assert run("store.duckdb", "--ask", "-o", "other.yaml", answers=others).exit_code == 0
+    assert load_policy("other.yaml").tables["orders"].columns["o_stars"].domain is None
+    assert policy.tables["faces"].rows_per_unit == 1
+    assert check(database="store.duckdb").exit_code == 0
+
+
+def test_an_owner_is_warned_of_a_unit_that_does_not_tell_people_apart(store: Path) -> None:
+    """In the draft, at the prompt and by check."""
+    options = ("--unit", "customer.c_vip=customer", "--only", "customer")
+    assert run("bare.duckdb", "--no-ask", *options).exit_code == 0
+    doubt = "is a BOOLEAN: all rows would be those of two people"
+    assert f"    # LOOK: the privacy unit {doubt}.\n" in (store / "policies.yaml").read_text()
+    assert doubt in " ".join(check(database="bare.duckdb").output.split())
+    answers = ("", "c_vip", "customer", "", "", "", "", "y")
+    asked = run("bare.duckdb", "--ask", "--force", "--only", "customer", answers=answers)
+    assert f"Look again: c_vip {doubt}." in asked.output
+
+
+def test_a_first_count_of_one_row_per_unit_buys_no_estimate(store: Path) -> None:
+    asked = "SELECT c_segment, count(*) AS n FROM customer GROUP BY c_segment"
+    options = ("--unit", "customer.c_key=customer", "--domain", "customer.c_segment=AUTO,HOME")
+    margins = []
+    for name in ("store", "bare"):
+        assert run(f"{name}.duckdb", "--no-ask", "--force", *options).exit_code == 0
+        with dpsql.connect(f"{name}.duckdb", "policies.yaml", f"{name}.db", "analyst") as opened:
+            assert bool(opened.explain(asked).blocks[0].left_out) is (name == "bare")
+            result = opened.sql(asked)
+            assert ("left out" in result.summary()) is (name == "bare")
+            ends = result.intervals()["n"]
+            margins.append(float(ends.high[0] - ends.low[0]))
+    assert 8 * margins[0] < margins[1]

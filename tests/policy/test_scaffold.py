@@ -8,7 +8,8 @@ import pytest
 from helpers.columns import column_of
 
 from dpsql.core.schema import Table, schema_of
-from dpsql.owner.conformance import Finding, check_policy
+from dpsql.core.sql_types import SqlType
+from dpsql.owner.conformance import Finding, check_policy, doubtful_unit
 from dpsql.policy.load import load_policy, parse_policy
 
 
@@ -62,10 +63,31 @@ def test_a_policy_that_fits_has_no_findings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("type_", "doubted"),
+    [
+        *((each, False) for each in ("UTINYINT", "HUGEINT", "VARCHAR", "UUID", "DECIMAL(9,0)")),
+        *((each, False) for each in ("BLOB", "ENUM('a', 'b')")),
+        *(
+            (each, True)
+            for each in ("FLOAT", "BOOLEAN", "DATE", "TIME", "TIMESTAMP_NS", "INTERVAL")
+        ),
+        *((each, True) for each in ("STRUCT(a INTEGER)", "INTEGER[3]", "JSON", "BIT")),
+        *((each, True) for each in ("MAP(VARCHAR, INTEGER)", "UNION(a INTEGER)", "VARIANT")),
+    ],
+)
+def test_types_that_do_not_tell_people_apart_are_doubted(type_: str, doubted: bool) -> None:
+    assert (doubtful_unit(SqlType.of(type_)) is not None) is doubted
+
+
+@pytest.mark.parametrize(
     ("body", "level", "subject", "words"),
     [
         ("    privacy_unit: tailno\n", "error", "flights.tailno", "privacy unit's|`TailNum`"),
         ("    privacy_unit: speed\n", "warning", "flights.speed", "DOUBLE|NaN"),
+        ("    privacy_unit: late\n", "warning", "flights.late", "BOOLEAN|two people"),
+        ("    privacy_unit: seen\n", "warning", "flights.seen", "DATE|of one time"),
+        ("    privacy_unit: landed\n", "warning", "flights.landed", "TIMESTAMP|of one time"),
+        ("    privacy_unit: tags\n", "warning", "flights.tags", "VARCHAR[]|several parts"),
         (UNIT + "    columns: {sped: {lower: 0, upper: 1}}\n", "error", "flights.sped", "`speed`"),
         (UNIT + "    columns: {zz: {lower: 0, upper: 1}}\n", "error", "flights.zz", "Correct the"),
         *(

@@ -124,6 +124,34 @@ have types, such as in DuckDB, Parquet, PostgreSQL and Spark tables, none need b
 that are must be the stored ones: `dpsql check` compares them, and shows all of them as analysts see
 them. `dpsql init` writes them. [How such data are read](duckdb.md#names-and-types).
 
+## Keys and checks of the database
+
+`dpsql init` reads the constraints of DuckDB files and of PostgreSQL, and no row for it. What
+follows from them is marked `KEY` or `CHECK` in the draft. It is the owner's: analysts see what is
+left in the file.
+
+* **PRIMARY KEY, UNIQUE, a unique index** on the column of the unit alone: `rows_per_unit: 1`. The
+  column may be NULL in many rows, as such rows are nobody's. A linked table has one row per unit
+  where the column of its link is a key, and its parent has one row per unit.
+* **FOREIGN KEY** of one column to a table that has a unit, or reaches one: a link, by the way with
+  the fewest tables. Of several as short none is taken, and the draft lists them.
+* **CHECK** with comparisons of a column with constants, BETWEEN, IN, and AND and OR of these:
+  `lower` and `upper`, and a `domain` of up to 100 values. One end alone is proposed in a comment.
+  Whole numbers between two bounds are proposed as keys where questions are asked.
+* **BOOLEAN**: `domain: [false, true]`. The list of an **ENUM** is proposed in a comment: it may
+  have been collected from rows.
+
+These prove nothing here: keys of several columns, as one row per unit *and* day has no word in a
+policy; unique indexes of some rows or of expressions; constraints of PostgreSQL that are
+`NOT VALID`, `NOT ENFORCED` or deferrable, and those of a table with children by `INHERITS`; NOT
+NULL, of which policies say nothing. Views, files and lakes have none, and those of Spark are
+informational.
+
+`dpsql check` names the tables that keys prove to have one row per unit where the policy does not
+say `rows_per_unit: 1`, and says of each `rows_per_unit` and `one_per_unit` whether a key proves it
+or you vouch for it. It warns where a privacy unit has a type that does not tell people apart:
+BOOLEAN, dates and times, floating point, lists, records, JSON.
+
 ## Tables of other schemas
 
 A name without a dot is that of a table in the schema `main`. Others have their schema in front, in

@@ -50,9 +50,9 @@ def check_command(
     """Compare the policies with the database. Exits with 2 if something does not fit.
 
     Names and types are compared, and shown as every analyst sees them. Rows are read where the
-    policies say how many of them a unit has, or that it has one value in a column, and in the
-    columns that links lead to, which have to be unique. Warnings ask the owner to look; errors make
-    some query impossible or wrong.
+    policies say how many of them a unit has, or that it has one value in a column, unless a key
+    proves it, and in the columns that links lead to, which have to be unique. Warnings ask the
+    owner to look; errors make some query impossible or wrong.
     """
     from dpsql.engines.opening import open_engine, place_name
     from dpsql.owner.conformance import (
@@ -61,9 +61,10 @@ def check_command(
         check_policy,
         misfit,
         no_tables,
+        tables_of_one_row,
         unreadable_files,
     )
-    from dpsql.owner.promises import broken_promises, repeats
+    from dpsql.owner.promises import broken_promises, promise_words, repeats
     from dpsql.policy.ledger_place import is_url, usual_place, without_password
     from dpsql.policy.load import load_policy
 
@@ -71,8 +72,9 @@ def check_command(
         survey_if_wanted(found, survey, ask=sys.stdin.isatty())
         policy = load_policy(policies)
         found.declare(policy.declared)
-        tables = found.catalog().tables
-        findings = check_policy(policy, tables, found.definition)
+        tables, constraints = found.catalog().tables, found.constraints()
+        findings = check_policy(policy, tables, found.definition, constraints)
+        proved = tables_of_one_row(policy, tables, constraints)
         if not any(finding.level == "error" for finding in findings):
             unreadable = found.prove(policy.tables)
             findings += [unreadable_files(tables[key].name) for key in unreadable]
@@ -80,7 +82,7 @@ def check_command(
             findings += [misfit(name, each) for name in listed for each in found.misfits(name)]
         if not any(finding.level == "error" for finding in findings):
             engine = found.open(policy.tables, policy.limits.memory)
-            findings += broken_promises(policy, engine)
+            findings += broken_promises(policy, engine, proved)
             findings += check_links(policy, engine.schema, partial(repeats, policy, engine))
         if not tables:
             findings.append(no_tables(place_name(database)))
@@ -93,7 +95,7 @@ def check_command(
     else:
         click.echo("The policies fit the database.")
     if format_ != "json":
-        for line in _seen_by_analysts(policy, tables):
+        for line in (*promise_words(policy, proved), *_seen_by_analysts(policy, tables)):
             click.echo(line)
     shown = without_password(place) if is_url(place) else place
     click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)

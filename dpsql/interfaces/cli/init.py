@@ -74,8 +74,8 @@ def init_command(
 ) -> None:
     """Draft a policies file from a database, by options and by answers to questions.
 
-    DATABASE is a DuckDB, Parquet or CSV file, or a postgresql:// or sc:// URL. The names and
-    types of its tables and columns are read, and no row unless --look is given.
+    DATABASE is a DuckDB, Parquet or CSV file, or a postgresql:// or sc:// URL. The names, types
+    and constraints of its tables and columns are read, and no row unless --look is given.
     """
     from dpsql.engines.opening import is_server, place_name
     from dpsql.interfaces.cli import init_questions as drafting

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +18,8 @@ from dpsql.engines.duckdb.engine import DuckDBEngine
 from dpsql.engines.opening import DatabasePlace, open_engine, unsurveyed
 from dpsql.errors import Error
 from dpsql.interfaces.cli.surveying import survey_if_wanted
-from dpsql.owner.conformance import shown_type
+from dpsql.owner.checks import Checked
+from dpsql.owner.conformance import doubtful_unit, shown_type
 from dpsql.owner.draft import (
     MAX_DRAFTED_NAME,
     Draft,
@@ -28,7 +29,9 @@ from dpsql.owner.draft import (
     likely_units,
     listed_values,
     numeric_columns,
+    whole_range,
 )
+from dpsql.owner.draft_links import likely_link
 from dpsql.owner.draft_options import (
     asked_budget,
     bounds_of,
@@ -38,6 +41,7 @@ from dpsql.owner.draft_options import (
     table_named,
 )
 from dpsql.owner.draft_text import checked
+from dpsql.owner.keys import references
 from dpsql.owner.profile import profile_columns, profile_units, values_of_types
 from dpsql.policy.model import ColumnPolicy
 
@@ -46,7 +50,7 @@ _Texts = tuple[str, ...]
 
 
 def with_schema(draft: Draft, database: DatabasePlace, asking: bool) -> tuple[Draft, Schema, bool]:
-    """Read the names and types of a database's tables, and add what types list to the draft.
+    """Read a database's tables; add what types list and constraints say to the draft.
 
     Tells as well whether its engine has been surveyed. Raises ``InterfaceError``.
     """
@@ -55,8 +59,10 @@ def with_schema(draft: Draft, database: DatabasePlace, asking: bool) -> tuple[Dr
         guessed = found.proposed() if isinstance(found, DuckDBEngine) else {}
         found.declare(guessed)
         listed = values_of_types(found)
+        schema = found.catalog().tables
         read = replace(draft, listed=listed, guessed=frozenset(guessed))
-        return read, found.catalog().tables, not unsurveyed(found.version)
+        known = read.with_constraints(schema, found.constraints())
+        return known, schema, not unsurveyed(found.version)
 
 
 def with_numbers(schema: Schema, draft: Draft) -> Schema:
@@ -140,6 +146,7 @@ def _split(form: str, texts: _Texts) -> Iterator[tuple[str, str]]:
 # -- questions ----------------------------------------------------------------------------------
 
 
+_NONE: Final = "-"
 BACK: Final = "<"
 """The answer that asks the question before again."""
 
@@ -202,8 +209,11 @@ class Questions:
         """Ask for a unit's column, or what else a table can be. Links are asked for at the end."""
         columns = ", ".join(f"{printable(c.name)} {shown_type(c.type)}" for c in table.columns)
         self._say(f"\n{printable(str(table.name))}{' (a view)' * table.is_view}: {columns}")
-        guess, likely = guess_unit(table), likely_units(table)
-        if likely and guess is None:
+        guess, likely = guess_unit(table), likely_units(table, draft)
+        lead = likely_link(table, self._schema, draft)
+        if lead is not None:
+            self._say(f"A foreign key leads to a unit: {printable(lead.text)}")
+        elif likely and guess is None:
             self._say(f"Likely: {', '.join(printable(column.name) for column in likely)}")
 
         def answer(text: str) -> Column | str:
@@ -217,9 +227,12 @@ class Questions:
         found = self._ask(
             "Whose rows are these? A column that says so, or: link, public, skip",
             answer,
-            None if guess is None else guess.name,
+            "link" if lead is not None else None if guess is None else guess.name,
         )
         if isinstance(found, Column):
+            doubt = doubtful_unit(found.type)
+            if doubt is not None:
+                self._say(f"Look again: {printable(found.name)} {doubt}.")
             return self._ask(
                 f"What does one {printable(found.name)} stand for? A word such as customer",
                 lambda text: self._fitting(draft.with_unit(table, found, text)),
@@ -248,29 +261,41 @@ class Questions:
         question = (
             f"Which column of {printable(str(table.name))} leads where? COLUMN -> TABLE.COLUMN"
         )
-        column, parent, key = self._ask(question, answer)
+        ways = references(table, self._schema, draft.constraints)
+        likely = [way for way in ways if way.parent in linked or draft.protects(way.parent)]
+        way = None if len(likely) != 1 else likely[0].text
+        column, parent, key = self._ask(question, answer, way)
         if parent in linked:
             draft = self._linked(draft, parent, linked, (table, *below))
         return self._fitting(draft.with_link(table, column, parent, key))
 
     def _bounds(self, draft: Draft, table: Table) -> Draft:
         """Ask for the bounds of those columns that are to be summed."""
-        numeric = self._open(numeric_columns(table, draft), draft, table)
+        numeric = [
+            column
+            for column in numeric_columns(table, draft)
+            if (known := draft.known(table, column)) is None or known.lower is None
+        ]
         question = f"Which of {printable(str(table.name))} are to be summed or averaged"
         for column in self._chosen(question, table, numeric):
             draft = self._ask(
                 f"What can {printable(column.name)} be, as is publicly known? LOW:HIGH, such as "
-                f"0:100{_seen(draft, table, column)}",
+                f"0:100{_seen(draft, table, column)}{_one_end(draft, table, column)}",
                 partial(self._with_column, draft, table, column, bounds_of),
             )
         return draft
 
     def _domains(self, draft: Draft, table: Table) -> Draft:
         """Ask for the values of columns with publicly known values."""
-        keys = self._open(key_columns(table, draft), draft, table)
+        keys = [
+            column
+            for column in key_columns(table, draft)
+            if (known := draft.known(table, column)) is None or known.domain is None
+        ]
         question = f"Of which of {printable(str(table.name))} are all values publicly known"
-        for column in self._chosen(question, table, keys):
-            listed = listed_values(table, column, draft)
+        ranges = [c for c in keys if whole_range(table, c, draft) and "," not in c.name]
+        for column in self._chosen(question, table, keys, ranges):
+            listed = listed_values(table, column, draft) or whole_range(table, column, draft)
             read = partial(_values, column, listed)
             draft = self._ask(
                 f"Which values can {printable(column.name)} have? With commas, such as A,B,C"
@@ -280,23 +305,29 @@ class Questions:
             )
         return draft
 
-    def _open(self, columns: list[Column], draft: Draft, table: Table) -> list[Column]:
-        """Return the columns without any facts yet."""
-        return [c for c in columns if (table.name.key, fold(c.name)) not in draft.columns]
-
-    def _chosen(self, question: str, table: Table, columns: list[Column]) -> list[Column]:
+    def _chosen(
+        self,
+        question: str,
+        table: Table,
+        columns: Sequence[Column],
+        usual: Sequence[Column] = (),
+    ) -> list[Column]:
         """Ask which columns of a table are meant; of none there is nothing to ask."""
         if not columns:
             return []
         names = ", ".join(printable(column.name) for column in columns)
 
         def answer(text: str) -> list[Column]:
-            found = [column_in(table, part) for part in text.split(",") if part.strip()]
+            parts = [] if text == _NONE else text.split(",")
+            found = [column_in(table, part) for part in parts if part.strip()]
             for column in found:
                 if column not in columns:
                     raise click.UsageError(f"{printable(column.name)} is none of them")
             return list(dict.fromkeys(found))
 
+        if usual:
+            asked = f"{question}, of: {names}? With commas; {_NONE} for none"
+            return self._ask(asked, answer, ",".join(column.name for column in usual))
         return self._ask(f"{question}, of: {names}? With commas; none if left empty", answer, "")
 
     def _with_column(
@@ -365,15 +396,24 @@ def _seen(draft: Draft, table: Table, column: Column) -> str:
     return f" (the data hold {seen}: not private)" if seen else ""
 
 
-def _values(column: Column, listed: tuple[str, ...] | None, text: str) -> ColumnPolicy:
+def _one_end(draft: Draft, table: Table, column: Column) -> str:
+    """Show the one end that CHECK constraints say of a column."""
+    found = draft.checked.get((table.name.key, fold(column.name)), Checked())
+    if not found.one_ended:
+        return ""
+    at, end = ("most", found.upper) if found.lower is None else ("least", found.lower)
+    return f" (by CHECK at {at} {end})"
+
+
+def _values(column: Column, listed: tuple[object, ...] | None, text: str) -> ColumnPolicy:
     """Read the values of a column; those that its type lists may hold commas."""
     if listed is not None and text == _in_one(listed):
         return ColumnPolicy(domain=listed)
     return domain_of(text, column)
 
 
-def _in_one(values: tuple[str, ...]) -> str:
-    return printable(",".join(values)).strip()
+def _in_one(values: tuple[object, ...]) -> str:
+    return printable(",".join(map(str, values))).strip()
 
 
 def _yes_or_no(text: str) -> bool:
