@@ -16,7 +16,7 @@ from dpsql.core.constraints import ConstraintsOf, ForeignKey, gathered
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.sql import sql
-from dpsql.core.sql_types import SqlType
+from dpsql.core.sql_types import UNKNOWN
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Definition
 from dpsql.engines.base.view_words import AS_TABLE, over_several
@@ -423,7 +423,7 @@ def _columns(found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Column, str | N
         elif fold(name) in seen:
             problem = "its name is that of another but for the case of letters"
         seen.add(fold(name))
-        yield Column(name, SqlType.of(known or "")), problem
+        yield Column(name, known or UNKNOWN), problem
 
 
 def _refused(table: Table, reason: Remark) -> Table:

@@ -13,30 +13,41 @@ from typing import Final
 from dpsql.core.quoting import Quoted
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, SqlRenderer, join, name, sql
+from dpsql.core.sql_types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    SMALLINT,
+    TIMESTAMP,
+    VARCHAR,
+    SqlType,
+)
 
 POSTGRESQL_TEXT: Final[SqlRenderer] = Quoted()
 """How SQL is written that PostgreSQL reads: the only place where names and literals become text."""
 _TYPES: Final = {
-    "bool": "BOOLEAN",
-    "int2": "SMALLINT",
-    "int4": "INTEGER",
-    "int8": "BIGINT",
-    "float4": "FLOAT",
-    "float8": "DOUBLE",
-    "text": "VARCHAR",
-    "varchar": "VARCHAR",
-    "date": "DATE",
-    "timestamp": "TIMESTAMP",
-    "timestamptz": "TIMESTAMP",
-    "time": "TIME",
-    "uuid": "UUID",
+    "bool": BOOLEAN,
+    "int2": SMALLINT,
+    "int4": INTEGER,
+    "int8": BIGINT,
+    "float4": SqlType.of("FLOAT"),
+    "float8": DOUBLE,
+    "text": VARCHAR,
+    "varchar": VARCHAR,
+    "date": DATE,
+    "timestamp": TIMESTAMP,
+    "timestamptz": TIMESTAMP,
+    "time": SqlType.of("TIME"),
+    "uuid": SqlType.of("UUID"),
 }
 _MOST_DIGITS: Final = 38
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
 
 
-def duckdb_type(name: str, shown: str) -> str | None:
-    """Name the DuckDB type with the values of a PostgreSQL type; None without one.
+def duckdb_type(name: str, shown: str) -> SqlType | None:
+    """Return the DuckDB type with the values of a PostgreSQL type; None without one.
 
     ``shown`` is the type as ``format_type`` has it.
     """
@@ -46,7 +57,7 @@ def duckdb_type(name: str, shown: str) -> str | None:
     if found is None:
         return None
     width, scale = int(found[1]), int(found[2])
-    return f"DECIMAL({width},{scale})" if 0 <= scale <= width <= _MOST_DIGITS else None
+    return SqlType.decimal(width, scale) if 0 <= scale <= width <= _MOST_DIGITS else None
 
 
 def rows_of(table: Table) -> Sql:
