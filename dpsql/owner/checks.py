@@ -23,6 +23,8 @@ from dpsql.policy.model import ColumnPolicy
 from dpsql.syntax.parse import MISREAD
 
 _DIALECT: Final = "postgres"  # which reads what DuckDB writes of conditions, too
+MAX_RANGE: Final = 31
+"""How many whole numbers between two bounds are a list of values, such as months and days."""
 _MOST_EXACT: Final = 2**53
 _WHOLE: Final = frozenset(
     {exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT, exp.DType.INT128}
@@ -86,7 +88,8 @@ def checked_values(table: Table, conditions: Iterable[str], most: int) -> Mappin
         except MISREAD:
             continue
         found = _both(found, _said(tree, table))
-    listed = {name: _with_ends(each) for name, each in found.items()}
+    whole = {fold(column.name) for column in table.columns if column.type.is_integer}
+    listed = {name: _complete(each, name in whole) for name, each in found.items()}
     short = {
         name: replace(each, values=None) if len(each.values or ()) > most else each
         for name, each in listed.items()
@@ -94,8 +97,11 @@ def checked_values(table: Table, conditions: Iterable[str], most: int) -> Mappin
     return {name: each for name, each in short.items() if each != Checked()}
 
 
-def _with_ends(found: Checked) -> Checked:
-    """Take the ends of a list of numbers for bounds; drop what contradicts itself."""
+def _complete(found: Checked, whole: bool) -> Checked:
+    """Add the ends of a list of numbers, and the list of a few ``whole`` ones between two ends.
+
+    Drops what contradicts itself.
+    """
     if found.values is not None and not found.values:
         return Checked()
     numbers = [v for v in found.values or () if isinstance(v, int | float) and type(v) is not bool]
@@ -103,6 +109,9 @@ def _with_ends(found: Checked) -> Checked:
         return Checked(min(numbers), max(numbers), found.values)
     if found.lower is not None and found.upper is not None and found.lower > found.upper:
         return Checked()
+    if whole and found.values is None and found.lower is not None and found.upper is not None:
+        between = range(math.ceil(found.lower), math.floor(found.upper) + 1)
+        return replace(found, values=tuple(between)) if len(between) <= MAX_RANGE else found
     return found
 
 

@@ -50,6 +50,11 @@ class PostgreSQLWorld(EngineWorld):
     def types(self) -> frozenset[str]:
         return frozenset(TYPES.split())
 
+    @property
+    def version(self) -> int:
+        """The server's version."""
+        return self._owner.info.server_version // 10_000
+
     def run(self, sql: str, database: str = "") -> None:
         """Run a statement as the superuser."""
         self._server.run(sql, database or self.database)

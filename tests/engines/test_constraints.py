@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from helpers.postgresql_server import Server
 from postgresql_world import READER, PostgreSQLWorld
 
+import dpsql
 from dpsql.core.constraints import Constraints, ForeignKey
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
@@ -55,6 +56,39 @@ def test_duckdb_tells_what_its_tables_are_held_to(tmp_path: Path) -> None:
     }
 
 
+LISTINGS = (
+    "SHOW TABLES",
+    "DESCRIBE people",
+    "SELECT * FROM people LIMIT 0",
+    "SELECT * FROM information_schema.columns",
+)
+HIDDEN = (
+    "SELECT constraint_text FROM duckdb_constraints()",
+    "SELECT * FROM information_schema.table_constraints",
+    "SELECT * FROM information_schema.check_constraints",
+    "SELECT * FROM pg_catalog.pg_constraint",
+    "SELECT sql FROM duckdb_tables()",
+)
+
+
+def test_analysts_learn_of_constraints_what_the_policy_says_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    place, rules = tmp_path / "c.duckdb", tmp_path / "policies.yaml"
+    with duckdb.connect(str(place)) as writer:
+        writer.execute("CREATE TABLE people (id INT PRIMARY KEY, age INT CHECK (age < 4711))")
+    head = "version: 1\ndataset: d\naccounts: {ana: {epsilon: 9, delta: 1e-4}}\ntables:\n"
+    for declared in ("", ", columns: {age: {lower: 0, upper: 4710}}"):
+        rules.write_text(f"{head}  people: {{privacy_unit: id{declared}}}\n")
+        with dpsql.connect(place, rules, tmp_path / "b.db", "ana") as opened:
+            told = "".join(str(opened.sql(asked)) for asked in LISTINGS)
+            assert "471" in told if declared else "471" not in told
+            for asked in HIDDEN:
+                with pytest.raises(dpsql.Error) as refused:
+                    opened.sql(asked)
+                assert "471" not in str(refused.value)
+
+
 def test_files_and_frames_are_held_to_nothing(tmp_path: Path) -> None:
     place = tmp_path / "t.csv"
     place.write_text("id\n1\n2\n")
@@ -96,12 +130,17 @@ NOT_HELD = {
     "CREATE UNIQUE INDEX ON ONLY unattached (id)",
     "view": 'CREATE VIEW "view" AS SELECT * FROM people',
 }
+SINCE_18 = {
+    "not_enforced": "CREATE TABLE not_enforced (pid INT REFERENCES people NOT ENFORCED, "
+    "age INT CHECK (age > 0) NOT ENFORCED)",
+}
 
 
 @pytest.fixture(scope="module")
 def world(postgres_server: Server) -> Iterator[PostgreSQLWorld]:
     world = PostgreSQLWorld(postgres_server, f"constraints_{os.getpid()}")
-    for statement in (*HELD, *NOT_HELD.values()):
+    later = SINCE_18 if world.version >= 18 else {}
+    for statement in (*HELD, *NOT_HELD.values(), *later.values()):
         world.run(statement)
     world.run(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {READER}")
     yield world

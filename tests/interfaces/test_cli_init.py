@@ -463,12 +463,13 @@ STORE = (
         c_segment VARCHAR CHECK (c_segment IN ('AUTO', 'HOME')), c_owes DOUBLE CHECK (c_owes >= 0),
         c_vip BOOLEAN)""",
     """CREATE TABLE orders (o_key INTEGER PRIMARY KEY, o_cust INTEGER REFERENCES customer (c_key),
-        o_stars INTEGER CHECK (o_stars BETWEEN 1 AND 5), o_note VARCHAR)""",
+        o_stars INTEGER CHECK (o_stars BETWEEN 1 AND 5),
+        o_parts INTEGER CHECK (o_parts BETWEEN 1 AND 50), o_note VARCHAR)""",
     "CREATE TABLE lines (l_order INTEGER REFERENCES orders (o_key), l_no INTEGER, l_n INTEGER)",
     "CREATE TABLE faces (f_cust INTEGER PRIMARY KEY REFERENCES customer (c_key), f_age INTEGER)",
     "INSERT INTO nation SELECT i, 'secret nation ' || i FROM range(3) r(i)",
     "INSERT INTO customer SELECT i, i % 3, 'AUTO', 4711.5 + i, true FROM range(2000) r(i)",
-    "INSERT INTO orders SELECT i, i % 2000, 1 + i % 5, 'secret' FROM range(4000) r(i)",
+    "INSERT INTO orders SELECT i, i % 2000, 1 + i % 5, 1 + i % 50, 'secret' FROM range(4000) r(i)",
     "INSERT INTO faces SELECT i, i % 90 FROM range(2000) r(i)",
 )
 STORE_ANSWERS = (
@@ -476,7 +477,7 @@ STORE_ANSWERS = (
     *("", "", ""),  # which are as their foreign keys say
     *("c_owes", "0:9999", ""),
     *("", "", "", ""),  # nothing of faces and lines
-    *("", ""),  # of orders o_stars, whose values are those between its bounds
+    *("", ""),  # of orders o_parts, whose values are those between its bounds
     *("", "", "y"),
 )
 
@@ -506,10 +507,12 @@ def test_keys_and_checks_of_a_database_are_drafted_and_marked(store: Path) -> No
     assert policy.tables["customer"].columns["c_segment"].domain == ("AUTO", "HOME")
     assert policy.tables["customer"].columns["c_vip"].domain == (False, True)
     stars = policy.tables["orders"].columns["o_stars"]
-    assert (stars.lower, stars.upper, stars.domain) == (1, 5, None)
+    assert (stars.lower, stars.upper, stars.domain) == (1, 5, (1, 2, 3, 4, 5))
+    parts = policy.tables["orders"].columns["o_parts"]
+    assert (parts.lower, parts.upper, parts.domain) == (1, 50, None)
     assert "lower: 0, upper: HIGHEST}, one by CHECK\n" in text
     assert "c_nation: INTEGER\n" in text  # nobody sums a foreign key
-    assert (text.count("# CHECK"), text.count("# KEY")) == (2, 5)
+    assert (text.count("# CHECK"), text.count("# KEY")) == (3, 5)
     assert "no row was read" in text
     assert "4711" not in text
     assert "secret" not in text
@@ -541,17 +544,17 @@ def test_answers_are_proposed_that_keys_and_checks_suggest(store: Path) -> None:
         "public, skip [link]: ",
         "COLUMN -> TABLE.COLUMN [o_cust -> customer.c_key]: ",
         "such as 0:100 (by CHECK at least 0): ",
-        "of: o_stars, o_note? With commas; - for none [o_stars]: ",
-        "With commas, such as A,B,C [1,2,3,4,5]: ",
+        "of: o_parts, o_note? With commas; - for none [o_parts]: ",
+        "With commas, such as A,B,C [1,2,3,4,5,6,",
     ):
         assert words in asked.output
     policy = load_policy("policies.yaml")
-    stars = policy.tables["orders"].columns["o_stars"]
-    assert (stars.lower, stars.upper, stars.domain) == (1, 5, (1, 2, 3, 4, 5))
+    parts = policy.tables["orders"].columns["o_parts"]
+    assert (parts.lower, parts.upper, parts.domain) == (1, 50, tuple(range(1, 51)))
     assert policy.tables["customer"].columns["c_owes"].upper == 9999
     others = (*STORE_ANSWERS[:-5], "-", *STORE_ANSWERS[-3:])
     assert run("store.duckdb", "--ask", "-o", "other.yaml", answers=others).exit_code == 0
-    assert load_policy("other.yaml").tables["orders"].columns["o_stars"].domain is None
+    assert load_policy("other.yaml").tables["orders"].columns["o_parts"].domain is None
     assert policy.tables["faces"].rows_per_unit == 1
     assert check(database="store.duckdb").exit_code == 0
 

@@ -30,8 +30,10 @@ def read(*conditions: str, most: int = 100) -> dict[str, Checked]:
 SAID: Sequence[tuple[str, str, Checked]] = (
     # DuckDB's
     ("(i BETWEEN 0 AND 120)", "i", Checked(0, 120)),
-    ("((i > 0) AND (i < 10))", "i", Checked(1, 9)),
-    ("((i >= 0.5) AND (9.5 > i))", "i", Checked(1, 9)),
+    ("((i > 0) AND (i < 10))", "i", Checked(1, 9, tuple(range(1, 10)))),
+    ("((i >= 0.5) AND (9.5 > i))", "i", Checked(1, 9, tuple(range(1, 10)))),
+    ("(i BETWEEN 1 AND 31)", "i", Checked(1, 31, tuple(range(1, 32)))),
+    ("(i BETWEEN 0 AND 31)", "i", Checked(0, 31)),
     ("(1 <= i)", "i", Checked(lower=1)),
     ("(I < 10)", "i", Checked(upper=9)),
     ('("Od d" > -5)', "od d", Checked(lower=-4)),
@@ -107,13 +109,14 @@ def test_several_conditions_hold_at_once() -> None:
     found = read(
         "(i >= 0)", "(i <= 10)", "(i > 2)", "((s = 'a') OR (s = 'b'))", "(s IN ('b', 'c'))"
     )
-    assert found == {"i": Checked(3, 10), "s": Checked(values=("b",))}
+    assert found == {"i": Checked(3, 10, tuple(range(3, 11))), "s": Checked(values=("b",))}
 
 
 def test_long_lists_are_left_to_the_owner() -> None:
     condition = f"(i IN ({', '.join(map(str, range(11)))}))"
     assert read(condition, most=11)["i"].values == tuple(range(11))
     assert read(condition, most=10) == {"i": Checked(0, 10)}
+    assert read("(n BETWEEN 0 AND 10)") == {"n": Checked(0, 10)}  # which has fractions
 
 
 ROWS = """

@@ -136,8 +136,9 @@ left in the file.
 * **FOREIGN KEY** of one column to a table that has a unit, or reaches one: a link, by the way with
   the fewest tables. Of several as short none is taken, and the draft lists them.
 * **CHECK** with comparisons of a column with constants, BETWEEN, IN, and AND and OR of these:
-  `lower` and `upper`, and a `domain` of up to 100 values. One end alone is proposed in a comment.
-  Whole numbers between two bounds are proposed as keys where questions are asked.
+  `lower` and `upper`, and a `domain` of up to 100 values, or of up to 31 whole numbers between two
+  bounds: of up to 100 it is proposed where questions are asked. One end alone is proposed in a
+  comment.
 * **BOOLEAN**: `domain: [false, true]`. The list of an **ENUM** is proposed in a comment: it may
   have been collected from rows.
 
