@@ -37,11 +37,7 @@ class ViewRows:
             quoted(STEP),
             sql("CAST({as_of} AS TIMESTAMP) AS {as_of}", as_of=quoted(AS_OF)),
             *(
-                sql(
-                    "TRY_CAST({name} AS {type}) AS {name}",
-                    name=quoted(c.name),
-                    type=c.type.sql,
-                )
+                sql("TRY_CAST({n} AS {type}) AS {n}", n=quoted(c.name), type=c.type.sql)
                 for c in self.view.columns
             ),
         ]

@@ -142,7 +142,7 @@ class DuckDBDialect(Dialect):
 
     def comparison_family(self, type_: SqlType) -> str | None:
         """Name the family of texts, of machine integers and floats, or of a single type."""
-        if type_.kind == VARCHAR.kind:
+        if type_.kind == "VARCHAR":
             return "text"
         # HUGEINT and DECIMAL are cast to a common decimal, which can overflow.
         if (type_.is_integer and not type_.is_huge_integer) or type_.is_float:

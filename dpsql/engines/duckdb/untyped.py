@@ -72,7 +72,7 @@ _GUESSES: Final = {
 def as_declared(text: Sql, type_: SqlType, nested_is_json: bool = True) -> Sql:
     """Write the value of a text in a declared type: NULL if it does not fit."""
     assert type_.declared is not None, "types are checked when a policy is read"
-    if type_.kind == VARCHAR.kind:
+    if type_.kind == "VARCHAR":
         return text
     if type_.is_nested and nested_is_json:
         text = sql("TRY_CAST({} AS JSON)", text)

@@ -62,12 +62,12 @@ _SAMPLES: Final = (
 class FailingConstant:
     """Why a part of a statement fails whatever the rows are; the constants in it, as SQL.
 
-    ``read_as`` is the type as which a text is read, where that is the reason, and else None.
+    ``read_as`` is the type as which a text is read, where that is the reason, and else empty.
     """
 
     reason: str
     literals: tuple[str, ...]
-    read_as: SqlType | None = None
+    read_as: str = ""
 
 
 def failing_constant(
@@ -255,7 +255,7 @@ def _texts_read(plan: PlanNode) -> Iterator[FailingConstant]:
             todo.extend((each, node) for each in reversed(node))
         elif isinstance(node, dict) and node.get("type") != "OPERATOR_TRY":
             if _reads_text(node):
-                type_ = plan_type(node["return_type"])
+                type_ = str(plan_type(node["return_type"]))
                 yield FailingConstant(f"a text is read as {type_}", _constants(beside), type_)
             todo.extend((each, ()) for each in reversed(node.values()))
 

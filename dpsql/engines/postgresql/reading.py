@@ -13,34 +13,24 @@ from typing import Final
 from dpsql.core.quoting import Quoted
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, SqlRenderer, join, name, sql
-from dpsql.core.sql_types import (
-    BIGINT,
-    BOOLEAN,
-    DATE,
-    DOUBLE,
-    INTEGER,
-    SMALLINT,
-    TIMESTAMP,
-    VARCHAR,
-    SqlType,
-)
+from dpsql.core.sql_types import SqlType
 
 POSTGRESQL_TEXT: Final[SqlRenderer] = Quoted()
 """How SQL is written that PostgreSQL reads: the only place where names and literals become text."""
 _TYPES: Final = {
-    "bool": BOOLEAN,
-    "int2": SMALLINT,
-    "int4": INTEGER,
-    "int8": BIGINT,
-    "float4": SqlType.of("FLOAT"),
-    "float8": DOUBLE,
-    "text": VARCHAR,
-    "varchar": VARCHAR,
-    "date": DATE,
-    "timestamp": TIMESTAMP,
-    "timestamptz": TIMESTAMP,
-    "time": SqlType.of("TIME"),
-    "uuid": SqlType.of("UUID"),
+    "bool": "BOOLEAN",
+    "int2": "SMALLINT",
+    "int4": "INTEGER",
+    "int8": "BIGINT",
+    "float4": "FLOAT",
+    "float8": "DOUBLE",
+    "text": "VARCHAR",
+    "varchar": "VARCHAR",
+    "date": "DATE",
+    "timestamp": "TIMESTAMP",
+    "timestamptz": "TIMESTAMP",
+    "time": "TIME",
+    "uuid": "UUID",
 }
 _MOST_DIGITS: Final = 38
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
@@ -52,7 +42,7 @@ def duckdb_type(name: str, shown: str) -> SqlType | None:
     ``shown`` is the type as ``format_type`` has it.
     """
     if name != "numeric":
-        return _TYPES.get(name)
+        return SqlType.of(_TYPES[name]) if name in _TYPES else None
     found = _NUMERIC.fullmatch(shown)
     if found is None:
         return None

@@ -123,7 +123,7 @@ def constant(value: object, type_: SqlType) -> Sql | None:
     text = str(value)
     if sql_type(type_) is None:
         return None
-    if type_.kind == VARCHAR.kind:
+    if type_.kind == "VARCHAR":
         return None if "\0" in text else text_literal(text)
     found = constant_text(value, type_)
     return None if found is None else cast_to(literal(found), type_)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, digits, join, literal, name, sql, written_as
-from dpsql.core.sql_types import VARCHAR, SqlType
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.row_types import MOST_DIGITS, TypedValue
 from dpsql.engines.base.server_dialect import ServerDialect
 from dpsql.engines.spark.casts import SPARK_REFUSED, cast_of, spark_cast, spark_type
@@ -72,13 +72,13 @@ class SparkDialect(ServerDialect):
     def declared(self, value: object, type_: SqlType) -> Sql:
         """Write a ``try_cast`` of the text, or of the number in it."""
         text = literal(value)
-        if type_.kind == VARCHAR.kind:
+        if type_.kind == "VARCHAR":
             return text
         return sql("try_cast({} AS {})", text, spark_type(type_))
 
     def comparison_family(self, type_: SqlType) -> str | None:
         """Name the family of texts, of machine integers and DOUBLE, or of a single type."""
-        if type_.kind == VARCHAR.kind:
+        if type_.kind == "VARCHAR":
             return "text"
         if type_.is_integer or type_.is_float:
             return "number"

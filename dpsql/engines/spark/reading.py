@@ -248,11 +248,7 @@ def _empty(table: Table) -> Sql:
     columns = join(
         ", ",
         (
-            sql(
-                "CAST(NULL AS {}) AS {}",
-                spark_type(c.type),
-                quoted(masked_name(c.name)),
-            )
+            sql("CAST(NULL AS {}) AS {}", spark_type(c.type), quoted(masked_name(c.name)))
             for c in table.columns
         ),
     )

@@ -236,7 +236,7 @@ class TailChecker:
             ) from None
         except duckdb.InterruptException:
             raise EngineError("the query was interrupted", code="interrupted") from None
-        if found is not None and found.read_as is not None:
+        if found is not None and found.read_as:
             raise text_is_read(query.text, found.read_as, found.literals)
         if found is not None:
             raise constant_fails(query.text, found.reason, found.literals)

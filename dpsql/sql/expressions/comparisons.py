@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from dpsql.core.sql_types import BOOLEAN, DOUBLE, INTEGER, UNKNOWN, VARCHAR, SqlType
+from dpsql.core.sql_types import BOOLEAN, DOUBLE, INTEGER, UNKNOWN, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.sql.expressions.legality import outside_subqueries
 from dpsql.syntax.arguments import when_branches
@@ -38,7 +38,7 @@ def refuse_unlike(node: exp.Expr, type_of: TypeOf, text: str) -> None:
     for part in outside_subqueries(node):
         operands = [operand.unnest() for operand in _compared(part)]
         types = [(operand, _type(operand, type_of)) for operand in operands]
-        texts = [operand for operand, type_ in types if type_.kind == VARCHAR.kind]
+        texts = [operand for operand, type_ in types if type_.kind == "VARCHAR"]
         others = [(operand, type_) for operand, type_ in types if _is_read_from_text(type_)]
         if texts and others:
             raise _unlike(texts[0], *others[0], text)
@@ -50,7 +50,7 @@ def refuse_unlike_columns(name: str, types: Sequence[SqlType], node: exp.Expr, t
     ``node`` is the join that USING or NATURAL stands in. Raises ``QueryRefused``.
     """
     others = [type_.kind for type_ in types if _is_read_from_text(type_)]
-    if others and any(type_.kind == VARCHAR.kind for type_ in types):
+    if others and any(type_.kind == "VARCHAR" for type_ in types):
         raise QueryRefused(
             f"{name} is a text on one side of the join, and of type {others[0]} on the other",
             code="text_compared",

@@ -43,7 +43,7 @@ def with_truths(policy: TablePolicy, table: Table) -> TablePolicy:
     truths = {
         fold(column.name): replace(policy.column(column.name) or ColumnPolicy(), lower=0, upper=1)
         for column in table.columns
-        if column.type.kind == BOOLEAN.kind
+        if column.type.kind == "BOOLEAN"
     }
     return replace(policy, columns={**policy.columns, **truths}) if truths else policy
 
@@ -398,5 +398,5 @@ def is_truth(node: exp.Expr, table: Table) -> bool:
         return is_truth(node.this, table)
     if isinstance(node, exp.Column):
         column = table.column(node.name)
-        return column is not None and column.type.kind == BOOLEAN.kind
+        return column is not None and column.type.kind == "BOOLEAN"
     return isinstance(node, _LOGIC)

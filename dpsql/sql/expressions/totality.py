@@ -20,7 +20,6 @@ from sqlglot import exp
 
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql
-from dpsql.core.sql_types import BOOLEAN
 from dpsql.engines.base.dialect import Dialect
 from dpsql.syntax.arguments import Rules, grouped_rules, unread, when_branches
 from dpsql.syntax.row_nodes import is_row_node
@@ -274,7 +273,7 @@ def _is_logic(node: exp.Expr, at: _Setting) -> bool:
         return _is_logic(node.this, at)
     if isinstance(node, exp.Column):
         column = at.table.column(node.name)
-        return column is not None and column.type.kind == BOOLEAN.kind
+        return column is not None and column.type.kind == "BOOLEAN"
     return isinstance(node, _LOGIC)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
-from dpsql.core.sql_types import SqlType
 from dpsql.errors import Place, QueryRefused
 from dpsql.ir.plan import PreparedBlock
 from dpsql.ir.query import Query
@@ -45,14 +44,14 @@ def constant_fails(text: str, reason: str, literals: Sequence[str]) -> QueryRefu
     )
 
 
-def text_is_read(text: str, type_: SqlType, literals: Sequence[str]) -> QueryRefused:
-    """Build the error for a released text that is compared with a value of ``type_``."""
+def text_is_read(text: str, read_as: str, literals: Sequence[str]) -> QueryRefused:
+    """Build the error for a released text that is compared with a value of a type."""
     return QueryRefused(
-        f"a text is compared with a value of type {type_}",
+        f"a text is compared with a value of type {read_as}",
         code="text_compared",
         place=next((place for each in literals if (place := _place(text, each))), None),
         hint="Write the value as a text ('…'), or read values from the text: "
-        f"TRY_CAST(… AS {type_}) is NULL where it is none.",
+        f"TRY_CAST(… AS {read_as}) is NULL where it is none.",
     )
 
 
