@@ -34,6 +34,7 @@ from dpsql.ir.relations import (
     PerUnit,
     Rename,
     RowSet,
+    Scan,
     SemiJoin,
     Typed,
 )
@@ -144,6 +145,59 @@ def conditions_on(block: Block, column: str) -> Iterator[KeyCondition]:
         for condition in conditions:
             yield from _naming(condition, name_there, always=always)
         found = _where_from(rows, name_there)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBehind:
+    """A column of a table, among whose values are those of another one.
+
+    ``nulled``: or NULL, in rows that an outer join kept.
+    """
+
+    table: Table
+    column: str
+    nulled: bool
+
+
+def columns_behind(rows: RowSet, column: str, *, nulled: bool = False) -> Iterator[ColumnBehind]:
+    """Yield the columns of tables that the values of a column come from, or are found in.
+
+    Where a join or an IN keeps rows alone in which the column is equal to another, its values are
+    among those of the other.
+    """
+    if type(rows) is Scan:
+        yield ColumnBehind(rows.table, column, nulled)
+        return
+    if isinstance(rows, Join):
+        filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+        missing = filled is not None and _has(filled, column)
+        nulled = nulled or missing
+        if missing or filled is None:
+            yield from _compared(rows, column, nulled)
+    if isinstance(rows, SemiJoin) and not rows.negated:
+        yield from _compared(rows, column, nulled)
+    found = _where_from(rows, column)
+    if found is not None:
+        yield from columns_behind(*found, nulled=nulled)
+
+
+def _compared(rows: Join | SemiJoin, column: str, nulled: bool) -> Iterator[ColumnBehind]:
+    """Yield the columns behind those that a join's conditions say to be equal to a column."""
+    for condition in rows.conditions:
+        for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+            equal = part.unnest()
+            if not isinstance(equal, exp.EQ):
+                continue
+            sides = [side.unnest() for side in (equal.this, equal.expression)]
+            names = [side.name for side in sides if isinstance(side, exp.Column)]
+            if len(names) < 2 or column not in names:
+                continue
+            other = names[1 - names.index(column)]
+            types = {c.name: c.type for source in rows.sources for c in source.columns}
+            for source in rows.sources:
+                apart = _has(source, other) and not _has(source, column)
+                if apart and types[other] == types[column]:
+                    yield from columns_behind(source, other, nulled=nulled)
 
 
 def _where_from(rows: RowSet, column: str) -> tuple[RowSet, str] | None:

@@ -8,13 +8,15 @@ a key's values are, in this order:
 * the values that its expression has for those that the conditions leave of its only column,
   computed by the twin of the engine, which has no rows of the owner's;
 * the form of its expression (``sql.expressions.finite_values``);
+* the rows of a public table that it comes from, or that a join or an IN compares it with;
 * the declared bounds of the numbers in it. Rows outside of these are in no group, as are those
   whose declared key has another value.
 
-Each is a function of the statement, the policy and the types of columns: of nothing that a row
-could change. Tests take units away and compare (``tests/pipeline/test_public_keys.py``). Keys are
-made where all of a block's are known then, something is measured, and there are not too many
-groups; else they are found by discovery as if nothing were known.
+Each is a function of the statement, the policy, the types of columns and public tables: of nothing
+that a private row could change. Tests take units away and compare
+(``tests/pipeline/test_public_keys.py``). Keys are made where all of a block's are known then,
+something is measured, and there are not too many groups; else they are found by discovery as if
+nothing were known.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, Protocol
 
 from sqlglot import exp
 
@@ -30,11 +32,12 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
 from dpsql.core.sql_types import SqlType
+from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.ir.query import DECLARED_BOUNDS, Block, Key
-from dpsql.pipeline.known_keys import KeyCondition, conditions_on, satisfying
+from dpsql.pipeline.known_keys import KeyCondition, columns_behind, conditions_on, satisfying
 from dpsql.sql.expressions.finite_values import NOTHING_DECLARED, finite_values, whole_values
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.expressions.values_left import (
@@ -78,14 +81,24 @@ _CODES: Final[Mapping[str, Callable[[Sql], Sql]]] = {
 }
 
 
-def with_keys_made(block: Block, engine: Engine, dialect: Dialect) -> Block:
+class PublicValues(Protocol):
+    """The rows of public tables."""
+
+    def __call__(self, table: TableName, column: str, most: int) -> tuple[object, ...] | None:
+        """Return the values of a column, NULL last.
+
+        None for a table that is not public, and for more values than ``most``.
+        """
+
+
+def with_keys_made(block: Block, engine: Engine, dialect: Dialect, public: PublicValues) -> Block:
     """Return the block with the domains of keys that public facts give.
 
     ``dialect`` is that of the engine, in which the keys are going to be computed.
     """
     if block.known_domain or not (block.measures or block.quantiles):
         return block
-    maker = _Maker(block, engine, dialect)
+    maker = _Maker(block, engine, dialect, public)
     keys = tuple(maker.made(key) if key.domain is None else key for key in block.keys)
     most = MOST_GROUPS if block.parameters.undecided else MOST_GROUPS_CAPPED
     sizes = [len(key.domain or ()) for key in keys]
@@ -99,6 +112,7 @@ class _Maker:
     block: Block
     engine: Engine
     dialect: Dialect
+    public: PublicValues
 
     @property
     def _table(self) -> Table:
@@ -142,15 +156,27 @@ class _Maker:
     ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
         """Yield the values of a key by each source, and None where a source says nothing."""
         yield "the conditions on it", self._conditioned(type_, conditions)
-        if not isinstance(node, exp.Column):
-            yield "the conditions on its column", self._computed(node, type_)
-        elif type_.kind != "BOOLEAN":
+        if isinstance(node, exp.Column):
+            yield from self._public(node, type_)
+            if type_.kind == "BOOLEAN":
+                yield "its type BOOLEAN", self._finite(node)
             return
-        yield (
-            "its truth values" if type_.kind == "BOOLEAN" else _form(node),
-            self._finite(node),
-        )
+        yield "the conditions on its column", self._computed(node, type_)
+        yield _form(node, type_), self._finite(node)
         yield DECLARED_BOUNDS, self._bounded(node)
+
+    def _public(
+        self, node: exp.Column, type_: SqlType
+    ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
+        """Yield the values of the columns of public tables that a key's values are among."""
+        for found in columns_behind(self.block.source.rows, node.name):
+            held = found.table.column(found.column)
+            if held is None or held.type != type_:
+                continue
+            values = self.public(found.table.name, held.name, MOST_GROUPS_CAPPED)
+            if values is not None:
+                null = found.nulled and None not in values
+                yield f"the rows of {found.table.name}", (*values, None) if null else values
 
     def _conditioned(
         self, type_: SqlType, conditions: Sequence[KeyCondition]
@@ -231,8 +257,10 @@ def _as_it_is(value: Sql) -> Sql:
     return value
 
 
-def _form(node: exp.Expr) -> str:
+def _form(node: exp.Expr, type_: SqlType) -> str:
     """Name what the values of an expression follow from."""
+    if type_.kind == "BOOLEAN":
+        return "its truth values"
     if isinstance(node, exp.Case | exp.If):
         return "CASE"
     word = node.sql_name().lower() if isinstance(node, exp.Func) else ""

@@ -10,16 +10,32 @@ from typing import Any
 import duckdb
 import pytest
 from engine_world import EngineWorld, Filled
-from helpers.key_questions import COLUMNS, KNOWN, POLICY, SEVERAL, fill, menu
+from helpers.key_questions import (
+    CODE_ROWS,
+    CODES,
+    COLUMNS,
+    KNOWN,
+    OVER_CODES,
+    POLICY,
+    SEVERAL,
+    fill,
+    menu,
+)
 
 import dpsql
 
 pytestmark = pytest.mark.slow  # they start a server
 
-FILLED = {"menu": Filled(COLUMNS, menu())}
+FILLED = {"menu": Filled(COLUMNS, menu()), "codes": Filled(CODES, CODE_ROWS)}
 ASKED = [
-    f"SELECT {key}, COUNT(*) AS n FROM menu WHERE {condition} GROUP BY {key}"
-    for key, condition, _ in (*KNOWN, *SEVERAL)
+    *(
+        f"SELECT {key}, COUNT(*) AS n FROM menu WHERE {condition} GROUP BY {key}"
+        for key, condition, _ in (*KNOWN, *SEVERAL)
+    ),
+    *(
+        f"SELECT {key}, COUNT(*) AS n FROM menu m {join} GROUP BY {key}"
+        for key, join, _ in OVER_CODES
+    ),
 ]
 
 

@@ -24,7 +24,22 @@ tables:
     columns:
       plan: {domain: [free, paid]}
       x: {lower: 0, upper: 59}
+  codes: {public: true}
 """
+CODES = (("name", "VARCHAR"), ("x", "INTEGER"), ("since", "DATE"), ("label", "VARCHAR"))
+CODE_ROWS = (
+    ("a", 1, datetime.date(2024, 1, 1), "one"),
+    ("A", 6, datetime.date(2024, 2, 29), "six"),
+    ("zz", 8, datetime.date(1969, 12, 31), None),
+)
+OVER_CODES = (
+    ("label", "JOIN codes c USING (name)", 3),
+    ("m.name", "JOIN codes c USING (name)", 3),
+    ("since", "JOIN codes c ON m.x = c.x", 3),
+    ("m.x", "SEMI JOIN codes c ON m.x = c.x", 3),
+    ("label", "LEFT JOIN codes c USING (name)", 3),
+)
+"""A key, a join of ``menu m`` with the public table, and how many values the key can have."""
 COLUMNS = (
     ("id", "BIGINT"),
     ("name", "VARCHAR"),
@@ -62,11 +77,13 @@ _NUMBERS = (-2_147_483_648, -8, -1, 0, 1, 6, 7, 50, 51, 59, 2_147_483_647, None)
 
 
 def fill(made: duckdb.DuckDBPyConnection, rows: Sequence[Row]) -> None:
-    """Make the table in a database, with some rows."""
-    made.execute(f"CREATE TABLE menu ({', '.join(f'{n} {t}' for n, t in COLUMNS)})")
-    if rows:
-        marks = ", ".join([f"({', '.join('?' * len(COLUMNS))})"] * len(rows))
-        made.execute(f"INSERT INTO menu VALUES {marks}", [value for row in rows for value in row])
+    """Make the tables in a database, with some rows."""
+    for table, columns, held in (("menu", COLUMNS, rows), ("codes", CODES, CODE_ROWS)):
+        made.execute(f"CREATE TABLE {table} ({', '.join(f'{n} {t}' for n, t in columns)})")
+        if held:
+            marks = ", ".join([f"({', '.join('?' * len(columns))})"] * len(held))
+            values = [value for row in held for value in row]
+            made.execute(f"INSERT INTO {table} VALUES {marks}", values)
 
 
 def menu(rows: int = 700) -> list[Row]:

@@ -138,7 +138,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             f"pipeline/tail/key_spelling.py:KeySpelling.{n}"
             for n in ("texts_in_order", "keys_of_texts")
         ),
-        "pipeline/tail/public_tables.py:PublicTables._copy",
+        *(f"pipeline/tail/public_tables.py:PublicTables.{n}" for n in ("_copy", "_read_values")),
         *("pipeline/tail/rooms.py:Room.empty", "pipeline/tail/rooms.py:Stay.drop_unused"),
         *("pipeline/tail/runner.py:_stored", "pipeline/tail/runner.py:run_apart"),
         *("pipeline/tail/runner.py:_copy", "pipeline/tail/tables.py:load_release"),

@@ -14,7 +14,9 @@ import pytest
 from helpers.key_questions import KNOWN, POLICY, SEVERAL, UNKNOWN, Row, fill, menu
 
 import dpsql
+from dpsql.core.table_name import TableName
 from dpsql.pipeline import public_keys
+from dpsql.pipeline.prepare import Preparer
 
 
 def opened(directory: Path, rows: Sequence[Row]) -> dpsql.Connection:
@@ -198,7 +200,7 @@ def test_an_answer_says_where_its_keys_come_from(connection: dpsql.Connection) -
     explained = connection.explain("SELECT plan, ok, COUNT(*) FROM menu GROUP BY ALL").blocks[0]
     assert explained.keys == (
         "plan: 2 values, from the policy",
-        "ok: 3 values, from its truth values",
+        "ok: 3 values, from its type BOOLEAN",
     )
 
 
@@ -229,3 +231,107 @@ def test_infinite_moments_are_in_a_group(tmp_path: Path, key: str) -> None:
     with dpsql.connect(tmp_path / "shop.duckdb", policy, ledger=ledger, analyst="ana") as world:
         answered = world.sql(f"SELECT {key}, COUNT(*) FROM menu GROUP BY 1").fetchall()
     assert sum(row[1] for row in answered) == 3
+
+
+# -- public tables ---------------------------------------------------------------------------------
+
+PUBLIC = """
+version: 1
+dataset: shop
+defaults: {epsilon: 1, delta: 1e-8, max_rows_contributed: 1}
+accounts: {ana: {epsilon: 1000, delta: 1e-2}}
+tables:
+  person: {privacy_unit: {name: person, column: id}}
+  other: {privacy_unit: {name: person, column: id}}
+  ref.site: {public: true}
+"""
+PERSONS = 900
+OVER_PUBLIC = (
+    ("name", "person JOIN ref.site USING (site)", {"n0", "n1", "n2", "far", None}),
+    ("site", "person JOIN ref.site USING (site)", {0, 1, 2, 9, 10}),
+    ("p.site", "person p JOIN ref.site r ON p.site = r.site", {0, 1, 2, 9, 10}),
+    ("site", "person WHERE site IN (SELECT site FROM ref.site)", {0, 1, 2, 9, 10}),
+    ("name", "person JOIN ref.site USING (site) WHERE name <> 'far'", {"n0", "n1", "n2"}),
+    ("name", "person LEFT JOIN ref.site USING (site)", {"n0", "n1", "n2", "far", None}),
+    (
+        "name",
+        "(SELECT id, name FROM person JOIN ref.site USING (site)) x",
+        {"n0", "n1", "n2", "far", None},
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[dpsql.Connection]]:
+    """Persons at sites of which some are in a public table, and the same without one of them."""
+    made = []
+    for fewer in (0, 1):
+        directory = tmp_path_factory.mktemp("sites")
+        with duckdb.connect(str(directory / "shop.duckdb")) as owner:
+            owner.execute("CREATE SCHEMA ref")
+            owner.execute("CREATE TABLE ref.site (site INTEGER, name VARCHAR, wide BIGINT)")
+            owner.execute(
+                "INSERT INTO ref.site VALUES (0, 'n0', 0), (1, 'n1', 1), (2, 'n2', 2),"
+                " (9, 'far', 9), (10, NULL, 10)"
+            )
+            owner.execute(
+                "CREATE TABLE person AS SELECT i AS id, CAST(i % 4 AS INTEGER) AS site"
+                f" FROM range({PERSONS}) r(i) WHERE i >= {fewer}"
+            )
+            owner.execute("CREATE TABLE other AS SELECT id, site FROM person")
+            if not fewer:
+                owner.execute("INSERT INTO person VALUES (5000, 77), (5000, 9)")
+        policy, ledger = dpsql.parse_policy(PUBLIC), directory / "budget.db"
+        made.append(dpsql.connect(directory / "shop.duckdb", policy, ledger, "ana"))
+    yield made
+    for each in made:
+        each.close()
+
+
+@pytest.mark.parametrize(("key", "rows", "values"), OVER_PUBLIC)
+def test_values_of_a_public_table_are_known(
+    sites: list[dpsql.Connection], key: str, rows: str, values: set[object]
+) -> None:
+    question = f"SELECT {key}, COUNT(*) FROM {rows} GROUP BY {key}"
+    whole, less = (_keys(world, question) for world in sites)
+    assert whole == less
+    block = sites[0].explain(question).blocks[0]
+    assert block.keys[0].endswith("from the rows of ref.site")
+    assert {row[0] for row in sites[0].sql(question).fetchall()} == values
+
+
+@pytest.mark.parametrize(
+    ("key", "rows"),
+    [
+        ("p.site", "person p LEFT JOIN ref.site r ON p.site = r.site"),
+        ("p.site", "person p JOIN ref.site r ON p.site = r.wide"),
+        ("p.site", "person p JOIN ref.site r ON p.site < r.site"),
+        ("p.site", "person p JOIN ref.site r ON p.site = r.site OR r.name = 'far'"),
+        ("p.site", "person p JOIN other o ON p.id = o.id AND p.site = o.site"),
+        ("site", "person WHERE site NOT IN (SELECT site FROM ref.site)"),
+    ],
+)
+def test_values_of_private_rows_are_not(sites: list[dpsql.Connection], key: str, rows: str) -> None:
+    block = sites[0].explain(f"SELECT {key}, COUNT(*) FROM {rows} GROUP BY {key}").blocks[0]
+    assert block.keys == ()
+
+
+def test_a_public_table_lowers_the_noise(sites: list[dpsql.Connection]) -> None:
+    """Names of sites are worth as much as numbers of sites that the owner declared."""
+    known = "SELECT name, COUNT(*) FROM person JOIN ref.site USING (site) GROUP BY name"
+    found = "SELECT upper(name), COUNT(*) FROM person JOIN ref.site USING (site) GROUP BY 1"
+    assert _margin(sites[0], known) < 0.5 * _margin(sites[0], found)
+
+
+def test_a_twin_that_takes_private_tables_for_public_is_noticed(
+    sites: list[dpsql.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def any_table(
+        self: Preparer, table: TableName, column: str, most: int
+    ) -> tuple[object, ...] | None:
+        return self._tails.public.values(self._engine.schema[table.key], column, most)
+
+    monkeypatch.setattr(Preparer, "_public_values", any_table)
+    question = "SELECT site, COUNT(*) AS n FROM person GROUP BY site"
+    whole, less = (_keys(world, question) for world in sites)
+    assert whole != less

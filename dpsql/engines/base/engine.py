@@ -193,6 +193,12 @@ class Run(PrivateSource, Protocol):
     def stream(self, table: Table) -> ArrowStream:
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
 
+    def stream_values(self, table: Table, column: str, most: int) -> ArrowStream:
+        """Stream the different values of a column of a public table, ``most`` of them at most.
+
+        Raises ``EngineError``: a fixed text.
+        """
+
 
 class Engine(Protocol):
     """The tables of a database that a policy lists, open for reading only.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Self
 
 from dpsql.core.schema import Table
-from dpsql.core.sql import Sql
+from dpsql.core.sql import Sql, name, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import ArrowStream, Reads
@@ -56,6 +56,12 @@ class RunBase(ABC):
     def stream(self, table: Table) -> ArrowStream:
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
         return self.over(Reads((table.name,))).pairs(self._all_of(table))
+
+    def stream_values(self, table: Table, column: str, most: int) -> ArrowStream:
+        """Stream the different values of a column of a public table, ``most`` of them at most."""
+        rows, own = self._all_of(table), name(column)
+        values = sql("SELECT DISTINCT {} FROM ({}) AS p LIMIT {}", own, rows, most)
+        return self.over(Reads((table.name,))).pairs(values)
 
     # -- time ---------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ Materialized views are public too, once they are published; a room has them as o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from datetime import date, datetime
+from typing import Final, Protocol
 
 import duckdb
 
@@ -20,6 +21,9 @@ from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
 from dpsql.ir.relations import PublicSource, PublicTable, PublishedView, TypesAlone
 from dpsql.pipeline.tail.rooms import Stay, Tenant
+
+_ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
+"""What Python makes of infinite moments."""
 
 
 class PublishedViews(Protocol):
@@ -62,6 +66,7 @@ class PublicTables:
         self._engine = engine
         self._tenant = tenant
         self._reading: Run | None = None
+        self._values: dict[tuple[Table, str], tuple[object, ...] | None] = {}
         self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
 
     def load(self, sources: Iterable[PublicSource]) -> None:
@@ -73,6 +78,35 @@ class PublicTables:
             raise EngineError() from None
         finally:
             self._reading = None
+
+    def values(self, table: Table, column: str, most: int) -> tuple[object, ...] | None:
+        """Return the values of a column of a public table, sorted, NULL last.
+
+        None where they are more than ``most``, or a moment is infinite. They are those of when the
+        connection asked first. Raises ``EngineError`` if they cannot be read.
+        """
+        asked = table, column
+        if asked not in self._values:
+            try:
+                self._values[asked] = self._read_values(table, column, most)
+            except (duckdb.Error, EngineError, MemoryError):
+                raise EngineError() from None
+            finally:
+                self._reading = None
+        return self._values[asked]
+
+    def _read_values(self, table: Table, column: str, most: int) -> tuple[object, ...] | None:
+        stay = self._tenant.stay()
+        with self._engine.run() as self._reading:
+            self._reading.begin([table.name])
+            stream = self._reading.stream_values(table, column, most + 1)
+            with stay.registered(public=stream):
+                rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
+        found = [value for (value,) in rows]
+        if len(found) > most or any(value in _ENDS for value in found):
+            return None
+        known = sorted((value for value in found if value is not None), key=str)
+        return (*known, None) if None in found else tuple(known)
 
     def interrupt(self) -> None:
         """End the reading of a table, if one is read; it fails. For other threads to call."""
