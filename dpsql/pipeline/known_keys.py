@@ -149,7 +149,7 @@ def conditions_on(block: Block, column: str) -> Iterator[KeyCondition]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnBehind:
-    """A column of a table, among whose values are those of another one.
+    """A column of a table whose values include the values of another column.
 
     ``nulled``: or NULL, in rows that an outer join kept.
     """

@@ -181,7 +181,7 @@ class _Maker:
     def _conditioned(
         self, type_: SqlType, conditions: Sequence[KeyCondition]
     ) -> tuple[object, ...] | None:
-        """List the values of a key that its conditions leave, NULL last if it is one."""
+        """List the values of a key under its conditions, NULL last if it is among them."""
         left = _left(conditions, type_)
         values = None if left == EVERYTHING else values_in(left, MOST_GROUPS_CAPPED)
         if values is None:
