@@ -125,6 +125,8 @@ NOT_HELD = {
     # Rows of a child are its parent's, and the parent's keys are not the child's.
     "parent": "CREATE TABLE parent (id INT PRIMARY KEY, n INT CHECK (n > 0) NO INHERIT); "
     "CREATE TABLE child () INHERITS (parent); INSERT INTO child VALUES (1, -1), (1, -1)",
+    "of_parent": "CREATE TABLE of_parent (pid INT REFERENCES parent)",
+    "of_pairs": "CREATE TABLE of_pairs (a INT, b INT, FOREIGN KEY (a, b) REFERENCES pairs)",
     "unattached": "CREATE TABLE unattached (id INT) PARTITION BY RANGE (id); "
     "CREATE TABLE piece PARTITION OF unattached FOR VALUES FROM (0) TO (9); "
     "CREATE UNIQUE INDEX ON ONLY unattached (id)",

@@ -1,7 +1,6 @@
 """Constraints of a DuckDB file's tables, from its catalog: no row is read.
 
-DuckDB holds all rows to all of its constraints. Lakes hold theirs to NOT NULL alone, and what is a
-view or a file has none.
+DuckDB holds all rows to all of its constraints. What is a view or a file has none.
 """
 
 from __future__ import annotations

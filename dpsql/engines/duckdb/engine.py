@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.catalog import Catalog
-from dpsql.core.constraints import ConstraintsOf
+from dpsql.core.constraints import NO_CONSTRAINTS, ConstraintsOf
 from dpsql.core.data_files import (
     DataFiles,
     FileKind,
@@ -448,7 +448,8 @@ class DuckDBEngine:
         return definition(self._connection, table.name, self._views.get(key), evidence)
 
     def constraints(self) -> ConstraintsOf:
-        return read_constraints(self._connection)
+        # Lakes hold their rows to NOT NULL alone.
+        return NO_CONSTRAINTS if self._lake is not None else read_constraints(self._connection)
 
     # -- opening ------------------------------------------------------------------------------
 

@@ -110,13 +110,13 @@ _HELD: Final = """
     AND NOT EXISTS (SELECT 1 FROM pg_inherits h WHERE h.inhparent = c.oid))
 """
 # A deferrable key may have duplicates while a transaction lasts; an index that is not valid, or is
-# of some rows, or of an expression, proves nothing of a column.
+# of some rows, proves nothing of a column. An expression in an index is no column of any number.
 _KEYS: Final = """
 SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), CAST(a.attname AS TEXT)
 FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0]
 WHERE i.indisunique AND i.indnkeyatts = 1 AND i.indisvalid AND i.indimmediate
-  AND NOT i.indisexclusion AND i.indpred IS NULL AND i.indexprs IS NULL AND {held}
+  AND i.indpred IS NULL AND {held}
 ORDER BY 1, 2, 3
 """
 _REFERENCES: Final = """
