@@ -71,7 +71,7 @@ def _narrowed(key: Key, block: Block, engine: Engine) -> Key:
     if column.type.is_float:  # equal values may differ, as 0.0 and -0.0, and conditions may tell
         return key
     left: Sequence[int] = range(len(key.domain))
-    for found in conditions_on(block, column.name):
+    for found in conditions_on(block.condition, block.source.rows, column.name):
         if not found.alone:
             continue
         own = Column(found.column, column.type)
@@ -126,11 +126,11 @@ class KeyCondition:
         return {found.name for found in self.condition.find_all(exp.Column)} == {self.column}
 
 
-def conditions_on(block: Block, column: str) -> Iterator[KeyCondition]:
-    """Yield the conditions on a column of a block, and of the relations below its rows."""
-    if block.condition is not None:
-        yield from _naming(block.condition, column, always=True)
-    found: tuple[RowSet, str] | None = block.source.rows, column
+def conditions_on(condition: exp.Expr | None, rows: RowSet, column: str) -> Iterator[KeyCondition]:
+    """Yield the parts of a condition over rows that name a column, and those of relations below."""
+    if condition is not None:
+        yield from _naming(condition, column, always=True)
+    found: tuple[RowSet, str] | None = rows, column
     always = True
     while found is not None:
         rows, name_there = found
@@ -142,8 +142,8 @@ def conditions_on(block: Block, column: str) -> Iterator[KeyCondition]:
             conditions = rows.conditions if nulled or filled is None else ()
         else:
             conditions = (rows.condition,) if isinstance(rows, Filter) else ()
-        for condition in conditions:
-            yield from _naming(condition, name_there, always=always)
+        for each in conditions:
+            yield from _naming(each, name_there, always=always)
         found = _where_from(rows, name_there)
 
 
@@ -198,6 +198,36 @@ def _compared(rows: Join | SemiJoin, column: str, nulled: bool) -> Iterator[Colu
                 apart = _has(source, other) and not _has(source, column)
                 if apart and types[other] == types[column]:
                     yield from columns_behind(source, other, nulled=nulled)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """The expression that a column is computed by, over the columns of a relation.
+
+    ``nulled``: the column is NULL in rows that an outer join kept.
+    """
+
+    expression: exp.Expr
+    rows: RowSet
+    nulled: bool
+
+
+def definition_of(rows: RowSet, column: str) -> Definition | None:
+    """Find the expression that computes a column below; None for columns of tables."""
+    nulled = False
+    while True:
+        computed = {Extend: "computed", PerUnit: "keys"}.get(type(rows))
+        for each in () if computed is None else getattr(rows, computed):
+            if each.name == column and not isinstance(each.expression, exp.Column):
+                return Definition(each.expression, rows.sources[0], nulled)
+        filled = None
+        if isinstance(rows, Join):
+            filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+        nulled = nulled or (filled is not None and _has(filled, column))
+        found = _where_from(rows, column)
+        if found is None:
+            return None
+        rows, column = found
 
 
 def _where_from(rows: RowSet, column: str) -> tuple[RowSet, str] | None:

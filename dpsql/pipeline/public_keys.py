@@ -36,8 +36,17 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
+from dpsql.errors import QueryRefused
 from dpsql.ir.query import DECLARED_BOUNDS, Block, Key
-from dpsql.pipeline.known_keys import KeyCondition, columns_behind, conditions_on, satisfying
+from dpsql.ir.relations import RowSet
+from dpsql.pipeline.known_keys import (
+    KeyCondition,
+    columns_behind,
+    conditions_on,
+    definition_of,
+    satisfying,
+)
+from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.finite_values import NOTHING_DECLARED, finite_values, whole_values
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.expressions.values_left import (
@@ -98,7 +107,11 @@ def with_keys_made(block: Block, engine: Engine, dialect: Dialect, public: Publi
     """
     if block.known_domain or not (block.measures or block.quantiles):
         return block
-    maker = _Maker(block, engine, dialect, public)
+    source = block.source
+    maker = _Maker(
+        *(source.rows, block.condition, source.table, source.bounds),
+        *(engine, dialect, public),
+    )
     keys = tuple(maker.made(key) if key.domain is None else key for key in block.keys)
     most = MOST_GROUPS if block.parameters.undecided else MOST_GROUPS_CAPPED
     sizes = [len(key.domain or ()) for key in keys]
@@ -107,16 +120,18 @@ def with_keys_made(block: Block, engine: Engine, dialect: Dialect, public: Publi
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """Makes domains of the keys of a block."""
+    """Makes domains of keys over rows that fulfil a condition.
 
-    block: Block
+    ``bounds`` are those that the policy declares of columns.
+    """
+
+    rows: RowSet
+    condition: exp.Expr | None
+    table: Table
+    bounds: tuple[tuple[str, ColumnPolicy], ...]
     engine: Engine
     dialect: Dialect
     public: PublicValues
-
-    @property
-    def _table(self) -> Table:
-        return self.block.source.table
 
     def made(self, key: Key) -> Key:
         """Return a key with its values and their origin, or as it is if they are not known."""
@@ -125,7 +140,7 @@ class _Maker:
         if type_ is None:
             return key
         conditions = list(self._conditions(node))
-        for origin, values in self._sources(node, type_, conditions):
+        for origin, values in self._sources(node, type_):
             if values is not None:
                 left = self._fulfilling(values, type_, conditions)
                 return replace(key, domain=left, origin=origin, type=type_)
@@ -133,31 +148,35 @@ class _Maker:
 
     def _type(self, node: exp.Expr) -> SqlType | None:
         """Find the type of a key; None for types whose equal values may be spelled differently."""
-        column = self._table.column(node.name) if isinstance(node, exp.Column) else None
+        column = self.table.column(node.name) if isinstance(node, exp.Column) else None
         if column is None:
-            rows = from_clause(self.block.source.rows, TWIN)
-            written = total_sql(node, self._table, TWIN)
+            rows = from_clause(self.rows, TWIN)
+            written = total_sql(node, self.table, TWIN)
             column = self.engine.bind(sql("SELECT {} FROM {}", written, rows))[0]
         known = column.type.kind in _KINDS or column.type.is_integer
+        try:
+            self.dialect.declared(0, column.type)
+        except QueryRefused:  # the engine has no such type
+            return None
         return column.type if known and not column.collated else None
 
     def _conditions(self, node: exp.Expr) -> Iterator[KeyCondition]:
         """Yield the conditions on a key; where it is an expression, on ``_KEY`` for it."""
         if isinstance(node, exp.Column):
-            yield from conditions_on(self.block, node.name)
-        elif self.block.condition is not None:
+            yield from conditions_on(self.condition, self.rows, node.name)
+        elif self.condition is not None:
             stands = exp.column(_KEY)
-            of_key = self.block.condition.transform(lambda n: stands.copy() if n == node else n)
-            above = replace(self.block, condition=of_key)
-            yield from conditions_on(above, _KEY)
+            of_key = self.condition.transform(lambda n: stands.copy() if n == node else n)
+            yield from conditions_on(of_key, self.rows, _KEY)
 
     def _sources(
-        self, node: exp.Expr, type_: SqlType, conditions: Sequence[KeyCondition]
+        self, node: exp.Expr, type_: SqlType
     ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
         """Yield the values of a key by each source, and None where a source says nothing."""
-        yield "the conditions on it", self._conditioned(type_, conditions)
+        yield "the conditions on it", self._conditioned(type_, list(self._conditions(node)))
         if isinstance(node, exp.Column):
             yield from self._public(node, type_)
+            yield from self._defined(node, type_)
             if type_.kind == "BOOLEAN":
                 yield "its type BOOLEAN", self._finite(node)
             return
@@ -169,7 +188,7 @@ class _Maker:
         self, node: exp.Column, type_: SqlType
     ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
         """Yield the values of the columns of public tables that a key's values are among."""
-        for found in columns_behind(self.block.source.rows, node.name):
+        for found in columns_behind(self.rows, node.name):
             held = found.table.column(found.column)
             if held is None or held.type != type_:
                 continue
@@ -177,6 +196,19 @@ class _Maker:
             if values is not None:
                 null = found.nulled and None not in values
                 yield f"the rows of {found.table.name}", (*values, None) if null else values
+
+    def _defined(
+        self, node: exp.Column, type_: SqlType
+    ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
+        """Yield the values of the expression that computes a column in a subquery."""
+        found = definition_of(self.rows, node.name)
+        if found is None:
+            return
+        table = Table("rows", found.rows.columns)
+        below = replace(self, rows=found.rows, condition=None, table=table, bounds=())
+        for origin, values in below._sources(found.expression, type_):
+            null = values is not None and found.nulled and None not in values
+            yield origin, (*values, None) if values is not None and null else values
 
     def _conditioned(
         self, type_: SqlType, conditions: Sequence[KeyCondition]
@@ -192,25 +224,27 @@ class _Maker:
 
     def _finite(self, node: exp.Expr) -> tuple[object, ...] | None:
         valued = {c.name for c in node.find_all(exp.Column) if self._span(c) != EVERYTHING}
-        return finite_values(node, self._table, self.dialect, MOST_GROUPS_CAPPED, valued)
+        return finite_values(node, self.table, self.dialect, MOST_GROUPS_CAPPED, valued)
 
     def _bounded(self, node: exp.Expr) -> tuple[object, ...] | None:
         """List the whole numbers between what declared bounds make of an expression."""
-        policy = replace(NOTHING_DECLARED, columns=dict(self.block.source.bounds))
-        return whole_values(node, self._table, policy, MOST_GROUPS_CAPPED)
+        policy = replace(NOTHING_DECLARED, columns=dict(self.bounds))
+        return whole_values(node, self.table, policy, MOST_GROUPS_CAPPED)
 
     def _span(self, column: exp.Column) -> Left:
         """Return the values of a column that the conditions on it leave on every row."""
-        known = self._table.column(column.name)
+        known = self.table.column(column.name)
         if known is None:
             return EVERYTHING
-        found = [each for each in conditions_on(self.block, column.name) if each.always]
+        found = [
+            each for each in conditions_on(self.condition, self.rows, column.name) if each.always
+        ]
         return _left(found, known.type)
 
     def _computed(self, node: exp.Expr, type_: SqlType) -> tuple[object, ...] | None:
         """Compute an expression for all values that the conditions leave of its only column."""
         only = _only_column(node)
-        column = None if only is None else self._table.column(only)
+        column = None if only is None else self.table.column(only)
         if column is None or type_.kind == "VARCHAR":
             return None
         points = _points(self._span(exp.column(column.name)), node, column)

@@ -335,3 +335,38 @@ def test_a_twin_that_takes_private_tables_for_public_is_noticed(
     question = "SELECT site, COUNT(*) AS n FROM person GROUP BY site"
     whole, less = (_keys(world, question) for world in sites)
     assert whole != less
+
+
+# -- subqueries ------------------------------------------------------------------------------------
+
+BELOW = (
+    ("m", "(SELECT id, month(d) AS m FROM menu)", 13),
+    ("m", "(SELECT id, month(d) AS m FROM menu WHERE d >= '2024-02-01' AND d <= '2024-03-31')", 2),
+    ("m", "(SELECT id, month(d) AS m FROM menu) WHERE m < 3", 2),
+    ("m", "(SELECT m FROM (SELECT id, month(d) AS m FROM menu) t)", 13),
+    ("dear", "(SELECT id, price > 15 AS dear FROM menu GROUP BY id, dear)", 3),
+    ("k", "(SELECT id, CASE WHEN ok THEN 'yes' ELSE 'no' END AS k FROM menu)", 2),
+    (
+        "k",
+        "menu a LEFT JOIN (SELECT id, CASE WHEN ok THEN 'yes' ELSE 'no' END AS k FROM menu "
+        "WHERE x > 5) b ON a.id = b.id",
+        3,
+    ),
+)
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(("key", "rows", "groups"), BELOW)
+def test_keys_that_a_subquery_computes_are_known(
+    connection: dpsql.Connection,
+    plain: duckdb.DuckDBPyConnection,
+    key: str,
+    rows: str,
+    groups: int,
+) -> None:
+    question = f"SELECT {key}, COUNT(*) AS n FROM {rows} GROUP BY {key}"
+    answer = connection.sql(question)
+    assert answer.mechanisms == ("known_domain",)
+    found = Counter(dict(answer.fetchall()))
+    assert len(found) == groups
+    assert +found == Counter(dict(plain.execute(question).fetchall()))
