@@ -201,7 +201,7 @@ def _compared(rows: Join | SemiJoin, column: str, nulled: bool) -> Iterator[Colu
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ColumnDefinition:
     """The expression that a column is computed by, over the columns of a relation.
 
     ``nulled``: the column is NULL in rows that an outer join kept.
@@ -212,14 +212,14 @@ class Definition:
     nulled: bool
 
 
-def definition_of(rows: RowSet, column: str) -> Definition | None:
+def definition_of(rows: RowSet, column: str) -> ColumnDefinition | None:
     """Find the expression that computes a column below; None for columns of tables."""
     nulled = False
     while True:
         computed = {Extend: "computed", PerUnit: "keys"}.get(type(rows))
         for each in () if computed is None else getattr(rows, computed):
             if each.name == column and not isinstance(each.expression, exp.Column):
-                return Definition(each.expression, rows.sources[0], nulled)
+                return ColumnDefinition(each.expression, rows.sources[0], nulled)
         filled = None
         if isinstance(rows, Join):
             filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)

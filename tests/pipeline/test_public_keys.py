@@ -367,6 +367,6 @@ def test_keys_that_a_subquery_computes_are_known(
     question = f"SELECT {key}, COUNT(*) AS n FROM {rows} GROUP BY {key}"
     answer = connection.sql(question)
     assert answer.mechanisms == ("known_domain",)
-    found = Counter(dict(answer.fetchall()))
+    found: Counter[object] = Counter(dict(answer.fetchall()))
     assert len(found) == groups
     assert +found == Counter(dict(plain.execute(question).fetchall()))
