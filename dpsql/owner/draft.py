@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from dpsql.core.constraints import Constraints, ConstraintsOf
+from dpsql.core.constraints import NO_CONSTRAINTS, Constraints, ConstraintsOf
 from dpsql.core.formatting import printable
 from dpsql.core.names import is_account_name, look_alikes
 from dpsql.core.schema import Column, Schema, Table, fold
@@ -192,22 +192,38 @@ _UNIT_NAMES: Final = (
 )
 
 
-def guess_unit(table: Table) -> Column | None:
-    """Guess the column with a person's identifier from the names of columns; None without a guess.
+def guess_unit(table: Table, constraints: ConstraintsOf = NO_CONSTRAINTS) -> Column | None:
+    """Guess the column with a person's identifier; None without a guess.
 
-    Only a guess.
+    From the names of columns, or of a table that is called like people and has one key: only a
+    guess.
     """
     usable = {
         bare_name(column.name): column
         for column in reversed(table.columns)
         if column.type.is_integer or column.type.is_text or column.type.kind == "UUID"
     }
-    return next((usable[name] for name in _UNIT_NAMES if name in usable), None)
+    named = next((usable[name] for name in _UNIT_NAMES if name in usable), None)
+    if named is not None or not _is_of_people(table):
+        return named
+    keys = [each for each in key_columns_of(table, constraints) if each in usable.values()]
+    return keys[0] if len(keys) == 1 else None
+
+
+def _is_of_people(table: Table) -> bool:
+    """Tell whether a table is called like people: ``customer``, ``Patients``."""
+    return not {_one_of(table), f"{_one_of(table)}id"}.isdisjoint(_UNIT_NAMES)
+
+
+def _one_of(table: Table) -> str:
+    """Name what a row of a table is: ``patients`` -> ``patient``."""
+    name = plain_name(fold(table.name.table), "unit")
+    return name[:-1] if name.endswith("s") and len(name) > 3 else name
 
 
 def is_telling(table: Table, guess: Column) -> bool:
     """Tell whether names say that a guessed column stands for people: it may number rows."""
-    return bare_name(guess.name) != "id" or guess_unit_name(table, guess) in _UNIT_NAMES
+    return bare_name(guess.name) != "id" or _is_of_people(table)
 
 
 def likely_units(table: Table, draft: Draft) -> list[Column]:
@@ -218,11 +234,10 @@ def likely_units(table: Table, draft: Draft) -> list[Column]:
 
 
 def guess_unit_name(table: Table, unit: Column) -> str:
-    """Name a unit: ``user_id`` -> ``user``; a bare ``id`` in ``patients`` -> ``patient``."""
+    """Name a unit: ``user_id`` -> ``user``; ``id`` and ``no`` of ``patients`` -> ``patient``."""
     bare = bare_name(unit.name)
-    if bare == "id":
-        name = plain_name(fold(table.name.table), "unit")
-        return name[:-1] if name.endswith("s") and len(name) > 3 else name
+    if bare == "id" or (bare not in _UNIT_NAMES and _is_of_people(table)):
+        return _one_of(table)
     return plain_name(bare[:-2] if bare.endswith("id") and len(bare) > 3 else bare, "unit")
 
 
@@ -272,7 +287,8 @@ def says_whose(column: Column, table: Table, draft: Draft) -> bool:
     name = table.name.key
     unit, link = draft.units.get(name), draft.links.get(name)
     taken = [one.column for one in (unit, link) if one is not None]
-    if not draft.decided(table) and draft.guesses and (guess := guess_unit(table)) is not None:
+    guess = guess_unit(table, draft.constraints) if draft.guesses else None
+    if not draft.decided(table) and guess is not None:
         taken = [guess.name]
     return fold(column.name) in map(fold, taken)
 

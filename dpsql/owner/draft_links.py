@@ -34,7 +34,8 @@ def ways_to_units(schema: Schema, draft: Draft) -> Mapping[str, Reference]:
         if not draft.decided(table) and len(str(table.name)) <= MAX_DRAFTED_NAME
     }
     keys = {name: references(table, schema, draft.constraints) for name, table in waiting.items()}
-    guesses = {n: guess for n, table in waiting.items() if (guess := guess_unit(table)) is not None}
+    guessed = {name: guess_unit(table, draft.constraints) for name, table in waiting.items()}
+    guesses = {name: guess for name, guess in guessed.items() if guess is not None}
     telling = {name for name, guess in guesses.items() if is_telling(waiting[name], guess)}
     reached = telling | {name for name, table in schema.items() if draft.protects(table)}
     found: dict[str, Reference] = {}

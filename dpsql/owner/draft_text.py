@@ -194,7 +194,8 @@ def _table(table: Table, schema: Schema, draft: Draft) -> str:
         return f"  {name}:\n    public: true\n{_columns(table, draft)}"
     view = "  # A view: list the tables below it instead, unless each row is one unit's.\n"
     head = view if table.is_view else ""
-    unit, guess = draft.units.get(table.name.key), guess_unit(table) if draft.guesses else None
+    unit = draft.units.get(table.name.key)
+    guess = guess_unit(table, draft.constraints) if draft.guesses else None
     if unit is not None:
         said = _unit(table, unit) + _promises(table, unit, schema, draft) + _time(table)
         return f"{head}  {name}:\n{said}{_columns(table, draft)}"

@@ -11,7 +11,7 @@ from dpsql.core.constraints import Constraints, ForeignKey
 from dpsql.core.schema import LeftOut, Schema, Table, schema_of
 from dpsql.core.table_name import TableName
 from dpsql.owner.conformance import check_policy, tables_of_one_row
-from dpsql.owner.draft import Draft
+from dpsql.owner.draft import Draft, guess_unit, guess_unit_name
 from dpsql.owner.draft_links import likely_link, with_foreign_keys
 from dpsql.owner.draft_text import checked
 from dpsql.owner.promises import promise_words
@@ -69,11 +69,11 @@ TPCH = {
 
 
 def test_tables_are_linked_along_foreign_keys_to_the_unit() -> None:
-    assert links(TPCH, customer="c_key") == {
-        "lineitem": "l_order>orders.o_key",
-        "orders": "o_cust>customer.c_key",
-    }
-    assert links(TPCH) == {}  # nobody has said whose rows there are
+    linked = {"lineitem": "l_order>orders.o_key", "orders": "o_cust>customer.c_key"}
+    assert links(TPCH, customer="c_key") == linked
+    assert links(TPCH) == linked  # by a guess
+    others = {name.replace("customer", "x"): t.replace("customer", "x") for name, t in TPCH.items()}
+    assert links(others) == {}  # nobody has said whose rows there are
     bare = {name: text.replace("!", "").replace(">", " ") for name, text in TPCH.items()}
     assert links(bare, customer="c_key") == {}
 
@@ -104,6 +104,28 @@ def test_one_way_to_a_unit_is_taken_and_of_several_none(
     tables: Tables, linked: dict[str, str]
 ) -> None:
     assert links(tables) == linked
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "guessed"),
+    [
+        ("customer", "c_key! c_nation", "c_key"),
+        ("Students", "no! name", "no"),  # of student_id there is a word
+        ("customer", "c_key c_nation", None),
+        ("customer", "c_key! c_ssn!", None),
+        ("parts", "p_key!", None),
+        ("customer", "c_key! user_id", "user_id"),
+    ],
+)
+def test_the_only_key_of_a_table_that_is_called_like_people_is_guessed(
+    name: str, columns: str, guessed: str | None
+) -> None:
+    schema, constraints = database({name: columns})
+    (table,) = schema.values()
+    found = guess_unit(table, {table.name.key: constraints[name]})
+    assert (found.name if found else None) == guessed
+    if found is not None and guessed != "user_id":
+        assert guess_unit_name(table, found) == name.lower().removesuffix("s")
 
 
 def test_what_is_no_link_is_not_taken_for_one() -> None:

@@ -133,6 +133,8 @@ left in the file.
 * **PRIMARY KEY, UNIQUE, a unique index** on the column of the unit alone: `rows_per_unit: 1`. The
   column may be NULL in many rows, as such rows are nobody's. A linked table has one row per unit
   where the column of its link is a key, and its parent has one row per unit.
+* **The only key** of one column in a table that is called like people (`customer`, `patients`) is
+  guessed to be its unit, where no column is called like one.
 * **FOREIGN KEY** of one column to a table that has a unit, or reaches one: a link, by the way with
   the fewest tables. Of several as short none is taken, and the draft lists them.
 * **CHECK** with comparisons of a column with constants, BETWEEN, IN, and AND and OR of these:

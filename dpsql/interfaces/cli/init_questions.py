@@ -91,7 +91,7 @@ def profiled(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool
         )
     units = {key: unit.column for key, unit in draft.units.items()}
     for table in schema.values():
-        guess = guess_unit(table)
+        guess = guess_unit(table, draft.constraints)
         if guess is not None and not draft.decided(table):
             units[table.name.key] = guess.name
     return replace(draft, seen=profile_columns(database), single=profile_units(database, units))
@@ -209,7 +209,7 @@ class Questions:
         """Ask for a unit's column, or what else a table can be. Links are asked for at the end."""
         columns = ", ".join(f"{printable(c.name)} {shown_type(c.type)}" for c in table.columns)
         self._say(f"\n{printable(str(table.name))}{' (a view)' * table.is_view}: {columns}")
-        guess, likely = guess_unit(table), likely_units(table, draft)
+        guess, likely = guess_unit(table, draft.constraints), likely_units(table, draft)
         lead = likely_link(table, self._schema, draft)
         if lead is not None:
             self._say(f"A foreign key leads to a unit: {printable(lead.text)}")
