@@ -396,7 +396,9 @@ class Preparer:
         def decided(block: Block) -> Block:
             narrowed = with_keys_narrowed(block, self._engine)
             return with_groups_decided(
-                with_keys_made(narrowed, self._engine, self.dialect, self._public_values),
+                with_keys_made(
+                    *(narrowed, self._engine, self.dialect, self._public_values), mechanism
+                ),
                 mechanism=mechanism,
                 composition=account.composition,
                 delta_for_conversion=account.delta_for_conversion,

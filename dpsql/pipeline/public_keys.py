@@ -47,6 +47,7 @@ from dpsql.pipeline.known_keys import (
     satisfying,
 )
 from dpsql.policy.model import ColumnPolicy
+from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K
 from dpsql.sql.expressions.finite_values import NOTHING_DECLARED, finite_values, whole_values
 from dpsql.sql.expressions.totality import total_sql
 from dpsql.sql.expressions.values_left import (
@@ -69,6 +70,8 @@ comparable to what naming groups by discovery costs, and is less for fewer.
 """
 MOST_GROUPS_CAPPED: Final = 1_000
 """Groups that are made where a number of groups per unit is given, on which the noise depends."""
+_OF_KNOWN: Final = (None, KNOWN_DOMAIN.name, KNOWN_DOMAIN_TOP_K.name)
+"""Mechanisms of known keys, and none, which is to be chosen."""
 _MOST_POINTS: Final = 20_000
 """Values of a column for which an expression of it is computed."""
 _HOUR: Final = 3_600_000_000
@@ -100,12 +103,21 @@ class PublicValues(Protocol):
         """
 
 
-def with_keys_made(block: Block, engine: Engine, dialect: Dialect, public: PublicValues) -> Block:
+def with_keys_made(
+    block: Block,
+    engine: Engine,
+    dialect: Dialect,
+    public: PublicValues,
+    mechanism: str | None = None,
+) -> Block:
     """Return the block with the domains of keys that public facts give.
 
-    ``dialect`` is that of the engine, in which the keys are going to be computed.
+    ``dialect`` is that of the engine, in which the keys are going to be computed. Who asks for a
+    ``mechanism`` that discovers keys has them discovered.
     """
     if block.known_domain or not (block.measures or block.quantiles):
+        return block
+    if (block.mechanism or mechanism) not in _OF_KNOWN:
         return block
     source = block.source
     maker = _Maker(
@@ -113,7 +125,8 @@ def with_keys_made(block: Block, engine: Engine, dialect: Dialect, public: Publi
         *(engine, dialect, public),
     )
     keys = tuple(maker.made(key) if key.domain is None else key for key in block.keys)
-    most = MOST_GROUPS if block.parameters.undecided else MOST_GROUPS_CAPPED
+    capped = not block.parameters.automatic and block.parameters.groups_limit is not None
+    most = MOST_GROUPS_CAPPED if capped else MOST_GROUPS
     sizes = [len(key.domain or ()) for key in keys]
     return replace(block, keys=keys) if 0 < math.prod(sizes) <= most else block
 

@@ -108,6 +108,7 @@ KNOWN = (
     # Conditions make the domain.
     ("name", "name IN ('a', 'ä', 'zz')", 3),
     ("name", "'a' = name", 1),
+    ("name", "name IN ('a', NULL)", 1),
     ("name", "(name = 'a' AND x > 3) OR (name = 'b' AND price < 2)", 2),
     ("name", "name IN ('a', 'b') AND name <> 'b'", 1),
     ("x", "x BETWEEN 0 AND 7", 8),

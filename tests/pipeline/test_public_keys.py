@@ -192,6 +192,17 @@ def test_keys_alone_are_found_by_discovery(connection: dpsql.Connection) -> None
     assert block.keys == ()
 
 
+@pytest.mark.parametrize("mechanism", ["cascade", "gaussian_positive_counts", "known_domain"])
+def test_a_mechanism_by_name_discovers_keys_if_it_is_one_that_does(
+    connection: dpsql.Connection, mechanism: str
+) -> None:
+    sql = "SELECT name, COUNT(*) FROM menu WHERE name IN ('a', 'b') GROUP BY name"
+    given: dict[str, Any] = {} if mechanism == "cascade" else {"max_groups_contributed": 2}
+    block = connection.explain(sql, mechanism=mechanism, **given).blocks[0]
+    assert block.mechanism == mechanism
+    assert bool(block.keys) == (mechanism == "known_domain")
+
+
 def test_an_answer_says_where_its_keys_come_from(connection: dpsql.Connection) -> None:
     answered = connection.sql("SELECT x // 10, COUNT(*) FROM menu GROUP BY 1")
     said = " ".join(str(answered).split())

@@ -197,7 +197,8 @@ def _compared(node: exp.Expr, of: _Subject) -> Left:
 
 
 def _among(node: exp.Expr, of: _Subject) -> Left:
-    values = [of.constant(each) for each in node.expressions]
+    some = [each for each in node.expressions if not isinstance(each.unnest(), exp.Null)]
+    values = [of.constant(each) for each in some]
     return _known(values) if of.is_column(node.this.unnest()) else EVERYTHING
 
 
