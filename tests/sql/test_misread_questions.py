@@ -104,6 +104,12 @@ def test_a_text_compared_with_another_type_is_refused_and_costs_nothing(
     assert connection.budget().epsilon_spent == 0
 
 
+def test_the_type_as_which_a_released_text_is_read_is_named(connection: dpsql.Connection) -> None:
+    with fails_with("text_compared", "a value of type BIGINT") as refused:
+        connection.sql(UNLIKE[-1])
+    assert "TRY_CAST(… AS BIGINT)" in str(refused.value.hint)
+
+
 @pytest.mark.parametrize(
     ("condition", "count"),
     [
