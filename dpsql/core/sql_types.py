@@ -121,7 +121,7 @@ class SqlType:
     @property
     def sql(self) -> Sql:
         """The type as SQL. Raises ``ValueError`` for what is no name of a type."""
-        return type_sql(self.text)
+        return _type_sql(self.text)
 
     @property
     def is_integer(self) -> bool:
@@ -369,13 +369,13 @@ _CLOSED_BY: Final = {"(": ")", "[": "]"}
 
 
 @lru_cache(maxsize=4096)
-def type_sql(text: str) -> Sql:
+def _type_sql(text: str) -> Sql:
     """Make SQL of the name of a type as an engine writes it: words, numbers, names and texts.
 
     Raises ``ValueError`` for what is none. Names of fields and the values of an ENUM, which are in
     quotes there, are names and literals.
 
-    >>> type_sql("STRUCT(a DECIMAL(18,3), \\"b c\\" INTEGER[])").pieces
+    >>> _type_sql("STRUCT(a DECIMAL(18,3), \\"b c\\" INTEGER[])").pieces
     ('STRUCT(a DECIMAL(18,3), ', Name(text='b c'), ' INTEGER[])')
     """
     parts: list[Sql] = []
