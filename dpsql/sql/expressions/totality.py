@@ -29,7 +29,8 @@ def total(node: exp.Expr, table: Table, dialect: Dialect) -> exp.Expr:
     """Make an expression total; parts that cannot fail stay as they are, for speed.
 
     >>> from dpsql.core.schema import Column
-    >>>     >>> from dpsql.engines.duckdb.dialect import DUCKDB
+    >>> from dpsql.core.sql_types import BIGINT, VARCHAR
+    >>> from dpsql.engines.duckdb.dialect import DUCKDB
     >>> import sqlglot
     >>> table = Table("t", (Column("a", BIGINT), Column("s", VARCHAR)))
     >>> def show(text: str) -> None:
