@@ -31,6 +31,7 @@ _WHOLE: Final = frozenset(
 )
 _FRACTIONS: Final = frozenset({exp.DType.DECIMAL, exp.DType.FLOAT, exp.DType.DOUBLE})
 _TEXTS: Final = frozenset({exp.DType.TEXT, exp.DType.VARCHAR})
+_TRUTHS: Final = {"t": "True", "f": "False"}  # as DuckDB 1 writes them
 _MIRRORED: Final[Mapping[type[exp.Expr], type[exp.Expr]]] = {
     exp.GT: exp.LT,
     exp.LT: exp.GT,
@@ -259,6 +260,8 @@ def _constant(node: exp.Expr) -> _Constant | None:
     found, to = _constant(node.this), node.to.this
     if found is None or found.kind == "truth":
         return None
+    if to is exp.DType.BOOLEAN and found.text in _TRUTHS:
+        return _Constant("truth", _TRUTHS[found.text])
     if to in _TEXTS or to is exp.DType.DATE:
         return found if found.kind == "text" else None
     number = _number(found._replace(kind="number")) if to in _WHOLE | _FRACTIONS else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.engine import DuckDBEngine, open_database
 from dpsql.engines.postgresql.engine import PostgreSQLEngine
 from dpsql.interfaces.cli import cli
+from dpsql.owner.checks import Checked, checked_values
 from dpsql.policy.load import load_policy
 
 DUCKDB = (
@@ -54,6 +56,59 @@ def test_duckdb_tells_what_its_tables_are_held_to(tmp_path: Path) -> None:
             frozenset({"no"}), (ForeignKey("pid", TableName("people", "s"), "id"),)
         ),
     }
+
+
+CHECKED = (
+    "s VARCHAR(9) CHECK (s IN ('o', 'it''s', 'a\\b'))",
+    "t TEXT CHECK (t = 'a' OR t = 'b' OR t IS NULL)",
+    "n DECIMAL(9,2) CHECK (n BETWEEN -1.50 AND 2)",
+    "x DOUBLE PRECISION CHECK (x > 0 AND x <= 10.5)",
+    "b BIGINT CHECK (b >= -5 AND b < 100000000000)",
+    '"Od d" SMALLINT CHECK ("Od d" IN (3, 1, 2))',
+    "v BOOLEAN CHECK (v = true)",
+    "d DATE CHECK (d IN ('2020-01-01', '2020-01-02'))",
+    "h INT CHECK (h > 7 AND h <> 9)",
+    "o INT CHECK (o % 2 = 0)",
+)
+READ = {
+    "s": Checked(values=("o", "it's", "a\\b")),
+    "t": Checked(values=("a", "b")),
+    "n": Checked(-1.5, 2),
+    "x": Checked(0, 10.5),
+    "b": Checked(-5, 99_999_999_999),
+    "od d": Checked(1, 3, (3, 1, 2)),
+    "v": Checked(values=(True,)),
+    "d": Checked(values=(datetime.date(2020, 1, 1), datetime.date(2020, 1, 2))),
+    "h": Checked(lower=8),
+}
+CREATE_CHECKED = f"CREATE TABLE checked ({', '.join(CHECKED)})"
+
+
+def test_checks_are_read_as_duckdb_writes_them(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "c.duckdb")) as writer:
+        writer.execute(CREATE_CHECKED)
+    engine = open_database(tmp_path / "c.duckdb")
+    table, conditions = (
+        engine.catalog().tables["checked"],
+        engine.constraints()["checked"].conditions,
+    )
+    engine.close()
+    assert len(conditions) == len(CHECKED)
+    assert checked_values(table, conditions, 100) == READ
+
+
+def test_checks_are_read_as_postgresql_writes_them(world: PostgreSQLWorld) -> None:
+    world.run(CREATE_CHECKED)
+    world.run(f"GRANT SELECT ON checked TO {READER}")
+    engine = PostgreSQLEngine(world.url)
+    table, conditions = (
+        engine.catalog().tables["checked"],
+        engine.constraints()["checked"].conditions,
+    )
+    engine.close()
+    world.run("DROP TABLE checked")
+    assert len(conditions) == len(CHECKED)
+    assert checked_values(table, conditions, 100) == READ
 
 
 LISTINGS = (

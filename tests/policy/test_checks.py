@@ -46,6 +46,7 @@ SAID: Sequence[tuple[str, str, Checked]] = (
     ("((i IS NOT NULL) AND (i >= 0))", "i", Checked(lower=0)),
     ("(i IN (3, 1, 2))", "i", Checked(1, 3, (3, 1, 2))),
     ("(b IN (true))", "b", Checked(values=(True,))),
+    ("(b = CAST('f' AS BOOLEAN))", "b", Checked(values=(False,))),
     ("(d IN (CAST('2020-01-01' AS date)))", "d", Checked(values=(datetime.date(2020, 1, 1),))),
     ("(((s = 'a') AND (i = 1)) OR ((s = 'b') AND (i = 2)))", "s", Checked(values=("a", "b"))),
     # PostgreSQL's
