@@ -111,6 +111,25 @@ def test_checks_are_read_as_postgresql_writes_them(world: PostgreSQLWorld) -> No
     assert checked_values(table, conditions, 100) == READ
 
 
+@pytest.mark.usefixtures("no_noise")
+def test_rows_without_a_unit_are_nobodys_though_a_key_lets_in_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a UNIQUE column that may be NULL proves one row per unit all the same."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("c.duckdb") as writer:
+        writer.execute(
+            "CREATE TABLE people (id INT UNIQUE, ward VARCHAR CHECK (ward IN ('a', 'b')))"
+        )
+        writer.execute("INSERT INTO people SELECT i, ['a', 'b'][1 + i % 2] FROM range(300) r(i)")
+        writer.execute("INSERT INTO people SELECT NULL, 'a' FROM range(5000)")
+    assert CliRunner().invoke(cli, ["init", "c.duckdb", "--no-ask"]).exit_code == 0
+    assert load_policy("policies.yaml").tables["people"].rows_per_unit == 1
+    with dpsql.connect("c.duckdb", "policies.yaml", "b.db", "analyst") as opened:
+        found = opened.sql("SELECT ward, count(*) FROM people GROUP BY ward ORDER BY ward")
+        assert found.fetchall() == [("a", 150), ("b", 150)]
+
+
 LISTINGS = (
     "SHOW TABLES",
     "DESCRIBE people",
