@@ -9,8 +9,8 @@ rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlglot import exp
@@ -23,21 +23,7 @@ from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block, Key
-from dpsql.ir.relations import (
-    Distinct,
-    Extend,
-    Filter,
-    Join,
-    JoinKind,
-    LinkJoin,
-    OneSpelling,
-    PerUnit,
-    Rename,
-    RowSet,
-    Scan,
-    SemiJoin,
-    Typed,
-)
+from dpsql.pipeline.column_origins import conditions_on
 from dpsql.sql.expressions.totality import total_condition_sql
 
 _MOST_VALUES: Final = 20_000
@@ -107,158 +93,6 @@ def _written(value: object, type_: SqlType) -> Sql:
 
 def _chosen(domain: Sequence[object], places: Sequence[int]) -> tuple[object, ...]:
     return tuple(domain[place] for place in places)
-
-
-@dataclass(frozen=True, slots=True)
-class KeyCondition:
-    """A condition on a column, and the name of the column in it.
-
-    ``always``: it holds of every row, and not only of those in which the column is not NULL.
-    """
-
-    column: str
-    condition: exp.Expr
-    always: bool
-
-    @property
-    def alone(self) -> bool:
-        """True if no other column takes part."""
-        return {found.name for found in self.condition.find_all(exp.Column)} == {self.column}
-
-
-def conditions_on(condition: exp.Expr | None, rows: RowSet, column: str) -> Iterator[KeyCondition]:
-    """Yield the parts of a condition over rows that name a column, and those of relations below."""
-    if condition is not None:
-        yield from _naming(condition, column, always=True)
-    found: tuple[RowSet, str] | None = rows, column
-    always = True
-    while found is not None:
-        rows, name_there = found
-        if isinstance(rows, Join):
-            filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
-            # An outer join keeps rows that do not fulfil its conditions: with NULLs, on one side.
-            nulled = filled is not None and _has(filled, name_there)
-            always = always and not nulled
-            conditions = rows.conditions if nulled or filled is None else ()
-        else:
-            conditions = (rows.condition,) if isinstance(rows, Filter) else ()
-        for each in conditions:
-            yield from _naming(each, name_there, always=always)
-        found = _where_from(rows, name_there)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnBehind:
-    """A column of a table whose values include the values of another column.
-
-    ``nulled``: or NULL, in rows that an outer join kept.
-    """
-
-    table: Table
-    column: str
-    nulled: bool
-
-
-def columns_behind(rows: RowSet, column: str, *, nulled: bool = False) -> Iterator[ColumnBehind]:
-    """Yield the columns of tables that the values of a column come from, or are found in.
-
-    Where a join or an IN keeps rows alone in which the column is equal to another, its values are
-    among those of the other.
-    """
-    if type(rows) is Scan:
-        yield ColumnBehind(rows.table, column, nulled)
-        return
-    if isinstance(rows, Join):
-        filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
-        missing = filled is not None and _has(filled, column)
-        nulled = nulled or missing
-        if missing or filled is None:
-            yield from _compared(rows, column, nulled)
-    if isinstance(rows, SemiJoin) and not rows.negated:
-        yield from _compared(rows, column, nulled)
-    found = _where_from(rows, column)
-    if found is not None:
-        yield from columns_behind(*found, nulled=nulled)
-
-
-def _compared(rows: Join | SemiJoin, column: str, nulled: bool) -> Iterator[ColumnBehind]:
-    """Yield the columns behind those that a join's conditions say to be equal to a column."""
-    for condition in rows.conditions:
-        for part in condition.flatten() if isinstance(condition, exp.And) else [condition]:
-            equal = part.unnest()
-            if not isinstance(equal, exp.EQ):
-                continue
-            sides = [side.unnest() for side in (equal.this, equal.expression)]
-            names = [side.name for side in sides if isinstance(side, exp.Column)]
-            if len(names) < 2 or column not in names:
-                continue
-            other = names[1 - names.index(column)]
-            types = {c.name: c.type for source in rows.sources for c in source.columns}
-            for source in rows.sources:
-                apart = _has(source, other) and not _has(source, column)
-                if apart and types[other] == types[column]:
-                    yield from columns_behind(source, other, nulled=nulled)
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnDefinition:
-    """The expression that a column is computed by, over the columns of a relation.
-
-    ``nulled``: the column is NULL in rows that an outer join kept.
-    """
-
-    expression: exp.Expr
-    rows: RowSet
-    nulled: bool
-
-
-def definition_of(rows: RowSet, column: str) -> ColumnDefinition | None:
-    """Find the expression that computes a column below; None for columns of tables."""
-    nulled = False
-    while True:
-        computed = {Extend: "computed", PerUnit: "keys"}.get(type(rows))
-        for each in () if computed is None else getattr(rows, computed):
-            if each.name == column and not isinstance(each.expression, exp.Column):
-                return ColumnDefinition(each.expression, rows.sources[0], nulled)
-        filled = None
-        if isinstance(rows, Join):
-            filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
-        nulled = nulled or (filled is not None and _has(filled, column))
-        found = _where_from(rows, column)
-        if found is None:
-            return None
-        rows, column = found
-
-
-def _where_from(rows: RowSet, column: str) -> tuple[RowSet, str] | None:
-    """Find the relation that a column's values come from, as they are, and its name there."""
-    if isinstance(rows, Rename):
-        old = next((old for old, new in rows.names if new == column), None)
-        return None if old is None else (rows.source, old)
-    if isinstance(rows, PerUnit):
-        key = next((key.expression for key in rows.keys if key.name == column), None)
-        return (rows.source, key.name) if isinstance(key, exp.Column) else None
-    if isinstance(rows, _KEEPING):
-        return next(((source, column) for source in rows.sources if _has(source, column)), None)
-    return None
-
-
-_KEEPING: Final = (Distinct, Extend, Filter, Join, LinkJoin, OneSpelling, SemiJoin, Typed)
-"""Relations that give the values of their columns on as they are, under the same names."""
-
-
-def _has(rows: RowSet, column: str) -> bool:
-    return any(each.name == column for each in rows.columns)
-
-
-def _naming(condition: exp.Expr, column: str, *, always: bool) -> Iterator[KeyCondition]:
-    """Yield the conjuncts of a condition that name a column."""
-    parts = condition.flatten() if isinstance(condition, exp.And) else [condition]
-    for part in (each.unnest() for each in parts):
-        if isinstance(part, exp.And):
-            yield from _naming(part, column, always=always)
-        elif any(found.name == column for found in part.find_all(exp.Column)):
-            yield KeyCondition(column, part, always)
 
 
 def _none_left(key: Key) -> QueryRefused:

@@ -17,7 +17,6 @@ from sqlglot import exp
 from dpsql.core.periods import Period
 from dpsql.core.schema import Column, rules_of
 from dpsql.core.sql_types import UNKNOWN
-from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
 from dpsql.engines.base.engine import Engine
@@ -397,7 +396,8 @@ class Preparer:
             narrowed = with_keys_narrowed(block, self._engine)
             return with_groups_decided(
                 with_keys_made(
-                    *(narrowed, self._engine, self.dialect, self._public_values), mechanism
+                    *(narrowed, self._engine, self.dialect, self._policy, self._tails.public),
+                    mechanism,
                 ),
                 mechanism=mechanism,
                 composition=account.composition,
@@ -405,13 +405,6 @@ class Preparer:
             )
 
         return decided
-
-    def _public_values(self, table: TableName, column: str, most: int) -> tuple[object, ...] | None:
-        """Return the values of a column of a public table; None for tables that are not public."""
-        policy = self._policy.table(table)
-        if policy is None or not policy.public:
-            return None
-        return self._tails.public.values(self._engine.schema[table.key], column, most)
 
     def _views(self, tree: exp.Query) -> dict[str, PublishedView]:
         """Return the materialized views that a statement may name: names without a table."""

@@ -15,8 +15,8 @@ a key's values are, in this order:
 Each is a function of the statement, the policy, the types of columns and public tables: of nothing
 that a private row could change. Tests take units away and compare
 (``tests/pipeline/test_public_keys.py``). Keys are made where all of a block's are known then,
-something is measured, and there are not too many groups; else they are found by discovery as if
-nothing were known.
+something is measured, there are not too many groups, and no two keys have something in common; else
+they are found by discovery as if nothing were known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from itertools import combinations
+from typing import Final
 
 from sqlglot import exp
 
@@ -32,24 +33,28 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
 from dpsql.core.sql_types import SqlType
-from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import DECLARED_BOUNDS, Block, Key
 from dpsql.ir.relations import RowSet
-from dpsql.pipeline.known_keys import (
+from dpsql.pipeline.column_origins import (
     KeyCondition,
+    RelationPath,
+    bases_of,
     columns_behind,
+    conditions_above,
     conditions_on,
     definition_of,
-    satisfying,
+    table_column,
 )
-from dpsql.policy.model import ColumnPolicy
+from dpsql.pipeline.known_keys import satisfying
+from dpsql.pipeline.tail.public_tables import PublicTables
+from dpsql.policy.model import ColumnPolicy, Policy
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K
 from dpsql.sql.expressions.finite_values import NOTHING_DECLARED, finite_values, whole_values
-from dpsql.sql.expressions.totality import total_sql
+from dpsql.sql.expressions.totality import is_sure_condition, total_condition_sql, total_sql
 from dpsql.sql.expressions.values_left import (
     EVERYTHING,
     Left,
@@ -58,9 +63,11 @@ from dpsql.sql.expressions.values_left import (
     values_in,
     values_left,
 )
+from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS
+from dpsql.syntax.text import put
 
 MOST_GROUPS: Final = 100
 """Groups that are made where no number of groups per unit is given.
@@ -93,21 +100,12 @@ _CODES: Final[Mapping[str, Callable[[Sql], Sql]]] = {
 }
 
 
-class PublicValues(Protocol):
-    """The rows of public tables."""
-
-    def __call__(self, table: TableName, column: str, most: int) -> tuple[object, ...] | None:
-        """Return the values of a column, NULL last.
-
-        None for a table that is not public, and for more values than ``most``.
-        """
-
-
 def with_keys_made(
     block: Block,
     engine: Engine,
     dialect: Dialect,
-    public: PublicValues,
+    policy: Policy,
+    public: PublicTables,
     mechanism: str | None = None,
 ) -> Block:
     """Return the block with the domains of keys that public facts give.
@@ -122,13 +120,20 @@ def with_keys_made(
     source = block.source
     maker = _Maker(
         *(source.rows, block.condition, source.table, source.bounds),
-        *(engine, dialect, public),
+        *(engine, dialect, policy, public),
     )
     keys = tuple(maker.made(key) if key.domain is None else key for key in block.keys)
     capped = not block.parameters.automatic and block.parameters.groups_limit is not None
     most = MOST_GROUPS_CAPPED if capped else MOST_GROUPS
     sizes = [len(key.domain or ()) for key in keys]
-    return replace(block, keys=keys) if 0 < math.prod(sizes) <= most else block
+    fits = 0 < math.prod(sizes) <= most and not maker.overlap(keys)
+    return replace(block, keys=keys) if fits else block
+
+
+def is_public(policy: Policy, table: Table) -> bool:
+    """Tell whether the policy lists a table as public."""
+    found = policy.table(table.name)
+    return found is not None and found.public
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +149,8 @@ class _Maker:
     bounds: tuple[tuple[str, ColumnPolicy], ...]
     engine: Engine
     dialect: Dialect
-    public: PublicValues
+    policy: Policy
+    public: PublicTables
 
     def made(self, key: Key) -> Key:
         """Return a key with its values and their origin, or as it is if they are not known."""
@@ -203,12 +209,59 @@ class _Maker:
         """Yield the values of the columns of public tables that a key's values are among."""
         for found in columns_behind(self.rows, node.name):
             held = found.table.column(found.column)
-            if held is None or held.type != type_:
+            if held is None or held.type != type_ or not is_public(self.policy, found.table):
                 continue
-            values = self.public(found.table.name, held.name, MOST_GROUPS_CAPPED)
+            condition = self._condition_on(found.path, found.table)
+            if condition is None:
+                continue
+            whole = self.engine.schema[found.table.name.key]
+            values = self.public.values(whole, held.name, condition, MOST_GROUPS_CAPPED)
             if values is not None:
                 null = found.nulled and None not in values
                 yield f"the rows of {found.table.name}", (*values, None) if null else values
+
+    def _condition_on(self, path: RelationPath, table: Table) -> Sql | None:
+        """Write the conditions on rows of a table alone, at the end of a path below.
+
+        None where one of them is more than comparisons of columns and constants: nobody has
+        examined it yet, and without it there were groups that it excludes.
+        """
+        written = [sql("TRUE")]
+        for found in conditions_above(self.condition, self.rows, path):
+            columns = {
+                each.name: table_column(found.rows, each.name)
+                for each in found.condition.find_all(exp.Column)
+            }
+            if not columns or any(c is None or c.path != found.path for c in columns.values()):
+                continue
+            names = {name: found.column for name, found in columns.items() if found is not None}
+            condition = found.condition.copy()
+            for column in condition.find_all(exp.Column):
+                put(column, generated_column(names[column.name]))
+            if not is_sure_condition(condition, table, self.dialect):
+                return None
+            written.append(sql("({})", total_condition_sql(condition, table, self.dialect)))
+        return join(" AND ", written)
+
+    def overlap(self, keys: Sequence[Key]) -> bool:
+        """Tell whether keys have something in common, so that some pairs of values cannot be.
+
+        As a month and its quarter have, or two columns of a public table.
+        """
+        several = [key for key in keys if len(key.domain or ()) > 1]
+        pairs = [pair for pair in combinations(several, 2) if any(key.origin for key in pair)]
+        return any(self._marks(one) & self._marks(other) for one, other in pairs)
+
+    def _marks(self, key: Key) -> set[object]:
+        """Collect what a key depends on: columns at the bottom, and public tables as a whole."""
+        marks: set[object] = set()
+        node = key.expression
+        for base in bases_of(self.rows, node):
+            marks.add((base.path, base.column))
+            if base.table is not None and is_public(self.policy, base.table):
+                marks.add(base.path)
+        behind = columns_behind(self.rows, node.name) if isinstance(node, exp.Column) else ()
+        return marks | {found.path for found in behind if is_public(self.policy, found.table)}
 
     def _defined(
         self, node: exp.Column, type_: SqlType

@@ -37,6 +37,7 @@ OVER_CODES = (
     ("m.name", "JOIN codes c USING (name)", 3),
     ("since", "JOIN codes c ON m.x = c.x", 3),
     ("m.x", "SEMI JOIN codes c ON m.x = c.x", 3),
+    ("label", "JOIN codes c USING (name) WHERE c.x < 7 AND c.label <> 'one'", 1),
     ("label", "LEFT JOIN codes c USING (name)", 3),
 )
 """A key, a join of ``menu m`` with the public table, and how many values the key can have."""

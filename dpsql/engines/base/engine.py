@@ -193,10 +193,10 @@ class Run(PrivateSource, Protocol):
     def stream(self, table: Table) -> ArrowStream:
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
 
-    def stream_values(self, table: Table, column: str, most: int) -> ArrowStream:
-        """Stream the different values of a column of a public table, ``most`` of them at most.
+    def stream_values(self, table: Table, column: str, condition: Sql, most: int) -> ArrowStream:
+        """Stream different values of a column of a public table, in rows that fulfil a condition.
 
-        Raises ``EngineError``: a fixed text.
+        ``most`` of them at most. Raises ``EngineError``: a fixed text.
         """
 
 

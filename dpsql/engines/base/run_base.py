@@ -57,10 +57,15 @@ class RunBase(ABC):
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
         return self.over(Reads((table.name,))).pairs(self._all_of(table))
 
-    def stream_values(self, table: Table, column: str, most: int) -> ArrowStream:
-        """Stream the different values of a column of a public table, ``most`` of them at most."""
+    def stream_values(self, table: Table, column: str, condition: Sql, most: int) -> ArrowStream:
+        """Stream different values of a column of a public table, in rows that fulfil a condition.
+
+        ``most`` of them at most.
+        """
         rows, own = self._all_of(table), name(column)
-        values = sql("SELECT DISTINCT {} FROM ({}) AS p LIMIT {}", own, rows, most)
+        values = sql(
+            "SELECT DISTINCT {} FROM ({}) AS p WHERE {} LIMIT {}", own, rows, condition, most
+        )
         return self.over(Reads((table.name,))).pairs(values)
 
     # -- time ---------------------------------------------------------------------------------

@@ -272,9 +272,9 @@ class PostgreSQLRun(RunBase):
         stream: ArrowStream = type(found).from_arrays(columns, names=names)
         return stream
 
-    def stream_values(self, table: Table, column: str, most: int) -> ArrowStream:
-        """Stream the different values of a column of a public table, as its type has them."""
-        found: Any = super().stream_values(table, column, most)
+    def stream_values(self, table: Table, column: str, condition: Sql, most: int) -> ArrowStream:
+        """Stream different values of a column of a public table, as its type has them."""
+        found: Any = super().stream_values(table, column, condition, most)
         known = table.column(column)
         assert known is not None
         values = as_type(found[column], known.type)

@@ -66,7 +66,7 @@ class PublicTables:
         self._engine = engine
         self._tenant = tenant
         self._reading: Run | None = None
-        self._values: dict[tuple[Table, str], tuple[object, ...] | None] = {}
+        self._values: dict[tuple[Table, str, Sql], tuple[object, ...] | None] = {}
         self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
 
     def load(self, sources: Iterable[PublicSource]) -> None:
@@ -79,27 +79,32 @@ class PublicTables:
         finally:
             self._reading = None
 
-    def values(self, table: Table, column: str, most: int) -> tuple[object, ...] | None:
-        """Return the values of a column of a public table, sorted, NULL last.
+    def values(
+        self, table: Table, column: str, condition: Sql, most: int
+    ) -> tuple[object, ...] | None:
+        """Return the values of a column of a public table in rows that fulfil a condition.
 
-        None where they are more than ``most``, or a moment is infinite. They are those of when the
-        connection asked first. Raises ``EngineError`` if they cannot be read.
+        They are sorted, NULL last; None where they are more than ``most``, or a moment is infinite.
+        They are those of when the connection asked first. Raises ``EngineError`` if they cannot be
+        read.
         """
-        asked = table, column
+        asked = table, column, condition
         if asked not in self._values:
             try:
-                self._values[asked] = self._read_values(table, column, most)
+                self._values[asked] = self._read_values(table, column, condition, most)
             except (duckdb.Error, EngineError, MemoryError):
                 raise EngineError() from None
             finally:
                 self._reading = None
         return self._values[asked]
 
-    def _read_values(self, table: Table, column: str, most: int) -> tuple[object, ...] | None:
+    def _read_values(
+        self, table: Table, column: str, condition: Sql, most: int
+    ) -> tuple[object, ...] | None:
         stay = self._tenant.stay()
         with self._engine.run() as self._reading:
             self._reading.begin([table.name])
-            stream = self._reading.stream_values(table, column, most + 1)
+            stream = self._reading.stream_values(table, column, condition, most + 1)
             with stay.registered(public=stream):
                 rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
         found = [value for (value,) in rows]
