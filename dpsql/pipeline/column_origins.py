@@ -191,7 +191,7 @@ def _bases(rows: RowSet, column: str, path: RelationPath) -> Iterator[Base]:
 
 
 def table_column(rows: RowSet, column: str) -> Base | None:
-    """Trace a column to a table that holds its values as they are; None for computed ones."""
+    """Find the column of a table with the same values; None for a column that is computed."""
     path: RelationPath = ()
     while type(rows) is not Scan:
         found = _where_from(rows, column)
