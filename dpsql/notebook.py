@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import argparse
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from html import escape
 from typing import Any, TypeVar
 
@@ -31,7 +32,7 @@ from dpsql.dbapi.connection import Connection, connect
 from dpsql.errors import Error, InterfaceError
 from dpsql.policy.ledger_place import announcement, usual_place
 from dpsql.policy.load import load_policy
-from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS
 from dpsql.present.budget import headline
 from dpsql.results.frames import require_package
 from dpsql.results.result import Result
@@ -57,14 +58,15 @@ class Refused(Exception):
         return render.coloured(render.error_panel(self.error)).split("\n")
 
 
-def _groups(text: str) -> int | str:
-    """Read a whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
-    if text.lower() in ("unlimited", AUTO):
+def _number_or_word(words: Sequence[str], text: str) -> int | str:
+    """Read a whole number or one of some words; the policy checks the range."""
+    if text.lower() in words:
         return text
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError("give a whole number, or: unlimited, auto") from None
+        hint = f"give a whole number, or: {', '.join(words)}"
+        raise argparse.ArgumentTypeError(hint) from None
 
 
 def _name(text: str) -> str:
@@ -81,8 +83,10 @@ def _parameters(method: _Method) -> _Method:
             attributes = {"metavar": "PERIOD"}
         elif spec.words:
             attributes = {"metavar": "|".join(spec.words)}
-        elif spec.unlimited:
-            attributes = {"metavar": "N|unlimited|auto", "type": _groups}
+        elif spec.instead_of_number:
+            words = spec.instead_of_number
+            metavar = "|".join(("N", *words))
+            attributes = {"metavar": metavar, "type": partial(_number_or_word, words)}
         flag = f"--{spec.name.replace('_', '-')}"
         method = argument(flag, help=spec.option.replace("%", "%%"), **attributes)(method)
     return method

@@ -69,7 +69,7 @@ def unit_words(plan: BlockPlan) -> str:
 
 def rows_per_group(plan: BlockPlan) -> str:
     """Word the bound on a unit's rows in a group, for aggregates without bounds of their own."""
-    most = plan.block.parameters.max_rows_contributed
+    most = plan.block.parameters.rows_limit
     distinct = any(m.measure.kind is MeasureKind.DISTINCT for m in plan.measures)
     values = f"{most} rows and {most} distinct values" if distinct else f"{most} rows"
     return f"at most {values} per unit and group"

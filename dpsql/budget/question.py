@@ -12,9 +12,10 @@ from itertools import islice
 from typing import Any
 
 from dpsql.core.periods import Period
-from dpsql.ir.plan import BlockPlan, PreparedEstimate, PrivacyPlan
+from dpsql.ir.plan import BlockPlan, PrivacyPlan
 from dpsql.ledger import LEFT_OUT_MECHANISM
-from dpsql.policy.parameters import PARAMETER_NAMES, AutomaticGroups, Parameters
+from dpsql.policy.parameters import PARAMETER_NAMES, Automatic, Parameters
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.syntax.placeholders import PlaceholderValues
 
 MAX_LOGGED_STATEMENT = 10_000
@@ -111,14 +112,12 @@ def _record(
     }
 
 
-def estimate_record(
-    estimate: PreparedEstimate, statement: str = "", values: PlaceholderValues = ()
-) -> str:
-    """Return the ledger's record of a left-out estimate, which has a mechanism of its own.
+def record_beside(loss: PrivacyLoss, statement: str = "", values: PlaceholderValues = ()) -> str:
+    """Return the ledger's record of what is bought beside a question, by a mechanism of its own.
 
-    Beside a question, whose entry follows, it has no statement.
+    That is a left-out estimate, or the number of rows per unit. It has no statement where the
+    question's own entry follows.
     """
-    loss = estimate.plan.noise.loss
     record = {
         "mechanism": LEFT_OUT_MECHANISM,
         "rho": loss.rho,
@@ -167,7 +166,7 @@ def _block(plan: BlockPlan) -> dict[str, Any]:
 def _logged(parameters: Parameters, name: str) -> object:
     """Return the value of a privacy parameter to keep: a number, a word, None for unlimited."""
     value = getattr(parameters, name)
-    return str(value) if isinstance(value, AutomaticGroups | Period) else value
+    return str(value) if isinstance(value, Automatic | Period) else value
 
 
 def _read_blocks(blocks: list[object]) -> Iterator[AskedBlock]:

@@ -23,6 +23,7 @@ from dpsql.privacy.mechanisms.left_out import LeftOutNoise
 from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
+from dpsql.privacy.mechanisms.rows_choice import RowsChoice
 from dpsql.privacy.mechanisms.selection import Selection
 
 
@@ -183,7 +184,7 @@ class LeftOutSubject:
         """Return the measure that bounding reduces: rows, or the aggregate's own measure."""
         if not self.rows:
             return plan.measures[self.measure].measure
-        one_row = plan.block.parameters.max_rows_contributed == 1
+        one_row = plan.block.parameters.rows_limit == 1
         return Measure(MeasureKind.ROWS, per_group=None if one_row else (0, 1))
 
 
@@ -223,9 +224,11 @@ class BlockPlan:
     zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is then
     (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
     Gaussian DP costs, and the block is charged so. ``estimates`` are asked and paid for apart,
-    where the account has no release of them yet. ``kept`` are the earlier releases that values
-    follow from: several that are pooled, in the order of the bits by which each row says from
-    which, or one of more groups, which are rolled up; None where values are of their own.
+    where the account has no release of them yet. ``rows_choice`` is the draw of the number of rows
+    per unit, which goes before: with it, the plan is one for the usual number. ``kept`` are the
+    earlier releases that values follow from: several that are pooled, in the order of the bits by
+    which each row says from which, or one of more groups, which are rolled up; None where values
+    are of their own.
     """
 
     block: Block
@@ -241,6 +244,7 @@ class BlockPlan:
     candidates: tuple[Candidate, ...] = ()
     kept: tuple[ReleaseNoise, ...] | RolledUp | None = None
     estimates: tuple[LeftOutPlan, ...] = ()
+    rows_choice: RowsChoice | None = None
 
     @property
     def tells_left_out(self) -> bool:
@@ -357,14 +361,13 @@ class BlockPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedEstimate:
-    """A left-out estimate ready to run: its generated SQL, and the fingerprint of its release.
+class PreparedBeside:
+    """What is read and paid for beside a block: its generated SQL, and its release's fingerprint.
 
     ``tables`` are those that its statement scans, each as often as it does. ``write`` writes that
-    statement, which is for an estimate taken by itself, and to be shown.
+    statement, to be run by itself, and to be shown.
     """
 
-    plan: LeftOutPlan
     fingerprint: str
     tables: tuple[TableName, ...]
     write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
@@ -372,7 +375,7 @@ class PreparedEstimate:
 
     @property
     def statement(self) -> Sql:
-        """The generated SQL of the estimate alone."""
+        """The generated SQL, by itself."""
         return self.write()
 
     @property
@@ -382,17 +385,32 @@ class PreparedEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedEstimate(PreparedBeside):
+    """A left-out estimate ready to run."""
+
+    plan: LeftOutPlan = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRowsChoice(PreparedBeside):
+    """The draw of a block's number of rows per unit, ready to run."""
+
+    choice: RowsChoice = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
 
     ``write`` writes how private rows are read, under a salt that is shown; each read has a salt of
-    its own. ``keys`` are the released key columns and their types. ``estimates`` are those of the
-    plan.
+    its own. ``keys`` are the released key columns and their types. ``estimates`` and
+    ``rows_choice`` are those of the plan.
     """
 
     plan: BlockPlan
     keys: tuple[Column, ...]
     estimates: tuple[PreparedEstimate, ...] = ()
+    rows_choice: PreparedRowsChoice | None = None
     write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
     renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
 
@@ -428,7 +446,7 @@ class PreparedBlock:
 class PrivacyPlan:
     """The plan of a whole statement: one block plan per private block, costs added.
 
-    ``reserved`` is the worst case of its blocks, without estimates.
+    ``reserved`` is the worst case of its blocks, without estimates and choices of rows.
     """
 
     blocks: tuple[BlockPlan, ...]
@@ -436,9 +454,10 @@ class PrivacyPlan:
 
     @property
     def reserved_with_estimates(self) -> PrivacyLoss:
-        """The worst case where the account has no release of any estimate."""
+        """The worst case where the account has no release of any estimate or choice of rows."""
         estimates = (estimate.noise.loss for block in self.blocks for estimate in block.estimates)
-        return sum(estimates, self.reserved)
+        choices = (b.rows_choice.loss for b in self.blocks if b.rows_choice is not None)
+        return sum((*estimates, *choices), self.reserved)
 
     @property
     def conversion_delta(self) -> float:

@@ -70,6 +70,17 @@ class Source:
         return isinstance(self.rows, Scan)
 
 
+@dataclass(frozen=True, slots=True)
+class RowsFound:
+    """The number of rows per unit is found privately: ``most`` is the largest that can be.
+
+    ``known``: it is found, and the block's parameters have it.
+    """
+
+    most: int | None
+    known: bool
+
+
 class NoiseFigure(Enum):
     """A figure of the noise on an aggregate."""
 
@@ -102,7 +113,9 @@ class Block:
     that was less than what was asked for; ``unit_rows`` and ``unit_groups`` are the same whatever
     was asked for, None where nothing is declared. ``table_defaults`` are the parameters that a
     table's defaults decided, by name, each with that table's. ``step_number`` says of a row in
-    which of several steps of a view it counts first, where these are read together.
+    which of several steps of a view it counts first, where these are read together. ``rows_found``
+    says that the number of rows per unit is found privately, and whether it is found yet: until
+    then it is the usual one. None where it was given, or changes nothing.
     """
 
     name: str
@@ -128,6 +141,7 @@ class Block:
     unit_groups: int | None = None
     table_defaults: tuple[tuple[str, str], ...] = ()
     step_number: exp.Expr | None = None
+    rows_found: RowsFound | None = None
 
     @property
     def known_domain(self) -> bool:
@@ -175,6 +189,11 @@ class Block:
         """The quantiles asked for, each once."""
         found = (a.quantile for a in self.aggregates if a.quantile is not None)
         return tuple(dict.fromkeys(found))
+
+    @property
+    def totals(self) -> bool:
+        """True if counts or sums are asked for, which lose whatever bounding leaves out."""
+        return any(a.quantile is None and not a.kind.composed for a in self.aggregates)
 
     @property
     def weighted(self) -> bool:

@@ -402,7 +402,7 @@ class ReleaseKind(ABC):
         measure = subject.bounded_measure(self.plan)
         if measure.counts_units:
             return groups
-        rows = _within(block.unit_rows, block.parameters.max_rows_contributed)
+        rows = _within(block.unit_rows, block.parameters.rows_limit)
         return groups or measure.per_group is not None or not rows
 
     # -- bytes --------------------------------------------------------------------------------

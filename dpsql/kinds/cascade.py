@@ -175,7 +175,7 @@ class CascadeKind(ReleaseKind):
         yield from groups_chosen(plan)
         bounded = any(noisy.measure.kind not in UNBOUNDED for noisy in plan.measures)
         if bounded and parameters.left_out_share:
-            rows = f"max_rows_contributed ({parameters.max_rows_contributed:,})"
+            rows = f"max_rows_contributed ({parameters.rows_limit:,})"
             yield f"With auto, what {rows} leaves out is not told."
 
     @property
@@ -654,7 +654,7 @@ def _units(plan: BlockPlan) -> Measure:
 
 
 def _total(rows: PrivateRows, measure: Measure, name: Sql) -> Sql:
-    most = rows.plan.block.parameters.max_rows_contributed
+    most = rows.plan.block.parameters.rows_limit
     added = Gathered(name, name, most, rows.dialect).contribution(measure)
     return summed(rows, measure, added.named(name))
 

@@ -224,7 +224,7 @@ def histogram_sql(rows: PrivateRows, groups: Sql) -> HistogramSQL:
 
 
 def _counted(rows: PrivateRows, ranked: Ranked, chosen: Sql) -> Sql:
-    most = rows.plan.block.parameters.max_rows_contributed
+    most = rows.plan.block.parameters.rows_limit
     row_id, point, start = rows.row_id, rows.internal("point"), rows.internal("start")
     number, size = rows.internal("number"), rows.internal("size")
     unit = sql("PARTITION BY {}, {}", row_id, rows.unit)

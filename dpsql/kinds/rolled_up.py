@@ -91,7 +91,7 @@ class RolledUpKind(GroupsKind):
         kept = ""
         if rolled_up.kept is not None:
             kept = f"at most {rolled_up.kept:,} group{'s' * (rolled_up.kept > 1)} and "
-        rows = self.plan.block.parameters.max_rows_contributed
+        rows = self.plan.block.parameters.rows_limit
         text = (
             f"{groups} of {release}, bounded as it was: of each unit {kept}at most {rows:,} rows "
             "in each of its groups"

@@ -34,7 +34,7 @@ from dpsql.ledger.records import (
 )
 from dpsql.ledger.schema import ACCOUNT_CHANGES, IS_ESTIMATE
 from dpsql.ledger.ties import require_hashed, require_tied, untied
-from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS, Amount
+from dpsql.privacy.accounting.zcdp import MAX_LEDGER_UNITS, NO_CHARGE, Amount
 
 _PARTS = ("rho", "epsilon", "delta", "gaussian")
 _CARRIED = tuple(f"carried_{part}" for part in _PARTS)
@@ -354,13 +354,17 @@ def charge_line(
     *,
     query: str,
     plan: str,
+    then: Amount = NO_CHARGE,
 ) -> Charge:
-    """Reserve ``amount`` of an account and all above it, if none is suspended and all have room."""
+    """Reserve ``amount`` of an account and all above it, if none is suspended and all have room.
+
+    They have room if ``then`` fits as well, which is not reserved.
+    """
     nodes = ready(journal, line_by_name(journal.sql, path), limits)
     key = nodes[-1].path
     if any(node.is_suspended for node in nodes):
         require_open(journal.sql, key)
-    require_room(nodes, amount)
+    require_room(nodes, amount + then)
     return Charge(reserve(journal, nodes, amount, query=query, plan=plan), key, amount)
 
 

@@ -60,7 +60,7 @@ from dpsql.ledger.sqlite_file import SQLiteHome
 from dpsql.ledger.streams import StepRecord
 from dpsql.ledger.transactions import DatabaseLink, opening
 from dpsql.ledger.verify import Verification, verify
-from dpsql.privacy.accounting.zcdp import Amount, check_units
+from dpsql.privacy.accounting.zcdp import NO_CHARGE, Amount, check_units
 
 _T = TypeVar("_T")
 
@@ -139,14 +139,15 @@ class Ledger:
         query: str,
         plan: str,
         limits: Sequence[Account] = (),
+        then: Amount = NO_CHARGE,
     ) -> Charge:
         """Charge a query's worst case to ``account`` and all above it, durably, or change nothing.
 
         It must fit ``limits``, which are the policy's for the account and those above it, and the
-        limits that the owner has set in the ledger. ``amount`` is in rho, epsilon or mu, in one of
-        them, and not nothing; ``query`` is the query's fingerprint, of all that its answer depends
-        on beside the data (the policy's version too), and ``plan`` the JSON text of its mechanism
-        and parameters.
+        limits that the owner has set in the ledger, with room for ``then`` beside it. ``amount`` is
+        in rho, epsilon or mu, in one of them, and not nothing; ``query`` is the query's
+        fingerprint, of all that its answer depends on beside the data (the policy's version too),
+        and ``plan`` the JSON text of its mechanism and parameters.
 
         Raises :class:`BudgetExceeded` when it does not fit the limits of all accounts,
         :class:`UnknownName` for an account that nobody has given a budget, :class:`LedgerError`
@@ -161,7 +162,9 @@ class Ledger:
         check_json("plan", plan)
 
         return self._record(
-            lambda journal: charge_line(journal, account, given, amount, query=query, plan=plan)
+            lambda journal: charge_line(
+                journal, account, given, amount, query=query, plan=plan, then=then
+            )
         )
 
     def settle(

@@ -32,7 +32,7 @@ from dpsql.owner.draft_options import _TRUTHS
 from dpsql.owner.keys import references
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import DELTA_SHARE, PrivacyUnit
-from dpsql.policy.parameters import AutomaticGroups, Parameters
+from dpsql.policy.parameters import Automatic, Parameters
 
 
 def checked(schema: Schema, draft: Draft) -> str:
@@ -59,10 +59,16 @@ _MEANINGS: Final = {
     "k_bar": "how many of the largest groups a top-k looks at",
     "min_units_per_group": "leave out groups of fewer people",
 }
-_FOUND_OUT: Final = """\
+_FOUND_OUT: Final = {
+    "max_groups_contributed": """\
   # How many groups one person may influence, a question finds out privately where keys are
   # unknown; elsewhere it is {usual}. A number holds for all of them:
-  # {name}: {usual}"""
+  # max_groups_contributed: {usual}""",
+    "max_rows_contributed": """\
+  # How many rows one person may add to a group, a question finds out privately, for a part of its
+  # price. A number holds for all of them, and costs nothing:
+  # max_rows_contributed: {usual}""",
+}
 _OF_ENUM: Final = "its ENUM's list: declare it unless it was collected from rows"
 _OF_THE_ACCOUNT: Final = f"""\
   # delta is {DELTA_SHARE:.0%} of the account's, which should be far below 1 / number of people"""
@@ -179,9 +185,9 @@ def _default(name: str, value: object) -> str:
     """Write a default with its meaning; as a comment where a question finds the value itself."""
     if value is None:
         return _OF_THE_ACCOUNT
-    if not isinstance(value, AutomaticGroups):
+    if not isinstance(value, Automatic):
         return f"  {name}: {value}".ljust(30) + f"# {_MEANINGS[name]}"
-    return _FOUND_OUT.format(name=name, usual=value.usual)
+    return _FOUND_OUT[name].format(usual=value.usual)
 
 
 def _table(table: Table, schema: Schema, draft: Draft) -> str:

@@ -22,11 +22,30 @@ from dpsql.engines.base.edge_rows import on_edge_rows, trial_statement
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import QueryRefused
-from dpsql.ir.plan import BlockPlan, LeftOutPlan, PreparedBlock, PreparedEstimate, PrivacyPlan
+from dpsql.ir.plan import (
+    BlockPlan,
+    LeftOutPlan,
+    PreparedBlock,
+    PreparedEstimate,
+    PreparedRowsChoice,
+    PrivacyPlan,
+)
 from dpsql.ir.query import Block, PlainTail, Query
-from dpsql.ir.relations import PublicSource, PublishedView, TypesAlone, ViewScan, bottom_up
+from dpsql.ir.relations import (
+    PublicSource,
+    PublishedView,
+    TypesAlone,
+    ViewScan,
+    bottom_up,
+    scanned,
+)
 from dpsql.kinds.registry import release_kind
-from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
+from dpsql.kinds.rows_choice import rows_choice_sql
+from dpsql.pipeline.kept.fingerprint import (
+    estimate_fingerprints,
+    fingerprint,
+    rows_choice_fingerprint,
+)
 from dpsql.pipeline.known_keys import with_keys_narrowed
 from dpsql.pipeline.public_keys import with_keys_made
 from dpsql.pipeline.release import RehearsedWays, refuse_unknown_noise, rehearse_estimate
@@ -59,14 +78,17 @@ from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
-_Key: TypeAlias = tuple[str, object, str | None, tuple[Parameters, frozenset[str]], bool]
+_Key: TypeAlias = tuple[
+    str, object, str | None, tuple[Parameters, frozenset[str]], bool, tuple[int | None, ...]
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question: its text, values and parameters.
 
-    ``pooling``: it is prepared to show several releases of it pooled.
+    ``pooling``: it is prepared to show several releases of it pooled. ``rows`` are the numbers of
+    rows per unit that were found for its blocks, in their order, None for those that need none.
     """
 
     text: str
@@ -75,6 +97,7 @@ class Question:
     parameters: Parameters
     fresh: bool
     pooling: bool = False
+    rows: tuple[int | None, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -85,7 +108,8 @@ class Question:
     def key(self) -> _Key:
         """The key under which a prepared question is cached: equal for equal questions."""
         asked = (self.parameters, self.parameters.given)
-        return self.text, values_key(self.values), self.mechanism, asked, self.pooling
+        values = values_key(self.values)
+        return self.text, values, self.mechanism, asked, self.pooling, self.rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +165,15 @@ class Prepared:
     def estimates(self) -> tuple[PreparedEstimate, ...]:
         """The left-out estimates of all blocks."""
         return tuple(estimate for block in self.blocks for estimate in block.estimates)
+
+    @property
+    def open_rows(self) -> tuple[PreparedRowsChoice | None, ...]:
+        """The draws of the numbers of rows per unit that are to be found first, by block.
+
+        It is empty where there are none: the question can be answered as it is prepared.
+        """
+        choices = tuple(block.rows_choice for block in self.blocks)
+        return choices if any(choices) else ()
 
     @property
     def combine(self) -> Pooling:
@@ -380,6 +413,7 @@ class Preparer:
                 pools=question.pooling,
                 catalog=self._engine.name,
                 beside=beside,
+                rows=question.rows,
             )
 
         used = tree.copy()
@@ -421,7 +455,20 @@ class Preparer:
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
-        return PreparedBlock(plan, keys, estimates, write=write, renderer=self.dialect.renderer)
+        choice, renderer = self._rows_choice(plan), self.dialect.renderer
+        return PreparedBlock(plan, keys, estimates, choice, write=write, renderer=renderer)
+
+    def _rows_choice(self, plan: BlockPlan) -> PreparedRowsChoice | None:
+        choice = plan.rows_choice
+        if choice is None:
+            return None
+        return PreparedRowsChoice(
+            rows_choice_fingerprint(plan),
+            scanned(plan.block.source.rows),
+            choice=choice,
+            write=partial(rows_choice_sql, plan, choice, self.dialect),
+            renderer=self.dialect.renderer,
+        )
 
     def estimate(self, plan: BlockPlan, estimate: LeftOutPlan) -> PreparedEstimate:
         """Write the SQL of an estimate, over the same rows as its block's."""
@@ -434,9 +481,9 @@ class Preparer:
     ) -> tuple[PreparedEstimate, ...]:
         return tuple(
             PreparedEstimate(
-                estimate,
                 mark,
                 tables_read(plan, estimate),
+                plan=estimate,
                 write=partial(left_out_sql, plan, estimate, self.dialect),
                 renderer=self.dialect.renderer,
             )

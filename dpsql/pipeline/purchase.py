@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
-from dpsql.budget.question import estimate_record, plan_record
+from dpsql.budget.question import plan_record, record_beside
 from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource
-from dpsql.ir.plan import PreparedBlock, PreparedEstimate, PrivacyPlan
+from dpsql.ir.plan import PreparedBlock, PreparedEstimate, PreparedRowsChoice, PrivacyPlan
 from dpsql.kinds.left_out import encode_estimate, read_left_out, release_estimate
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
+from dpsql.kinds.rows_choice import encode_rows, read_weights, release_rows
 from dpsql.pipeline.kept.release_codec import encode_release
 from dpsql.pipeline.release import read_exact, release_block
 from dpsql.pipeline.tail.key_spelling import KeySpelling
@@ -34,14 +35,15 @@ class Bought:
     """The release of one purchase: its cost, and the bytes that the ledger keeps.
 
     ``loss`` is a function of what was released alone. ``pieces`` are a tuple, or made when asked
-    for; None where nothing can be kept, as keys have no exact text. ``blocks`` are empty for a
-    estimate, ``estimate`` is None for blocks.
+    for; None where nothing can be kept, as keys have no exact text. One of ``blocks``,
+    ``estimate`` and ``rows`` (a number of rows per unit) is what was released.
     """
 
     loss: PrivacyLoss
     pieces: Iterable[bytes] | None
     blocks: tuple[ReleasedBlock, ...] = ()
     estimate: ReleasedEstimate | None = None
+    rows: int | None = None
 
 
 @dataclass(slots=True)
@@ -130,8 +132,23 @@ def purchase_of_estimate(
 
     ``text`` and ``values`` are those of its question, unless an entry of that follows.
     """
-    loss, record = estimate.plan.noise.loss, estimate_record(estimate, text, values)
+    loss = estimate.plan.noise.loss
+    record = record_beside(loss, text, values)
     return Purchase(estimate.fingerprint, loss, record, partial(_estimate, estimate), estimate)
+
+
+def purchase_of_rows(
+    choice: PreparedRowsChoice, text: str, values: PlaceholderValues
+) -> Purchase[Bought]:
+    """Make the purchase of a number of rows per unit, whose price is its whole reservation."""
+    loss = choice.choice.loss
+    record = record_beside(loss, text, values)
+    return Purchase(choice.fingerprint, loss, record, partial(_rows, choice))
+
+
+def _rows(choice: PreparedRowsChoice, reader: PurchaseReader) -> Bought:
+    rows = release_rows(choice, read_weights(reader.source, choice), reader.entropy)
+    return Bought(choice.choice.loss, (encode_rows(rows),), rows=rows)
 
 
 def _estimate(estimate: PreparedEstimate, reader: PurchaseReader) -> Bought:

@@ -22,12 +22,13 @@ from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedEstimate
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedEstimate, PreparedRowsChoice
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
 from dpsql.kinds.left_out import read_left_out
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
+from dpsql.kinds.rows_choice import read_weights
 from dpsql.privacy.sampling.noise import EntropySource
 
 
@@ -116,6 +117,10 @@ class RehearsedWays:
             if (place, taken) not in self._planned:
                 self._engine.rehearse(partial(_read, block, self._dialect, estimates=beside))
                 self._planned.add((place, taken))
+        for choice in filter(None, (block.rows_choice for block in self._blocks)):
+            if choice.fingerprint not in self._planned_alone:
+                self._engine.rehearse(partial(_read_weights, choice))
+                self._planned_alone.add(choice.fingerprint)
         for estimate in (estimate for block in self._blocks for estimate in block.estimates):
             if estimate.fingerprint in left - self._planned_alone:
                 rehearse_estimate(self._engine, estimate)
@@ -135,6 +140,10 @@ def _read(
 ) -> None:
     with read_exact(source, block, dialect, _discard, estimates) as exact:
         exact.rehearse(block.plan)
+
+
+def _read_weights(choice: PreparedRowsChoice, source: PrivateSource) -> None:
+    read_weights(source, choice)
 
 
 def _discard(_: object) -> None:

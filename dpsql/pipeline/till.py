@@ -15,7 +15,7 @@ from dpsql.errors import BudgetExceeded, EngineError
 from dpsql.ledger import Cause, Charge, Ledger, StepTicket
 from dpsql.pipeline.events import AccountSuspended, ChargeReserved, ChargeSettled, Observer
 from dpsql.pipeline.purchase import Bought, Purchase
-from dpsql.privacy.accounting.zcdp import Amount, PrivacyLoss
+from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 
 
 class Till:
@@ -27,15 +27,22 @@ class Till:
         self._tell = observer
         self._failures: list[tuple[Charge | StepTicket, Cause]] = []  # the ledger knows none of
 
-    def reserve(self, purchases: Sequence[Purchase[Bought]]) -> tuple[Charge, ...]:
+    def reserve(
+        self, purchases: Sequence[Purchase[Bought]], then: PrivacyLoss = ZERO
+    ) -> tuple[Charge, ...]:
         """Charge the worst case of all purchases, or of none if the budget is too small.
 
-        Raises ``BudgetExceeded`` and ``LedgerError``.
+        There must be room for ``then`` as well, which is to be charged after them. Raises
+        ``BudgetExceeded`` and ``LedgerError``.
         """
         self._record_failures()
         charges: list[Charge] = []
+        amounts = [Amount.charge(each.reserved) for each in purchases]
+        rest = Amount.charge(then)
         try:
-            charges.extend(map(self._reserved, purchases))
+            for place, purchase in enumerate(purchases):
+                later = amounts[place + 1 :] if any(rest.units) else ()
+                charges.append(self._reserved(purchase, sum(later, rest)))
         except BudgetExceeded:
             for charge in charges:
                 self._ledger().settle(charge, Amount())
@@ -67,11 +74,12 @@ class Till:
         self._record_failures()
         return self._ledger().begin_steps(account, stream, steps, self._payer.limits)
 
-    def _reserved(self, purchase: Purchase[Bought]) -> Charge:
+    def _reserved(self, purchase: Purchase[Bought], then: Amount) -> Charge:
         asked, record = purchase.fingerprint, purchase.record
         path, limits = self._payer.path, self._payer.limits
         amount = Amount.charge(purchase.reserved)
-        return self._ledger().reserve(path, amount, query=asked, plan=record, limits=limits)
+        ledger = self._ledger()
+        return ledger.reserve(path, amount, query=asked, plan=record, limits=limits, then=then)
 
     def settle(self, charges: Sequence[Charge], bought: Sequence[Bought]) -> bool:
         """Commit the cost of charges and store the releases, in one write.

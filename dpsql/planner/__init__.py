@@ -30,6 +30,7 @@ from dpsql.planner.max_error import (
 )
 from dpsql.planner.noise import priced_quantiles, share_without_quantiles
 from dpsql.planner.option import Option
+from dpsql.planner.rows_choice import ROWS_SHARE, priced_rows_choice
 from dpsql.planner.topk import top_k_options
 from dpsql.policy.parameters import EPSILON_LIMITS
 from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, ZERO, Composition
@@ -101,20 +102,25 @@ def plan_within_epsilon(
 ) -> BlockPlan:
     """Find the best plan that costs at most the epsilon in the block's parameters.
 
-    Of those that keep a maximum error, if any does and the block asks for one. Where a part of the
-    price is for telling what bounding leaves out, and that can be told, the plan has the rest. What
-    the rest does not answer is answered for the whole price, and nothing is told.
+    Of those that keep a maximum error, if any does and the block asks for one. Where the number of
+    rows per unit is found privately, and where a part of the price is for telling what bounding
+    leaves out and that can be told, the plan has the rest of the price. What the rest does not
+    answer is answered without that part, and nothing is told.
     """
     planned = partial(_plan_for_share, block, mechanism, composition, delta_for_conversion)
     share = block.parameters.left_out_share
     budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
+    choice = priced_rows_choice(block, budget)
+    known = block.rows_found is not None and block.rows_found.known
+    first = ROWS_SHARE if known or choice is not None else 0.0
     if estimates_possible(block, budget):
         with suppress(QueryRefused, ParameterError):
-            plan = planned(share)
+            plan = planned(share + first)
             estimates = priced_estimates(plan, budget, share)
             if estimates:
-                return replace(plan, estimates=estimates)
-    return planned(0.0)
+                choice = priced_rows_choice(block, budget, share)
+                return replace(plan, estimates=estimates, rows_choice=choice)
+    return replace(planned(first), rows_choice=choice)
 
 
 def _plan_for_share(
@@ -122,9 +128,9 @@ def _plan_for_share(
     mechanism: str | None,
     composition: Composition,
     delta_for_conversion: float,
-    left_out_share: float,
+    share_beside: float,
 ) -> BlockPlan:
-    """Find the best plan for what is left of the price without the part for estimates."""
+    """Find the best plan for the price without a share for estimates and the choice of rows."""
     mechanism = block.mechanism or mechanism
     if mechanism is not None and mechanism not in MECHANISM_NAMES:
         raise ParameterError(
@@ -134,8 +140,8 @@ def _plan_for_share(
         )
     share = share_without_quantiles(block)
     budget = QueryBudget.of(block.parameters, composition, share, delta_for_conversion)
-    if left_out_share:
-        budget = budget.without(left_out_share)
+    if share_beside:
+        budget = budget.without(share_beside)
     options = _options(block, budget)
     wanted = [o for o in options if o.plan is not None and mechanism in (None, o.mechanism)]
     if not wanted:

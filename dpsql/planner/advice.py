@@ -122,7 +122,7 @@ def _less_of_a_unit(plan: BlockPlan) -> Iterator[tuple[str, Block]]:
     fewer: list[tuple[str, Parameters]] = []
     if groups is not None and groups > 1:
         fewer.append(("max_groups_contributed = 1", replace(parameters, max_groups_contributed=1)))
-    if parameters.max_rows_contributed > 1:
+    if parameters.rows_limit > 1:
         fewer.append(("max_rows_contributed = 1", replace(parameters, max_rows_contributed=1)))
     if len(fewer) > 1:
         both = replace(parameters, max_groups_contributed=1, max_rows_contributed=1)

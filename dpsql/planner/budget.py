@@ -54,8 +54,9 @@ class BudgetSplit:
 class QueryBudget:
     """A block's (epsilon, delta), and how its account adds costs up.
 
-    ``share`` is the part of the rho that a ``BudgetSplit`` has to spend; the rest is held back.
-    ``delta_for_conversion`` is the part of delta that the account keeps for its conversion.
+    ``share`` is the part of the rho that a ``BudgetSplit`` has to spend; the rest is held back, up
+    to ``available``, which is all that there is for the release. ``delta_for_conversion`` is the
+    part of delta that the account keeps for its conversion.
     """
 
     epsilon: float
@@ -63,6 +64,7 @@ class QueryBudget:
     composition: Composition
     share: float = 1.0
     delta_for_conversion: float = CONVERSION_SHARE
+    available: float = 1.0
 
     @classmethod
     def of(
@@ -85,20 +87,28 @@ class QueryBudget:
         That is a part of ρ, or of ε under basic composition; δ stays whole, as estimates need none.
         """
         if not self.basic:
-            return replace(self, share=self.share * (1 - part))
+            kept = 1 - part
+            return replace(self, share=self.share * kept, available=self.available * kept)
         left = _in_units(PrivacyLoss(0.0, 0.0, self.epsilon * (1 - part)))
         return replace(self, epsilon=left.epsilon)
 
-    def part_for_estimates(self, part: float, estimates: int) -> PrivacyLoss:
-        """Return the price of each of some estimates, in whole units of a ledger.
+    def part_beside(self, part: float, others: float = 0.0, number: int = 1) -> PrivacyLoss:
+        """Return the price of each of some estimates or choices, in whole units of a ledger.
 
-        With what is left without them, all of them cost the whole at most.
+        They share a part of the price, beside ``others`` that have theirs: with these, and with the
+        rest, all cost the whole at most. They need no δ.
         """
-        left = self.without(part)
+        whole, left = self.without(others), self.without(others + part)
         if self.basic:
-            return _in_units(PrivacyLoss(0.0, 0.0, (self.epsilon - left.epsilon) / estimates))
-        rho = self.halved().rho - left.halved().rho
-        return _in_units(PrivacyLoss(rho / estimates, 0.0))
+            return _in_units(PrivacyLoss(0.0, 0.0, (whole.epsilon - left.epsilon) / number))
+        rho = whole.halved().rho - left.halved().rho
+        price = _in_units(PrivacyLoss(rho / number, 0.0))
+        return replace(price, gaussian=self.gaussian)
+
+    @property
+    def noise_rho(self) -> float:
+        """The ρ that noise of this budget is about worth, however its account adds up."""
+        return self.halved().rho
 
     @property
     def gaussian(self) -> bool:
@@ -121,8 +131,8 @@ class QueryBudget:
 
     @property
     def held_back(self) -> float:
-        """The rho that no ``BudgetSplit`` has: together they are the whole, in the same units."""
-        whole = replace(self, share=1.0).halved().rho
+        """The rho that no ``BudgetSplit`` has: together they are all, in the same units."""
+        whole = replace(self, share=self.available).halved().rho
         return (whole - self.halved().rho) * (1 - 2.0**-40)
 
     @property

@@ -51,7 +51,7 @@ def _rank_of_keys(budget: QueryBudget) -> float:
 
 
 def _option(block: Block, split: BudgetSplit) -> Option:
-    rows = block.parameters.max_rows_contributed
+    rows = block.parameters.rows_limit
     measures = tuple(m.weighted(WEIGHT_STEPS, rows) for m in with_units(block))
     score = with_units(block).index(UNITS)
     price = PrivacyLoss(split.rho / len(measures) * _WITHIN, split.delta)

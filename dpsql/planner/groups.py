@@ -14,7 +14,7 @@ from dataclasses import replace
 from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
-from dpsql.policy.parameters import AutomaticGroups, ContributionBounding
+from dpsql.policy.parameters import Automatic, ContributionBounding
 from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.privacy.mechanisms.cascade import Cascade
 
@@ -54,7 +54,7 @@ def with_usual_groups(block: Block, why: str) -> Block:
     """Return the block with the usual number of groups where none was given, and why."""
     if not block.parameters.undecided:
         return block
-    parameters = block.parameters.with_usual_groups
+    parameters = block.parameters.with_usual_numbers
     groups = parameters.max_groups_contributed
     # A question without keys has one group, and nothing to be told.
     chosen = f"{groups}, the usual number, as {why}" if block.keys else ""
@@ -84,7 +84,7 @@ def _without_rounds(block: Block, mechanism: str | None) -> Iterator[str]:
 def _preferences(block: Block) -> Iterator[str]:
     """Yield reasons to prefer a number over ``auto``."""
     groups = block.parameters.max_groups_contributed
-    if isinstance(groups, AutomaticGroups) and groups.most == 1:
+    if isinstance(groups, Automatic) and groups.most == 1:
         yield "the policy allows no more, so that nothing is to be found out"
     if block.parameters.contribution_bounding is ContributionBounding.WEIGHT:
         yield "contribution_bounding = weight is about a number"

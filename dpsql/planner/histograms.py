@@ -88,7 +88,7 @@ class _Histogram:
         )
         self.bounding, self.steps = Bounding.sample(cap), 1
         if block.weighted:
-            rows = block.parameters.max_rows_contributed
+            rows = block.parameters.rows_limit
             measures = tuple(measure.weighted(WEIGHT_STEPS, rows) for measure in measures)
             self.bounding, self.steps = Bounding(cap, weights(self.sizes).kept), WEIGHT_STEPS
         self.measures = measures

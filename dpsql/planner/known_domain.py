@@ -116,7 +116,7 @@ def _every_weighted_group(block: Block, budget: QueryBudget, cap: int) -> list[O
 def _weighted_option(
     block: Block, cap: int, noise_of: NoiseOf, conversion: float, variant: str
 ) -> Option:
-    size, rows = block.domain_size, block.parameters.max_rows_contributed
+    size, rows = block.domain_size, block.parameters.rows_limit
     measures = [measure.weighted(WEIGHT_STEPS, rows) for measure in measured(block)]
     noisy = tuple(NoisyMeasure(m, noise_of(m, cap, None)) for m in measures)
     selection = KNOWN_DOMAIN.built(Sizes(domain=size), ZERO)  # its price is that of the noise
@@ -132,7 +132,7 @@ def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[
     price = split.price(len(measured(block)) + 1)
     position = top_k.measure
     score = block.measures[position]
-    sensitivity = score.sensitivity(block.parameters.max_rows_contributed)
+    sensitivity = score.sensitivity(block.parameters.rows_limit)
     sizes = Sizes(sensitivity=sensitivity, k=top_k.limit, domain=size)
     selection = KNOWN_DOMAIN_TOP_K.built(sizes, price)
     composed = composed_noise(block, price)

@@ -44,7 +44,7 @@ def told_subjects(plan: BlockPlan) -> dict[LeftOutSubject, int]:
         if subject is None or not kind.cuts(subject):
             continue
         measure = subject.bounded_measure(plan)
-        most = groups * measure.reach(plan.block.parameters.max_rows_contributed)
+        most = groups * measure.reach(plan.block.parameters.rows_limit)
         if measure.adds_up and 1 <= most <= MOST_ADDED:
             found[subject] = most
     return found
@@ -89,7 +89,7 @@ def priced_estimates(plan: BlockPlan, budget: QueryBudget, share: float) -> tupl
     told, clamped = told_subjects(plan), clamped_subjects(plan)
     if not told and not clamped:
         return ()
-    price = budget.part_for_estimates(share, len(told) + len(clamped))
+    price = budget.part_beside(share, number=len(told) + len(clamped))
     if price == ZERO:
         return ()
     try:

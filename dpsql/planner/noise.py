@@ -76,7 +76,7 @@ def _smallest(
     """
 
     def noise(measure: Measure, groups: int, released: int | None) -> Additive:
-        sensitivity = measure.sensitivity(block.parameters.max_rows_contributed)
+        sensitivity = measure.sensitivity(block.parameters.rows_limit)
         found = [(kind(price, sensitivity, groups), 1.0) for kind in kinds]
         # The change can be shared: a unit may raise several groups, and lower none.
         if shared is not None and released is not None and measure.monotone and groups > 1:
@@ -122,7 +122,7 @@ def _priced(
     build = partial(
         exponential_quantile,
         fraction=quantile.fraction,
-        rows=block.parameters.max_rows_contributed,
+        rows=block.parameters.rows_limit,
         groups=groups,
         size=quantile.ranked.points,
     )

@@ -83,7 +83,7 @@ class _TopK:
         self.sizes = Sizes(
             k=self.k,
             k_bar=self.k_bar,
-            sensitivity=score.sensitivity(parameters.max_rows_contributed),
+            sensitivity=score.sensitivity(parameters.rows_limit),
             floor=parameters.min_units_per_group - 1,
         )
 

@@ -61,7 +61,7 @@ class TuningEstimate:
 
         Raises ``ParameterError`` where no noise in range is so cheap.
         """
-        price = budget.part_for_estimates(share, estimates)
+        price = budget.part_beside(share, number=estimates)
         return LeftOutPlan(self.subject, left_out_noise(self.most, price, self.ladder))
 
 

@@ -94,7 +94,7 @@ from dpsql.policy.parameters import (
     PARAMETERS,
     TABLE_PARAMETERS,
     AnswerFrom,
-    AutomaticGroups,
+    Automatic,
     ContributionBounding,
     Maxima,
     Parameters,
@@ -137,9 +137,9 @@ def _default(name: str) -> Any:
     spec = PARAMETERS[name]
     value = getattr(Parameters(), name)
     values = _json(spec)
-    if spec.unlimited:
-        values = {"anyOf": [*values["anyOf"], {"const": AUTO}]}
-    if isinstance(value, AutomaticGroups):  # what a file without it means has no word in a file
+    if spec.automatic is not None:
+        values = {"anyOf": [*values.get("anyOf", [values]), {"const": AUTO}]}
+    if isinstance(value, Automatic):  # what a file without it means has no word in a file
         return Field(
             default_factory=lambda: value, description=spec.default, json_schema_extra=values
         )
@@ -172,8 +172,8 @@ class DefaultsSection(Section):
         "questions with thresholds.",
         json_schema_extra={"anyOf": [_DELTA, {"const": AUTO}], "default": AUTO},
     )
-    max_groups_contributed: int | AutomaticGroups | None = _default("max_groups_contributed")
-    max_rows_contributed: int = _default("max_rows_contributed")
+    max_groups_contributed: int | Automatic | None = _default("max_groups_contributed")
+    max_rows_contributed: int | Automatic = _default("max_rows_contributed")
     k_bar: int = _default("k_bar")
     min_units_per_group: int = _default("min_units_per_group")
     contribution_bounding: ContributionBounding = _default("contribution_bounding")
@@ -423,8 +423,8 @@ class TableDefaultsSection(Section):
 
     epsilon: float | None = _table_default("epsilon")
     delta: float | None = _table_default("delta")
-    max_groups_contributed: int | AutomaticGroups | None = _table_default("max_groups_contributed")
-    max_rows_contributed: int | None = _table_default("max_rows_contributed")
+    max_groups_contributed: int | Automatic | None = _table_default("max_groups_contributed")
+    max_rows_contributed: int | Automatic | None = _table_default("max_rows_contributed")
     k_bar: int | None = _table_default("k_bar")
     min_units_per_group: int | None = _table_default("min_units_per_group")
     max_age: Period | None = _table_default("max_age")

@@ -27,7 +27,7 @@ from dpsql.errors import ParameterError
 from dpsql.policy.ledger_place import is_url
 from dpsql.policy.limits import ResourceFailures, limit_problem
 from dpsql.policy.model import PLAIN_NAME, Link
-from dpsql.policy.parameters import AUTO, COUNT_LIMITS, AutomaticGroups, check_value
+from dpsql.policy.parameters import AUTO, COUNT_LIMITS, PARAMETERS, Automatic, check_value
 from dpsql.policy.yaml_tree import Path
 from dpsql.privacy.accounting.zcdp import Composition
 
@@ -73,9 +73,11 @@ def checked_default(value: object, info: ValidationInfo) -> object:
 def checked_parameter_maximum(value: object, info: ValidationInfo) -> object:
     """Check a query's maximum for the parameter that names the field."""
     checked = checked_parameter(value, info)
-    if isinstance(checked, AutomaticGroups):
+    if isinstance(checked, Automatic):
+        spec = PARAMETERS[info.field_name or ""]
         raise problem_with(
-            "must be a number, or `unlimited`", "`auto` is a default; a maximum limits it, too."
+            f"must be a number{', or `unlimited`' if spec.unlimited else ''}",
+            "`auto` is a default; a maximum limits it, too.",
         )
     return checked
 

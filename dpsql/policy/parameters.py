@@ -24,7 +24,7 @@ class _Odd:
 
 def _plain(value: object) -> object:
     """Turn a setting into a value of exactly a built-in type, whatever object was passed."""
-    if type(value) in (_Odd, NotGiven, AutomaticGroups, Period):
+    if type(value) in (_Odd, NotGiven, Automatic, Period):
         return value
     return plain_or(value, _Odd(type_name(value)))
 
@@ -43,9 +43,12 @@ NOT_GIVEN: Final = NotGiven.NOT_GIVEN
 UNLIMITED: Final = None
 """The value of ``max_groups_contributed`` when a unit may touch any number of groups."""
 AUTO: Final = "auto"
-"""The word by which a question finds out for itself in how many groups units count."""
+"""The word by which a question finds out for itself how many groups, or rows, of units count."""
+_UNLIMITED: Final = "unlimited"
 USUAL_GROUPS: Final = 10
 """The usual number of groups per unit, where none is given and ``auto`` is not taken."""
+USUAL_ROWS: Final = 10
+"""The usual number of rows per unit and group, where ``auto`` cannot be taken."""
 # dpsql's own limits, whatever a policy says. Beyond them nothing is protected (epsilon), the noise
 # or its tail is no longer a finite double (epsilon and delta near 0), or counts leave 32 bits.
 EPSILON_LIMITS: Final = (1e-6, 1000.0)
@@ -63,12 +66,12 @@ MAX_SUGGESTIONS: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
-class AutomaticGroups:
-    """The value ``auto``: a question finds out privately in how many groups units count.
+class Automatic:
+    """The value ``auto``: a question finds out privately how many groups, or rows, of units count.
 
     ``most`` is the policy's limit on that, None without one. ``instead`` is the number that takes
     its place where a question is answered better with one, or not at all without; None where
-    ``auto`` was asked for by name, which is then refused there.
+    ``auto`` groups were asked for by name, which are then refused there.
     """
 
     most: int | None = None
@@ -136,8 +139,9 @@ class ParameterSpec:
 
     ``type`` is of its values, ``limits`` are dpsql's own. ``option`` explains it beside an option,
     ``default`` and ``maximum`` in the policies file; without a ``maximum`` there is none.
-    ``unlimited``: no number is a value too, and so is ``auto``. ``optional``: None is a value, by
-    which it says nothing. ``least``: a policy's default is the least that a query may use.
+    ``unlimited``: no number is a value too. ``automatic``: so is ``auto``, with the number that
+    takes its place where it is asked for by name. ``optional``: None is a value, by which it says
+    nothing. ``least``: a policy's default is the least that a query may use.
     ``choices`` says what the words of a choice mean. ``in_plan``: all that it does to a release
     shows in the plan; any other is part of what tells one question from another. ``several``:
     tables have defaults of their own for it, and which of them holds where several are read.
@@ -150,6 +154,7 @@ class ParameterSpec:
     maximum: str | None = None
     limits: tuple[float, float] = COUNT_LIMITS
     unlimited: bool = False
+    automatic: Automatic | None = None
     optional: bool = False
     least: bool = False
     choices: str = ""
@@ -165,6 +170,11 @@ class ParameterSpec:
     def words(self) -> tuple[str, ...]:
         """The words that a choice may be; none for a number."""
         return tuple(self.type) if issubclass(self.type, StrEnum) else ()
+
+    @property
+    def instead_of_number(self) -> tuple[str, ...]:
+        """The words that may stand in place of a number: ``unlimited``, ``auto``."""
+        return (_UNLIMITED,) * self.unlimited + (AUTO,) * (self.automatic is not None)
 
 
 _TABLE: Final = (
@@ -197,15 +207,19 @@ _TABLE: Final = (
         f"and that answers, and {USUAL_GROUPS} for all other questions.",
         maximum="The most groups a query may let one unit influence, or `unlimited`.",
         unlimited=True,
+        automatic=Automatic(),
         in_plan=True,
         several=Several.LARGEST,
     ),
     ParameterSpec(
         "max_rows_contributed",
         int,
-        option="Rows one unit may add to one group.",
-        default="Rows one unit may add to one group.",
+        option="Rows one unit may add to one group; auto finds out.",
+        default="Rows one unit may add to one group, or `auto`: found privately for a part of the "
+        "price, once for the same rows and keys. Left out, it is `auto`; where a maximum error is "
+        f"asked for, and in materialized views, it is {USUAL_ROWS}.",
         maximum="The most rows a query may let one unit add to one group.",
+        automatic=Automatic(instead=USUAL_ROWS),
         several=Several.LARGEST,
     ),
     ParameterSpec(
@@ -298,7 +312,7 @@ TABLE_PARAMETERS: Final = tuple(spec.name for spec in _TABLE if spec.several is 
 """The privacy parameters of which tables can have defaults of their own."""
 
 
-ParameterValue = float | int | StrEnum | AutomaticGroups | Period | None
+ParameterValue = float | int | StrEnum | Automatic | Period | None
 """The value of a checked parameter."""
 
 
@@ -309,7 +323,8 @@ class Parameters:
     ``epsilon``, ``delta``: what the query may cost at most. ``max_groups_contributed``: groups one
     unit may influence, None for unlimited; by default a question finds out by itself where that is
     better, and takes the usual number where not. ``max_rows_contributed``: rows one unit may add to
-    one group. ``k_bar``: how many of the largest groups a top-k mechanism looks at.
+    one group, or that a question finds this out before. ``k_bar``: how many of the largest groups a
+    top-k mechanism looks at.
     ``min_units_per_group``: groups of fewer units are left out: with undeclared keys by their
     number of units, with declared ones by that number with noise.
     ``contribution_bounding``: how a unit with too many groups is bounded. ``max_error``: half the
@@ -324,8 +339,8 @@ class Parameters:
 
     epsilon: float = 0.5
     delta: float = 1e-8
-    max_groups_contributed: int | AutomaticGroups | None = AutomaticGroups(instead=USUAL_GROUPS)
-    max_rows_contributed: int = 10
+    max_groups_contributed: int | Automatic | None = Automatic(instead=USUAL_GROUPS)
+    max_rows_contributed: int | Automatic = Automatic(instead=USUAL_ROWS)
     k_bar: int = 1000
     min_units_per_group: int = 1
     contribution_bounding: ContributionBounding = ContributionBounding.SAMPLE
@@ -345,34 +360,48 @@ class Parameters:
     def undecided(self) -> bool:
         """True if no number of groups was given, and whether one is needed is not decided yet."""
         groups = self.max_groups_contributed
-        return isinstance(groups, AutomaticGroups) and groups.instead is not None
+        return isinstance(groups, Automatic) and groups.instead is not None
 
     @property
-    def with_usual_groups(self) -> Parameters:
-        """The same with the usual number of groups where none was given."""
+    def with_usual_numbers(self) -> Parameters:
+        """The same with the usual numbers of groups and rows where none were given."""
         groups = self.max_groups_contributed
-        if isinstance(groups, AutomaticGroups) and groups.usual is not None:
-            return replace(self, max_groups_contributed=groups.usual)
-        return self
+        if isinstance(groups, Automatic) and groups.usual is not None:
+            groups = groups.usual
+        return replace(self.with_usual_rows, max_groups_contributed=groups)
+
+    @property
+    def with_usual_rows(self) -> Parameters:
+        """The same with the usual number of rows where none was given."""
+        return replace(self, max_rows_contributed=self.rows_limit)
 
     @property
     def with_automatic_groups(self) -> Parameters:
         """The same with ``auto`` alone where no number of groups was given."""
         groups = self.max_groups_contributed
-        if isinstance(groups, AutomaticGroups):
+        if isinstance(groups, Automatic):
             return replace(self, max_groups_contributed=replace(groups, instead=None))
         return self
 
     @property
     def automatic(self) -> bool:
         """True if the number of groups per unit is left to the question."""
-        return isinstance(self.max_groups_contributed, AutomaticGroups)
+        return isinstance(self.max_groups_contributed, Automatic)
 
     @property
     def groups_limit(self) -> int | None:
         """The most groups one unit may influence, None without a limit."""
         groups = self.max_groups_contributed
-        return groups.most if isinstance(groups, AutomaticGroups) else groups
+        return groups.most if isinstance(groups, Automatic) else groups
+
+    @property
+    def rows_limit(self) -> int:
+        """The largest number of rows of one unit in one group; for ``auto`` the usual number."""
+        rows = self.max_rows_contributed
+        if not isinstance(rows, Automatic):
+            return rows
+        assert rows.usual is not None
+        return rows.usual
 
 
 class PrivacyParameters(TypedDict, total=False):
@@ -381,7 +410,7 @@ class PrivacyParameters(TypedDict, total=False):
     epsilon: float
     delta: float
     max_groups_contributed: int | Literal["unlimited", "auto"] | None
-    max_rows_contributed: int
+    max_rows_contributed: int | Literal["auto"]
     k_bar: int
     min_units_per_group: int
     contribution_bounding: ContributionBounding | Literal["sample", "weight"]
@@ -446,16 +475,16 @@ class Maxima:
 def check_value(name: str, value: object) -> ParameterValue:
     """Check one parameter against dpsql's own limits alone.
 
-    The words ``unlimited`` (or None) and ``auto`` are values of ``max_groups_contributed`` only,
-    None alone one of ``max_error`` and ``max_age`` too. Raises ParameterError (also
-    ``unknown_parameter``).
+    The word ``unlimited`` (or None) is a value of ``max_groups_contributed`` only, ``auto`` one of
+    ``max_rows_contributed`` too, None alone one of ``max_error`` and ``max_age``. Raises
+    ParameterError (also ``unknown_parameter``).
     """
     check_parameter_name(name)
     spec, value = PARAMETERS[fold(name)], _plain(value)
     if spec.unlimited and _is_unlimited(value):
         return UNLIMITED
-    if spec.unlimited and _is_automatic(value):
-        return _automatic(spec, value)
+    if spec.automatic is not None and _is_automatic(value):
+        return _automatic(spec, spec.automatic, value)
     if spec.optional and value is None:
         return None
     if spec.period:
@@ -465,10 +494,10 @@ def check_value(name: str, value: object) -> ParameterValue:
     return _count(spec, value) if spec.type is int else _choice(spec, value)
 
 
-def check_maximum(maxima: Maxima, name: str, value: float | int | AutomaticGroups | None) -> None:
+def check_maximum(maxima: Maxima, name: str, value: float | int | Automatic | None) -> None:
     """Raise ParameterError (``parameter_out_of_range``) if the value exceeds its maximum."""
     maximum: float | int | None = getattr(maxima, name)
-    if maximum is None or isinstance(value, AutomaticGroups):
+    if maximum is None or isinstance(value, Automatic):
         return  # what a question finds for itself is kept within the maximum
     if value is not UNLIMITED and value <= maximum:
         return
@@ -547,7 +576,7 @@ def _real(spec: ParameterSpec, value: object) -> float:
 
 def _count(spec: ParameterSpec, value: object) -> int:
     low, high = map(str, spec.limits)
-    word = ", or `unlimited`, or `auto`" if spec.unlimited else ""
+    word = "".join(f", or `{word}`" for word in spec.instead_of_number)
     hint = f"Give a whole number from {low} to {high}{word}."
     _check_finite(spec, value, hint)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -618,19 +647,19 @@ def _check_limits(spec: ParameterSpec, value: float | int, low: str, high: str) 
 
 
 def _is_unlimited(value: object) -> bool:
-    return value is UNLIMITED or (isinstance(value, str) and fold(value) == "unlimited")
+    return value is UNLIMITED or (isinstance(value, str) and fold(value) == _UNLIMITED)
 
 
-def _automatic(spec: ParameterSpec, value: object) -> AutomaticGroups:
+def _automatic(spec: ParameterSpec, by_name: Automatic, value: object) -> Automatic:
     """Return ``auto``, with the number in its place if it has one, checked like any other."""
-    if not isinstance(value, AutomaticGroups):
-        return AutomaticGroups()
+    if not isinstance(value, Automatic):
+        return by_name
     instead = None if value.instead is None else _count(spec, _plain(value.instead))
     return replace(value, instead=instead)
 
 
 def _is_automatic(value: object) -> bool:
-    return isinstance(value, AutomaticGroups) or (isinstance(value, str) and fold(value) == AUTO)
+    return isinstance(value, Automatic) or (isinstance(value, str) and fold(value) == AUTO)
 
 
 def _show(value: object) -> str:

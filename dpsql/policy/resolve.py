@@ -14,7 +14,7 @@ from dpsql.policy.parameters import (
     PARAMETER_NAMES,
     PARAMETERS,
     TABLE_PARAMETERS,
-    AutomaticGroups,
+    Automatic,
     Overrides,
     Parameters,
     ParameterValue,
@@ -140,7 +140,7 @@ def _size(default: TableDefault) -> tuple[int, float]:
     match default.value:
         case None:
             return 2, 0.0
-        case AutomaticGroups():
+        case Automatic():
             return 1, 0.0
         case Period() as period:
             return 0, period.length
@@ -157,8 +157,8 @@ def check_setting(policy: Policy, name: str, value: object) -> ParameterValue:
     checked, spec = check_value(name, value), PARAMETERS[name]
     if isinstance(checked, str | Period):
         return checked
-    if isinstance(checked, AutomaticGroups):
-        return replace(checked, most=policy.maxima.max_groups_contributed)
+    if isinstance(checked, Automatic):
+        return replace(checked, most=getattr(policy.maxima, name))
     if spec.least:
         check_minimum(name, getattr(policy.defaults, name), checked)
     elif spec.maximum is not None:

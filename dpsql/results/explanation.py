@@ -251,6 +251,14 @@ def _declared(block: Block) -> Iterator[str]:
         if known.get(name) is None:
             value = parameter_text(name, getattr(parameters, name))
             yield f"{name} is {value}, the default of {table}"
+    found = block.rows_found
+    if found is not None and found.known:
+        yield f"max_rows_contributed is {parameters.rows_limit:,}, found privately"
+    elif found is not None:
+        yield (
+            "max_rows_contributed is found first, for a part of the price; noise is in proportion "
+            f"to it, and said below for {parameters.rows_limit:,}"
+        )
     if block.most_rows is not None:
         yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"
     if block.most_groups is not None:

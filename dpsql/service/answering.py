@@ -24,11 +24,12 @@ from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Engine
 from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
-from dpsql.ir.plan import BlockPlan, PreparedEstimate
+from dpsql.ir.plan import BlockPlan, PreparedEstimate, PreparedRowsChoice
 from dpsql.ir.relations import scanned
 from dpsql.kinds.left_out import decode_estimate
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
+from dpsql.kinds.rows_choice import decode_rows
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
@@ -39,6 +40,7 @@ from dpsql.pipeline.purchase import (
     Purchase,
     purchase_of_blocks,
     purchase_of_estimate,
+    purchase_of_rows,
 )
 from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.till import Till
@@ -46,7 +48,7 @@ from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Pooling
-from dpsql.privacy.accounting.zcdp import ZERO, Amount
+from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
@@ -55,6 +57,7 @@ from dpsql.service.stored_releases import (
     AgeLimit,
     KeptReleases,
     PooledReleases,
+    RollUp,
     RollUps,
     StoredRelease,
     StoredReleases,
@@ -151,12 +154,15 @@ class Answerer:
         if not prepared.blocks:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
         fresh, limit = question.fresh or prepared.fresh, self.kept.limit(prepared.max_age)
-        stored = None if fresh else self.releases.given(prepared, limit)
+        asked = question, prepared
+        question, prepared = self._with_known_rows(*asked, ANY_AGE)
+        stored = None if fresh else self._given(prepared, limit)
         if stored is not None:
             result = self.present_stored(prepared, question, stored, limit)
             return self._answered(prepared, result, began)
         if prepared.only_released:
-            return self._answered(prepared, self._rolled_up(prepared, limit, fresh=fresh), began)
+            return self._answered(prepared, self._rolled_up(*asked, limit), began)
+        question, prepared, before = self._with_rows_found(*asked, limit)
         alone = fresh and prepared.combine is not Pooling.ALL
         pool = None if alone else self._poolable(prepared, question, limit)
         known = self._known_estimates(prepared.estimates, limit)
@@ -174,7 +180,7 @@ class Answerer:
             error = self._failed(charges, found)
             self.tell(ReadingFailed(self.payer.path, prepared.fingerprint, found.code))
             raise error
-        cost, kept = self._settle(prepared, charges, found)
+        cost, kept = self._settle(prepared, charges, found, before)
         shown = self._pooled(prepared, found[0], pool)
         known |= _estimates_bought(estimates, found[1:])
         try:
@@ -188,10 +194,15 @@ class Answerer:
     def explain(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
         prepared = self.preparer.prepare(question)
-        explanation = self._explained(prepared)
         if self._ledger is None or not prepared.blocks:
-            return explanation
-        limit = self.kept.limit(prepared.max_age)
+            return self._explained(prepared)
+        asked, limit = (question, prepared), self.kept.limit(prepared.max_age)
+        _, prepared = self._with_known_rows(*asked, ANY_AGE)
+        before = None if prepared.fresh else self._given(prepared, ANY_AGE)
+        stored = before if before is not None and limit.keeps(before.settled) else None
+        if stored is None:  # then numbers of rows that are too old are found anew
+            _, prepared = self._with_known_rows(*asked, limit)
+        explanation = self._explained(prepared)
         known = self._known_estimates(prepared.estimates, limit)
         if known:
             unknown = [
@@ -201,16 +212,12 @@ class Answerer:
             reserved = sum(losses, prepared.plan.reserved)
             epsilon = prepared.plan.epsilon(reserved)
             explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
-        stored = None if prepared.fresh else self.releases.given(prepared, limit)
         if stored is not None:
             explanation = replace(explanation, answered=stored.settled)
         else:
-            outdated = None if prepared.fresh else self.releases.given(prepared, ANY_AGE)
-            if outdated is not None:
-                explanation = replace(
-                    explanation, outdated=outdated.settled, max_age=str(limit.age)
-                )
-            explanation = self._offering(explanation, prepared, limit)
+            if before is not None:
+                explanation = replace(explanation, outdated=before.settled, max_age=str(limit.age))
+            explanation = self._offering(explanation, *asked, limit)
         noises = [
             [block.noise for block in release.blocks if block.noise is not None]
             for release in self._pooled_with_new(prepared, stored, limit)
@@ -218,10 +225,12 @@ class Answerer:
         return with_earlier(explanation, prepared.plan.blocks, noises)
 
     def _offering(
-        self, explanation: Explanation, prepared: Prepared, limit: AgeLimit
+        self, explanation: Explanation, question: Question, prepared: Prepared, limit: AgeLimit
     ) -> Explanation:
         """Add the roll-up that would answer the question for nothing, if there is one."""
-        found = None if prepared.fresh else self.roll_ups.roll_up(prepared, limit)
+        found = None
+        if not prepared.fresh:
+            _, found = self._roll_up(question, prepared, limit)
         plans = [] if found is None else [each.block.plan for each in found.blocks]
         settled = None if found is None else found.settled
         return with_roll_up(explanation, settled, plans, only=prepared.only_released)
@@ -337,12 +346,29 @@ class Answerer:
         """Find the releases that a new release will be pooled with, before it is paid for."""
         return self.releases.pool(question, self.releases.before(prepared, limit))
 
-    def _rolled_up(self, prepared: Prepared, limit: AgeLimit, *, fresh: bool) -> Result:
+    def _rolled_up(self, question: Question, prepared: Prepared, limit: AgeLimit) -> Result:
         """Answer from a roll-up of stored releases; refuse the question where there is none."""
-        found = None if fresh else self.roll_ups.roll_up(prepared, limit)
-        if found is None:
+        fresh = question.fresh or prepared.fresh
+        prepared, found = self._roll_up(question, prepared, limit)
+        if found is None or fresh:
             raise nothing_released(fresh=fresh, aged=limit.age is not None)
         return self._present(prepared, found.blocks, self._cost_of_stored(found.settled))
+
+    def _roll_up(
+        self, question: Question, prepared: Prepared, limit: AgeLimit
+    ) -> tuple[Prepared, RollUp | None]:
+        """Find a roll-up of stored releases; of any number of rows where that is open.
+
+        It comes with the question as it is prepared for that number.
+        """
+        found = self.roll_ups.roll_up(prepared, limit)
+        tried = () if found is not None else self.roll_ups.rows_of(prepared, limit)
+        for rows in tried:
+            other = self.preparer.prepare(replace(question, rows=rows))
+            found = self.roll_ups.roll_up(other, limit)
+            if found is not None:
+                return other, found
+        return prepared, found
 
     def _cost_of_stored(self, answered: str) -> Cost:
         """Return the cost of a stored release, with the time of its data or their edition."""
@@ -359,6 +385,84 @@ class Answerer:
         drawn = decode_release(self.tails.keys, prepared.blocks, release.pieces)
         found = None if drawn is None else self.releases.pooled(pool.with_new(drawn))
         return (prepared, release.blocks) if found is None else (pool.prepared, found)
+
+    def _with_rows_found(
+        self, question: Question, prepared: Prepared, limit: AgeLimit
+    ) -> tuple[Question, Prepared, PrivacyLoss]:
+        """Find the open numbers of rows per unit of a question, and prepare it with them.
+
+        Returns what was paid for them: nothing for those that the account knows. Raises
+        ``BudgetExceeded`` where the account cannot pay for the question as well.
+        """
+        choices = prepared.open_rows
+        known = self._known_rows(choices, limit)
+        missing = {
+            choice.fingerprint: choice
+            for choice in choices
+            if choice is not None and choice.fingerprint not in known
+        }
+        paid = ZERO
+        if missing:
+            bought = self._buy_rows(question, prepared, tuple(missing.values()), limit)
+            known |= zip(missing, (each.rows for each in bought if each.rows), strict=True)
+            paid = sum((each.loss for each in bought), ZERO)
+        return *self._with_rows(question, prepared, known), paid
+
+    def _buy_rows(
+        self,
+        question: Question,
+        prepared: Prepared,
+        missing: Sequence[PreparedRowsChoice],
+        limit: AgeLimit,
+    ) -> tuple[Bought, ...]:
+        """Pay for numbers of rows, where the account can pay for all of the question."""
+        purchases = [purchase_of_rows(one, question.text, question.values) for one in missing]
+        known = self._known_estimates(prepared.estimates, limit)
+        estimates = _estimates_to_buy(prepared.estimates, known)
+        rest = sum((each.reserved for each in estimates), prepared.plan.reserved)
+        self.engine.refuse_changed()
+        with self.buyer.begun(_tables_of(prepared)) as run:
+            charges = self.till.reserve(purchases, then=rest)
+            found = self.buyer.buy_all(run, purchases)
+        if isinstance(found, Failure):
+            error = self._failed(charges, found)
+            self.tell(ReadingFailed(self.payer.path, None, found.code))
+            raise error
+        self.till.settle(charges, found)
+        return found
+
+    def _known_rows(
+        self, choices: Sequence[PreparedRowsChoice | None], limit: AgeLimit
+    ) -> dict[str, int]:
+        """Find the numbers of rows that the account has chosen before, by fingerprint."""
+        found = {}
+        for choice in filter(None, choices):
+            kept = self.kept.latest(choice.fingerprint, limit)
+            rows = None if kept is None else decode_rows(choice, kept.payload)
+            if rows is not None:
+                found[choice.fingerprint] = rows
+        return found
+
+    def _given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
+        """Find the latest release of a question; it has none while its numbers of rows are open."""
+        return None if prepared.open_rows else self.releases.given(prepared, limit)
+
+    def _with_known_rows(
+        self, question: Question, prepared: Prepared, limit: AgeLimit
+    ) -> tuple[Question, Prepared]:
+        """Prepare a question with its numbers of rows, if the account knows all of them."""
+        return self._with_rows(question, prepared, self._known_rows(prepared.open_rows, limit))
+
+    def _with_rows(
+        self, question: Question, prepared: Prepared, known: Mapping[str, int]
+    ) -> tuple[Question, Prepared]:
+        """Prepare a question with its numbers of rows; as it is, if some are not known."""
+        choices = prepared.open_rows
+        if not choices or not {c.fingerprint for c in choices if c is not None} <= known.keys():
+            return question, prepared
+        rows = (None if choice is None else known[choice.fingerprint] for choice in choices)
+        question = replace(question, rows=tuple(rows))
+        return question, self.preparer.prepare(question)
 
     def _known_estimates(
         self, estimates: Sequence[PreparedEstimate], limit: AgeLimit
@@ -395,14 +499,19 @@ class Answerer:
         return charge, *beside
 
     def _settle(
-        self, prepared: Prepared, charges: Sequence[Charge], found: Sequence[Bought]
+        self,
+        prepared: Prepared,
+        charges: Sequence[Charge],
+        found: Sequence[Bought],
+        before: PrivacyLoss,
     ) -> tuple[Cost, bool]:
         """Commit the cost of a question and its estimates, and store their releases in one write.
 
-        Tells whether the question's release could be kept.
+        ``before`` is what was paid for its numbers of rows. Tells whether the question's release
+        could be kept.
         """
         kept = self.till.settle(charges, found)
-        beside = sum((each.loss for each in found[1:]), ZERO)
+        beside = sum((each.loss for each in found[1:]), before)
         paid, loss = prepared.plan.reserved + beside, found[0].loss + beside
         return Cost(paid, loss, prepared.plan.conversion_delta), kept
 

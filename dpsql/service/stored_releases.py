@@ -12,10 +12,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice, product
 
 from dpsql.core.periods import Period
 from dpsql.errors import QueryRefused
 from dpsql.ir.plan import PreparedBlock
+from dpsql.ir.query import Block
 from dpsql.kinds.pooled import MAX_POOLED
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock
@@ -220,6 +222,19 @@ class RollUps:
         times = [RolledUpKind(each.block.plan).rolled_up.settled for each in blocks]
         return RollUp(max(times), tuple(blocks)) if blocks else None
 
+    def rows_of(self, prepared: Prepared, limit: AgeLimit) -> Iterator[tuple[int | None, ...]]:
+        """Yield numbers of rows per unit with which a question's rows have releases.
+
+        For a question whose numbers are open: one for each of its blocks.
+        """
+        found: list[list[int | None]] = []
+        for block in prepared.blocks if prepared.open_rows else ():
+            asked, choice = block.plan.block, block.rows_choice
+            given = [None] if choice is None else choice.choice.rungs
+            with_rows = {rows: rows_fingerprint(_of_rows(asked, rows)) for rows in given}
+            found.append([n for n, mark in with_rows.items() if self._kept.on_rows(mark, 1, limit)])
+        yield from islice(product(*found) if found else (), MAX_ROLL_UP_SOURCES)
+
     def _nearest(
         self, block: PreparedBlock, limit: AgeLimit, *, series: bool
     ) -> ReleasedBlock | None:
@@ -240,6 +255,12 @@ class RollUps:
             if series and source.noise.alone:
                 break
         return min(found, key=_noise_of, default=None)
+
+
+def _of_rows(block: Block, rows: int | None) -> Block:
+    if rows is None:
+        return block
+    return replace(block, parameters=replace(block.parameters, max_rows_contributed=rows))
 
 
 def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:

@@ -180,7 +180,7 @@ class _Trial:
         _, parameters, _ = over_tables(answerer.policy, self.asked.parameters, tables)
         groups = parameters.max_groups_contributed
         self._groups = groups if isinstance(groups, int) else None
-        self._rows = self._block.parameters.max_rows_contributed
+        self._rows = self._block.parameters.rows_limit
         self._refuse_untold()
 
     # -- what is tried ------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from dpsql.policy.model import Policy
 from dpsql.policy.parameters import (
     PARAMETER_NAMES,
     UNLIMITED,
+    Automatic,
     Overrides,
     Parameters,
     asked_by_error,
@@ -40,9 +41,17 @@ class AskedOptions:
 
     def with_most_rows(self, most: int | None) -> AskedOptions:
         """Return the options where no unit has more rows than so many, if that is known."""
-        if most is None or most >= self.parameters.max_rows_contributed:
+        rows = self.parameters.max_rows_contributed
+        if most is None or (not isinstance(rows, Automatic) and most >= rows):
             return self
-        parameters = replace(self.parameters, max_rows_contributed=most)
+        if isinstance(rows, Automatic) and most > 1:
+            limit = most if rows.most is None else min(rows.most, most)
+            return self.with_rows(replace(rows, most=limit))
+        return self.with_rows(most)
+
+    def with_rows(self, rows: int | Automatic) -> AskedOptions:
+        """Return the options with a number of rows per unit, or ``auto``."""
+        parameters = replace(self.parameters, max_rows_contributed=rows)
         return replace(self, parameters=parameters)
 
 

@@ -114,7 +114,7 @@ class ViewDefinition:
 
     def _parameters(self) -> dict[str, object]:
         """Return the parameters to keep: all but the maximum age, as a view's rows have steps."""
-        kept = self.parameters.with_usual_groups
+        kept = self.parameters.with_usual_numbers
         return {name: getattr(kept, name) for name in PARAMETER_NAMES if name != "max_age"}
 
 

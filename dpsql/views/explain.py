@@ -40,7 +40,7 @@ def explain_view(plan: ViewPlan, sql: str) -> Explanation:
 
 def _bounding(plan: ViewPlan) -> str:
     """Word the bound on a unit's contributions over all steps."""
-    rows = f"{plan.block.parameters.max_rows_contributed:,} rows"
+    rows = f"{plan.block.parameters.rows_limit:,} rows"
     if not plan.block.keys:
         return f"at most {rows} per unit over all steps"
     groups = "any number of groups"

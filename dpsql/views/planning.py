@@ -144,7 +144,7 @@ class _Listing:
             if name not in _OWN_OPTIONS[self.kind]:
                 raise no_view(f"{self.kind} has no option {name}", "Leave it out.")
         measure = self._measure()
-        self.sensitivity = _stream_reach(measure, self.block.parameters.max_rows_contributed)
+        self.sensitivity = _stream_reach(measure, self.block.parameters.rows_limit)
         self._refuse_sizes()
         known = self.block.known_domain
         split = self.budget.whole() if known else self.budget.halved()
@@ -292,7 +292,7 @@ def _running(definition: ViewDefinition, block: Block, account: AccountPolicy) -
     score = min(range(len(measures)), key=lambda i: _rank(measures[i], units=needs_units))
     budget = _view_budget(block, account)
     split = budget.whole() if known else budget.halved()
-    rows = block.parameters.max_rows_contributed
+    rows = block.parameters.rows_limit
     factorisation = _factorisation_of(definition)
     reaches = [_stream_reach(measure, rows) for measure in measures]
     if budget.one_shot and len(measures) == 1:

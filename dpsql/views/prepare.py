@@ -225,7 +225,7 @@ class ViewPreparer:
                 text,
                 self._lasting,
                 self._engine.schema,
-                again(self._lasting, definition.parameters),
+                again(self._lasting, definition.parameters).with_usual_rows,
                 self._engine.bind,
                 self._dialect,
                 lambda block: with_usual_groups(

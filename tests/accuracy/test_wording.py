@@ -407,7 +407,7 @@ def test_a_stored_answer_says_that_it_cost_nothing_again() -> None:
 
 
 def quantiles(*fractions: Fraction) -> BlockPlan:
-    lattice = lattice_for((0, 999), True, SAMPLE.max_rows_contributed)
+    lattice = lattice_for((0, 999), True, SAMPLE.rows_limit)
     ranked = Ranked(exp.column("x"), lattice)
     aggregates = tuple(
         Aggregate(AggregateKind.QUANTILE, (), f"q{f}", Quantile(ranked, f, True)) for f in fractions

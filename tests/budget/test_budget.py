@@ -138,7 +138,12 @@ def rules(composition: Composition = Composition.ZCDP, *, total: float | None = 
             )
         },
         defaults=Parameters(
-            epsilon=0.5, delta=2.0**-30, max_groups_contributed=2, k_bar=50, left_out_share=0.0
+            epsilon=0.5,
+            delta=2.0**-30,
+            max_groups_contributed=2,
+            max_rows_contributed=10,
+            k_bar=50,
+            left_out_share=0.0,
         ),
         maxima=Maxima(max_groups_contributed=None),
     )

@@ -36,7 +36,7 @@ QUESTIONS = (
 POLICY = """
 version: 1
 dataset: d
-defaults: {epsilon: 0.01, delta: 1e-9}
+defaults: {epsilon: 0.01, delta: 1e-9, max_rows_contributed: 10}
 accounts: {ana: {epsilon: 1000, delta: 1e-3}}
 tables: {t: {privacy_unit: {name: person, column: u}}}
 """

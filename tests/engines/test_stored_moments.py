@@ -122,6 +122,7 @@ def test_columns_that_are_read_as_they_are_stored_are_noticed() -> None:
 POLICY = """
 version: 1
 dataset: d
+defaults: {max_rows_contributed: 10}
 accounts: {ana: {epsilon: 1000, delta: 1e-2}}
 tables: {visits: {privacy_unit: {name: person, column: uid}}}
 """

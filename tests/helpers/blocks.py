@@ -24,7 +24,7 @@ def summed(
 ) -> Measure:
     """A sum of an integer column with the given bounds."""
     kind = MeasureKind.CENTERED_SUM if centered else MeasureKind.SUM
-    lattice = lattice_for((lower, upper), True, parameters.max_rows_contributed)
+    lattice = lattice_for((lower, upper), True, parameters.rows_limit)
     return Measure(kind, argument=exp.column("x"), lattice=lattice)
 
 

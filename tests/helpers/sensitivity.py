@@ -100,7 +100,7 @@ class Difference:
         thresholds = plan.score is not None and not plan.declared
         floor = plan.block.parameters.min_units_per_group - 1 if thresholds else 0
         measures = [noisy.measure for noisy in plan.measures]
-        rows = plan.block.parameters.max_rows_contributed
+        rows = plan.block.parameters.rows_limit
         absent = (0,) * len(measures)
         found, touched = [], 0
         squares = [0] * len(measures)

@@ -78,8 +78,14 @@ POLICY_TABLES = {
 
 
 # What tests about other things are not to pay for, is not looked at.
-USUAL = Parameters(epsilon=5.0, delta=1e-6, max_groups_contributed=10, left_out_share=0.0)
-NO_NUMBER = Parameters(epsilon=5.0, delta=1e-6, left_out_share=0.0)
+USUAL = Parameters(
+    epsilon=5.0,
+    delta=1e-6,
+    max_groups_contributed=10,
+    max_rows_contributed=10,
+    left_out_share=0.0,
+)
+NO_NUMBER = Parameters(epsilon=5.0, delta=1e-6, max_rows_contributed=10, left_out_share=0.0)
 """Defaults by which a question decides for itself in how many groups a unit counts."""
 
 
@@ -213,7 +219,7 @@ def planned(
     Where no number of groups per unit is given: with the usual one, or as a connection would.
     """
     resolved = resolve(rules, Overrides.of(parameters))
-    resolved = resolved.with_usual_groups if usual else resolved
+    resolved = resolved.with_usual_numbers if usual else resolved
     decide = partial(with_groups_decided, mechanism=mechanism)
     query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect, decide)
     plan = plan_query(query, mechanism)

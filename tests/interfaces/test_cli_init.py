@@ -583,4 +583,4 @@ def test_a_first_count_of_one_row_per_unit_buys_no_estimate(store: Path) -> None
             assert ("left out" in result.summary()) is (name == "bare")
             ends = result.intervals()["n"]
             margins.append(float(ends.high[0] - ends.low[0]))
-    assert 8 * margins[0] < margins[1]
+    assert margins[0] < margins[1]

@@ -549,7 +549,7 @@ def prices(
     engine.register("visits", rows, types=types)
     rules = Policy(
         "world",
-        defaults=Parameters(epsilon=0.5, delta=1e-8, left_out_share=0.0),
+        defaults=Parameters(0.5, 1e-8, max_rows_contributed=10, left_out_share=0.0),
         accounts={"ana": AccountPolicy("ana", 3.0, 1e-6, composition)},
         tables={"visits": POLICY.tables["visits"]},
     )

@@ -19,7 +19,7 @@ from dpsql.policy.parameters import Parameters
 
 RULES = Policy(
     "world",
-    defaults=Parameters(epsilon=5.0, delta=1e-6, left_out_share=0.0),
+    defaults=Parameters(5.0, 1e-6, max_rows_contributed=10, left_out_share=0.0),
     accounts={ANALYST: AccountPolicy(ANALYST, 1000.0, 0.4)},
     tables=POLICY_TABLES,
 )

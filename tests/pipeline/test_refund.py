@@ -22,7 +22,7 @@ from dpsql.ir.plan import BlockPlan
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.groups import ExactGroups
 from dpsql.planner import plan_block
-from dpsql.policy.parameters import AutomaticGroups, Parameters
+from dpsql.policy.parameters import Automatic, Parameters
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
@@ -157,7 +157,7 @@ def test_what_came_out_for_one_price_gives_nothing_back() -> None:
     assert basic.loss(0) == basic.loss(None)
     declared = plan_block(block(USUAL, ROWS, domain=9))
     assert declared.loss(9) == declared.loss(0) == declared.loss(None)
-    automatic = Parameters(2.0, 1e-6, AutomaticGroups(), left_out_share=0.0)
+    automatic = Parameters(2.0, 1e-6, Automatic(), left_out_share=0.0)
     cascade = plan_block(block(automatic, ROWS))
     assert CascadeKind.fits(cascade)
     assert cascade.loss(0) == cascade.loss(None)

@@ -73,7 +73,8 @@ def test_a_statement_of_an_ordinary_policy_is_traced(
             "SELECT k, COUNT(*), COUNT(DISTINCT uid), AVG(n), MEDIAN(x) FROM visits GROUP BY k"
         )
     text = capsys.readouterr().err
-    assert stages(text) == ["tree", "block 1", "plan 1", "sql 1", "tail"]
+    once = ["tree", "block 1", "plan 1", "sql 1", "tail"]
+    assert stages(text) == [*once, *once]  # first for the usual number of rows, until one is found
     found = re.findall(r"^  aggregate: (\w+)$", part(text, "block 1"), re.MULTILINE)
     assert len(found) == 4
     assert "count_units" in found

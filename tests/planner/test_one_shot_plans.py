@@ -92,7 +92,7 @@ def touched(plan: BlockPlan) -> int:
 
 def noises(plan: BlockPlan) -> list[Noise]:
     """The noise on every released value; a score's is that of the selection."""
-    rows = plan.block.parameters.max_rows_contributed
+    rows = plan.block.parameters.rows_limit
     found = []
     for index, noisy in enumerate(plan.measures):
         noise = noisy.noise

@@ -31,7 +31,7 @@ def test_every_parameter_can_be_stated_and_the_nearest_wins() -> None:
     stated = Parameters(0.25, 1e-9, 4, 2, 77, 1, ContributionBounding.WEIGHT)
     assert found == replace(stated, left_out_share=RULES.defaults.left_out_share)
     assert ask("", epsilon=3.0).query.blocks[0].parameters.epsilon == 3.0
-    assert ask("OPTIONS ()").query.blocks[0].parameters == RULES.defaults.with_usual_groups
+    assert ask("OPTIONS ()").query.blocks[0].parameters == RULES.defaults.with_usual_numbers
 
 
 def test_null_means_unlimited_as_in_googlesql() -> None:

@@ -494,7 +494,7 @@ def capped_std(measure: Measure, size: int, cap: int | None, composition: Compos
     """The least noise that there was without sharing it under a cap."""
     b = block(replace(USUAL, max_groups_contributed=cap), measure, domain=size)
     budget = QueryBudget.of(b.parameters, composition).whole()
-    reach = measure.sensitivity(USUAL.max_rows_contributed)
+    reach = measure.sensitivity(USUAL.rows_limit)
     return gaussian(budget.price(), reach, cap or size).std(1)
 
 

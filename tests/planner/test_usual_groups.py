@@ -28,7 +28,7 @@ from dpsql.planner.groups import FOUND, with_groups_decided, with_usual_groups
 from dpsql.policy.load import parse_policy
 from dpsql.policy.parameters import (
     USUAL_GROUPS,
-    AutomaticGroups,
+    Automatic,
     ContributionBounding,
     Maxima,
     Overrides,
@@ -40,9 +40,9 @@ from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.cascade import Cascade
 
-DEFAULTS = Parameters(epsilon=1.0, delta=1e-6, left_out_share=0.0)
+DEFAULTS = Parameters(epsilon=1.0, delta=1e-6, max_rows_contributed=10, left_out_share=0.0)
 NUMBER = replace(DEFAULTS, max_groups_contributed=USUAL_GROUPS)
-AUTO = replace(DEFAULTS, max_groups_contributed=AutomaticGroups())
+AUTO = replace(DEFAULTS, max_groups_contributed=Automatic())
 
 
 def both(plan: BlockPlan) -> tuple[bool, str]:
@@ -72,7 +72,7 @@ def test_unknown_keys_are_named_in_rounds_as_if_auto_were_asked_for(
     plan = plan_block(made, None, composition)
     rounds = bool(made.aggregates) or composition is Composition.ZCDP
     assert both(plan) == (rounds, FOUND)
-    named = replace(made.parameters, max_groups_contributed=AutomaticGroups())
+    named = replace(made.parameters, max_groups_contributed=Automatic())
     asked = plan_block(replace(made, parameters=named), None, composition)
     assert both(asked) == (rounds, "")
     assert fingerprint([plan]) == fingerprint([asked])
@@ -142,7 +142,7 @@ def test_what_is_too_little_for_rounds_is_spent_with_the_usual_number(
     measures: tuple[Measure, ...],
 ) -> None:
     least = replace(DEFAULTS, epsilon=1e-6, delta=1e-18)
-    automatic = replace(least, max_groups_contributed=AutomaticGroups())
+    automatic = replace(least, max_groups_contributed=Automatic())
     with pytest.raises(QueryRefused):
         plan_block(block(automatic, *measures), Cascade.name)
     plan = plan_block(block(least, *measures))
@@ -179,7 +179,7 @@ def test_a_maximum_limits_both(most: int | None, number: int) -> None:
     parameters = limited(most)
     plan = plan_block(block(parameters, UNITS))
     assert CascadeKind.fits(plan)
-    assert plan.block.parameters.max_groups_contributed == AutomaticGroups(most)
+    assert plan.block.parameters.max_groups_contributed == Automatic(most)
     assert plan_block(block(parameters, UNITS, limit=9)).block.parameters.groups_limit == number
 
 
@@ -205,9 +205,9 @@ def test_a_maximum_of_one_leaves_nothing_to_find_out() -> None:
 @pytest.mark.parametrize("instead", [0, -1, 2**31, 1.5, "10", True, object()])
 def test_the_number_in_its_place_is_checked_like_any_other(instead: Any) -> None:
     with pytest.raises(ParameterError):
-        check_value("max_groups_contributed", AutomaticGroups(instead=instead))
+        check_value("max_groups_contributed", Automatic(instead=instead))
     with pytest.raises(ParameterError):
-        resolve(policy(), Overrides(max_groups_contributed=AutomaticGroups(instead=instead)))
+        resolve(policy(), Overrides(max_groups_contributed=Automatic(instead=instead)))
 
 
 # -- through SQL ----------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from dpsql.owner.draft_options import asked_budget, bounds_of, column_named, dom
 from dpsql.owner.draft_text import checked, draft_policy
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import ColumnPolicy, TimeColumn
+from dpsql.policy.parameters import Automatic
 
 
 def table(name: str, columns: dict[str, str], is_view: bool = False) -> Table:
@@ -73,11 +74,13 @@ def test_a_draft_reads_back_with_its_guesses_and_nothing_else() -> None:
     assert finding.subject == "hospitals"
 
 
-def test_a_draft_leaves_the_number_of_groups_to_the_questions() -> None:
+def test_a_draft_leaves_numbers_of_groups_and_rows_to_the_questions() -> None:
     text = draft_policy(DATABASE, Draft("clinic"))
-    assert parse_policy(text).defaults.undecided
-    fixed = parse_policy(text.replace("# max_groups_contributed: ", "max_groups_contributed: "))
-    assert fixed.defaults == parse_policy(text).defaults.with_usual_groups
+    found = parse_policy(text).defaults
+    assert found.undecided
+    assert isinstance(found.max_rows_contributed, Automatic)
+    fixed = parse_policy(text.replace("# max_", "max_"))
+    assert fixed.defaults == parse_policy(text).defaults.with_usual_numbers
 
 
 def test_a_draft_proposes_the_only_moment_of_a_table_for_views() -> None:

@@ -21,7 +21,7 @@ from dpsql.owner.conformance import check_policy
 from dpsql.owner.promises import broken_promises
 from dpsql.policy.load import load_policy, parse_policy
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.policy.parameters import AutomaticGroups, Pooling
+from dpsql.policy.parameters import Automatic, Pooling
 from dpsql.policy.resolve import over_tables
 
 HEAD = "version: 1\ndataset: d\n"
@@ -63,7 +63,7 @@ def test_defaults_hold_the_parameters_that_were_written_and_no_others() -> None:
         "max_age": Period(seconds=12 * 3600),
     }
     assert table("defaults: {max_groups_contributed: auto}").defaults == {
-        "max_groups_contributed": AutomaticGroups()
+        "max_groups_contributed": Automatic()
     }
     assert table("defaults: {max_age: none}").defaults == {"max_age": None}
 

@@ -21,7 +21,7 @@ SQL = "SELECT k, count(*) AS n FROM visits GROUP BY k ORDER BY k"
 POLICY = """
 version: 1
 dataset: shop{edition}
-defaults: {{epsilon: 1, max_groups_contributed: 3}}
+defaults: {{epsilon: 1, max_groups_contributed: 3, max_rows_contributed: 10}}
 accounts: {{ana: {{epsilon: 50, delta: 1e-4}}}}
 tables:
   visits:

@@ -38,7 +38,9 @@ def rules(
     composition: Composition = Composition.GDP, epsilon: float = 100.0, share: float = 0.5
 ) -> Policy:
     account = AccountPolicy(ANALYST, epsilon, 1e-5, composition, share)
-    return policy(Parameters(epsilon=1.0, delta=1e-8, max_groups_contributed=2), ana=account)
+    return policy(
+        Parameters(1.0, 1e-8, max_groups_contributed=2, max_rows_contributed=10), ana=account
+    )
 
 
 def opened(directory: Path, rules: Policy) -> dpsql.Connection:

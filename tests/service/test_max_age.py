@@ -50,7 +50,9 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
         writer.execute("CREATE TABLE calls AS SELECT uid, k FROM visits")
     made: list[dpsql.Connection] = []
 
-    def opened(defaults: str = "", table: str = "", **given: Any) -> dpsql.Connection:
+    def opened(
+        defaults: str = ", max_rows_contributed: 10", table: str = "", **given: Any
+    ) -> dpsql.Connection:
         place = tmp_path / "policies.yaml"
         place.write_text(POLICY.format(defaults=defaults, table=table), encoding="utf-8")
         con = dpsql.connect(tmp_path / "shop.duckdb", place, tmp_path / "b.db", "ana", **given)
@@ -121,7 +123,9 @@ def test_every_way_to_ask_for_it(opened: Opened, later: Later, way: str) -> None
     later(days=2)
     asked = SQL
     con = opened(
-        defaults=", max_age: 1 day" if way == "default" else "",
+        defaults=", max_rows_contributed: 10, max_age: 1 day"
+        if way == "default"
+        else ", max_rows_contributed: 10",
         table="max_age: 1 day" if way == "table" else "",
         **({"max_age": "1 day"} if way == "connect" else {}),
     )
@@ -143,7 +147,7 @@ def test_every_way_to_ask_for_it(opened: Opened, later: Later, way: str) -> None
 def test_a_question_can_take_older_answers_than_the_policys_default(
     opened: Opened, later: Later
 ) -> None:
-    con = opened(defaults=", max_age: 1 day", table="max_age: 2 hours")
+    con = opened(defaults=", max_rows_contributed: 10, max_age: 1 day", table="max_age: 2 hours")
     assert con.explain(SQL).blocks[0].declared == ("max_age is 2 hours, the default of visits",)
     con.sql(SQL)
     later(hours=3)
@@ -312,7 +316,7 @@ def test_an_option_that_is_no_age_has_its_place(opened: Opened) -> None:
 
 
 def test_a_view_has_steps_and_no_age(opened: Opened) -> None:
-    con = opened(defaults=", max_age: 1 day")
+    con = opened(defaults=", max_rows_contributed: 10, max_age: 1 day")
     view = "CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2026-01-01', steps = 3{}) AS "
     view += "SELECT k, count(*) AS n FROM visits GROUP BY k"
     with fails_with("view_option_unknown", match="no option max_age"):

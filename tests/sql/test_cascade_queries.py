@@ -41,7 +41,7 @@ from dpsql.kinds.registry import release_kind
 from dpsql.planner import plan_block
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.policy.parameters import AutomaticGroups, Maxima, Overrides, Parameters, check_value
+from dpsql.policy.parameters import Automatic, Maxima, Overrides, Parameters, check_value
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.privacy.mechanisms.cascade import (
@@ -175,7 +175,7 @@ def violations(
         squares = sum(
             (with_unit.get(key, 0) - without.get(key, 0)) ** 2 for key in with_unit | without
         )
-        limit = noisy.measure.sensitivity(plan.block.parameters.max_rows_contributed)
+        limit = noisy.measure.sensitivity(plan.block.parameters.rows_limit)
         if squares > cap * limit**2:
             yield f"counting {noisy.measure.name} moves by {math.sqrt(squares) / limit}"
 
@@ -476,7 +476,7 @@ def test_the_owners_maximum_limits_what_auto_may_choose() -> None:
     plan = planned(QUESTIONS[0], SCHEMA, limited, max_groups_contributed="auto").plans[0]
     assert isinstance(plan.selection, Cascade)
     assert plan.selection.most == 20
-    assert plan.block.parameters.max_groups_contributed == AutomaticGroups(20)
+    assert plan.block.parameters.max_groups_contributed == Automatic(20)
     single = replace(RULES, maxima=Maxima(max_groups_contributed=1))
     alone = planned(QUESTIONS[0], SCHEMA, single, max_groups_contributed="auto").plans[0]
     assert isinstance(alone.selection, Cascade)
@@ -713,21 +713,21 @@ tables:
 
 def test_a_policy_may_have_the_word_as_its_default_and_not_as_a_maximum() -> None:
     rules = parse_policy(POLICY_TEXT.format(default="AUTO", maximum="unlimited"))
-    assert rules.defaults.max_groups_contributed == AutomaticGroups()
-    assert resolve(rules).max_groups_contributed == AutomaticGroups()
+    assert rules.defaults.max_groups_contributed == Automatic()
+    assert resolve(rules).max_groups_contributed == Automatic()
     limited = parse_policy(POLICY_TEXT.format(default="auto", maximum=12))
-    assert resolve(limited).max_groups_contributed == AutomaticGroups(12)
+    assert resolve(limited).max_groups_contributed == Automatic(12)
     assert resolve(limited, Overrides(max_groups_contributed=5)).max_groups_contributed == 5
     with pytest.raises(PolicyError, match="number, or `unlimited`"):
         parse_policy(POLICY_TEXT.format(default=3, maximum="auto"))
 
 
 def test_the_word_is_none_of_any_other_parameter() -> None:
-    for name in ("epsilon", "delta", "max_rows_contributed", "k_bar", "min_units_per_group"):
+    for name in ("epsilon", "delta", "k_bar", "min_units_per_group"):
         with pytest.raises(ParameterError):
             check_value(name, "auto")
         with pytest.raises(ParameterError):
-            check_value(name, AutomaticGroups())
+            check_value(name, Automatic())
 
 
 # -- failures -------------------------------------------------------------------------------------

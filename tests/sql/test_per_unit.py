@@ -28,7 +28,7 @@ import dpsql
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
 from dpsql.policy.model import ColumnPolicy, Policy, TablePolicy
-from dpsql.policy.parameters import AutomaticGroups, Parameters
+from dpsql.policy.parameters import Automatic, Parameters
 from dpsql.sql.lineage.relation import Relation
 
 ONE = ColumnPolicy(one_per_unit=True)
@@ -43,7 +43,7 @@ def declared(table: str, rows: int | None = None, *single: str) -> TablePolicy:
     return replace(known, rows_per_unit=rows, columns=columns)
 
 
-def rules(*tables: TablePolicy, groups: int | AutomaticGroups | None = 10) -> Policy:
+def rules(*tables: TablePolicy, groups: int | Automatic | None = 10) -> Policy:
     defaults = replace(RULES.defaults, max_groups_contributed=groups)
     known = {**POLICY_TABLES, **{table.name.key: table for table in tables}}
     return replace(RULES, tables=known, defaults=defaults)
@@ -290,7 +290,7 @@ def test_bounds_follow_from_what_is_declared(sql: str, expected: tuple[int, int]
     assert bounds(sql) == expected
 
 
-@pytest.mark.parametrize("groups", [AutomaticGroups(instead=10), AutomaticGroups(), None, 3, 1])
+@pytest.mark.parametrize("groups", [Automatic(instead=10), Automatic(), None, 3, 1])
 def test_one_group_is_one_however_many_were_asked_for(groups: Any) -> None:
     policy = rules(declared("people", 1), groups=groups)
     found = block("SELECT city, count(*) FROM people GROUP BY city", policy)
@@ -299,9 +299,9 @@ def test_one_group_is_one_however_many_were_asked_for(groups: Any) -> None:
 
 
 def test_several_rows_limit_what_a_question_finds_out() -> None:
-    policy = rules(declared("orders", 2), groups=AutomaticGroups(instead=10))
+    policy = rules(declared("orders", 2), groups=Automatic(instead=10))
     found = block("SELECT k, count(*) FROM orders GROUP BY k", policy)
-    assert found.parameters.max_groups_contributed == AutomaticGroups(most=2)
+    assert found.parameters.max_groups_contributed == Automatic(most=2)
     fewer = block("SELECT k, count(*) FROM orders GROUP BY k", policy, max_groups_contributed=1)
     assert (fewer.parameters.max_groups_contributed, fewer.most_groups) == (1, None)
 

@@ -265,7 +265,7 @@ def counted(lab: TableLab, statement: str, plan: BlockPlan) -> Counted:
 
 def violations(before: Counted, after: Counted, plan: BlockPlan) -> list[str]:
     """How a unit changes counts beyond what the plan declares, ``after`` being with the unit."""
-    rows, bounding = plan.block.parameters.max_rows_contributed, plan.bounding
+    rows, bounding = plan.block.parameters.rows_limit, plan.bounding
     found = []
     for kind in range(len({noisy.quantile.ranked for noisy in plan.quantiles})):
         touched = 0

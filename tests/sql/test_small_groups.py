@@ -280,6 +280,7 @@ POLICY = Policy(
         epsilon=100.0,
         delta=1e-6,
         max_groups_contributed=2,
+        max_rows_contributed=10,
         min_units_per_group=LEAST,
         left_out_share=0.0,
     ),

@@ -72,7 +72,7 @@ def test_in_a_session_weighted_measures_cost_what_the_query_may(
     assert plan.bounding == Bounding(groups, kept)
     spent = 0.0
     for measure, noise in gaussians(plan):
-        sensitivity = measure.sensitivity(given.max_rows_contributed)
+        sensitivity = measure.sensitivity(given.rows_limit)
         assert noise.sensitivity == sensitivity
         spent += groups * sensitivity**2 / (2 * noise.scale**2)
     assert plan.loss(None).rho >= spent * (1 - 1e-12)
@@ -100,7 +100,7 @@ def test_one_publication_spends_its_delta_on_all_measures_together(
     assert 1e-6 * (1 - 1e-6) <= plan.loss(None).delta <= 1e-6
     others = 0.0
     for index, (measure, noise) in enumerate(gaussians(plan)):
-        sensitivity = measure.sensitivity(given.max_rows_contributed)
+        sensitivity = measure.sensitivity(given.rows_limit)
         if index != plan.score:
             others += sensitivity**2 / (noise.scale**2 - SMOOTHING_VARIANCE)
     assert others <= selection.others * (1 + 1e-9)

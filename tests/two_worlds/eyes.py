@@ -70,6 +70,9 @@ DECLARED: Final[dict[str, Primitive]] = {
     "quantiles.ExponentialQuantile.draw": Primitive(
         "histograms", "rows that are added or taken", "max_rows_contributed of one unit"
     ),
+    "rows_choice.RowsChoice.draw": Primitive(
+        "weights", "l1 of sums over units", "one unit's weight, 1"
+    ),
     "left_out.LeftOutNoise.release": Primitive(
         "kept, climbed", "l1 of sums over units", "what one unit adds"
     ),

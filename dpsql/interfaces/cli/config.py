@@ -30,7 +30,7 @@ from dpsql.errors import InterfaceError, Place
 from dpsql.interfaces.cli import options
 from dpsql.interfaces.cli.options import SettingOption
 from dpsql.policy.ledger_place import without_password
-from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, suggestion
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, suggestion
 
 FILE_NAME: Final = "dpsql.toml"
 _MAIN: Final = "dpsql"
@@ -245,9 +245,11 @@ def _misfit(option: SettingOption, value: object) -> str | None:
         return None if number else "a number"
     if option.type is click.INT:
         return None if type(value) is int else "a whole number"
-    if option.key == "max_groups_contributed":
-        fits = type(value) is int or value in ("unlimited", AUTO)
-        return None if fits else 'a whole number, "unlimited" or "auto"'
+    spec = PARAMETERS.get(option.key)
+    if spec is not None and spec.instead_of_number:
+        words = spec.instead_of_number
+        fits = type(value) is int or value in words
+        return None if fits else f"a whole number or one of {', '.join(words)}"
     if isinstance(option.type, click.Choice):
         return None if value in option.type.choices else f"one of {', '.join(option.type.choices)}"
     return None if isinstance(value, str) else "text"

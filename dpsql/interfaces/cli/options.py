@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +18,7 @@ from click.shell_completion import CompletionItem
 
 from dpsql.core.data_files import is_address
 from dpsql.errors import Error, SQLSyntaxError
-from dpsql.policy.parameters import AUTO, PARAMETER_NAMES, PARAMETERS, ParameterSpec
+from dpsql.policy.parameters import PARAMETER_NAMES, PARAMETERS, ParameterSpec
 
 CommandFunction = Callable[..., Any]
 Decorator = Callable[[CommandFunction], CommandFunction]
@@ -69,14 +70,17 @@ def settings_file() -> Path | None:
     return getattr(ctx.obj, "path", None) if ctx is not None else None
 
 
-def _groups(ctx: click.Context, param: click.Parameter, value: str | None) -> int | str | None:
-    """Read a whole number or the words ``unlimited`` and ``auto``; the policy checks the range."""
-    if value is None or value.lower() in ("unlimited", AUTO):
+def _number_or_word(
+    words: Sequence[str], ctx: click.Context, param: click.Parameter, value: str | None
+) -> int | str | None:
+    """Read a whole number or one of some words; the policy checks the range."""
+    if value is None or value.lower() in words:
         return value
     try:
         return int(value)
     except ValueError:
-        raise click.BadParameter("give a whole number, or: unlimited, auto", ctx, param) from None
+        hint = f"give a whole number, or: {', '.join(words)}"
+        raise click.BadParameter(hint, ctx, param) from None
 
 
 def _checked_confidence(ctx: click.Context, param: click.Parameter, value: float) -> float:
@@ -210,8 +214,10 @@ def _parameter(spec: ParameterSpec) -> Decorator:
             "metavar": "|".join(spec.words),
             "shell_complete": lambda *_: [CompletionItem(word) for word in spec.words],
         }
-    elif spec.unlimited:
-        attributes = {"metavar": "N|unlimited|auto", "callback": _groups}
+    elif spec.instead_of_number:
+        words = spec.instead_of_number
+        metavar = "|".join(("N", *words))
+        attributes = {"metavar": metavar, "callback": partial(_number_or_word, words)}
     return _setting(f"--{spec.name.replace('_', '-')}", help=spec.option, **attributes)
 
 

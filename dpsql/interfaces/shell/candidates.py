@@ -23,7 +23,7 @@ from dpsql.policy.parameters import (
     PARAMETER_NAMES,
     PARAMETERS,
     UNLIMITED,
-    AutomaticGroups,
+    Automatic,
 )
 from dpsql.syntax.row_functions import ROW_FUNCTIONS
 
@@ -112,12 +112,12 @@ def _values(policy: Policy, name: str) -> tuple[str, ...]:
     default = getattr(policy.defaults, name)
     if spec.period:
         return ("'1 day'", "'7 days'", NO_AGE)
-    usual = default.usual if isinstance(default, AutomaticGroups) else default
+    usual = default.usual if isinstance(default, Automatic) else default
     given = [usual, getattr(policy.maxima, name, None)]
     texts = [f"{value:g}" if isinstance(value, float) else str(value) for value in given if value]
     if spec.unlimited and getattr(policy.maxima, name) is UNLIMITED:
         texts.append("unlimited")
-    if spec.unlimited:
+    if spec.automatic is not None:
         texts.append(AUTO)
     return tuple(dict.fromkeys(texts))
 

@@ -8,6 +8,7 @@ So a question is recognised however it is written, and not under a policy that c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -72,9 +73,25 @@ def estimate_fingerprints(plan: BlockPlan, estimates: Iterable[LeftOutPlan]) -> 
         noise = estimate.noise
         asked = (
             *(estimate.subject.bounded_measure(plan), plan.bounding, plan.declared),
-            *(block.parameters.max_rows_contributed, noise.most, noise.ladder, estimate.clamped),
+            *(block.parameters.rows_limit, noise.most, noise.ladder, estimate.clamped),
         )
         yield _digest_of(f"({begins},{described.together(asked)})")
+
+
+def rows_choice_fingerprint(plan: BlockPlan) -> str:
+    """Hash the inputs of the choice of a number of rows: table, filter, unit, keys, most rows.
+
+    And the ε of its question, within a factor of 2, and whether totals are asked for: others are
+    best for averages, and at another price.
+    """
+    block, found = plan.block, plan.block.rows_found
+    assert found is not None
+    size = round(math.log2(block.parameters.epsilon) / 2)
+    asked = (
+        *("rows choice", block.source, block.unit_column, block.condition, block.keys),
+        *(plan.declared, found.most, size, block.totals),
+    )
+    return _digest(asked)
 
 
 def _digest(asked: object, vocabulary: Vocabulary = VOCABULARY) -> str:

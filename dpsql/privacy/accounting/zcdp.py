@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from typing import Final
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import epsilon_from_gaussian, gaussian_rho_from_epsilon
@@ -183,6 +184,12 @@ class Amount:
             rho if loss.gaussian else 0,
         )
 
+    def __add__(self, other: Amount) -> Amount:
+        """Add up what is charged for both, exactly."""
+        parts = zip(self.units, other.units, strict=True)
+        rho, epsilon, delta, gaussian = (one + more for one, more in parts)
+        return Amount(rho, epsilon, delta, gaussian)
+
     @property
     def units(self) -> tuple[int, int, int, int]:
         """``(rho, epsilon, delta, gaussian)``."""
@@ -220,6 +227,10 @@ def check_units(name: str, units: int) -> None:
         raise ParameterError(
             f"{name} must be between 0 and 2**63 - 1 ledger units", code="bad_parameter"
         )
+
+
+NO_CHARGE: Final = Amount()
+"""A charge of nothing."""
 
 
 def epsilon_from_zcdp(rho: float, delta_conversion: float) -> float:

@@ -21,6 +21,7 @@ from dpsql.privacy.mechanisms.price import RHO_UP, Priced, cost_of_pick, rho_of_
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.privacy.sampling.lattice import uniform_below
 from dpsql.privacy.sampling.numeric import checked_positive, rounded_up
+from dpsql.privacy.sampling.uniform import uniform_integers
 
 MAX_DENOMINATOR = 10**6
 """Fractions are those of decimals with at most six places, so that scaled ranks fit int64."""
@@ -144,7 +145,7 @@ class ExponentialQuantile(Priced[int]):
         drawn = np.empty(len(begin), dtype=np.int64)
         todo = np.arange(len(begin))
         while len(todo):
-            strip = begin[todo] + _uniform(total[todo], source)
+            strip = begin[todo] + uniform_integers(total[todo], source)
             chosen = ends.searchsorted(strip, side="right")
             height = strip - starts[chosen]
             kept = height + 1 <= curve[chosen] * (1 - _SLACK)
@@ -155,7 +156,9 @@ class ExponentialQuantile(Priced[int]):
                 energy = self._energy(int(stretches.distance[chosen[i]]))
                 kept[i] = uniform_below(factor, energy, int(height[i]), source)
             found = chosen[kept]
-            drawn[todo[kept]] = stretches.low[found] + _uniform(stretches.width[found], source)
+            drawn[todo[kept]] = stretches.low[found] + uniform_integers(
+                stretches.width[found], source
+            )
             todo = todo[~kept]
         return drawn
 
@@ -233,15 +236,3 @@ def _stretches(histograms: Histograms, fraction: Fraction, size: int) -> _Stretc
     distance[value - 1] = np.abs(under)
     distance[last] = fraction.denominator * total - wanted
     return _Stretches(2 * starts + groups, low, width, distance)
-
-
-def _uniform(bounds: NDArray[np.int64], source: EntropySource) -> NDArray[np.int64]:
-    """Draw independent uniform integers from 0 to each bound - 1, by rejection."""
-    _, bits = np.frexp(bounds - 1)  # numbers below 2**53 are exact here
-    drawn = np.empty(len(bounds), dtype=np.int64)
-    todo = np.arange(len(bounds))
-    while len(todo):
-        words = source.words(len(todo)) >> (63 - bits[todo]).astype(np.uint64) >> np.uint64(1)
-        drawn[todo] = words.astype(np.int64)
-        todo = todo[drawn[todo] >= bounds[todo]]
-    return drawn

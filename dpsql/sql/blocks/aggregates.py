@@ -228,7 +228,7 @@ class Aggregates:
             bounds = room_for(call.per_group)
         if bounds is None:
             raise self._unbounded(call)
-        rows = self.parameters.max_rows_contributed
+        rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, integral, rows, call.per_group)
         steps = None if call.per_group is None else steps_of(call.per_group, lattice.quantum)
         return Measure(MeasureKind.SUM, argument, display(argument), lattice, steps)
@@ -238,7 +238,7 @@ class Aggregates:
         if call.per_group is not None:
             raise self._no_bounds(call, f"averages and spreads are bounded by {PER_ROW}")
         argument, bounds = self._bounded(call)
-        rows = self.parameters.max_rows_contributed
+        rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, is_integral(argument, self.table), rows)
         return tuple(self._part(kind, argument, lattice) for kind in kinds)
 
@@ -250,7 +250,7 @@ class Aggregates:
                 exact = is_exact(argument, self.table)
                 return Measure(kind if exact else MeasureKind.NUMBERS, argument, text)
             case MeasureKind.CENTERED_SQUARES:
-                squares = lattice.squares(self.parameters.max_rows_contributed)
+                squares = lattice.squares(self.parameters.rows_limit)
                 return Measure(kind, argument, text, squares)
             case _:
                 assert kind is MeasureKind.CENTERED_SUM
@@ -324,7 +324,7 @@ class Aggregates:
         return self.measures.index(measure)
 
     def _rows_of(self, measure: Measure) -> int:
-        return measure.reach(self.parameters.max_rows_contributed)
+        return measure.reach(self.parameters.rows_limit)
 
     # -- refusals -----------------------------------------------------------------------------
 

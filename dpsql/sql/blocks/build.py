@@ -17,9 +17,9 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import Block, Key, Source, TopK
+from dpsql.ir.query import Block, Key, RowsFound, Source, TopK
 from dpsql.policy.model import ColumnPolicy
-from dpsql.policy.parameters import AutomaticGroups, Parameters
+from dpsql.policy.parameters import Automatic, Parameters
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
 from dpsql.sql.blocks.time_bounds import STEP_NUMBER
@@ -52,14 +52,16 @@ def build_block(
     link_keys: Collection[Origin],
     asked: AskedOptions,
     descend: Descend,
+    rows: int | None = None,
 ) -> Block:
     """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
 
     ``relation`` is what its FROM clause means, ``names`` resolves columns, ``link_keys`` are those
-    by which tables are linked. ``descend`` is called for every subquery of the tail part. Raises
+    by which tables are linked. ``descend`` is called for every subquery of the tail part. ``rows``
+    is the number of rows per unit that was found for it, if one was asked to be. Raises
     ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
     """
-    return _BlockBuilder(select, name, relation, names, link_keys, asked, descend).build()
+    return _BlockBuilder(select, name, relation, names, link_keys, asked, descend, rows).build()
 
 
 @dataclass(eq=False)
@@ -71,11 +73,16 @@ class _BlockBuilder:
     link_keys: Collection[Origin]
     options: AskedOptions
     descend: Descend
+    rows: int | None
 
     def __post_init__(self) -> None:
         relation = self.relation
         assert relation.unit is not None
         self.asked = self.options.with_most_rows(relation.rows_per_unit)
+        asked = self.asked.parameters.max_rows_contributed
+        self.found_rows = asked if isinstance(asked, Automatic) else None
+        if self.found_rows is not None:
+            self.asked = self.asked.with_rows(self.rows or self.asked.parameters.rows_limit)
         self.text = self.names.text
         self.policy = relation.policy
         self.table = relation.table
@@ -99,7 +106,7 @@ class _BlockBuilder:
         single = all(self.relation.single(key.expression) for key in self.keys)
         in_groups = 1 if single else self.relation.rows_per_unit
         parameters, most = self._with_most_groups(self.asked.parameters, in_groups)
-        rows = parameters.max_rows_contributed
+        rows, usual = parameters.rows_limit, self.options.parameters.rows_limit
         return Block(
             name=self.name,
             table=self.relation.names,
@@ -119,13 +126,27 @@ class _BlockBuilder:
             parameters=parameters,
             mechanism=self.asked.mechanism,
             fresh=self.asked.fresh,
-            most_rows=rows if rows < self.options.parameters.max_rows_contributed else None,
+            most_rows=rows if rows < usual and self.found_rows is None else None,
             most_groups=most,
             unit_rows=self.relation.rows_per_unit,
             unit_groups=in_groups,
             table_defaults=self._table_defaults(),
             step_number=self.step_number,
+            rows_found=self._rows_found(),
         )
+
+    def _rows_found(self) -> RowsFound | None:
+        """Say that the number of rows is found privately, where it changes anything.
+
+        A maximum error is kept by a number that is known beforehand.
+        """
+        measures, found = self.aggregates.measures, self.aggregates.found
+        counted = any(m.per_group is None and not m.counts_units for m in measures)
+        exact = self.asked.parameters.max_error is not None or any(a.max_error for a in found)
+        quantiles = any(a.quantile is not None for a in found)
+        if self.found_rows is None or exact or not (counted or quantiles or self.rows == 1):
+            return None
+        return RowsFound(self.found_rows.most, self.rows is not None)
 
     def _with_most_groups(
         self, parameters: Parameters, most: int | None
@@ -138,7 +159,7 @@ class _BlockBuilder:
         asked = parameters.max_groups_contributed
         if not self.keys or most is None:
             return parameters, None
-        if isinstance(asked, AutomaticGroups) and most > 1:
+        if isinstance(asked, Automatic) and most > 1:
             fewer = replace(asked, most=most if asked.most is None else min(asked.most, most))
             return replace(parameters, max_groups_contributed=fewer), most
         limit = parameters.groups_limit

@@ -57,11 +57,13 @@ def validate(
     pools: bool = False,
     catalog: str = "",
     beside: Sequence[PublicSource] = (),
+    rows: Sequence[int | None] = (),
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
     ``catalog`` is the database's own name, which may stand before that of a schema. ``beside`` are
-    public tables that the policy does not list.
+    public tables that the policy does not list. ``rows`` are the numbers of rows per unit that were
+    found for each block, in their order, as far as they are asked to be found.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
     releases depends on that. ``pools`` makes room for saying of each row from which releases it
@@ -78,7 +80,7 @@ def validate(
     lineage = Lineage(tree, text, policy, schema, bind, dialect, beside)
     _refuse_doubtful_names(tree, text, lineage.tables)
     refuse_growing_text(tree)
-    splitter = _Splitter(policy, parameters, lineage)
+    splitter = _Splitter(policy, parameters, lineage, rows)
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
     refuse_written_out(_row_expressions(splitter.blocks), text)
@@ -185,12 +187,19 @@ def _function_name(node: exp.Func) -> str:
 class _Splitter:
     """Walks a statement, turning private SELECTs into blocks as it finds them."""
 
-    def __init__(self, policy: Policy, parameters: Parameters, lineage: Lineage) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        parameters: Parameters,
+        lineage: Lineage,
+        rows: Sequence[int | None],
+    ) -> None:
         self.text = lineage.names.text
         self.policy = policy
         self.parameters = parameters
         self.lineage = lineage
         self.blocks: list[Block] = []
+        self._rows = rows
         self.public_tables: dict[str, PublicSource] = {}  # by their names' keys
         self._shared: dict[int | None, exp.Query] = {}
 
@@ -305,14 +314,16 @@ class _Splitter:
         self.lineage.operators.count_block(private.rows)
         asked = take_options(select, self.text, self.policy, self.parameters, private.tables)
         subqueries: list[exp.Query] = []  # visited once this block has its number
+        number = len(self.blocks)
         block = build_block(
             select,
-            name=f"{INTERNAL_PREFIX}released_{len(self.blocks)}",
+            name=f"{INTERNAL_PREFIX}released_{number}",
             relation=private,
             names=self.lineage.names,
             link_keys=self.lineage.tables.link_keys,
             asked=asked,
             descend=subqueries.append,
+            rows=self._rows[number] if number < len(self._rows) else None,
         )
         self.blocks.append(block)
         for subquery in subqueries:

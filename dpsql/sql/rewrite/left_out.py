@@ -137,7 +137,7 @@ class _Shared:
         self.estimated = [
             self._estimated(place, estimate) for place, estimate in enumerate(estimates)
         ]
-        self._max_rows = rows.plan.block.parameters.max_rows_contributed
+        self._max_rows = rows.plan.block.parameters.rows_limit
 
     def _estimated(self, place: int, estimate: LeftOutPlan) -> _Estimated:
         subject = estimate.subject

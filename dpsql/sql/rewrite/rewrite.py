@@ -286,7 +286,7 @@ class Rewriter:
 
     @property
     def _max_rows(self) -> int:
-        return self.plan.block.parameters.max_rows_contributed
+        return self.plan.block.parameters.rows_limit
 
     @property
     def _minimum(self) -> int | None:

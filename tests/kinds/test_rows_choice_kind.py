@@ -1,0 +1,224 @@
+"""The weights that a number of rows is drawn from, and how far one unit moves them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from helpers.columns import column_of
+from helpers.failures import fails_with
+from helpers.random_examples import examples_of, many_examples_of
+from helpers.sensitivity import TableLab
+from helpers.sql_text import text
+from helpers.support import Planned, planned
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpsql.core.schema import Schema, Table, schema_of
+from dpsql.core.sql import sql
+from dpsql.engines.duckdb.dialect import DUCKDB
+from dpsql.ir.plan import BlockPlan, PreparedRowsChoice
+from dpsql.kinds.rows_choice import decode_rows, encode_rows, rows_choice_sql
+from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import AUTO
+from dpsql.privacy.mechanisms.rows_choice import WHOLE_WEIGHT, RowsChoice
+
+COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("s", "VARCHAR"), ("c", "VARCHAR"), ("x", "DOUBLE"))
+SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
+RULES = Policy(
+    "audit",
+    accounts={"a": AccountPolicy("a", 100.0, 1e-3)},
+    tables={
+        "r": TablePolicy(
+            "r",
+            PrivacyUnit("unit", "u"),
+            {"x": ColumnPolicy(0.0, 3.5), "c": ColumnPolicy(domain=("p", "q"))},
+        )
+    },
+)
+LAB = TableLab("r", COLUMNS)
+Row = tuple[Any, ...]
+
+one_row = st.tuples(
+    st.sampled_from([0, 1, 2, 3, None]),
+    st.sampled_from(["", "1", "bad", None]),
+    st.sampled_from(["p", "q", "other", None]),
+    st.sampled_from([0.1, 3.5, float("nan"), None]),
+)
+worlds = st.tuples(
+    st.lists(st.tuples(st.sampled_from([1, 1, 2, 3, None]), one_row), max_size=20),
+    st.lists(one_row, max_size=12),
+    st.integers(1, 400),  # as often each row of the unit that comes or goes
+)
+KEYS = ("", "a", "s", "c", "a, s", "CAST(s AS INT)", "c, a")
+MEASURES = ("count(*)", "sum(x)", "avg(x)", "count(s), stddev(x)", "median(x)", "sum(x), median(x)")
+
+
+@st.composite
+def questions(draw: Any) -> str:
+    key, measure = draw(st.sampled_from(KEYS)), draw(st.sampled_from(MEASURES))
+    where = draw(st.sampled_from(["", " WHERE x > 1", " WHERE s IS NOT NULL"]))
+    selected = f"{key}, {measure}" if key else measure
+    return f"SELECT {selected} FROM r{where}{' GROUP BY ' + key if key else ''}"
+
+
+def asked(question: str, **parameters: Any) -> Planned:
+    usual: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "max_rows_contributed": AUTO}
+    return planned(question, SCHEMA, RULES, usual=False, **(usual | parameters))
+
+
+def chosen(plan: BlockPlan) -> RowsChoice:
+    assert plan.rows_choice is not None
+    return plan.rows_choice
+
+
+def statement(plan: BlockPlan) -> str:
+    return text(rows_choice_sql(plan, chosen(plan), DUCKDB))
+
+
+def exact(
+    plan: BlockPlan, rows: Sequence[Row], written: Callable[[BlockPlan], str] = statement
+) -> list[int]:
+    LAB.fill(rows)
+    ((_, *weights),) = LAB.rows(written(plan))
+    return [int(weight) for weight in weights]
+
+
+def moves(
+    plan: BlockPlan, world: Any, written: Callable[[BlockPlan], str] = statement
+) -> list[int]:
+    """How far a unit moves each weight."""
+    others, own, times = world
+    before = [(unit, *row) for unit, row in others]
+    after = [*before, *[(99, *row) for row in own for _ in range(times)]]
+    pairs = zip(exact(plan, before, written), exact(plan, after, written), strict=True)
+    return [with_unit - without for without, with_unit in pairs]
+
+
+def search(examples: settings) -> None:
+    """Ask random questions, and leave a random unit out."""
+
+    @examples
+    @given(questions(), worlds)
+    def within(question: str, world: Any) -> None:
+        (plan,) = asked(question).plans
+        moved = moves(plan, world)
+        assert min(moved) >= 0
+        assert sum(moved) <= WHOLE_WEIGHT
+
+    within()
+
+
+def test_one_unit_moves_the_weights_by_one_whole_weight_at_most() -> None:
+    search(examples_of(5))
+
+
+@pytest.mark.slow
+def test_no_random_unit_moves_the_weights_by_more() -> None:
+    search(many_examples_of(150))
+
+
+def test_a_twin_whose_pairs_all_weigh_a_whole_is_noticed() -> None:
+    def whole(plan: BlockPlan) -> str:
+        return statement(plan).replace('OVER (PARTITION BY "__dpsql_unit")', "OVER () * 0 + 1")
+
+    (plan,) = asked("SELECT a, count(*) FROM r GROUP BY a").plans
+    world: Any = ([], [(k, "1", "p", 1.0) for k in range(3)], 2)
+    assert sum(moves(plan, world)) == WHOLE_WEIGHT // 3 * 3
+    assert sum(moves(plan, world, whole)) == 3 * WHOLE_WEIGHT
+
+
+def test_weights_are_those_of_units_divided_among_their_groups() -> None:
+    (plan,) = asked("SELECT c, count(*) FROM r GROUP BY c").plans
+    rows = [
+        *[(1, 0, "", "p", 1.0)] * 5,
+        *[(1, 0, "", "q", 1.0)] * 1,
+        *[(1, 0, "", "other", 1.0)] * 9,  # no declared group
+        *[(2, 0, "", "q", 1.0)] * 700,
+        *[(None, 0, "", "q", 1.0)] * 7,  # of no unit
+    ]
+    rungs, half = chosen(plan).rungs, WHOLE_WEIGHT // 2
+    expected: Counter[int] = Counter()
+    for number, weight in ((5, half), (1, half), (700, WHOLE_WEIGHT)):
+        expected[sum(rung < number for rung in rungs)] += weight
+    assert exact(plan, rows) == [expected[place] for place in range(len(rungs) + 1)]
+    assert exact(plan, []) == [0] * (len(rungs) + 1)
+
+
+# -- when there is one ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "parameters"),
+    [
+        ("SELECT c, count(DISTINCT u) FROM r GROUP BY c", {}),
+        ("SELECT c, count(*, contribution_bounds_per_group => (0, 1)) FROM r GROUP BY c", {}),
+        ("SELECT c, count(*) FROM r GROUP BY c", {"max_rows_contributed": 3}),
+        ("SELECT c, count(*) FROM r GROUP BY c", {"max_error": 50.0, "epsilon": None}),
+    ],
+)
+def test_where_it_changes_nothing_or_a_number_is_given_nothing_is_drawn(
+    question: str, parameters: dict[str, Any]
+) -> None:
+    kept = {name: value for name, value in parameters.items() if value is not None}
+    if "max_error" in kept:
+        plans = planned(
+            question, SCHEMA, RULES, delta=1e-6, max_rows_contributed=AUTO, **kept
+        ).plans
+    else:
+        plans = asked(question, **kept).plans
+    assert [plan.rows_choice for plan in plans] == [None]
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_all_that_rows_of_units_change_has_a_choice(measure: str) -> None:
+    (plan,) = asked(f"SELECT c, {measure} FROM r GROUP BY c").plans
+    assert plan.rows_choice is not None
+    assert plan.rows_choice.loss.rho > 0
+    given = asked(f"SELECT c, {measure} FROM r GROUP BY c", max_rows_contributed=10).plans[0]
+    spent, whole = plan.loss(None) + plan.rows_choice.loss, given.loss(None)
+    assert spent.rho <= whole.rho * (1 + 1e-12)
+    assert spent.rho >= whole.rho * 0.999
+
+
+def test_sets_of_groups_have_a_choice_each() -> None:
+    plans = asked("SELECT c, count(*) FROM r GROUP BY ROLLUP (c)").plans
+    assert len(plans) == 2
+    assert all(plan.rows_choice is not None for plan in plans)
+
+
+# -- as bytes ---------------------------------------------------------------------------------
+
+
+def prepared() -> PreparedRowsChoice:
+    (plan,) = asked("SELECT c, count(*) FROM r GROUP BY c").plans
+    return PreparedRowsChoice(
+        "f",
+        (),
+        choice=chosen(plan),
+        write=lambda: sql("SELECT 1"),
+        renderer=DUCKDB.renderer,
+    )
+
+
+def test_a_choice_is_read_from_its_bytes() -> None:
+    choice = prepared()
+    for rows in choice.choice.rungs:
+        assert decode_rows(choice, encode_rows(rows)) == rows
+    assert decode_rows(choice, encode_rows(5)) is None  # of another ladder
+    assert decode_rows(choice, json.dumps({"rows choice": 2, "rows": 4}).encode()) is None
+    narrower = replace(choice, choice=replace(choice.choice, rungs=(1, 2, 3)))
+    assert decode_rows(narrower, encode_rows(4)) is None
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [b"", b"{}", b"[1]", b'{"rows choice":1,"rows":"4"}', b'{"rows choice":1,"rows":true}'],
+)
+def test_damaged_bytes_are_refused(payload: bytes) -> None:
+    with fails_with("ledger_corrupt"):
+        decode_rows(prepared(), payload)

@@ -1,0 +1,231 @@
+"""Numbers of rows per unit that questions find: paid once, reserved first, and enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from helpers.failures import fails_with
+
+import dpsql
+from dpsql.budget.question import read_record
+from dpsql.ledger import LEFT_OUT_MECHANISM, Ledger
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
+from dpsql.policy.parameters import AUTO, USUAL_ROWS, Automatic, Parameters
+from dpsql.privacy.accounting.zcdp import Composition
+
+ASKED = "SELECT k, count(*) AS n FROM t GROUP BY k"
+FOUND = Automatic(instead=USUAL_ROWS)
+LARGE = 40  # rows of a unit in its group
+UNITS = 3000
+
+
+@contextmanager
+def opened(
+    directory: Path,
+    *,
+    epsilon: float = 1.0,
+    total: float = 100.0,
+    composition: Composition = Composition.ZCDP,
+    rows_per_unit: int | None = None,
+    declared: bool = True,
+    **defaults: Any,
+) -> Iterator[dpsql.Connection]:
+    """A connection to a table of units with 40 rows each, in one of three groups."""
+    path = directory / "data.duckdb"
+    if not path.exists():
+        with duckdb.connect(str(path)) as writer:
+            writer.execute("CREATE TABLE t (u BIGINT, k VARCHAR, x DOUBLE)")
+            writer.execute(
+                "INSERT INTO t SELECT range % ?, ['a', 'b', 'c'][1 + (range % ?) % 3], 1.0 "
+                "FROM range(?)",
+                [UNITS, UNITS, UNITS * LARGE],
+            )
+    settings = Parameters(epsilon, 1e-6, max_rows_contributed=FOUND, left_out_share=0.0, **defaults)
+    columns = {"x": ColumnPolicy(0.0, 2.0)}
+    if declared:
+        columns["k"] = ColumnPolicy(domain=("a", "b", "c"))
+    rules = Policy(
+        "data",
+        settings,
+        accounts={"ana": AccountPolicy("ana", total, 1e-3, composition)},
+        tables={
+            "t": TablePolicy("t", PrivacyUnit("unit", "u"), columns, rows_per_unit=rows_per_unit)
+        },
+    )
+    with dpsql.connect(path, rules, directory / "budget.db", "ana") as connection:
+        yield connection
+
+
+def entries(directory: Path) -> list[str]:
+    """The mechanisms of what was charged, in order."""
+    with Ledger.open(directory / "budget.db") as ledger:
+        found = sorted(ledger.history("data"), key=lambda entry: entry.entry)
+    return [read_record(entry.plan).blocks[0].mechanism for entry in found]
+
+
+def numbers(result: Any) -> list[float]:
+    return [float(row[-1]) for row in sorted(result.fetchall())]
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_a_count_finds_its_number_and_the_truth_for_its_price(
+    composition: Composition, tmp_path: Path
+) -> None:
+    with opened(tmp_path, composition=composition) as con:
+        result = con.sql(ASKED)
+        truth = UNITS / 3 * LARGE
+        assert all(abs(n - truth) < 0.1 * truth for n in numbers(result))
+        cost = result.cost
+        assert cost.settled_epsilon <= 1.0
+        if composition is not Composition.BASIC:
+            assert cost.settled_epsilon > 0.99
+        assert "found privately" in " ".join(result.plan.blocks[0].declared)
+    names = entries(tmp_path)
+    assert names == [LEFT_OUT_MECHANISM, "known_domain"]
+
+
+def test_with_the_usual_number_the_same_question_is_wrong_by_far(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        given = con.sql(ASKED, max_rows_contributed=10)
+        assert all(n < 0.3 * UNITS / 3 * LARGE for n in numbers(given))
+        assert given.cost.settled_epsilon > 0.99
+    assert entries(tmp_path) == ["known_domain"]
+
+
+def test_a_number_is_learned_once_for_rows_and_keys(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        first = con.sql(ASKED).cost.settled.rho
+        again = con.sql(ASKED)
+        assert again.cost.stored
+        sums = con.sql("SELECT k, sum(x) AS s, avg(x) AS a FROM t GROUP BY k")
+        assert sums.cost.settled.rho == pytest.approx(0.95 * first, rel=1e-6)
+        con.sql("SELECT k, avg(x) AS a FROM t GROUP BY k")  # for which a smaller number is best
+        con.sql(ASKED, fresh=True)
+        assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 2
+        con.sql("SELECT count(*) AS n FROM t")
+        con.sql("SELECT k, count(*) AS n FROM t WHERE x > 0.5 GROUP BY k")
+        con.sql(ASKED, epsilon=8.0)  # for which another number is best
+        assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 5
+    with opened(tmp_path) as con:  # known beyond the connection
+        con.sql(ASKED, fresh=True)
+    assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 5
+
+
+def test_questions_whose_answer_no_number_changes_buy_none(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        con.sql("SELECT k, count(DISTINCT u) AS n FROM t GROUP BY k")
+        con.sql(ASKED, max_rows_contributed=5)
+        con.sql("SELECT k, count(*) AS n FROM t GROUP BY k", max_error=500.0)
+    assert LEFT_OUT_MECHANISM not in entries(tmp_path)
+
+
+def test_of_one_row_per_unit_nothing_is_to_be_found(tmp_path: Path) -> None:
+    with opened(tmp_path, rows_per_unit=1) as con:
+        result = con.sql(ASKED)
+        assert "max_rows_contributed is 1" in " ".join(result.plan.blocks[0].declared)
+    assert entries(tmp_path) == ["known_domain"]
+
+
+def test_a_policy_s_maximum_and_a_promise_limit_what_is_found(tmp_path: Path) -> None:
+    with opened(tmp_path, rows_per_unit=20) as con:
+        largest = UNITS / 3 * 20
+        assert all(n < 1.2 * largest for n in numbers(con.sql(ASKED)))
+        assert con.sql("SELECT count(*) AS n FROM t").cost.settled_epsilon > 0.9
+
+
+SHAPES = (
+    "SELECT k, count(*) AS n FROM t GROUP BY k ORDER BY n DESC LIMIT 2",
+    "SELECT count(*) AS n FROM t",
+    "SELECT k, median(x) AS n FROM t GROUP BY k",
+    "SELECT k, stddev(x) AS n FROM t GROUP BY k",
+    "SELECT k, count(*) AS n FROM t GROUP BY ROLLUP (k)",
+    "SELECT max(n) AS n FROM (SELECT k, count(*) AS n FROM t GROUP BY k) AS g",
+    "SELECT a.n + b.n AS n FROM (SELECT count(*) AS n FROM t) AS a, "
+    "(SELECT count(*) AS n FROM t WHERE x > 0) AS b",
+)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("asked", SHAPES)
+def test_every_shape_is_answered_within_its_price(
+    asked: str, declared: bool, tmp_path: Path
+) -> None:
+    with opened(tmp_path, epsilon=2.0, declared=declared) as con:
+        explained = con.explain(asked)
+        result = con.sql(asked)
+        blocks = len(explained.blocks)
+        assert result.cost.settled.rho <= explained.reserved.rho * (1 + 1e-9)
+        assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == blocks
+        if "median" not in asked and "stddev" not in asked:
+            assert len(result)
+        assert con.sql(asked).cost.stored
+        known = con.explain(asked)
+        assert known.reserved.rho < explained.reserved.rho
+        assert all("found privately" in " ".join(b.declared) for b in known.blocks)
+
+
+# -- what is refused, and what fails ----------------------------------------------------------
+
+
+def spent(con: dpsql.Connection) -> float:
+    return con.budget().rho_spent
+
+
+def test_an_account_that_cannot_pay_for_all_pays_for_nothing(tmp_path: Path) -> None:
+    """Not even for the number, which it could pay for."""
+    with opened(tmp_path, total=1.5, composition=Composition.BASIC) as con:
+        con.sql("SELECT k, count(DISTINCT u) AS n FROM t GROUP BY k")
+        with fails_with("budget_exceeded"):
+            con.sql(ASKED)
+        assert con.budget().epsilon_spent == pytest.approx(1.0)
+        assert con.sql(ASKED, epsilon=0.5).cost.settled_epsilon == pytest.approx(0.5)
+
+
+def test_what_is_answered_from_releases_alone_buys_no_number(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        with fails_with("nothing_released"):
+            con.sql(ASKED, answer_from="released")
+        assert spent(con) == 0.0
+
+
+def test_a_failure_while_weights_are_read_keeps_the_price_and_suspends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: Any) -> int:
+        raise ZeroDivisionError("row 17 of ana")
+
+    with opened(tmp_path) as con:
+        price = 0.05 * con.explain(ASKED).reserved.rho
+        monkeypatch.setattr("dpsql.pipeline.purchase.release_rows", failing)
+        with fails_with("engine_failed") as caught:
+            con.sql(ASKED)
+        assert "17" not in str(caught.value)
+        assert caught.value.__context__ is None
+        assert spent(con) == pytest.approx(price, rel=1e-5)
+        monkeypatch.undo()
+        with fails_with("account_suspended"):
+            con.sql(ASKED)
+
+
+def test_the_word_is_taken_wherever_a_number_is(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        con.sql("SET max_rows_contributed = 3")
+        con.sql(ASKED)
+        assert entries(tmp_path) == ["known_domain"]
+        con.sql("SET max_rows_contributed = auto")
+        con.sql(ASKED)
+        options = "WITH DIFFERENTIAL_PRIVACY OPTIONS (max_rows_contributed = 'auto')"
+        con.sql(f"SELECT {options} count(*) AS n FROM t")
+        con.sql("SELECT k, sum(x) AS n FROM t GROUP BY k", max_rows_contributed=AUTO)
+    assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 2
