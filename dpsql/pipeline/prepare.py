@@ -505,7 +505,8 @@ class Preparer:
             self._try_out(block)
         known = [block.source.table.column(plain_column(key)) for key in block.keys]
         found = [
-            types[place] if column is None else column.type for place, column in enumerate(known)
+            key.type or (types[place] if column is None else column.type)
+            for place, (key, column) in enumerate(zip(block.keys, known, strict=True))
         ]
         if elsewhere or None in found:
             statement = release_kind(plan).statement(0, self._twins)

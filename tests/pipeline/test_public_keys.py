@@ -103,6 +103,18 @@ def test_no_unit_changes_the_keys(worlds: list[dpsql.Connection], key: str, cond
     assert others == [first] * len(others)
 
 
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(("key", "condition"), ASKED)
+def test_a_unit_of_one_row_moves_one_group_by_one(
+    worlds: list[dpsql.Connection], key: str, condition: str
+) -> None:
+    question = f"{_asked(key, condition)} HAVING COUNT(*) > -9"  # another tail of the same release
+    *_, without, with_it = ([*world.sql(question, fresh=True)] for world in worlds)
+    moved = Counter({row[:-1]: row[-1] for row in with_it})
+    moved.subtract({row[:-1]: row[-1] for row in without})
+    assert sum(map(abs, moved.values())) <= 1
+
+
 @pytest.mark.parametrize(("key", "condition"), [("month(d)", "TRUE"), ("x % 7", "TRUE")])
 def test_keys_that_are_read_off_the_rows_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, condition: str
@@ -401,6 +413,35 @@ def test_a_twin_that_takes_private_tables_for_public_is_noticed(
     assert whole != less
 
 
+def test_a_release_by_discovery_is_no_release_of_known_keys(
+    connection: dpsql.Connection,
+) -> None:
+    """Nor the other way round; each is found again under its own fingerprint."""
+    sql = "SELECT quarter(ts), COUNT(*) FROM menu GROUP BY 1"
+    for _ in range(2):
+        stored = [connection.sql(sql, mechanism=name).cost.stored for name in ("cascade", None)]
+    assert stored == [True, True]
+    assert connection.sql(sql).mechanisms == ("known_domain",)
+    assert connection.sql(sql, mechanism="cascade").mechanisms == ("cascade",)
+
+
+def test_another_row_of_a_public_table_makes_another_question(tmp_path: Path) -> None:
+    policy, path = dpsql.parse_policy(PUBLIC), tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as owner:
+        owner.execute("CREATE SCHEMA ref; CREATE TABLE ref.site (site INTEGER, name VARCHAR)")
+        owner.execute("CREATE TABLE person AS SELECT i AS id, 1 AS site FROM range(9) r(i)")
+        owner.execute("CREATE TABLE other AS FROM person; INSERT INTO ref.site VALUES (1, 'one')")
+    sql, found = "SELECT name, COUNT(*) FROM person JOIN ref.site USING (site) GROUP BY name", []
+    for _ in range(2):
+        with dpsql.connect(path, policy, tmp_path / "b.db", "ana") as world:
+            answer = world.sql(sql)
+            found.append((answer.cost.stored, [row[0] for row in answer.fetchall()]))
+            assert world.sql(sql).cost.stored
+        with duckdb.connect(str(path)) as owner:
+            owner.execute("INSERT INTO ref.site VALUES (2, 'two')")
+    assert found == [(False, ["one"]), (False, ["one", "two"])]
+
+
 # -- subqueries ------------------------------------------------------------------------------------
 
 BELOW = (
@@ -434,3 +475,21 @@ def test_keys_that_a_subquery_computes_are_known(
     found: Counter[object] = Counter(dict(answer.fetchall()))
     assert len(found) == groups
     assert +found == Counter(dict(plain.execute(question).fetchall()))
+
+
+@pytest.mark.parametrize(
+    ("key", "type_"),
+    [
+        ("price > 15 OR ok", "BOOLEAN"),
+        ("NOT ok", "BOOLEAN"),
+        ("month(d)", "BIGINT"),
+        ("CASE WHEN ok THEN 'yes' END", "VARCHAR"),
+        ("CASE WHEN ok THEN 1 ELSE 2 END", "INTEGER"),
+        ("x % 7", "INTEGER"),
+    ],
+)
+def test_a_known_key_has_the_type_of_its_expression(
+    connection: dpsql.Connection, key: str, type_: str
+) -> None:
+    answer = connection.sql(f"SELECT {key}, COUNT(*) FROM menu GROUP BY 1")
+    assert answer.types[0] == type_
