@@ -30,7 +30,7 @@ from dpsql.planner.max_error import (
 )
 from dpsql.planner.noise import priced_quantiles, share_without_quantiles
 from dpsql.planner.option import Option
-from dpsql.planner.rows_choice import ROWS_SHARE, priced_rows_choice
+from dpsql.planner.rows_choice import priced_rows_choice, rows_share
 from dpsql.planner.topk import top_k_options
 from dpsql.policy.parameters import EPSILON_LIMITS
 from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, ZERO, Composition
@@ -112,7 +112,7 @@ def plan_within_epsilon(
     budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
     choice = priced_rows_choice(block, budget)
     known = block.rows_found is not None and block.rows_found.known
-    first = ROWS_SHARE if known or choice is not None else 0.0
+    first = rows_share(block) if known or choice is not None else 0.0
     if estimates_possible(block, budget):
         with suppress(QueryRefused, ParameterError):
             plan = planned(share + first)

@@ -10,8 +10,8 @@ from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
 from dpsql.privacy.mechanisms.rows_choice import RowsChoice, ladder, rows_choice, usual_target
 
-ROWS_SHARE: Final = 0.05
-"""The part of a block's price that chooses its number of rows per unit."""
+_LEAST_SHARE: Final = 0.05
+_TOTAL_SHARE: Final = 0.25
 _CUT_OF_AVERAGES: Final = 20.0
 """How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
 
@@ -34,7 +34,7 @@ def priced_rows_choice(block: Block, budget: QueryBudget, others: float = 0.0) -
     groups, limit = _groups(block), block.parameters.groups_limit
     kept = groups if limit is None else min(limit, groups)
     try:
-        price = budget.part_beside(ROWS_SHARE, others)
+        price = budget.part_beside(rows_share(block), others)
         sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho))
         target = usual_target(groups, kept, sigma)
         if not block.totals:
@@ -42,6 +42,16 @@ def priced_rows_choice(block: Block, budget: QueryBudget, others: float = 0.0) -
         return rows_choice(price, ladder(found.most), target)
     except ParameterError:
         return None
+
+
+def rows_share(block: Block) -> float:
+    """Return the part of a block's price that chooses its number of rows per unit.
+
+    The noise on a single total is small beside what a wrong number cuts: it has a quarter, that of
+    several groups less, down to a twentieth. Found best by simulation, over counts of light and
+    heavy tails.
+    """
+    return max(_LEAST_SHARE, _TOTAL_SHARE / _groups(block))
 
 
 def _groups(block: Block) -> int:

@@ -122,9 +122,7 @@ class RowsChoice(Priced[int | None]):
 def rows_choice(price: PrivacyLoss, rungs: tuple[int, ...], target: float) -> RowsChoice:
     """Build the most accurate draw of at most ``price``.
 
-    ``target`` is a weight in units. Where a draw of this price cannot tell so few, it is what it
-    can tell: the weight that makes up for the number of rungs. Raises ParameterError if the price
-    is not positive.
+    ``target`` is a weight in units. Raises ParameterError if the price is not positive.
     """
     if price.composition is Composition.BASIC:
         checked_positive(price.epsilon, "epsilon")
@@ -133,5 +131,4 @@ def rows_choice(price: PrivacyLoss, rungs: tuple[int, ...], target: float) -> Ro
         rho = rho_of_picks(price, 1) if price.rho else 0.0
         checked_positive(rho, "rho")
         rate = math.sqrt(8 * rho) * (1 - 1e-11)
-    told = max(target, math.log(len(rungs)) / rate)
-    return RowsChoice(rungs, rate, min(round(told * WHOLE_WEIGHT), 2**62), price)
+    return RowsChoice(rungs, rate, min(round(target * WHOLE_WEIGHT), 2**62), price)
