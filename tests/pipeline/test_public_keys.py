@@ -493,3 +493,41 @@ def test_a_known_key_has_the_type_of_its_expression(
 ) -> None:
     answer = connection.sql(f"SELECT {key}, COUNT(*) FROM menu GROUP BY 1")
     assert answer.types[0] == type_
+
+
+# -- ordinary questions ----------------------------------------------------------------------------
+
+ORDINARY = (
+    ("name", "name IN ('a', 'b')", 13, 54),
+    ("CASE WHEN price > 15 THEN 'dear' ELSE 'cheap' END", "TRUE", 13, 54),
+    ("price > 15", "TRUE", 15, 54),
+    ("dayofweek(d)", "TRUE", 21, 54),
+    ("month(d)", "TRUE", 25, 54),
+    ("hour(ts)", "TRUE", 33, 54),
+    ("date_trunc('week', d)", "d >= '2024-01-01' AND d < '2025-01-01'", 45.5, 54),
+)
+"""A key, a condition, and the half-widths of 95% intervals of known keys and by discovery."""
+
+
+@pytest.mark.parametrize(("key", "condition", "known", "found"), ORDINARY)
+def test_known_keys_are_worth_what_the_page_says(
+    connection: dpsql.Connection, key: str, condition: str, known: float, found: float
+) -> None:
+    sql = _asked(key, condition)
+    assert _margin(connection, sql, max_rows_contributed=1) == known
+    by_discovery = _margin(connection, sql, max_rows_contributed=1, mechanism="cascade")
+    assert by_discovery == pytest.approx(found, abs=1)
+
+
+def test_excluded_years_do_not_come_out(tmp_path: Path) -> None:
+    """Two years of fifteen that are declared: two rows, and the noise of two."""
+    years = ", ".join(str(year) for year in range(1970, 1985))
+    policy = dpsql.parse_policy(POLICY.replace("{lower: 0, upper: 59}", f"{{domain: [{years}]}}"))
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as made:
+        fill(made, menu(70))
+    with dpsql.connect(tmp_path / "shop.duckdb", policy, tmp_path / "b.db", "ana") as world:
+        whole = "SELECT x, COUNT(*) FROM menu GROUP BY x"
+        two = "SELECT x, COUNT(*) FROM menu WHERE x IN (1970, 1980) GROUP BY x"
+        assert [row[0] for row in world.sql(two).fetchall()] == [1970, 1980]
+        assert _margin(world, two, max_rows_contributed=1) == 13
+        assert _margin(world, whole, max_rows_contributed=1) > 26
