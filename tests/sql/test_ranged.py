@@ -137,7 +137,7 @@ def wrong(node: Ranged) -> str | None:
     for value, type_ in results:
         if value is not None and not node.low <= value <= node.high:
             return f"{text(node.sql)} is {value}, outside of {node.low} to {node.high}"
-        if type_ != node.type:
+        if type_ != str(node.type):
             return f"{text(node.sql)} is of type {type_}, not {node.type}"
     return None
 
