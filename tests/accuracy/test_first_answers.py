@@ -1,0 +1,91 @@
+"""Ordinary questions without options: how often their intervals hold the truth, and how wide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+import dpsql
+from dpsql.policy.load import parse_policy
+
+POLICY = """
+version: 1
+dataset: shop
+defaults: {epsilon: 1.0, delta: 1e-8}
+accounts: {ana: {epsilon: 1000, delta: 1e-3}}
+tables:
+  orders:
+    privacy_unit: {name: customer, column: customer}
+    columns:
+      kind: {domain: [book, disc, game, toy]}
+      price: {lower: 0, upper: 20}
+"""
+ROUNDS = 40
+BY_KIND = "SELECT kind, COUNT(*) AS n FROM orders GROUP BY kind"
+TOP = "SELECT kind, COUNT(*) AS n FROM orders GROUP BY kind ORDER BY n DESC LIMIT 2"
+TOTAL = "SELECT COUNT(*) AS n FROM orders"
+SUMS = "SELECT kind, SUM(price) AS n FROM orders GROUP BY kind"
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some 1,250 customers with 40 orders each, of four kinds."""
+    rng = np.random.default_rng(20)
+    orders = np.maximum(1, rng.poisson(40, size=1250))
+    customer = np.repeat(np.arange(1250), orders)
+    kind = rng.choice(4, size=len(customer), p=[0.5, 0.3, 0.15, 0.05])
+    price = np.round(rng.gamma(2.0, 3.0, size=len(customer)), 2)
+    path = tmp_path_factory.mktemp("shop") / "shop.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        table = {"customer": customer, "kind": kind, "price": price}
+        writer.register("rows", dpsql_table(table))
+        writer.execute(
+            "CREATE TABLE orders AS SELECT customer, ['book', 'disc', 'game', 'toy'][1 + kind] "
+            "AS kind, price FROM rows"
+        )
+    return path
+
+
+def dpsql_table(columns: dict[str, Any]) -> Any:
+    import pyarrow as pa
+
+    return pa.table(columns)
+
+
+def held(shop: Path, asked: str, directory: Path, **given: Any) -> tuple[float, float]:
+    """How often the truth is in an interval, and the widths in parts of the real error's."""
+    with duckdb.connect(str(shop), read_only=True) as reader:
+        exact = asked.replace("LIMIT 2", "").replace("SUM(price)", "SUM(least(price, 20))")
+        truth = {row[:-1]: float(row[-1]) for row in reader.execute(exact).fetchall()}
+    inside: list[bool] = []
+    widths: list[float] = []
+    errors: list[float] = []
+    for number in range(ROUNDS):  # each finds its number of rows anew
+        with dpsql.connect(shop, parse_policy(POLICY), directory / f"{number}.db", "ana") as con:
+            result = con.sql(asked, **given)
+            ends = result.intervals(0.95)["n"]
+            for row, low, high in zip(result.fetchall(), ends.low, ends.high, strict=True):
+                inside.append(bool(low <= truth[row[:-1]] <= high))
+                widths.append(float(high - low) / 2)
+                errors.append(abs(float(row[-1]) - truth[row[:-1]]))
+    return float(np.mean(inside)), float(np.mean(widths) / np.quantile(errors, 0.95))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [BY_KIND, TOP, TOTAL, SUMS])
+def test_intervals_of_ordinary_questions_hold_the_truth_and_are_not_too_wide(
+    asked: str, shop: Path, tmp_path: Path
+) -> None:
+    share, wide = held(shop, asked, tmp_path)
+    assert share > 0.85
+    assert wide < 2.5
+
+
+@pytest.mark.slow
+def test_with_a_number_that_cuts_they_do_not(shop: Path, tmp_path: Path) -> None:
+    share, _ = held(shop, BY_KIND, tmp_path, max_rows_contributed=2)
+    assert share < 0.1
