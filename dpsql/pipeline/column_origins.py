@@ -190,7 +190,16 @@ def _bases(rows: RowSet, column: str, path: RelationPath) -> Iterator[Base]:
     yield from _bases(*found, _down(path, rows, found[0]))
 
 
-def table_column(rows: RowSet, column: str) -> Base | None:
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column of a table at the end of a path."""
+
+    path: RelationPath
+    column: str
+    table: Table
+
+
+def table_column(rows: RowSet, column: str) -> TableColumn | None:
     """Find the column of a table with the same values; None for a column that is computed."""
     path: RelationPath = ()
     while type(rows) is not Scan:
@@ -198,7 +207,7 @@ def table_column(rows: RowSet, column: str) -> Base | None:
         if found is None:
             return None
         path, (rows, column) = _down(path, rows, found[0]), found
-    return Base(path, column, rows.table)
+    return TableColumn(path, column, rows.table)
 
 
 @dataclass(frozen=True, slots=True)

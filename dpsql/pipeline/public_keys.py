@@ -223,18 +223,21 @@ class _Maker:
     def _condition_on(self, path: RelationPath, table: Table) -> Sql | None:
         """Write the conditions on rows of a table alone, at the end of a path below.
 
-        None where one of them is more than comparisons of columns and constants: nobody has
-        examined it yet, and without it there were groups that it excludes.
+        None where one of them is on other public tables, or more than comparisons of columns and
+        constants, which nobody has examined yet: without it there were groups that it excludes.
         """
         written = [sql("TRUE")]
         for found in conditions_above(self.condition, self.rows, path):
-            columns = {
-                each.name: table_column(found.rows, each.name)
-                for each in found.condition.find_all(exp.Column)
-            }
-            if not columns or any(c is None or c.path != found.path for c in columns.values()):
+            named = {each.name for each in found.condition.find_all(exp.Column)}
+            bases = {each: table_column(found.rows, each) for each in named}
+            known = {each: base for each, base in bases.items() if base is not None}
+            if not named or len(known) < len(named):
                 continue
-            names = {name: found.column for name, found in columns.items() if found is not None}
+            if any(not is_public(self.policy, base.table) for base in known.values()):
+                continue
+            if any(base.path != found.path for base in known.values()):
+                return None
+            names = {each: base.column for each, base in known.items()}
             condition = found.condition.copy()
             for column in condition.find_all(exp.Column):
                 put(column, generated_column(names[column.name]))
