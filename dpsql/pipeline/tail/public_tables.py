@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import duckdb
 
@@ -22,6 +22,8 @@ from dpsql.errors import EngineError
 from dpsql.ir.relations import PublicSource, PublicTable, PublishedView, TypesAlone
 from dpsql.pipeline.tail.rooms import Stay, Tenant
 
+_MOST_TEXT: Final = 100_000
+"""Characters of all values of a column: they are constants of a statement."""
 _ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
 """What Python makes of infinite moments."""
 
@@ -84,9 +86,9 @@ class PublicTables:
     ) -> tuple[object, ...] | None:
         """Return the values of a column of a public table in rows that fulfil a condition.
 
-        They are sorted, NULL last; None where they are more than ``most``, or a moment is infinite.
-        They are those of when the connection asked first. Raises ``EngineError`` if they cannot be
-        read.
+        They are sorted, NULL last; None where they are more than ``most`` or too long, or a moment
+        is infinite. They are those of when the connection asked first. Raises ``EngineError`` if
+        they cannot be read.
         """
         asked = table, column, condition
         if asked not in self._values:
@@ -107,10 +109,11 @@ class PublicTables:
             stream = self._reading.stream_values(table, column, condition, most + 1)
             with stay.registered(public=stream):
                 rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
-        found = [value for (value,) in rows]
-        if len(found) > most or any(value in _ENDS for value in found):
+        found: list[Any] = [value for (value,) in rows]
+        size = sum(len(value) for value in found if isinstance(value, str))
+        if len(found) > most or size > _MOST_TEXT or any(value in _ENDS for value in found):
             return None
-        known = sorted((value for value in found if value is not None), key=str)
+        known = sorted(value for value in found if value is not None)
         return (*known, None) if None in found else tuple(known)
 
     def interrupt(self) -> None:
