@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dpsql.accuracy.left_out import left_out_limits
 from dpsql.core import display
-from dpsql.core.formatting import upper_figures
+from dpsql.core.formatting import significant, upper_figures
 from dpsql.ir.plan import (
     BlockPlan,
     Candidate,
@@ -232,7 +232,7 @@ def explain_block(
         left_out=_left_out_figures(plan, estimates),
         groups_chosen=block.groups_chosen,
         keys=tuple(_keys(block)),
-        declared=tuple(_declared(block)),
+        declared=tuple(_declared(plan)),
     )
 
 
@@ -243,8 +243,9 @@ def _keys(block: Block) -> Iterator[str]:
         yield f"{key.text}: {size}, from {key.origin or 'the policy'}"
 
 
-def _declared(block: Block) -> Iterator[str]:
-    """Say which parameters follow from a table's defaults, and from how many rows units have."""
+def _declared(plan: BlockPlan) -> Iterator[str]:
+    """Say which parameters follow from tables' defaults, from rows of units, or from a draw."""
+    block, choice = plan.block, plan.rows_choice
     unit, parameters = block.unit_name, block.parameters
     known = {"max_rows_contributed": block.most_rows, "max_groups_contributed": block.most_groups}
     for name, table in block.table_defaults:
@@ -254,10 +255,12 @@ def _declared(block: Block) -> Iterator[str]:
     found = block.rows_found
     if found is not None and found.known:
         yield f"max_rows_contributed is {parameters.rows_limit:,}, found privately"
-    elif found is not None:
+    elif choice is not None:
+        loss = choice.loss
+        price = f"ε {significant(loss.epsilon)}" if loss.epsilon else f"ρ {significant(loss.rho)}"
         yield (
-            "max_rows_contributed is found first, for a part of the price; noise is in proportion "
-            f"to it, and said below for {parameters.rows_limit:,}"
+            f"max_rows_contributed is found first, for {price}; noise is in proportion to it, and "
+            f"said below for {parameters.rows_limit:,}"
         )
     if block.most_rows is not None:
         yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"
