@@ -12,9 +12,13 @@ from typing import Any
 import duckdb
 import pytest
 from helpers.key_questions import KNOWN, POLICY, SEVERAL, UNKNOWN, Row, fill, menu
+from sqlglot import exp
 
 import dpsql
+from dpsql.core.sql_types import SqlType
+from dpsql.ir.query import Key
 from dpsql.pipeline import public_keys
+from dpsql.pipeline.kept.description import VOCABULARY, Descriptions
 
 
 def opened(directory: Path, rows: Sequence[Row]) -> dpsql.Connection:
@@ -534,3 +538,11 @@ def test_excluded_years_do_not_come_out(tmp_path: Path) -> None:
         assert [row[0] for row in world.sql(two).fetchall()] == [1970, 1980]
         assert _margin(world, two, max_rows_contributed=1) == 13
         assert _margin(world, whole, max_rows_contributed=1) > 26
+
+
+def test_a_fingerprint_holds_the_values_and_not_where_they_come_from() -> None:
+    values = (False, "a", 7, datetime.date(2024, 2, 29), None)
+    key = Key(exp.column("ok"), "ok", values, "the conditions on it", SqlType.of("BOOLEAN"))
+    described = "key(of=column('','ok'),declared values=(False,'a',7,moment(2024-02-29),-))"
+    assert Descriptions(VOCABULARY).of(key) == described
+    assert Descriptions(VOCABULARY).of(Key(exp.column("ok"), "ok", values)) == described
