@@ -205,7 +205,11 @@ def as_file(policy: Policy) -> dict[str, Any]:
     return {
         "version": 1,
         "dataset": policy.dataset,
-        "defaults": {"epsilon": policy.defaults.epsilon, "delta": policy.defaults.delta},
+        "defaults": {
+            "epsilon": policy.defaults.epsilon,
+            "delta": policy.defaults.delta,
+            "max_rows_contributed": 10,  # else what a question costs follows from what it finds
+        },
         "accounts": {
             n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()
         },

@@ -51,7 +51,7 @@ def _watched(real: Any, label: str, points: Failpoints) -> Any:
 
 
 def never_settles(
-    answerer: Answerer, prepared: Prepared, charge: object, release: object
+    answerer: Answerer, prepared: Prepared, charge: object, release: object, before: object
 ) -> tuple[Cost, bool]:
     """A broken session: it shows what the ledger does not know."""
     return Cost(prepared.plan.reserved, prepared.plan.reserved, 0.0), True
