@@ -12,11 +12,11 @@ from dpsql.privacy.mechanisms.rows_choice import RowsChoice, ladder, rows_choice
 
 _LEAST_SHARE: Final = 0.05
 _TOTAL_SHARE: Final = 0.25
-_CUT_OF_AVERAGES: Final = 20.0
+_CUT_OF_AVERAGES: Final = 40.0
 """How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
-is off by how their values differ from those kept, supposed to be a twentieth of half its range."""
+is off by how their values differ from those kept, supposed to be a fortieth of half its range."""
 _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
 
@@ -47,11 +47,11 @@ def priced_rows_choice(block: Block, budget: QueryBudget, others: float = 0.0) -
 def rows_share(block: Block) -> float:
     """Return the part of a block's price that chooses its number of rows per unit.
 
-    The noise on a single total is small beside what a wrong number cuts: it has a quarter, that of
-    several groups less, down to a twentieth. Found best by simulation, over counts of light and
-    heavy tails.
+    The noise on a single total is small beside what a wrong number cuts: its choice has a quarter,
+    that of several groups less, down to a twentieth, which that of averages has. Found best by
+    simulation, over counts of light and heavy tails.
     """
-    return max(_LEAST_SHARE, _TOTAL_SHARE / _groups(block))
+    return max(_LEAST_SHARE, _TOTAL_SHARE / _groups(block)) if block.totals else _LEAST_SHARE
 
 
 def _groups(block: Block) -> int:

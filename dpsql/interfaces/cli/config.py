@@ -248,8 +248,10 @@ def _misfit(option: SettingOption, value: object) -> str | None:
     spec = PARAMETERS.get(option.key)
     if spec is not None and spec.instead_of_number:
         words = spec.instead_of_number
+        written = " or ".join(f'"{word}"' for word in words)
+        before = ", " if len(words) > 1 else " or "
         fits = type(value) is int or value in words
-        return None if fits else f"a whole number or one of {', '.join(words)}"
+        return None if fits else f"a whole number{before}{written}"
     if isinstance(option.type, click.Choice):
         return None if value in option.type.choices else f"one of {', '.join(option.type.choices)}"
     return None if isinstance(value, str) else "text"

@@ -105,15 +105,15 @@ LIMIT 10""",
 _SUMS = _Question(
     "Sums and averages",
     "Each value is clamped to the policy's bounds (distance: 0 to 5,000 miles; departure delay: "
-    "-60 to 300 minutes), and each aircraft's share to that of 50 flights per airport. These "
-    "limits are public, and the noise is sized by them.",
+    "-60 to 300 minutes), and each aircraft's share to that of so many flights per airport as "
+    "were found out privately, for a part of the price. The noise is sized by these limits.",
     """\
 SELECT origin, SUM(distance) AS miles, AVG(dep_delay) AS delay
 FROM flights
 GROUP BY origin
 ORDER BY miles DESC""",
     "The interval of an average joins the noise of a sum and of a count, so it is not centred.",
-    {"epsilon": 2.0, "max_rows_contributed": 50},
+    {"epsilon": 2.0},
 )
 _LABORATORY = _Question(
     "An average over patients",
@@ -149,7 +149,7 @@ GROUP BY rating
 HAVING COUNT(*) > 2000
 ORDER BY rank""",
     "Ranks and shares are computed from noisy counts and carry no interval of their own.",
-    {"epsilon": 2.0, "max_rows_contributed": 50},
+    {"epsilon": 2.0},
 )
 
 
