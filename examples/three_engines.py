@@ -22,7 +22,7 @@ from dpsql import parse_policy
 POLICY = """
 version: 1
 dataset: clinic
-defaults: {epsilon: 1.0, delta: 1e-8, max_groups_contributed: 3, max_rows_contributed: 5}
+defaults: {epsilon: 1.0, delta: 1e-8, max_groups_contributed: 3}
 accounts:
   ana: {epsilon: 3.0, delta: 1e-6}
 tables:

@@ -40,6 +40,8 @@ from dpsql.privacy.mechanisms.correlated_topk import correlated_top_k
 from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, Ladder
 from dpsql.privacy.mechanisms.pooling import PublishedNoise, pooled_margin
+from dpsql.privacy.mechanisms.rows_choice import WHOLE_WEIGHT, rows_choice, usual_target
+from dpsql.privacy.mechanisms.rows_choice import ladder as rows_ladder
 from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
 from dpsql.privacy.mechanisms.topk import GaussianTopK, gumbel_top_k
 from dpsql.privacy.streams.factorisation import (
@@ -271,6 +273,31 @@ def ladder(axes: Axes) -> None:
     axes.set_title("max_groups_contributed 1: the ladder has six rungs")
 
 
+def rows_drawn(axes: Axes) -> None:
+    """The error of a count by the number of rows of a unit that count, and the law of the draw."""
+    units, groups, rho = 5000, 12, 0.02
+    tops = np.linspace(1, 0, units, endpoint=False)  # the part of the units with as many rows
+    rows = np.ceil(8 * (tops ** (-1 / 1.5) - 1) + 1)
+    rungs = [rung for rung in rows_ladder() if rung <= 1024]
+    sigma = 1 / math.sqrt(2 * 0.95 * rho)
+    cut = np.array([np.maximum(rows - rung, 0).sum() / groups for rung in rungs])
+    noise = np.array([0.8 * rung * math.sqrt(groups) * sigma for rung in rungs])
+    draw = rows_choice(PrivacyLoss(0.05 * rho), rows_ladder(), usual_target(groups, 1, sigma))
+    tails = np.array([(rows > rung).sum() - draw.target / WHOLE_WEIGHT for rung in rungs])
+    law = np.array(rungs, float) ** -5 * np.exp(-draw.rate * np.maximum(tails, 0))
+    least = (cut + noise).min()
+    line(axes, rungs, cut / least, "rows that are cut", ORANGE)
+    line(axes, rungs, noise / least, "noise", BLUE)
+    line(axes, rungs, (cut + noise) / least, "error: both", INK)
+    line(axes, rungs, law / law.sum(), "chance to be drawn", GREEN)
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("rows of a unit that count in a group")
+    axes.set_ylabel("in units of the least error, or chance")
+    axes.set_ylim(0, 4)
+    thousands(axes.xaxis)
+    axes.set_title("5,000 units with a heavy tail, 12 groups, ρ 0.02")
+
+
 def top_k_threshold(axes: Axes) -> None:
     """What a group needs above the (k_bar+1)-th count, for one query, by mechanism."""
     epsilon, delta, k = 1.0, 1e-6, 10
@@ -409,6 +436,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "peers.svg": beside_peers,
     "pooling.svg": pooled,
     "ladder.svg": ladder,
+    "rows.svg": rows_drawn,
 }
 
 

@@ -25,7 +25,7 @@ defaults: # what a query uses unless it says otherwise
   epsilon: 0.5
   delta: 1e-9
   max_groups_contributed: 4 # most patients are seen in few wards
-  max_rows_contributed: 10
+  # how many visits of a patient count in a ward, a question finds out privately
   min_units_per_group: 20 # groups of fewer patients are left out
   max_age: 30 days # older answers are asked anew, and paid for again
 
