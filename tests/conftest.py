@@ -101,6 +101,12 @@ def no_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     silence(monkeypatch)
 
 
+@pytest.fixture
+def discovered_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups without rows are not answered, though the question says the values of its keys."""
+    monkeypatch.setattr("dpsql.pipeline.prepare.with_keys_made", lambda block, *_: block)
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Server]:
     """A PostgreSQL server of this test run. Without one, its tests are skipped, except in CI."""

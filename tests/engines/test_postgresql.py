@@ -185,7 +185,7 @@ def test_a_database_that_was_closed_ends_its_engines(world: PostgreSQLWorld) -> 
     database.close()
 
 
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
 @pytest.mark.few(100)
 @pytest.mark.parametrize(
     ("sql", "expected"),

@@ -104,7 +104,7 @@ def same(value: object, right: object) -> bool:
 
 
 @pytest.mark.parametrize("sql", CORPUS)
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_answers_equal_those_of_plain_duckdb(
     sql: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
 ) -> None:
@@ -129,7 +129,7 @@ UNKNOWN_TOP = (
         "ORDER BY n DESC, t LIMIT 3 OFFSET 2",
     ],
 )
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_every_top_k_mechanism_answers_as_plain_duckdb(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str, mechanism: str
 ) -> None:
@@ -148,7 +148,7 @@ def test_every_top_k_mechanism_answers_as_plain_duckdb(
         "SELECT c, count(*) AS n FROM visits WHERE c <> 'blue' GROUP BY c ORDER BY n DESC LIMIT 1",
     ],
 )
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_the_largest_of_declared_keys_are_those_of_plain_duckdb(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str, mechanism: str
 ) -> None:
@@ -221,7 +221,7 @@ ONE_WORLD = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 @pytest.mark.slow
 @given(statements())
 @settings(examples_of(40), suppress_health_check=ONE_WORLD)
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_answers_to_random_queries_equal_those_of_plain_duckdb(
     connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection], sql: str
 ) -> None:

@@ -49,6 +49,7 @@ def plain(sql: str) -> list[tuple[object, ...]]:
         return engine.execute(sql).fetchall()
 
 
+@pytest.mark.usefixtures("discovered_keys")
 @pytest.mark.few(1)
 @pytest.mark.parametrize("sql", QUESTIONS)
 def test_without_noise_the_answer_is_that_of_duckdb(

@@ -69,7 +69,7 @@ def connections(
 
 
 @pytest.mark.parametrize("sql", CORPUS)
-@pytest.mark.usefixtures("no_noise")
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
 def test_answers_over_several_tables_equal_those_of_plain_duckdb(
     sql: str, connections: tuple[dpsql.Connection, duckdb.DuckDBPyConnection]
 ) -> None:
