@@ -88,8 +88,9 @@ class BudgetReport:
     Under basic composition the epsilon and delta of queries add up to ``epsilon_spent`` and
     ``delta_spent``, and rho is 0 throughout. Under zCDP their rho adds up, ``epsilon_spent`` is
     what all of it amounts to, and ``delta_limit`` is less than ``delta``, part of which is kept for
-    that conversion. ``queries`` counts all queries of the window, ``looks`` the left-out estimates,
-    ``unsettled`` those of both that run or failed after reserving and keep their whole reservation.
+    that conversion. ``queries`` counts all queries of the window, ``looks`` the left-out estimates
+    and the numbers of rows per unit that were found, ``unsettled`` those of all that run or failed
+    after reserving and keep their whole reservation.
     """
 
     analyst: str

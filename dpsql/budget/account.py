@@ -38,9 +38,9 @@ class Spending:
 
     ``loss`` is what they were charged, all added up: rho and delta under zCDP and GDP, epsilon and
     delta under basic composition. It is worth ``epsilon`` at ``delta``, by the tight conversion.
-    ``queries`` counts them, ``looks`` the left-out estimates, which are charged for
-    themselves, ``unsettled`` those of both that are running, or failed after reserving, and hold
-    their whole reservation.
+    ``queries`` counts them, ``looks`` the left-out estimates and the numbers of rows per unit that
+    were found, which are charged for themselves, ``unsettled`` those of all that are running, or
+    failed after reserving, and hold their whole reservation.
     """
 
     loss: PrivacyLoss
