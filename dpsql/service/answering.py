@@ -203,12 +203,10 @@ class Answerer:
         if stored is None:  # then numbers of rows that are too old are found anew
             _, prepared = self._with_known_rows(*asked, limit)
         explanation = self._explained(prepared)
-        known = self._known_estimates(prepared.estimates, limit)
-        if known:
-            unknown = [
-                estimate for estimate in prepared.estimates if estimate.fingerprint not in known
-            ]
-            losses = [estimate.plan.noise.loss for estimate in unknown]
+        unpaid = self._unpaid_estimates(prepared, limit)
+        if len(unpaid) < len(prepared.estimates):
+            losses = [estimate.plan.noise.loss for estimate in unpaid]
+            losses += [choice.choice.loss for choice in prepared.open_rows if choice is not None]
             reserved = sum(losses, prepared.plan.reserved)
             epsilon = prepared.plan.epsilon(reserved)
             explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
@@ -417,9 +415,8 @@ class Answerer:
     ) -> tuple[Bought, ...]:
         """Pay for numbers of rows, where the account can pay for all of the question."""
         purchases = [purchase_of_rows(one, question.text, question.values) for one in missing]
-        known = self._known_estimates(prepared.estimates, limit)
-        estimates = _estimates_to_buy(prepared.estimates, known)
-        rest = sum((each.reserved for each in estimates), prepared.plan.reserved)
+        unpaid = self._unpaid_estimates(prepared, limit)
+        rest = sum((each.plan.noise.loss for each in unpaid), prepared.plan.reserved)
         self.engine.refuse_changed()
         with self.buyer.begun(_tables_of(prepared)) as run:
             charges = self.till.reserve(purchases, then=rest)
@@ -475,6 +472,23 @@ class Answerer:
             if known is not None:
                 found[estimate.fingerprint] = known
         return found
+
+    def _unpaid_estimates(
+        self, prepared: Prepared, limit: AgeLimit
+    ) -> tuple[PreparedEstimate, ...]:
+        """List the estimates that a question is to pay for, each once.
+
+        A block whose number of rows is open gets others once that is found: no release of those for
+        the usual number says that they are known.
+        """
+        known = self._known_estimates(prepared.estimates, limit)
+        unpaid = {
+            estimate.fingerprint: estimate
+            for block in prepared.blocks
+            for estimate in block.estimates
+            if block.rows_choice is not None or estimate.fingerprint not in known
+        }
+        return tuple(unpaid.values())
 
     def _reserve(
         self,

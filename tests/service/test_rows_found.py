@@ -51,7 +51,8 @@ def opened(
                 "FROM range(?)",
                 [UNITS, UNITS, UNITS * LARGE],
             )
-    settings = Parameters(epsilon, 1e-6, max_rows_contributed=FOUND, left_out_share=0.0, **defaults)
+    usual: dict[str, Any] = {"max_rows_contributed": FOUND, "left_out_share": 0.0}
+    settings = Parameters(epsilon, 1e-6, **(usual | defaults))
     columns = {"x": ColumnPolicy(0.0, 2.0)}
     if declared:
         columns["k"] = ColumnPolicy(domain=("a", "b", "c"))
@@ -190,6 +191,27 @@ def test_an_account_that_cannot_pay_for_all_pays_for_nothing(tmp_path: Path) -> 
             con.sql(ASKED)
         assert con.budget().epsilon_spent == pytest.approx(1.0)
         assert con.sql(ASKED, epsilon=0.5).cost.settled_epsilon == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
+def test_an_estimate_for_the_usual_number_is_none_for_the_one_to_be_found(
+    composition: Composition, tmp_path: Path
+) -> None:
+    with opened(tmp_path, composition=composition, left_out_share=0.03) as con:
+        con.sql(ASKED, max_rows_contributed=USUAL_ROWS)
+        assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
+        explained = con.explain(ASKED).reserved_epsilon
+        assert explained > 0.99
+        assert con.sql(ASKED).cost.settled_epsilon <= explained * (1 + 1e-9)
+
+
+def test_an_account_that_lacks_the_price_of_an_estimate_buys_no_number(tmp_path: Path) -> None:
+    """It could pay for the number and the question, were the estimate known."""
+    with opened(tmp_path, total=1.985, composition=Composition.BASIC, left_out_share=0.03) as con:
+        con.sql(ASKED, max_rows_contributed=USUAL_ROWS)
+        with fails_with("budget_exceeded"):
+            con.sql(ASKED)
+        assert con.budget().epsilon_spent == pytest.approx(1.0)
 
 
 def test_what_is_answered_from_releases_alone_buys_no_number(tmp_path: Path) -> None:
