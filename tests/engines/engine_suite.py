@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,13 @@ from worlds import DuckDBWorld, small_tables
 
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import EngineError, QueryRefused
-from dpsql.ir.plan import PreparedBlock
+from dpsql.ir.plan import PreparedBlock, PreparedRowsChoice
+from dpsql.ir.relations import scanned
+from dpsql.kinds.rows_choice import read_weights, rows_choice_sql
 from dpsql.kinds.union import UnionKind
 from dpsql.policy.model import PrivacyUnit, TablePolicy
+from dpsql.policy.parameters import AUTO
+from dpsql.privacy.mechanisms.rows_choice import WHOLE_WEIGHT
 
 CASES = [case for file in files() for case in cases(file)]
 LIFTED = {"max_groups_contributed": 1000, "max_rows_contributed": 10**5}
@@ -231,6 +236,51 @@ class EngineSuite:
         except QueryRefused as refusal:
             only(refusal, "expression_not_allowed")
             return {}
+
+    @pytest.mark.parametrize(
+        "question",
+        [
+            "SELECT count(*) FROM r",
+            "SELECT f, s, sum(j) FROM r WHERE a IS NULL OR a <> 1 GROUP BY f, s",
+            "SELECT c, avg(x), median(i) FROM r GROUP BY c",
+        ],
+    )
+    def test_one_unit_moves_the_weights_of_its_pairs_by_a_whole_at_most(
+        self, question: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        drawn = random.Random(3)
+        rows: list[Row] = [
+            (
+                *(drawn.choice((1, 1, 1, 2, 2, 3, 4, None)), drawn.choice((0, 1, None, -(2**31)))),
+                *(drawn.choice((0.0, -0.0, 1.5, None)), drawn.choice(("", "1", "bad", None))),
+                *(drawn.choice(("p", "q", "other", None)), drawn.choice((-3, 2**31 - 1, None))),
+                *(drawn.choice((0, 4, -(2**63), None)), drawn.choice((0.1, 1e308, None))),
+            )
+            for _ in range(250)
+        ]
+        parameters: dict[str, Any] = {"epsilon": 1.0, "max_rows_contributed": AUTO}
+        (plan,) = planned(
+            question, sensitivity.SCHEMA, sensitivity.RULES, usual=False, **parameters
+        ).plans
+
+        def weights(each: EngineWorld, kept: Sequence[Row]) -> list[int]:
+            choice = plan.rows_choice
+            assert choice is not None
+            write = partial(rows_choice_sql, plan, choice, each.dialect)
+            tables, renderer = scanned(plan.block.source.rows), each.dialect.renderer
+            asked = PreparedRowsChoice("f", tables, choice=choice, write=write, renderer=renderer)
+            with each.engine(one_table(kept)).run() as run:
+                return read_weights(run, asked)
+
+        before = weights(world, rows)
+        assert before == weights(reference, rows)
+        assert sum(map(bool, before)) > 1
+        assert weights(world, []) == [0] * len(before)
+        for unit in (1, 3, None):
+            after = weights(world, [row for row in rows if row[0] != unit])
+            moved = [more - less for more, less in zip(before, after, strict=True)]
+            assert min(moved) >= 0
+            assert sum(moved) <= (0 if unit is None else WHOLE_WEIGHT)
 
     # -- caps ---------------------------------------------------------------------------------
 

@@ -98,6 +98,15 @@ def test_what_dpsql_sends_is_sent(engine: OpenSpark) -> None:
         sent(engine, SENT, twice)
 
 
+def test_a_statement_of_many_columns_is_read_whichever_session_was_used_last(
+    world: SparkWorld, engine: OpenSpark
+) -> None:
+    columns = ", ".join(f"sum(`k` + {place}) AS `__dpsql_m{place}`" for place in range(60))
+    asked = f"SELECT 1 AS `__dpsql_rid`, {columns} FROM {V}"
+    world.session.createDataFrame([(1,)], "a INT").collect()  # makes it the active one
+    assert sent(engine, asked).num_columns == 61
+
+
 JOINED = f"FROM {V} a JOIN {V} b ON a.`uid` = b.`uid`"
 PLANTED = {
     "a second scan": f"SELECT a.`k` {JOINED}",

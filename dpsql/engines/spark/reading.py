@@ -27,7 +27,7 @@ from dpsql.engines.base.engine import GivenValues, Reads
 from dpsql.engines.spark.casts import spark_type
 from dpsql.engines.spark.masked import Unmasked, mask_names, masked_name
 from dpsql.engines.spark.plan import SPARK_FORMS, SparkForms, UnknownWord, views_read
-from dpsql.engines.spark.sessions import DISCREET, closed, session_beside
+from dpsql.engines.spark.sessions import DISCREET, active, closed, session_beside
 from dpsql.engines.spark.text import SPARK_GIVEN, SPARK_TEXT, spark_quote, view_of
 from dpsql.errors import EngineError
 
@@ -264,7 +264,8 @@ def _planned(frame: DataFrame) -> _Planned | None:
     """Return Spark's analysis of a frame; None where Spark does not show it."""
     classic = getattr(frame, "_jdf", None)
     if classic is not None:
-        return _Planned(str(classic.queryExecution().analyzed().toString()), frame.schema)
+        with active(frame.sparkSession):
+            return _Planned(str(classic.queryExecution().analyzed().toString()), frame.schema)
     told: Any = frame
     explained = str(told._explain_string(extended=True))
     if explained.count(_ANALYSED) != 1 or explained.count(_NEXT) != 1:

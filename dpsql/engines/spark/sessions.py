@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -113,6 +114,24 @@ def session_beside(parent: SparkSession) -> SparkSession:
     for name, value in SPARK_SETTINGS.items():
         session.conf.set(name, value)
     return session
+
+
+@contextmanager
+def active(session: SparkSession) -> Iterator[None]:
+    """Make a session in this process the active one of this thread, for a while.
+
+    How much a plan shows as text is a setting of that session, whichever the plan is of.
+    """
+    kind = type(session)._get_j_spark_session_class(session._jvm)
+    before = kind.getActiveSession()
+    kind.setActiveSession(session._jsparkSession)
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            kind.setActiveSession(before.get())
+        else:
+            kind.clearActiveSession()
 
 
 def stored_once(frame: DataFrame, session: SparkSession) -> DataFrame:
