@@ -12,11 +12,11 @@ from dpsql.privacy.mechanisms.rows_choice import RowsChoice, ladder, rows_choice
 
 _LEAST_SHARE: Final = 0.05
 _TOTAL_SHARE: Final = 0.25
-_CUT_OF_AVERAGES: Final = 40.0
+_CUT_OF_AVERAGES: Final = 80.0
 """How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
-is off by how their values differ from those kept, supposed to be a fortieth of half its range."""
+is off by how their values differ from those kept, supposed to be an 80th of half its range."""
 _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
 
