@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dpsql.core.sql import sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.duckdb.reading import ReadStatement
 
@@ -81,7 +82,7 @@ def _owners_macros(original: Any) -> Any:
 
 def _as_they_are(original: Any) -> Any:
     """Types as the owner has them, dictionaries of ENUMs among them."""
-    return lambda type_: str(type_)
+    return lambda type_: SqlType.of(str(type_))
 
 
 def _leaks(original: Any) -> Any:

@@ -115,7 +115,8 @@ class World:
         """The rules of this world."""
         return Policy(
             "attacked",
-            defaults=Parameters(epsilon=1.0, delta=1e-9),
+            # What a question costs may follow from a number of rows that the account found.
+            defaults=Parameters(epsilon=1.0, delta=1e-9, max_rows_contributed=10),
             accounts={ANALYST: AccountPolicy(ANALYST, 1e6, 0.4)},
             tables=self.tables,
         )

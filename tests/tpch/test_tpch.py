@@ -9,6 +9,7 @@ from typing import Any, SupportsFloat, TypeGuard
 
 import duckdb
 import pytest
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.sensitivity import Difference, TableLab
 from helpers.support import Planned, planned
@@ -16,7 +17,7 @@ from tpch_queries import PUBLIC, QUERIES, REFUSED, RUNNING, TpchQuery, text
 from tpch_world import ANALYST, POLICY, SCHEMA, TABLES, database, exact, plain
 
 import dpsql
-from dpsql.core.schema import Column, Schema, Table, schema_of
+from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.sql.expressions.totality import total, total_condition
 from dpsql.sql.relations.from_clause import from_clause
@@ -303,7 +304,7 @@ class Customers(TableLab):
     def schema(self) -> Schema:
         return schema_of(
             *(
-                Table(name, tuple(Column(*row[:2]) for row in self.rows(f"DESCRIBE {name}")))
+                Table(name, tuple(column_of(*row[:2]) for row in self.rows(f"DESCRIBE {name}")))
                 for name in TABLES
             )
         )

@@ -43,6 +43,7 @@ def test_without_the_hole_its_program_shows_nothing(hole: Hole) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("discovered_keys")
 def test_negations_that_nobody_reads_are_noticed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

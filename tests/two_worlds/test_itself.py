@@ -13,8 +13,8 @@ from .sources import READERS
 
 
 @pytest.fixture
-def still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise of zero."""
+def still(monkeypatch: pytest.MonkeyPatch, discovered_keys: None) -> None:
+    """Noise of zero, and no groups without rows."""
     silence(monkeypatch)
 
 
