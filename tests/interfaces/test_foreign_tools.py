@@ -198,6 +198,7 @@ def compiled(expression: Callable[..., Any], *tables: str) -> str:
 
 
 @pytest.mark.parametrize("shape", ASKED)
+@pytest.mark.usefixtures("discovered_keys")
 def test_what_ibis_compiles_is_answered_like_duckdb_does(
     shape: str, con: dpsql.Connection, directory: Path
 ) -> None:
