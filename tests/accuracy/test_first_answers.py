@@ -81,7 +81,7 @@ def test_intervals_of_ordinary_questions_hold_the_truth_and_are_not_too_wide(
     asked: str, shop: Path, tmp_path: Path
 ) -> None:
     share, wide = held(shop, asked, tmp_path)
-    assert share > 0.85
+    assert share > 0.75  # 0.93 to 0.97 over 200 rounds; of 40, fewer once in 10⁵ runs
     assert wide < 2.5
 
 
