@@ -9,6 +9,7 @@ from dpsql.errors import ParameterError
 from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
 from dpsql.privacy.mechanisms.rows_choice import RowsChoice, ladder, rows_choice, usual_target
+from dpsql.privacy.sampling.numeric import MAX_SCALE
 
 _LEAST_SHARE: Final = 0.05
 _TOTAL_SHARE: Final = 0.25
@@ -20,13 +21,17 @@ is off by how their values differ from those kept, supposed to be an 80th of hal
 _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
 
+_SPARE: Final = 16.0
+"""How many times the noise of a count must be in range at the largest number of rows."""
+
 
 def priced_rows_choice(block: Block, budget: QueryBudget, others: float = 0.0) -> RowsChoice | None:
     """Return the draw of a block's number of rows; None where it is known, or not asked for.
 
     It aims at the least mean error of a count by group: of the declared groups, of those that a
     top-k shows, or of a usual number of them. ``others`` is the part of the price that goes to
-    estimates. None where no draw in range is so cheap.
+    estimates. The ladder ends before noise would be out of range. None where no draw in range is so
+    cheap.
     """
     found = block.rows_found
     if found is None or found.known:
@@ -39,7 +44,8 @@ def priced_rows_choice(block: Block, budget: QueryBudget, others: float = 0.0) -
         target = usual_target(groups, kept, sigma)
         if not block.totals:
             target *= _CUT_OF_AVERAGES
-        return rows_choice(price, ladder(found.most), target)
+        most = math.floor(MAX_SCALE / (_SPARE * kept * sigma))
+        return rows_choice(price, ladder(min(most, found.most or most)), target) if most else None
     except ParameterError:
         return None
 

@@ -23,7 +23,14 @@ from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, Written, join, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Engine
-from dpsql.errors import BudgetExceeded, DataError, EngineError, InterfaceError
+from dpsql.errors import (
+    BudgetExceeded,
+    DataError,
+    EngineError,
+    InterfaceError,
+    ParameterError,
+    QueryRefused,
+)
 from dpsql.ir.plan import BlockPlan, PreparedEstimate, PreparedRowsChoice
 from dpsql.ir.relations import scanned
 from dpsql.kinds.left_out import decode_estimate
@@ -69,6 +76,8 @@ if TYPE_CHECKING:
     from dpsql.views.views import Views
 
 _ROLL_UP = "A roll-up of a stored release answers it: with answer_from = released it costs nothing"
+
+_GIVE_ROWS = "Not every number of rows per unit can be answered: give max_rows_contributed"
 
 _NOT_KEPT = (
     "The release was paid for, and could not be kept: its keys have no exact text. Asked again, it "
@@ -173,7 +182,9 @@ class Answerer:
             alone=alone,
         )
         with self.buyer.begun(_tables_of(prepared)) as run:
-            charges = self._reserve(prepared, purchase, estimates, limit)
+            prepared.ways.rehearse({estimate.fingerprint for estimate in estimates})
+            *beside, charge = self._reserve(question, prepared, limit, (*estimates, purchase))
+            charges = charge, *beside
             found = self.buyer.buy_all(run, (purchase, *estimates))
         if isinstance(found, Failure):
             # Raised outside of any handler, so that not even its context quotes a row.
@@ -414,12 +425,12 @@ class Answerer:
         limit: AgeLimit,
     ) -> tuple[Bought, ...]:
         """Pay for numbers of rows, where the account can pay for all of the question."""
+        self._require_any_rows(question, prepared)
         purchases = [purchase_of_rows(one, question.text, question.values) for one in missing]
         unpaid = self._unpaid_estimates(prepared, limit)
         rest = sum((each.plan.noise.loss for each in unpaid), prepared.plan.reserved)
-        self.engine.refuse_changed()
         with self.buyer.begun(_tables_of(prepared)) as run:
-            charges = self.till.reserve(purchases, then=rest)
+            charges = self._reserve(question, prepared, limit, purchases, then=rest)
             found = self.buyer.buy_all(run, purchases)
         if isinstance(found, Failure):
             error = self._failed(charges, found)
@@ -427,6 +438,16 @@ class Answerer:
             raise error
         self.till.settle(charges, found)
         return found
+
+    def _require_any_rows(self, question: Question, prepared: Prepared) -> None:
+        """Refuse a question that not every number of rows could answer, before one is paid for."""
+        choices = prepared.open_rows
+        most = tuple(None if each is None else each.choice.rungs[-1] for each in choices)
+        try:
+            self.preparer.prepare(replace(question, rows=most))
+        except (ParameterError, QueryRefused) as error:
+            error.hint = _GIVE_ROWS
+            raise
 
     def _known_rows(
         self, choices: Sequence[PreparedRowsChoice | None], limit: AgeLimit
@@ -492,25 +513,24 @@ class Answerer:
 
     def _reserve(
         self,
+        question: Question,
         prepared: Prepared,
-        purchase: Purchase[Bought],
-        estimates: Sequence[Purchase[Bought]],
         limit: AgeLimit,
+        purchases: Sequence[Purchase[Bought]],
+        then: PrivacyLoss = ZERO,
     ) -> tuple[Charge, ...]:
-        """Charge the worst case of a question and its estimates before any private row is read.
+        """Charge the worst case of purchases of a question before any private row is read.
 
-        Estimates go first, as all of their price can be given back: if what is left does not allow
-        the question, nothing is spent.
+        Estimates go before it, as all of their price can be given back: if what is left does not
+        allow the question, nothing is spent. ``then`` is what the account must have beside.
         """
         self.engine.refuse_changed()
-        prepared.ways.rehearse({estimate.fingerprint for estimate in estimates})
         try:
-            *beside, charge = self.till.reserve((*estimates, purchase))
+            return self.till.reserve(purchases, then=then)
         except BudgetExceeded as error:
-            found = self.roll_ups.roll_up(prepared, limit) is not None
+            _, found = self._roll_up(question, prepared, limit)
             error.hint = _ROLL_UP if found else _affordable(prepared, error) or error.hint
             raise
-        return charge, *beside
 
     def _settle(
         self,

@@ -23,13 +23,17 @@ from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock
 from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.ledger import Ledger, Stored
-from dpsql.pipeline.kept.fingerprint import STATISTIC_DIGITS, rows_fingerprint
+from dpsql.pipeline.kept.fingerprint import (
+    STATISTIC_DIGITS,
+    rows_fingerprint,
+    rows_fingerprints,
+)
 from dpsql.pipeline.kept.pooling import Release, pool_releases
 from dpsql.pipeline.kept.release_codec import decode_release, decode_roll_up_source
 from dpsql.pipeline.kept.roll_up import may_roll_up, rolled_up
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.tail.key_spelling import KeySpelling
-from dpsql.policy.parameters import Pooling
+from dpsql.policy.parameters import Parameters, Pooling
 from dpsql.privacy.mechanisms.summation import summed_std
 
 
@@ -227,12 +231,16 @@ class RollUps:
 
         For a question whose numbers are open: one for each of its blocks.
         """
+        blocks = prepared.blocks if prepared.open_rows else ()
+        if not all(may_roll_up(block.plan.block) for block in blocks):
+            return
         found: list[list[int | None]] = []
-        for block in prepared.blocks if prepared.open_rows else ():
+        for block in blocks:
             asked, choice = block.plan.block, block.rows_choice
             given = [None] if choice is None else choice.choice.rungs
-            with_rows = {rows: rows_fingerprint(_of_rows(asked, rows)) for rows in given}
-            found.append([n for n, mark in with_rows.items() if self._kept.on_rows(mark, 1, limit)])
+            marks = rows_fingerprints(asked, (_of_rows(asked, rows) for rows in given))
+            with_rows = zip(given, marks, strict=True)
+            found.append([n for n, mark in with_rows if self._kept.on_rows(mark, 1, limit)])
         yield from islice(product(*found) if found else (), MAX_ROLL_UP_SOURCES)
 
     def _nearest(
@@ -257,10 +265,9 @@ class RollUps:
         return min(found, key=_noise_of, default=None)
 
 
-def _of_rows(block: Block, rows: int | None) -> Block:
-    if rows is None:
-        return block
-    return replace(block, parameters=replace(block.parameters, max_rows_contributed=rows))
+def _of_rows(block: Block, rows: int | None) -> Parameters:
+    asked = block.parameters
+    return asked if rows is None else replace(asked, max_rows_contributed=rows)
 
 
 def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:

@@ -23,6 +23,7 @@ from dpsql.policy.model import (
 )
 from dpsql.policy.parameters import AUTO, USUAL_ROWS, Automatic, Parameters
 from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.service.statements import Arguments
 
 ASKED = "SELECT k, count(*) AS n FROM t GROUP BY k"
 FOUND = Automatic(instead=USUAL_ROWS)
@@ -52,7 +53,7 @@ def opened(
                 [UNITS, UNITS, UNITS * LARGE],
             )
     usual: dict[str, Any] = {"max_rows_contributed": FOUND, "left_out_share": 0.0}
-    settings = Parameters(epsilon, 1e-6, **(usual | defaults))
+    settings = Parameters(epsilon, **({"delta": 1e-6} | usual | defaults))
     columns = {"x": ColumnPolicy(0.0, 2.0)}
     if declared:
         columns["k"] = ColumnPolicy(domain=("a", "b", "c"))
@@ -191,6 +192,41 @@ def test_an_account_that_cannot_pay_for_all_pays_for_nothing(tmp_path: Path) -> 
             con.sql(ASKED)
         assert con.budget().epsilon_spent == pytest.approx(1.0)
         assert con.sql(ASKED, epsilon=0.5).cost.settled_epsilon == pytest.approx(0.5)
+
+
+def test_an_account_that_cannot_pay_is_told_of_the_release_that_answers(tmp_path: Path) -> None:
+    with opened(tmp_path, total=1.0, composition=Composition.BASIC) as connection:
+        connection.sql(ASKED, epsilon=0.9)
+        with pytest.raises(dpsql.BudgetExceeded, match="answer_from = released"):
+            connection.sql("SELECT count(*) FROM t", epsilon=0.9)
+
+
+@pytest.mark.parametrize("composition", list(Composition))
+@pytest.mark.parametrize("epsilon", [1e-5, 1e-3, 1e-1, 2.0])
+def test_every_number_that_can_be_found_can_be_answered(
+    composition: Composition, epsilon: float, tmp_path: Path
+) -> None:
+    with opened(tmp_path, composition=composition, epsilon=epsilon) as connection:
+        for asked in (
+            ASKED,
+            "SELECT avg(x), sum(x) FROM t",
+            "SELECT x, count(*) FROM t GROUP BY x",
+        ):
+            statement = connection._statements.question(asked, Arguments((), None, {}))
+            (choice,) = connection._answerer.preparer.prepare(statement).open_rows
+            assert choice is not None
+            connection.explain(asked, max_rows_contributed=choice.choice.rungs[-1])
+
+
+def test_a_question_that_no_large_number_answers_is_refused_before_one_is_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpsql.planner.rows_choice._SPARE", 1e-9)
+    with opened(tmp_path, epsilon=1e-6, delta=1e-12) as connection:
+        with pytest.raises(dpsql.Error, match="give max_rows_contributed"):
+            connection.sql(ASKED)
+        assert connection.budget().queries == 0
+        assert entries(tmp_path) == []
 
 
 @pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])

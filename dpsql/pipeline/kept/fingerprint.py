@@ -17,6 +17,7 @@ from dpsql.ir.plan import BlockPlan, LeftOutPlan
 from dpsql.ir.query import Block, Key
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, Vocabulary, digest
+from dpsql.policy.parameters import Parameters
 
 STATISTIC_DIGITS: Final = 32
 """How many digits of a fingerprint name the statistic that is released, the first ones."""
@@ -41,11 +42,17 @@ def rows_fingerprint(block: Block) -> str:
 
     Blocks that differ in nothing but keys, measures and price have the same.
     """
-    asked = (
-        *("rows", block.source, block.unit_name, block.unit_column),
-        *(block.condition, block.parameters),
-    )
-    return _digest(asked)[:STATISTIC_DIGITS]
+    return next(rows_fingerprints(block, (block.parameters,)))
+
+
+def rows_fingerprints(block: Block, parameters: Iterable[Parameters]) -> Iterator[str]:
+    """Hash the rows of a block with each of these parameters in place of its own."""
+    described = Descriptions(VOCABULARY)
+    rows = ("rows", block.source, block.unit_name, block.unit_column, block.condition)
+    begins = described.together(rows)  # once
+    for each in parameters:
+        asked = f"({begins},{described.together((each,))})"
+        yield _digest_of(asked)[:STATISTIC_DIGITS]
 
 
 def part_fingerprint(part: Key | Measure) -> str:
