@@ -92,11 +92,12 @@ _WRITTEN: Final[Mapping[str, Callable[[Sql], Sql]]] = {
 }
 _KEY: Final = f"{INTERNAL_PREFIX}key"
 _KINDS: Final = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP")
-# Values as whole numbers, and whole numbers as values.
+_INFINITE: Final = 2**63 - 1
+# Values as whole numbers, and whole numbers as values; infinite moments are beyond those of Python.
 _CODES: Final[Mapping[str, Callable[[Sql], Sql]]] = {
     "BOOLEAN": lambda value: sql("CAST({} AS INTEGER)", value),
-    "DATE": lambda value: sql("date_diff('day', DATE '1970-01-01', {})", value),
-    "TIMESTAMP": lambda value: sql("epoch_us({})", value),
+    "DATE": lambda value: _finite_or(sql("date_diff('day', DATE '1970-01-01', {})", value), value),
+    "TIMESTAMP": lambda value: _finite_or(sql("epoch_us({})", value), value),
 }
 
 
@@ -153,7 +154,17 @@ class _Maker:
     public: PublicTables
 
     def made(self, key: Key) -> Key:
-        """Return a key with its values and their origin, or as it is if they are not known."""
+        """Return a key with its values and their origin, or as it is if they are not known.
+
+        So it is where they cannot be computed: an expression that the engine does not take is
+        refused when it is examined, and any other can be computed of the rows.
+        """
+        try:
+            return self._made(key)
+        except (QueryRefused, OverflowError):  # a moment may be too late for Python
+            return key
+
+    def _made(self, key: Key) -> Key:
         node = key.expression
         type_ = self._type(node)
         if type_ is None:
@@ -360,6 +371,11 @@ def _as_it_is(value: Sql) -> Sql:
     return value
 
 
+def _finite_or(code: Sql, value: Sql) -> Sql:
+    """Write a moment's number, which the engine's functions have none of for infinite ones."""
+    return sql("CASE WHEN isfinite({}) IS FALSE THEN {} ELSE {} END", value, _INFINITE, code)
+
+
 def _form(node: exp.Expr, type_: SqlType) -> str:
     """Name what the values of an expression follow from."""
     if type_.kind == "BOOLEAN":
@@ -388,7 +404,7 @@ def _points(left: Left, node: exp.Expr, column: Column) -> Sql | None:
     low, high = int(left.low), int(left.high)
     begin = low // step
     place = name(f"{INTERNAL_PREFIX}place")
-    whole = sql("greatest({}, ({} + {} - 1) * {})", low, begin, place, step)
+    whole = sql("greatest({}, ({} + ({} - 1)) * {})", low, begin, place, step)
     written = _WRITTEN.get(kind, _as_it_is)(whole)
     return sql(
         "SELECT CAST({} AS {}) AS {} FROM {}",

@@ -19,6 +19,7 @@ from dpsql.core.sql_types import SqlType
 from dpsql.ir.query import Key
 from dpsql.pipeline import public_keys
 from dpsql.pipeline.kept.description import VOCABULARY, Descriptions
+from dpsql.pipeline.tail import public_tables
 
 
 def opened(directory: Path, rows: Sequence[Row]) -> dpsql.Connection:
@@ -198,6 +199,51 @@ def test_too_many_groups_are_found_by_discovery(connection: dpsql.Connection) ->
         )
         assert few.keys == (f"x: {most:,} values, from the conditions on it",)
         assert many.keys == ()
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(
+    ("key", "condition", "known"),
+    [
+        ("d - INTERVAL 1 YEAR", "d BETWEEN '0001-01-01' AND '0001-05-05'", False),
+        ("d + INTERVAL 1 DAY", "d BETWEEN '9999-12-30' AND '9999-12-31'", False),
+        ("d + INTERVAL 1 DAY", "d BETWEEN '2024-01-01' AND '2024-01-05'", True),
+        ("DATE '9999-12-31' + x", "x BETWEEN -8 AND 1", False),
+        ("CASE WHEN x = 1 THEN DATE 'infinity' ELSE d END", "x BETWEEN 1 AND 2", False),
+        ("CASE WHEN x = 1 THEN DATE 'infinity' ELSE NULL END", "x BETWEEN 1 AND 2", False),
+        ("CASE WHEN x = 1 THEN TIMESTAMP '-infinity' END", "x BETWEEN 1 AND 2", False),
+        ("x - 2147483640", "x BETWEEN -9 AND 2147483647 AND x IN (-8, 7)", True),
+    ],
+)
+def test_keys_that_cannot_be_computed_are_found_by_discovery(
+    connection: dpsql.Connection,
+    plain: duckdb.DuckDBPyConnection,
+    key: str,
+    condition: str,
+    known: bool,
+) -> None:
+    """Where Python has no such moment; what overflows on a row is NULL, as ever."""
+    question = _asked(key, condition)
+    assert bool(connection.explain(question).blocks[0].keys) == known
+    found = {tuple(row[:-1]): row[-1] for row in connection.sql(question).fetchall()}
+    truth = {row[:-1]: row[-1] for row in plain.execute(question).fetchall()}
+    assert +Counter(found) == Counter(truth)
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_keys_of_the_largest_numbers_are_known(connection: dpsql.Connection) -> None:
+    rows = "(SELECT id, CAST(x AS BIGINT) AS n FROM menu)"
+    condition = "n BETWEEN 9223372036854775800 AND 9223372036854775807"
+    answer = connection.sql(f"SELECT n + 1, COUNT(*) FROM {rows} WHERE {condition} GROUP BY n + 1")
+    largest = [*range(2**63 - 7, 2**63), None]
+    assert [row[0] for row in answer.fetchall()] == largest
+
+
+@pytest.mark.parametrize("key", ["month(name)", "x + ok", "d + name"])
+def test_a_key_that_does_not_bind_is_refused(connection: dpsql.Connection, key: str) -> None:
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        connection.sql(_asked(key, "x IN (1, 2)"))
+    assert refused.value.code == "does_not_bind"
 
 
 def test_keys_alone_are_found_by_discovery(connection: dpsql.Connection) -> None:
@@ -430,6 +476,40 @@ def test_a_release_by_discovery_is_no_release_of_known_keys(
     assert stored == [True, True]
     assert connection.sql(sql).mechanisms == ("known_domain",)
     assert connection.sql(sql, mechanism="cascade").mechanisms == ("cascade",)
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_moments_of_a_public_table_that_python_lacks_are_found_by_discovery(
+    tmp_path: Path,
+) -> None:
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
+        owner.execute("CREATE SCHEMA ref; CREATE TABLE ref.site (site INTEGER, day DATE)")
+        owner.execute("INSERT INTO ref.site VALUES (0, '2024-01-01'), (1, '10000-01-01')")
+        owner.execute(
+            "CREATE TABLE person AS SELECT i AS id, CAST(i % 2 AS INTEGER) AS site"
+            " FROM range(900) r(i)"
+        )
+        owner.execute("CREATE TABLE other AS FROM person")
+    policy = dpsql.parse_policy(PUBLIC)
+    with dpsql.connect(tmp_path / "shop.duckdb", policy, tmp_path / "b.db", "ana") as world:
+        asked = "SELECT {}, COUNT(*) FROM person JOIN ref.site USING (site) GROUP BY 1"
+        assert world.explain(asked.format("day")).blocks[0].keys == ()
+        assert [n for _, n in world.sql(asked.format("day")).fetchall()] == [450, 450]
+        assert world.explain(asked.format("site")).blocks[0].keys != ()
+
+
+def test_lists_of_public_values_do_not_pile_up(
+    sites: list[dpsql.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(public_tables, "_MOST_LISTS", 3)
+    tables = sites[0]._answerer.tails.public
+    monkeypatch.setattr(tables, "_values", {})
+    for wide in (0, 1, 2, 9, 1):
+        sites[0].explain(
+            "SELECT name, COUNT(*) FROM person JOIN ref.site r USING (site) "
+            f"WHERE r.wide <> {wide} GROUP BY name"
+        )
+    assert len(tables._values) == 3
 
 
 def test_another_row_of_a_public_table_makes_another_question(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from dpsql.pipeline.tail.rooms import Stay, Tenant
 
 _MOST_TEXT: Final = 100_000
 """Characters of all values of a column: they are constants of a statement."""
+_MOST_LISTS: Final = 64
+"""Lists of values that a connection keeps: those that were asked for last."""
 _ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
 """What Python makes of infinite moments."""
 
@@ -87,18 +89,21 @@ class PublicTables:
         """Return the values of a column of a public table in rows that fulfil a condition.
 
         They are sorted, NULL last; None where they are more than ``most`` or too long, or a moment
-        is infinite. They are those of when the connection asked first. Raises ``EngineError`` if
-        they cannot be read.
+        is infinite or in no year of Python's. A connection keeps the lists that it asked for last.
+        Raises ``EngineError`` if they cannot be read.
         """
         asked = table, column, condition
-        if asked not in self._values:
-            try:
-                self._values[asked] = self._read_values(table, column, condition, most)
-            except (duckdb.Error, EngineError, MemoryError):
-                raise EngineError() from None
-            finally:
-                self._reading = None
-        return self._values[asked]
+        try:
+            known = asked in self._values
+            found = self._values.pop(asked) if known else self._read_values(*asked, most)
+        except (duckdb.Error, EngineError, MemoryError):
+            raise EngineError() from None
+        finally:
+            self._reading = None
+        self._values[asked] = found
+        if len(self._values) > _MOST_LISTS:
+            del self._values[next(iter(self._values))]
+        return found
 
     def _read_values(
         self, table: Table, column: str, condition: Sql, most: int
@@ -110,6 +115,9 @@ class PublicTables:
             with stay.registered(public=stream):
                 rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
         found: list[Any] = [value for (value,) in rows]
+        held = table.column(column)
+        if (held is None or held.type.kind != "VARCHAR") and str in set(map(type, found)):
+            return None  # moments of years that Python does not have
         size = sum(len(value) for value in found if isinstance(value, str))
         if len(found) > most or size > _MOST_TEXT or any(value in _ENDS for value in found):
             return None
