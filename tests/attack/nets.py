@@ -27,10 +27,11 @@ from typing import Any
 from helpers.sensitivity import Difference
 
 import dpsql
-from dpsql.ir.plan import BlockPlan
+from dpsql.ir.plan import BlockPlan, PreparedRowsChoice
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
+from dpsql.privacy.mechanisms.rows_choice import WHOLE_WEIGHT
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
@@ -223,6 +224,8 @@ def _same_plan(one: Prepared, other: Prepared) -> Iterator[Finding]:
 
 def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
     for block, _ in zip(one.blocks, other.blocks, strict=True):
+        if block.rows_choice is not None:
+            yield from _choice_moves(pair, block.rows_choice)
         plan, keys = block.plan, block.keys
         statement = seams.statement_of(plan)
         found = []
@@ -245,6 +248,21 @@ def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
         moved = _moves(plan, found[0], found[1])
         named = pair.world.name in ("macros", "collations")
         yield from (replace(f, net="names") if named else f for f in moved)
+
+
+def _choice_moves(pair: Pair, choice: PreparedRowsChoice) -> Iterator[Finding]:
+    """What one unit adds to the weights that a number of rows is drawn from: its own, all up."""
+    found = []
+    for connection in pair.sides:
+        try:
+            found.append(seams.weights(connection, choice))
+        except Exception as error:  # noqa: BLE001
+            code = error.code if isinstance(error, dpsql.Error) else type(error).__name__
+            yield from _failure(pair, code, str(choice.text))
+            return
+    added = [after - before for before, after in zip(*found, strict=True)]
+    if min(added) < 0 or sum(added) > WHOLE_WEIGHT:
+        yield Finding("sensitivity", "weights of a number of rows move by more than one unit's")
 
 
 def _fails(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: Any) -> str:

@@ -174,6 +174,11 @@ TWINS: tuple[Twin, ...] = (
         ("sensitivity",),
     ),
     Twin(
+        "a unit's whole weight in the draw of a number of rows",
+        (Patch("dpsql.kinds.rows_choice", "WHOLE_WEIGHT", lambda whole: 4 * whole),),
+        ("sensitivity",),
+    ),
+    Twin(
         "clamped rows",
         (Patch("dpsql.sql.rewrite.contributions", "_bounded", _said_to_be_clamped),),
         ("sensitivity", "ranges"),

@@ -24,7 +24,7 @@ from helpers.support import POLICY_TABLES, TABLES
 
 import dpsql
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
-from dpsql.policy.parameters import Parameters
+from dpsql.policy.parameters import USUAL_ROWS, Automatic, Parameters
 
 from .values import MARKS, ODD, SCALARS, TARGET, Kind
 
@@ -115,8 +115,9 @@ class World:
         """The rules of this world."""
         return Policy(
             "attacked",
-            # What a question costs may follow from a number of rows that the account found.
-            defaults=Parameters(epsilon=1.0, delta=1e-9, max_rows_contributed=10),
+            defaults=Parameters(
+                epsilon=1.0, delta=1e-9, max_rows_contributed=Automatic(instead=USUAL_ROWS)
+            ),
             accounts={ANALYST: AccountPolicy(ANALYST, 1e6, 0.4)},
             tables=self.tables,
         )
