@@ -17,6 +17,7 @@ from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, Written
 from dpsql.core.sql_types import SqlType
+from dpsql.errors import Place
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
 from dpsql.ir.relations import PublicSource, RowSet, Scan
 from dpsql.policy.model import ColumnPolicy
@@ -291,6 +292,22 @@ class TailKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class PublicValue:
+    """A subquery of the tail that stands for a value, over public tables alone.
+
+    ``rows`` is a statement that has two rows where SQL allows one, written by the generator.
+    """
+
+    rows: str
+    place: Place | None
+
+    @property
+    def rows_sql(self) -> Sql:
+        """The statement as SQL."""
+        return Sql(Written(self.rows))
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A validated statement: its private blocks, its tail, and the public tables the tail reads.
 
@@ -300,7 +317,7 @@ class Query:
     (it is empty where the tail is too involved to tell); ``supports`` lists the hidden trailing
     columns that intervals need; ``plain`` is the tail as a value, where it is plain and nothing in
     the statement can fail; ``tail_kind`` says what running it may take; ``casts`` is True if the
-    analyst wrote casts in it.
+    analyst wrote casts in it; ``values`` are its subqueries that stand for a value.
     """
 
     text: str
@@ -313,6 +330,7 @@ class Query:
     plain: PlainTail | None
     tail_kind: TailKind
     casts: bool = False
+    values: tuple[PublicValue, ...] = ()
 
     @property
     def tail_sql(self) -> Sql:

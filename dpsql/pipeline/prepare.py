@@ -367,6 +367,7 @@ class Preparer:
             )
         if not empty:
             self._tails.public.load(query.public_tables)
+            self._tails.checker.check_values(query)
         if query.plain is not None and query.plain.sure:
             columns = _plain_columns(query.plain, *blocks)
         else:

@@ -545,6 +545,9 @@ constant_fails: select 'x'::date, count(*) from visits
 constant_fails: select [1, 2]::int, count(*) from visits
 constant_fails: select count(*)::date from visits
 constant_fails: select 100000 * 100000 + count(*) from visits
+several_rows: select k, count(*), (select size from shops) from visits group by k
+several_rows: with s as (select k from shops) select count(*) > (select k from s) from visits
+answers: select count(*), (select max(size) from shops), (select k from shops limit 1) from visits
 answers: select try_cast('x' as date), try('y'::int), count(*) from visits
 tail_too_large: select range(1000000000), count(*) from visits
 tail_too_large: select 1 from (select count(*) from visits), range(len(range(500000000)))

@@ -97,7 +97,8 @@ def test_a_cursor_can_be_asked_whether_it_is_alive(connection: dpsql.Connection)
 @pytest.mark.parametrize(
     ("sql", "kind", "code"),
     [
-        ("SELECT (SELECT name FROM shops)", dpsql.DataError, "tail_failed"),
+        ("SELECT (SELECT name FROM shops)", dpsql.QueryRefused, "several_rows"),
+        ("SELECT (SELECT repeat(name, 2) FROM shops)", dpsql.DataError, "tail_failed"),
         ("SELECT CAST('a' AS INT)", dpsql.QueryRefused, "constant_fails"),
         ("SELECT nothing FROM shops", dpsql.QueryRefused, "does_not_bind"),
         ("SELECT name + 1 FROM shops", dpsql.QueryRefused, "does_not_bind"),
@@ -113,6 +114,49 @@ def test_what_fails_says_that_nothing_was_spent_and_shows_no_value(
     assert "shop 0" not in str(failed.value)
     assert "paid" not in str(failed.value)
     assert connection.budget() == before
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT k, COUNT(*), (SELECT name FROM shops) FROM visits GROUP BY k",
+        "SELECT COUNT(*) AS n FROM visits HAVING n > (SELECT k FROM shops)",
+        "WITH s AS (SELECT k FROM shops), t AS (SELECT k FROM s) "
+        "SELECT k, COUNT(*) + (SELECT k FROM t) AS n FROM visits GROUP BY k ORDER BY n",
+        "SELECT n, n IN (7, (SELECT k FROM shops)) FROM (SELECT COUNT(*) AS n FROM visits)",
+        "SELECT COUNT(*) FROM visits LIMIT (SELECT k FROM shops)",
+    ],
+)
+def test_a_public_subquery_of_several_rows_is_no_value(
+    sql: str, connection: dpsql.Connection
+) -> None:
+    """What it has does not depend on what is released: nothing is paid for it."""
+    before = connection.budget()
+    with pytest.raises(dpsql.QueryRefused) as refused:
+        connection.sql(sql)
+    assert refused.value.code == "several_rows"
+    assert refused.value.place is not None
+    assert connection.budget() == before
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(SELECT k FROM shops WHERE k = 3)",
+        "(SELECT k FROM shops WHERE k = -1)",
+        "(SELECT max(k) FROM shops)",
+        "(SELECT s.k FROM shops s WHERE s.k = x.n - x.n)",
+        "(n IN (SELECT k FROM shops))",
+        "(EXISTS (SELECT k FROM shops))",
+        "(n > ALL (SELECT k FROM shops))",
+        "(SELECT sum(k) FROM (SELECT k FROM shops))",
+        "(SELECT count(*) FROM (WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r "
+        "WHERE i < 9) SELECT i FROM r))",
+    ],
+)
+def test_a_subquery_of_one_row_is_a_value(value: str, connection: dpsql.Connection) -> None:
+    asked = f"SELECT {value} FROM (SELECT COUNT(*) AS n FROM visits) x"
+    assert len(connection.sql(asked).fetchall()) == 1
 
 
 def test_parameters_are_checked_even_where_they_have_no_use(connection: dpsql.Connection) -> None:

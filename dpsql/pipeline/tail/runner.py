@@ -241,6 +241,34 @@ class TailChecker:
         if found is not None:
             raise constant_fails(query.text, found.reason, found.literals)
 
+    def check_values(self, query: Query) -> None:
+        """Refuse a tail with a subquery of several rows that stands for one value.
+
+        Only those over public tables are looked at, which are loaded; one that fails by itself, as
+        it is about the rows around it or takes too long, is left to the run. Raises
+        ``QueryRefused``, or ``EngineError`` where the statement was interrupted.
+        """
+        if query.tail_kind is TailKind.UNBOUNDED:
+            return
+        for value in query.values:
+            stay = self._tenant.stay()
+            deadline = Deadline(PLAN_LIMITS.seconds, stay.cursor.interrupt)
+            try:
+                with deadline:
+                    several = len(execute(stay.cursor, value.rows_sql).fetchall()) > 1
+            except (duckdb.Error, MemoryError, RuntimeError) as error:
+                raise_if_interrupted(error)
+                if isinstance(error, duckdb.InterruptException) and not deadline.expired:
+                    raise EngineError("the query was interrupted", code="interrupted") from None
+                continue
+            if several:
+                raise QueryRefused(
+                    "a subquery that stands for one value has several rows",
+                    code="several_rows",
+                    place=value.place,
+                    hint="Aggregate its rows, or limit them to one: (SELECT max(x) FROM …).",
+                )
+
     def _failing(
         self, query: Query, tail: Sql, stand_ins: Sequence[Table]
     ) -> FailingConstant | None:

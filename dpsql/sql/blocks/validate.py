@@ -39,6 +39,7 @@ from dpsql.sql.lineage.tables import Cte, Scope, Tables
 from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
+from dpsql.sql.tail.public_values import public_values
 from dpsql.syntax.options import refuse_options, take_options
 from dpsql.syntax.parse import place_of
 from dpsql.syntax.text import to_sql, written_name
@@ -99,7 +100,7 @@ def validate(
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
     kind = tail_kind(tree) if plain is None else TailKind.SURE
-    typed = to_sql(tree)
+    typed, values = to_sql(tree), tuple(public_values(tree, text))
     return Query(
         text=text,
         blocks=tuple(blocks),
@@ -111,6 +112,7 @@ def validate(
         plain=plain,
         tail_kind=kind,
         casts=casts,
+        values=values,
     )
 
 
