@@ -271,6 +271,23 @@ def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(
     assert "± " in terminal.run("SELECT COUNT(*) AS after FROM visits WHERE cost > 20;")
 
 
+def test_what_an_editor_leaves_is_shown_at_the_prompt_and_not_run(
+    opening: Opening, tmp_path: Path
+) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/eaves/edited/ "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    terminal = opening(environment={"EDITOR": str(editor)}, columns=100)
+    before = left(terminal)
+    terminal.type("SELECT COUNT(*) AS eaves FROM visits WHERE cost > 21;")
+    terminal.send("\x18\x05")
+    terminal.see(lambda: terminal.line.endswith("AS edited FROM visits WHERE cost > 21;"))
+    assert "±" not in terminal.text
+    terminal.send("\r")
+    terminal.see("±")
+    assert left(terminal) < before
+
+
 # -- history, pages, other terminals ----------------------------------------------------------
 
 

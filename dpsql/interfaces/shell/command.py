@@ -66,7 +66,7 @@ KEYS_OF_PROMPT: Final = [
     ("Up", "earlier statements"),
     ("Ctrl-R", "search them; Enter takes what is found, Ctrl-G leaves the search"),
     ("Right", "take the rest that is shown in grey"),
-    ("Ctrl-X Ctrl-E", "edit the statement in $EDITOR"),
+    ("Ctrl-X Ctrl-E", "edit the statement in $EDITOR; Enter then runs it"),
     ("Ctrl-C", "clear the line; cancel a query that runs, and say what that cost"),
     ("Ctrl-D", "leave"),
 ]

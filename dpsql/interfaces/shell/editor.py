@@ -14,6 +14,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import Lexer, PygmentsLexer
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
@@ -63,7 +64,7 @@ class Editor:
             complete_style=CompleteStyle.MULTI_COLUMN,
             auto_suggest=AutoSuggestFromHistory(),
             search_ignore_case=True,
-            enable_open_in_editor=True,
+            key_bindings=_keys(),
             # What is searched for with Ctrl-R has a buffer of its own: it is no statement.
             multiline=Condition(lambda: not finished(self._session.default_buffer.text)),
             bottom_toolbar=toolbar,
@@ -114,6 +115,21 @@ def _history(environment: Mapping[str, str]) -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))
+
+
+def _keys() -> KeyBindings:
+    """Bind Ctrl-X Ctrl-E to ``$EDITOR``, which leaves its text at the prompt.
+
+    prompt_toolkit's own binding runs what the editor leaves, also where nothing was changed: a
+    person who leaves without saving would have paid for it.
+    """
+    keys = KeyBindings()
+
+    @keys.add("c-x", "c-e")
+    def _edit(event: KeyPressEvent) -> None:
+        event.current_buffer.open_in_editor(validate_and_handle=False)
+
+    return keys
 
 
 class _ShellLexer(Lexer):
