@@ -203,7 +203,8 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "file_kinds": "Files that are no one table: of several kinds, too many, with names that "
         "are patterns, or parts of a lake.",
         "file_unproved": "Files that `dpsql check` has not read whole, or that have changed since.",
-        "files_changed": "Files that were written or removed since the connection was opened.",
+        "files_changed": "Files that were written, replaced or removed since the "
+        "connection was opened.",
         "file_missing": "A file to be read does not exist.",
         "file_not_readable": "A file of heads of the ledger cannot be read as text.",
         "file_not_writable": "A file cannot be written, or is no file.",

@@ -225,6 +225,7 @@ def home(path: str | os.PathLike[str]) -> str:
 def last_written(path: str | os.PathLike[str]) -> datetime | None:
     """Return when a file, or the last of a pattern's, was written, in UTC; None without one.
 
+    One that was moved or copied here counts as written then: it may be older than what it replaced.
     A file that has gone while it was looked for counts for none.
     """
     text = os.fspath(path)
@@ -232,7 +233,8 @@ def last_written(path: str | os.PathLike[str]) -> datetime | None:
     times = []
     for file in files:
         with contextlib.suppress(OSError):
-            times.append(os.stat(file).st_mtime)
+            known = os.stat(file)
+            times.append(max(known.st_mtime, known.st_ctime))
     return datetime.fromtimestamp(max(times), UTC) if times else None
 
 

@@ -293,7 +293,7 @@ class Result(ReadableAnswer):
         if written is None:
             return ""
         return (
-            "The data was written since this was answered, on "
+            "The data was written or replaced since this was answered, on "
             f"{written[:16].replace('T', ' ')} UTC: fresh asks the present rows."
         )
 

@@ -63,6 +63,60 @@ def later(place: Path) -> None:
     os.utime(place / "shop.duckdb", (moment, moment))
 
 
+# -- the file that is open ----
+
+
+@pytest.mark.parametrize("how", ["replaced", "linked", "removed", "csv"])
+def test_no_connection_answers_from_a_file_that_is_no_more(place: Path, how: str) -> None:
+    source = place / "shop.duckdb"
+    if how == "linked":
+        source.rename(place / "november.duckdb")
+        source.symlink_to("november.duckdb")
+    if how == "csv":
+        source = place / "visits.csv"
+        source.write_text("uid,k,m\n" + "".join(f"{i},a,1\n" for i in range(300)))
+        types = (
+            "uid: BIGINT, k: {type: VARCHAR, domain: [a, b, c]}, m: {type: BIGINT, domain: [0, 1]}"
+        )
+        old = "k: {domain: [a, b, c]}, m: {domain: [0, 1]}"
+        policy = place / "policies.yaml"
+        policy.write_text(policy.read_text().replace(old, types))
+
+    def connected() -> dpsql.Connection:
+        return dpsql.connect(source, place / "policies.yaml", place / "b.db", "ana")
+
+    with connected() as con:
+        con.sql(SQL)
+        spent = con.budget().rho_spent
+        if how in ("replaced", "linked"):
+            loaded(place, 600)
+        elif how == "removed":
+            source.unlink()
+        else:
+            source.write_text("uid,k,m\n")
+        with fails_with("files_changed"):
+            con.sql(SQL, fresh=True)
+        with fails_with("files_changed"):
+            con.sql("SELECT COUNT(DISTINCT uid) AS n FROM visits")
+        assert con.budget().rho_spent == spent
+        assert con.sql(SQL).cost.stored
+    if how != "removed":
+        with connected() as con:
+            assert con.sql(SQL).staleness
+            assert not con.sql(SQL, fresh=True).staleness
+
+
+def test_a_file_moved_here_is_new_however_old_it_is(place: Path) -> None:
+    os.utime(place / "shop.duckdb", (0, 0))
+    with opened(place) as con:
+        con.sql(SQL)
+    time.sleep(0.02)  # times of files are as coarse as the clock that the kernel reads
+    (place / "shop.duckdb").rename(place / "moved")
+    (place / "moved").rename(place / "shop.duckdb")
+    with opened(place) as con:
+        assert con.sql(SQL).staleness
+
+
 # -- the file's time ------------------------------------------------------------------------------
 
 
@@ -78,7 +132,7 @@ def test_an_answer_given_again_says_that_the_data_was_written_since(place: Path)
         assert stale.cost.stored
         assert stale.cost.data_written is not None
         assert stale.summary().startswith(stale.staleness)
-        assert "The data was written since" in stale.staleness
+        assert "The data was written or replaced since" in stale.staleness
         assert con.budget().epsilon_spent == spent
         fresh = con.sql(SQL, fresh=True)
         assert (fresh.cost.stored, fresh.staleness) == (False, "")
@@ -92,7 +146,7 @@ def test_frames_and_other_tools_are_told_as_well(place: Path) -> None:
     with opened(place) as con:
         frame = con.sql(SQL).df()
         assert frame.attrs["dpsql_answered"] < frame.attrs["dpsql_data_written"]
-        with pytest.warns(dpsql.StaleAnswerWarning, match="The data was written since"):
+        with pytest.warns(dpsql.StaleAnswerWarning, match="The data was written or replaced since"):
             con.cursor().execute(SQL)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

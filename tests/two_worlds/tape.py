@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import os
 import secrets
 import sys
 import threading
@@ -26,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.core.sql import Sql
+from dpsql.engines.duckdb import engine as duckdb_engine
 from dpsql.engines.duckdb import reading as duckdb_reading
 from dpsql.engines.duckdb.reading import KnownStatements
 from dpsql.engines.embedded.spelling import DUCKDB_TEXT
@@ -215,6 +217,7 @@ def taken_over() -> Iterator[None]:
     patch(OSEntropy, "words", _words(OSEntropy.words))
     real = time.time_ns
     patch(time, "time_ns", lambda: real() if _current is None else _nanoseconds(_current.now))
+    patch(duckdb_engine, "last_written", _said_to_be_written)  # a file's own clock is the kernel's
     handler, logger = _Handler(), logging.getLogger("dpsql")
     level = logger.level
     logger.addHandler(handler)
@@ -226,6 +229,12 @@ def taken_over() -> Iterator[None]:
         logger.removeHandler(handler)
         for target, name, value in reversed(patches):
             setattr(target, name, value)
+
+
+def _said_to_be_written(path: str | os.PathLike[str]) -> datetime | None:
+    with contextlib.suppress(OSError):
+        return datetime.fromtimestamp(os.stat(path).st_mtime, UTC)
+    return None
 
 
 def _nanoseconds(moment: datetime) -> int:

@@ -33,6 +33,7 @@ from dpsql.core.data_files import (
     data_files,
     is_ducklake,
     last_written,
+    only_file,
 )
 from dpsql.core.plain import type_name
 from dpsql.core.quoting import INTERNAL_PREFIX, ROW_ID, table_sql
@@ -136,10 +137,14 @@ class DuckDBEngine:
         self._name = _name_of(path)
         self._spill = Spill()
         self._lake: int | None = None  # the snapshot of a DuckLake
+        self._read: dict[str | None, Mapping[str, Stamp | None]] = {}
+        """Stamps of the database (None) and of tables' files, of before they were opened."""
         if path is not None and is_ducklake(path):
             self._connection, self._lake = _attached_lake(path, self._spill.directory)
         else:
             source = Path(path) if path is not None else None
+            if source is not None:
+                self._read[None] = stamps_of([str(source.absolute())])
             self._connection = attached(source, self._spill.directory)
         self._locked = False
         self._published: Mapping[str, Published] | None = None
@@ -232,7 +237,7 @@ class DuckDBEngine:
             self._refuse_taken(name)
             self._untyped[key] = _Untyped(name, UntypedFiles(files))
             self._published = None
-        if files.kind is FileKind.PARQUET and not files.remote:
+        if not files.remote:
             self._places += [(key, place) for place in files.paths]
 
     def _refuse_taken(self, name: str) -> None:
@@ -379,6 +384,7 @@ class DuckDBEngine:
             return
         if key in self._loaded:
             return
+        self._read[key] = stamps_of([only_file(path) or path for path in table.data.files.paths])
         place, name = sql("{}.main", quoted(DATA)), quoted(table.name)
         loaded = sql("{}.{}", place, quoted(_LOADED))
         steps = (
@@ -507,13 +513,15 @@ class DuckDBEngine:
             stamps = self._stamps(schema)
             if not self._locked:
                 self._lock_down(schema, memory)
+            for key, read in self._read.items():
+                stamps |= read if key is None or key in schema else {}
             opened = self._cut(schema, stamps)
             for table in schema.values():
                 self._prove(opened, table)
             self._opened[frozenset(schema)] = opened
             return opened
 
-    def _stamps(self, schema: Schema) -> Mapping[str, Stamp | None]:
+    def _stamps(self, schema: Schema) -> dict[str, Stamp | None]:
         """Read the stamps of tables' files, which have been read whole.
 
         Raises ``InterfaceError`` (``file_unproved``) if they are not.
@@ -660,9 +668,10 @@ class OpenDuckDB(EngineBase):
     def refuse_changed(self) -> None:
         if stamps_of(tuple(self._stamps)) != self._stamps:
             raise InterfaceError(
-                "files of the data were written or removed since the connection was opened",
+                "files of the data were written, replaced or removed since they were opened",
                 code="files_changed",
-                hint="Have their owner run `dpsql check`, and open a new connection.",
+                hint="Open a new connection: this one knows the files of before. Parquet files are "
+                "checked first, by their owner (`dpsql check`).",
             )
 
     @contextlib.contextmanager
