@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import urlsplit
 
+from dpsql.core.barred import is_barred, may_not_read
 from dpsql.errors import InterfaceError
 
 DUCKLAKE: Final = "ducklake:"
@@ -435,9 +436,14 @@ def _of_directory(directory: str) -> DataFiles:
 
 def _below(directory: str) -> Iterator[str]:
     """Yield the files below a directory, but not what is hidden or marked by tools as theirs."""
-    for place, directories, files in os.walk(directory):
+    for place, directories, files in os.walk(directory, onerror=_refuse_unread):
         directories[:] = [name for name in directories if not name.startswith((".", "_"))]
         yield from (os.path.join(place, name) for name in files if not name.startswith((".", "_")))
+
+
+def _refuse_unread(error: OSError) -> None:
+    """Refuse a directory that cannot be listed: a table without some of its files is another."""
+    raise may_not_read(error.filename)
 
 
 def _suffix(name: str) -> str:
@@ -462,6 +468,8 @@ def _stem(text: str) -> str:
 
 
 def _missing(text: str) -> InterfaceError:
+    if not is_address(text) and is_barred(home(text)):
+        return may_not_read(text)
     return InterfaceError(
         f"there is no file {text}",
         code="file_missing",

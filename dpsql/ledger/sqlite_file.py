@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from dpsql.core.formatting import printable
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, LedgerRow, Said, Value
 from dpsql.ledger.journal import begin_chain, require_whole
@@ -311,8 +312,8 @@ def _create(path: Path, who: str) -> bool:
     try:
         descriptor, name = tempfile.mkstemp(prefix=_BEGUN, dir=path.parent)  # mode 0600
         os.close(descriptor)
-    except (OSError, ValueError):
-        raise _cannot_create() from None
+    except (OSError, ValueError) as error:
+        raise _cannot_create(path, error) from None
     try:
         _fill(Path(name), who)
         created = _link(name, path)
@@ -320,8 +321,8 @@ def _create(path: Path, who: str) -> bool:
         return created
     except sqlite3.Error as error:
         raise sqlite_error(error) from None
-    except (OSError, ValueError):
-        raise _cannot_create() from None
+    except (OSError, ValueError) as error:
+        raise _cannot_create(path, error) from None
     finally:
         with contextlib.suppress(OSError):
             os.unlink(name)
@@ -449,9 +450,11 @@ def _expected_schema() -> tuple[tuple[str, str, str | None], ...]:
         connection.close()
 
 
-def _cannot_create() -> LedgerError:
+def _cannot_create(path: Path, error: OSError | ValueError) -> LedgerError:
+    reason = (error.strerror or "").lower() if isinstance(error, OSError) else "not a path"
     return LedgerError(
-        "the ledger cannot be created",
+        f"the ledger {printable(str(path))} cannot be created: {reason}",
         code="ledger_cannot_create",
-        hint="check that its directory exists, that this user may write to it, and its free space",
+        hint="name a place that this user may write to, with --ledger or as `ledger` in the "
+        "policies file; data that are only read need not be beside it",
     )

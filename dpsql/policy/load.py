@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 
 from pydantic import ValidationError
 
+from dpsql.core.barred import is_barred
 from dpsql.errors import ParameterError, Place, PolicyError
 from dpsql.policy.document import PoliciesFile
 from dpsql.policy.ledger_place import from_file
@@ -49,6 +50,11 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         views = replace(views, directory=from_file(views.directory, source))
         policy = replace(policy, views=views)
     return policy
+
+
+def load_policy_if_any(path: str | os.PathLike[str]) -> Policy | None:
+    """Return the policy in a file, or None where there is no file. Raises PolicyError."""
+    return load_policy(path) if os.path.lexists(path) or is_barred(path) else None
 
 
 def parse_policy(text: str, source_name: str = "policies.yaml") -> Policy:

@@ -19,6 +19,7 @@ from typing import TypeAlias
 import duckdb
 from duckdb.sqltypes import DuckDBPyType
 
+from dpsql.core.barred import is_barred, may_not_read
 from dpsql.core.formatting import printable
 from dpsql.core.quoting import INTERNAL_PREFIX, table_sql
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
@@ -86,7 +87,9 @@ def attached(path: Path | None, temp_directory: str) -> duckdb.DuckDBPyConnectio
 
 
 def refuse_missing(path: Path) -> None:
-    """Raise ``InterfaceError`` if there is no such file."""
+    """Raise ``InterfaceError`` if there is no such file, or none that this user may know of."""
+    if is_barred(path):
+        raise may_not_read(path)
     if not path.is_file():
         raise InterfaceError(
             f"there is no database file {path}",
@@ -98,11 +101,7 @@ def refuse_missing(path: Path) -> None:
 def not_attached(path: Path, error: duckdb.Error, what: str) -> InterfaceError:
     """Build the error for a file that could not be attached as ``what`` it should be."""
     if not os.access(path, os.R_OK):
-        return InterfaceError(
-            f"{path} may not be read by this user",
-            code="database_unreadable",
-            hint="Ask for permission to read the file.",
-        )
+        return may_not_read(path)
     # No row has been read by now, so the text of this error is looked at.
     if isinstance(error, IN_USE) or _TAKEN.search(str(error)):
         return InterfaceError(

@@ -140,7 +140,7 @@ def export_command(
 
 def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Iterator[str]:
     from dpsql.budget import account_reports, all_entries
-    from dpsql.policy.load import load_policy
+    from dpsql.policy.load import load_policy_if_any
     from dpsql.present import budget_files as output
 
     head = ledger.head()
@@ -148,7 +148,7 @@ def _exported(ledger: Ledger, policies: Path, format_: str, table: str) -> Itera
         rows = map(output.entry_row, all_entries(ledger, head))
         yield from output.csv_pieces(output.ENTRY_COLUMNS, rows)
         return
-    policy = load_policy(policies) if policies.exists() else None
+    policy = load_policy_if_any(policies)
     accounts = account_reports(ledger, policy)
     if format_ == "csv":
         yield output.to_csv(output.ACCOUNT_COLUMNS, map(output.account_row, accounts))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dpsql.core.barred import is_barred
 from dpsql.interfaces.cli.printing import remark
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ def located(ledger: str | None, policies: Path, database: str | Path | None) -> 
     if ledger is not None:
         return ledger
     from dpsql.policy.ledger_place import usual_place
-    from dpsql.policy.load import load_policy
+    from dpsql.policy.load import load_policy_if_any
 
-    return usual_place(load_policy(policies) if policies.exists() else None, database)
+    return usual_place(load_policy_if_any(policies), database)
 
 
 def announce(created: bool, place: str) -> None:
@@ -66,7 +67,7 @@ def any_ledger(place: str) -> Iterator[Ledger | None]:
 
 
 def is_there(place: str) -> bool:
-    """Tell whether a ledger's file exists; every URL counts as there."""
+    """Tell whether a ledger's file exists; what nobody here can see counts as there."""
     from dpsql.policy.ledger_place import is_url
 
-    return is_url(place) or os.path.lexists(place)
+    return is_url(place) or os.path.lexists(place) or is_barred(place)
