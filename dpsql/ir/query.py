@@ -56,7 +56,8 @@ class Source:
 
     ``declared`` are the keys that any question over these rows could have whose values are
     declared, under the policy as it is now; ``bounds`` has what it declares of columns with bounds.
-    ``edition`` is that of the data, in the owner's words.
+    ``edition`` is that of the data, in the owner's words. ``given`` are the public rows that an
+    outer join keeps: their groups are answered, and no others.
     """
 
     rows: RowSet
@@ -64,6 +65,7 @@ class Source:
     declared: tuple[Key, ...] = ()
     edition: str = ""
     bounds: tuple[tuple[str, ColumnPolicy], ...] = ()
+    given: RowSet | None = None
 
     @property
     def catalog(self) -> bool:

@@ -19,7 +19,7 @@ from typing import TypeAlias
 from sqlglot import exp
 
 from dpsql.core.schema import Column, Table
-from dpsql.core.sql_types import UNKNOWN, SqlType
+from dpsql.core.sql_types import BIGINT, UNKNOWN, SqlType
 from dpsql.core.table_name import TableName
 
 
@@ -77,6 +77,22 @@ class Scan(RowSet):
 @dataclass(frozen=True, slots=True)
 class ViewScan(Scan):
     """The rows of a materialized view, which no engine has: statements reading them are refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedRows(RowSet):
+    """The whole numbers from 1 to ``count``, in one column."""
+
+    name: str
+    count: int
+
+    @property
+    def sources(self) -> tuple[RowSet, ...]:
+        """No relations: the statement itself is where they come from."""
+        return ()
+
+    def _columns(self) -> tuple[Column, ...]:
+        return (Column(self.name, BIGINT),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.rows_choice import rows_choice_sql
+from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import (
     estimate_fingerprints,
     fingerprint,
@@ -367,7 +368,7 @@ class Preparer:
             )
         if not empty:
             self._tails.public.load(query.public_tables)
-            self._tails.checker.check_values(query)
+            self._tails.checker.check_values(query, self._tails.public)
         if query.plain is not None and query.plain.sure:
             columns = _plain_columns(query.plain, *blocks)
         else:
@@ -429,9 +430,12 @@ class Preparer:
 
         def decided(block: Block) -> Block:
             narrowed = with_keys_narrowed(block, self._engine)
+            given = with_keys_given(
+                narrowed, self._engine, self.dialect, self._tails.public, mechanism
+            )
             return with_groups_decided(
                 with_keys_made(
-                    *(narrowed, self._engine, self.dialect, self._policy, self._tails.public),
+                    *(given, self._engine, self.dialect, self._policy, self._tails.public),
                     mechanism,
                 ),
                 mechanism=mechanism,

@@ -38,7 +38,7 @@ from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import DECLARED_BOUNDS, Block, Key
-from dpsql.ir.relations import RowSet
+from dpsql.ir.relations import NumberedRows, RowSet
 from dpsql.pipeline.column_origins import (
     KeyCondition,
     RelationPath,
@@ -58,6 +58,7 @@ from dpsql.sql.expressions.totality import is_sure_condition, total_condition_sq
 from dpsql.sql.expressions.values_left import (
     EVERYTHING,
     Left,
+    WholeSpan,
     as_value,
     met,
     values_in,
@@ -77,7 +78,7 @@ comparable to what naming groups by discovery costs, and is less for fewer.
 """
 MOST_GROUPS_CAPPED: Final = 1_000
 """Groups that are made where a number of groups per unit is given, on which the noise depends."""
-_OF_KNOWN: Final = (None, KNOWN_DOMAIN.name, KNOWN_DOMAIN_TOP_K.name)
+OF_KNOWN: Final = (None, KNOWN_DOMAIN.name, KNOWN_DOMAIN_TOP_K.name)
 """Mechanisms of known keys, and none, which is to be chosen."""
 _MOST_POINTS: Final = 20_000
 """Values of a column for which an expression of it is computed."""
@@ -116,7 +117,7 @@ def with_keys_made(
     """
     if block.known_domain or not (block.measures or block.quantiles):
         return block
-    if (block.mechanism or mechanism) not in _OF_KNOWN:
+    if (block.mechanism or mechanism) not in OF_KNOWN:
         return block
     source = block.source
     maker = _Maker(
@@ -124,11 +125,24 @@ def with_keys_made(
         *(engine, dialect, policy, public),
     )
     keys = tuple(maker.made(key) if key.domain is None else key for key in block.keys)
-    capped = not block.parameters.automatic and block.parameters.groups_limit is not None
-    most = MOST_GROUPS_CAPPED if capped else MOST_GROUPS
     sizes = [len(key.domain or ()) for key in keys]
-    fits = 0 < math.prod(sizes) <= most and not maker.overlap(keys)
+    fits = 0 < math.prod(sizes) <= most_groups(block) and not maker.overlap(keys)
     return replace(block, keys=keys) if fits else block
+
+
+def most_groups(block: Block) -> int:
+    """Return how many groups are made for a block."""
+    capped = not block.parameters.automatic and block.parameters.groups_limit is not None
+    return MOST_GROUPS_CAPPED if capped else MOST_GROUPS
+
+
+def is_known_type(type_: SqlType, dialect: Dialect) -> bool:
+    """Tell whether values of a type can be listed: its equal values look alike, on the engine."""
+    try:
+        dialect.declared(0, type_)
+    except QueryRefused:  # the engine has no such type
+        return False
+    return type_.kind in _KINDS or type_.is_integer
 
 
 def is_public(policy: Policy, table: Table) -> bool:
@@ -183,12 +197,8 @@ class _Maker:
             rows = from_clause(self.rows, TWIN)
             written = total_sql(node, self.table, TWIN)
             column = self.engine.bind(sql("SELECT {} FROM {}", written, rows))[0]
-        known = column.type.kind in _KINDS or column.type.is_integer
-        try:
-            self.dialect.declared(0, column.type)
-        except QueryRefused:  # the engine has no such type
-            return None
-        return column.type if known and not column.collated else None
+        known = is_known_type(column.type, self.dialect) and not column.collated
+        return column.type if known else None
 
     def _conditions(self, node: exp.Expr) -> Iterator[KeyCondition]:
         """Yield the conditions on a key; where it is an expression, on ``_KEY`` for it."""
@@ -316,6 +326,8 @@ class _Maker:
         known = self.table.column(column.name)
         if known is None:
             return EVERYTHING
+        if isinstance(self.rows, NumberedRows):
+            return WholeSpan(1, self.rows.count)
         found = [
             each for each in conditions_on(self.condition, self.rows, column.name) if each.always
         ]

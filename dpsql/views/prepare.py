@@ -239,6 +239,11 @@ class ViewPreparer:
                 "Select keys and aggregates, and compute from them where you read the view.",
             )
         (block,) = query.blocks
+        if block.source.given is not None:
+            raise no_view(
+                "a view has the groups of its rows, or declared ones, and no public rows beside",
+                "Write an inner JOIN, and join the public rows where you read the view.",
+            )
         if query.plain.limit is not None and block.top_k is None:
             raise no_view(
                 "it is not said which groups are the first",

@@ -14,6 +14,7 @@ from helpers.key_questions import (
     CODE_ROWS,
     CODES,
     COLUMNS,
+    GIVEN,
     KNOWN,
     OVER_CODES,
     POLICY,
@@ -93,3 +94,18 @@ def test_all_rows_are_in_a_group_that_was_known(
     found = {tuple(row[:-1]): row[-1] for row in answer.fetchall()}
     truth = {row[:-1]: row[-1] for row in plain.execute(sql).fetchall()}
     assert +Counter(found) == Counter(truth)
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize(("key", "rows", "value"), GIVEN)
+def test_groups_of_public_rows_are_those_of_plain_sql(
+    key: str,
+    rows: str,
+    value: str,
+    connection: dpsql.Connection,
+    plain: duckdb.DuckDBPyConnection,
+) -> None:
+    sql = f"SELECT {key}, COUNT({value}) AS n FROM {rows} GROUP BY {key}"
+    answer = connection.sql(sql)
+    assert answer.mechanisms == ("known_domain",)
+    assert Counter(answer.fetchall()) == Counter(plain.execute(sql).fetchall())

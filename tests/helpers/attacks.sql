@@ -246,6 +246,13 @@ join_needs_unit: select count(*) from visits a anti join visits b on a.k = b.k a
 join_kind: select count(*) from visits a full join visits b using (uid)
 join_keeps_public: select count(*) from shops left join visits using (k)
 join_keeps_public: select count(*) from shops anti join visits using (k)
+answers: select s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
+answers: select b.lo, count(v.n) from (values (0, 5), (5, 99)) b(lo, hi) left join visits v on v.n >= b.lo and v.n < b.hi group by b.lo
+join_keeps_public: select s.k, count(s.k) from shops s left join visits v on s.k = v.k group by s.k
+join_keeps_public: select s.k, count(v.n) from shops s left join visits v on s.k = v.k where v.n is null group by s.k
+join_keeps_public: select v.k, count(v.n) from shops s left join visits v on s.k = v.k group by v.k
+join_keeps_public: select s.k from shops s left join visits v on s.k = v.k group by s.k
+join_keeps_public: select with differential_privacy options (mechanism = 'cascade') s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
 join_not_supported: select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)
 join_not_supported: select count(*) from visits v join (select avg(x) m from visits) on v.x > m
 unknown_column: select count(*) from visits v, (select w.k from visits w where w.uid = v.uid) t

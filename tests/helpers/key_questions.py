@@ -41,6 +41,22 @@ OVER_CODES = (
     ("label", "LEFT JOIN codes c USING (name)", 3),
 )
 """A key, a join of ``menu m`` with the public table, and how many values the key can have."""
+GIVEN = (
+    ("label", "codes c LEFT JOIN menu m USING (name)", "m.x"),
+    ("c.name", "menu m RIGHT JOIN (SELECT * FROM codes WHERE x % 2 = 0) c ON m.x = c.x", "m.x"),
+    ("since", "codes c LEFT JOIN menu m ON m.x = c.x AND m.ok WHERE c.x > 5", "m.x"),
+    ("c.x + 1", "codes c LEFT JOIN menu m ON m.x >= c.x AND m.name <> c.name", "m.price"),
+    ("k", "(VALUES ('a'), ('ä'), ('zz'), (NULL)) v(k) LEFT JOIN menu m ON m.name = k", "m.name"),
+    ("k", "(VALUES (DATE '2024-02-29'), (NULL)) v(k) LEFT JOIN menu m ON m.d = k", "d"),
+    ("k", "(VALUES (TRUE), (FALSE)) v(k) LEFT JOIN menu m ON m.ok = k", "CAST(x AS BIGINT) + 1"),
+    (
+        "lo",
+        "(VALUES (-9, 0), (0, 7), (7, 900)) v(lo, hi) LEFT JOIN menu ON x >= lo AND x < hi",
+        "x",
+    ),
+    ("k, l", "(VALUES (1), (7)) v(k), (VALUES ('a'), ('b')) w(l) LEFT JOIN menu ON x = k", "id"),
+)
+"""Keys of public rows that an outer join keeps, the join, and a private value to count."""
 COLUMNS = (
     ("id", "BIGINT"),
     ("name", "VARCHAR"),

@@ -139,8 +139,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             for n in ("texts_in_order", "keys_of_texts")
         ),
         *(f"pipeline/tail/public_tables.py:PublicTables.{n}" for n in ("_copy", "_read_values")),
+        "pipeline/tail/public_tables.py:PublicTables.computed",
         *("pipeline/tail/rooms.py:Room.empty", "pipeline/tail/rooms.py:Stay.drop_unused"),
-        "pipeline/tail/runner.py:TailChecker.check_values",
         *("pipeline/tail/runner.py:_stored", "pipeline/tail/runner.py:run_apart"),
         *("pipeline/tail/runner.py:_copy", "pipeline/tail/tables.py:load_release"),
         *("results/frames.py:AnswerTable._converted", "results/frames.py:_out"),

@@ -113,3 +113,9 @@ SELECT v.k, count(*) FROM people p JOIN visits v ON NOT EXISTS (SELECT 1 FROM sh
 SELECT s.name, count(*) FROM visits v JOIN shops s ON v.k = s.k AND EXISTS (SELECT 1 FROM towns t WHERE t.city = v.s) AND s.size IN (SELECT size FROM shops) GROUP BY s.name ORDER BY s.name
 SELECT p.city, count(v.uid) FROM people p LEFT JOIN (SELECT * FROM visits WHERE k IN (SELECT k FROM shops)) v ON p.uid = v.uid GROUP BY p.city ORDER BY p.city
 SELECT v.k, count(*) FROM visits v LEFT JOIN (SELECT DISTINCT k AS y FROM shops) s ON v.k = s.y WHERE s.y IS NOT NULL OR v.n = 1 GROUP BY v.k ORDER BY v.k
+SELECT s.k, count(v.uid) FROM shops s LEFT JOIN visits v ON v.k = s.k GROUP BY s.k ORDER BY s.k
+SELECT s.name, count(DISTINCT v.uid) FROM visits v RIGHT JOIN (SELECT * FROM shops WHERE size > 7) s ON v.k = s.k AND v.n > 3 GROUP BY s.name ORDER BY s.name
+SELECT t.a, count(v.uid), count(DISTINCT p.uid) FROM (VALUES (1, 's1'), (5, 's2'), (99, NULL)) AS t(a, b) LEFT JOIN (visits v JOIN people p ON v.uid = p.uid) ON v.k = t.a GROUP BY t.a ORDER BY t.a
+SELECT b.lo, count(v.n) FROM visits v RIGHT JOIN (VALUES (0, 5), (5, 10), (90, 99)) AS b(lo, hi) ON v.n >= b.lo AND v.n < b.hi GROUP BY b.lo ORDER BY b.lo
+SELECT t.city, count(p.age), count(o.okey) FROM towns t LEFT JOIN people p ON p.city = t.city LEFT JOIN orders o ON o.uid = p.uid GROUP BY t.city ORDER BY t.city
+WITH t(a) AS (VALUES ('s1'), ('s2'), ('s1')) SELECT t.a, count(*) FROM visits v JOIN t ON v.s = t.a GROUP BY t.a ORDER BY t.a

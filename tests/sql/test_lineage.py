@@ -452,8 +452,29 @@ REFUSED = [
     ("SELECT count(*) FROM visits v JOIN mails m ON v.s = m.email", "join_units_differ", "mails m"),
     ("SELECT count(*) FROM visits NATURAL JOIN mails", "join_units_differ", "mails"),
     # joins whose rows would belong to nobody
-    ("SELECT count(*) FROM shops s LEFT JOIN visits v ON s.k = v.k", "join_keeps_public", "visits v"),
-    ("SELECT count(*) FROM visits v RIGHT JOIN shops s ON s.k = v.k", "join_keeps_public", "shops s"),
+    ("SELECT count(*) FROM shops s LEFT JOIN visits v ON s.k = v.k", "join_keeps_public", "count(*)"),
+    ("SELECT count(1) FROM visits v RIGHT JOIN shops s ON s.k = v.k", "join_keeps_public", "count(1)"),
+    (
+        "SELECT v.k, count(v.n) FROM shops s LEFT JOIN visits v ON s.k = v.k GROUP BY v.k",
+        "join_keeps_public",
+        "v.k",
+    ),
+    (
+        "SELECT s.k, count(v.n) FROM shops s LEFT JOIN visits v ON s.k = v.k JOIN people p ON p.uid = v.uid "
+        "GROUP BY s.k",
+        "join_keeps_public",
+        "people p",
+    ),
+    (
+        "SELECT s.k, count(v.n) FROM shops s LEFT JOIN visits v ON s.k = v.k LEFT JOIN towns t ON TRUE GROUP BY s.k",
+        "join_keeps_public",
+        "towns t",
+    ),
+    (
+        "SELECT k, count(n) FROM (SELECT s.k, v.n FROM shops s LEFT JOIN visits v ON s.k = v.k) GROUP BY k",
+        "join_keeps_public",
+        "SELECT s.k, v.n FROM shops s LEFT JOIN visits v ON s.k = v.k",
+    ),
     ("SELECT count(*) FROM shops SEMI JOIN visits USING (k)", "join_keeps_public", "visits"),
     ("SELECT count(*) FROM shops ANTI JOIN visits USING (k)", "join_keeps_public", "visits"),
     # kinds of joins
@@ -469,7 +490,8 @@ REFUSED = [
     ("SELECT count(*) FROM visits, unnest([1, 2])", "join_not_supported", "1, 2"),
     ("SELECT count(*) FROM visits, LATERAL (SELECT 1)", "join_not_supported", "1"),
     ("SELECT count(*) FROM visits v, (SELECT * FROM orders o WHERE o.uid = v.uid) t", "unknown_column", "v.uid"),
-    ("SELECT count(*) FROM visits, (VALUES (1)) t(a)", "join_not_supported", "1"),
+    ("SELECT count(*) FROM visits, (VALUES (1), (1, 2)) t(a)", "join_not_supported", "1), (1, 2"),
+    ("SELECT count(*) FROM visits v, (VALUES (v.k)) t(a)", "join_not_supported", "v.k"),
     # released groups beside rows
     (
         "SELECT count(*) FROM visits JOIN (SELECT k, count(*) AS c FROM orders GROUP BY k) USING (k)",

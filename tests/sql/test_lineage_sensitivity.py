@@ -195,6 +195,7 @@ PUBLIC = (
     "ANTI JOIN shops s ON s.name = a.v",
     "JOIN (SELECT DISTINCT k, size + 1 AS size FROM shops WHERE k > 0) s ON CAST(a.v AS INT) = s.k",
     "CROSS JOIN towns t",
+    "JOIN (VALUES (1, 's1'), (2, 's2'), (1, NULL)) t(k, name) ON t.k = a.k OR t.name = a.v",
 )
 KEYS = ("a.k", "a.v", "CAST(a.v AS INT)", "a.k > 1")
 MEASURES = ("count(*)", "count(a.k)", "count(a.v)")
@@ -409,6 +410,8 @@ def test_the_audit_notices_joins_that_forget_the_unit(
 def test_the_audit_notices_public_rows_taken_for_a_units(monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "SELECT v.k, count(*) FROM {} ON s.uid = v.uid GROUP BY v.k"
     assert not caught(CROWD, sql.format("visits v LEFT JOIN shops s"))
+    of_public = "SELECT s.k, count(v.k) FROM {} ON s.k = v.k GROUP BY s.k"
+    assert not caught(CROWD, of_public.format("shops s LEFT JOIN visits v"))
     tables = {**RULES.tables, "shops": TablePolicy("shops", RULES.tables["people"].privacy_unit)}
     monkeypatch.setattr(lineage_world, "RULES", replace(RULES, tables=tables))
     assert caught(CROWD, sql.format("shops s LEFT JOIN visits v"))

@@ -39,6 +39,7 @@ from dpsql.ir.relations import (
     Join,
     JoinKind,
     LinkJoin,
+    NumberedRows,
     OneSpelling,
     PerUnit,
     Rename,
@@ -91,6 +92,7 @@ def values(function: UnitFunction, argument: str | None = "x") -> PerUnit:
 NODES: dict[str, tuple[Callable[[], RowSet], str]] = {
     "scan": (t, '"t"'),
     "a name with a quote": (p, '"p"""'),
+    "numbers": (lambda: NumberedRows("n", 3), 'range(1, 4) AS "__dpsql_numbers"("n")'),
     "rename": (lambda: Rename(t(), (("x", "a"), ("u", 'b"'))), '(SELECT "x" AS "a", "u" AS "b""" FROM "t")'),
     "filter": (lambda: Filter(t(), tree("x > 1")), '(SELECT * FROM "t" WHERE "x" > 1)'),
     "a condition that could fail": (

@@ -44,6 +44,7 @@ from dpsql.ir.relations import (
     Join,
     JoinKind,
     LinkJoin,
+    NumberedRows,
     OneSpelling,
     PerUnit,
     Rename,
@@ -139,7 +140,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         TopK: worded("top", "measure: by measure, limit"),
         # Its columns are among those of the rows; what else is declared is none of the question's.
         Source: worded(
-            "source", "rows, edition", optional="edition", left_out="table, declared, bounds"
+            "source", "rows, edition", optional="edition", left_out="table, declared, bounds, given"
         ),
         Measure: worded(
             "measure",
@@ -161,6 +162,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         Remark: worded("remark", "reason, hint"),
         Scan: worded("scan", "table"),
         ViewScan: worded("view", "table"),
+        NumberedRows: worded("numbers", "name, count"),
         Rename: worded("rename", "source, names"),
         Filter: worded("filter", "source, condition"),
         Computed: worded("computed", "name, expression: of"),

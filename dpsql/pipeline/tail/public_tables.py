@@ -15,8 +15,11 @@ from dpsql.core.quoting import table_sql
 from dpsql.core.schema import Table
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
+from dpsql.core.sql_types import SqlType
+from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import Engine, Run
 from dpsql.engines.base.twin import columns_sql
+from dpsql.engines.embedded.interruptible import raise_if_interrupted
 from dpsql.engines.embedded.running import execute
 from dpsql.errors import EngineError
 from dpsql.ir.relations import PublicSource, PublicTable, PublishedView, TypesAlone
@@ -26,6 +29,8 @@ _MOST_TEXT: Final = 100_000
 """Characters of all values of a column: they are constants of a statement."""
 _MOST_LISTS: Final = 64
 """Lists of values that a connection keeps: those that were asked for last."""
+_SECONDS: Final = 10.0
+"""The time of a statement that is computed before a question is paid for."""
 _ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
 """What Python makes of infinite moments."""
 
@@ -114,15 +119,28 @@ class PublicTables:
             stream = self._reading.stream_values(table, column, condition, most + 1)
             with stay.registered(public=stream):
                 rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
-        found: list[Any] = [value for (value,) in rows]
         held = table.column(column)
-        if (held is None or held.type.kind != "VARCHAR") and str in set(map(type, found)):
-            return None  # moments of years that Python does not have
-        size = sum(len(value) for value in found if isinstance(value, str))
-        if len(found) > most or size > _MOST_TEXT or any(value in _ENDS for value in found):
+        found = [value for (value,) in rows]
+        return None if held is None or len(found) > most else values_of(found, held.type)
+
+    def computed(
+        self, sources: Iterable[PublicSource], statement: Sql
+    ) -> list[tuple[Any, ...]] | None:
+        """Compute a statement over public tables; None where it fails or takes too long.
+
+        Raises ``EngineError`` where it was interrupted, or if a table cannot be read.
+        """
+        self.load(sources)
+        stay = self._tenant.stay()
+        deadline = Deadline(_SECONDS, stay.cursor.interrupt)
+        try:
+            with deadline:
+                return execute(stay.cursor, statement).fetchall()
+        except (duckdb.Error, MemoryError, RuntimeError) as error:
+            raise_if_interrupted(error)
+            if isinstance(error, duckdb.InterruptException) and not deadline.expired:
+                raise EngineError("the query was interrupted", code="interrupted") from None
             return None
-        known = sorted(value for value in found if value is not None)
-        return (*known, None) if None in found else tuple(known)
 
     def interrupt(self) -> None:
         """End the reading of a table, if one is read; it fails. For other threads to call."""
@@ -156,6 +174,21 @@ class PublicTables:
             stay.own.add(source)
         else:
             stay.room.public.add(source)
+
+
+def values_of(found: Iterable[Any], type_: SqlType) -> tuple[object, ...] | None:
+    """Sort the different values of a column, NULL last; None where not all are values of Python's.
+
+    None too where they are too long together.
+    """
+    values = set(found)
+    known = [value for value in values if value is not None]
+    if type_.kind != "VARCHAR" and any(isinstance(value, str) for value in known):
+        return None  # moments of years that Python does not have
+    size = sum(len(value) for value in known if isinstance(value, str))
+    if size > _MOST_TEXT or any(value in _ENDS for value in known):
+        return None
+    return (*sorted(known), None) if None in values else tuple(sorted(known))
 
 
 def empty_copy(table: Table) -> list[Sql]:

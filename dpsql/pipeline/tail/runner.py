@@ -241,27 +241,18 @@ class TailChecker:
         if found is not None:
             raise constant_fails(query.text, found.reason, found.literals)
 
-    def check_values(self, query: Query) -> None:
+    def check_values(self, query: Query, public: PublicTables) -> None:
         """Refuse a tail with a subquery of several rows that stands for one value.
 
-        Only those over public tables are looked at, which are loaded; one that fails by itself, as
+        Only those over public tables are looked at; one that fails by itself, as
         it is about the rows around it or takes too long, is left to the run. Raises
         ``QueryRefused``, or ``EngineError`` where the statement was interrupted.
         """
         if query.tail_kind is TailKind.UNBOUNDED:
             return
         for value in query.values:
-            stay = self._tenant.stay()
-            deadline = Deadline(PLAN_LIMITS.seconds, stay.cursor.interrupt)
-            try:
-                with deadline:
-                    several = len(execute(stay.cursor, value.rows_sql).fetchall()) > 1
-            except (duckdb.Error, MemoryError, RuntimeError) as error:
-                raise_if_interrupted(error)
-                if isinstance(error, duckdb.InterruptException) and not deadline.expired:
-                    raise EngineError("the query was interrupted", code="interrupted") from None
-                continue
-            if several:
+            rows = public.computed(query.public_tables, value.rows_sql)
+            if rows is not None and len(rows) > 1:
                 raise QueryRefused(
                     "a subquery that stands for one value has several rows",
                     code="several_rows",

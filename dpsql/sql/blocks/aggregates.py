@@ -148,6 +148,8 @@ class Aggregates:
             return self._count_distinct(call, argument)
         if argument is None or isinstance(argument, exp.Star | exp.Literal):
             if call.condition is None:
+                if self.relation.given is not None:
+                    raise self._counts_public(call)
                 return AggregateKind.COUNT, (self._counted(call, MeasureKind.ROWS, None),)
             argument = exp.Literal.number(1)
         return AggregateKind.COUNT, (self._counted(call, MeasureKind.VALUES, argument),)
@@ -327,6 +329,15 @@ class Aggregates:
         return measure.reach(self.parameters.rows_limit)
 
     # -- refusals -----------------------------------------------------------------------------
+
+    def _counts_public(self, call: AggregateCall) -> QueryRefused:
+        return self._refusal(
+            "this count has the public rows that the join keeps without a match, each as 1",
+            "join_keeps_public",
+            call.function,
+            hint="Count private rows, which they are not: COUNT(DISTINCT "
+            f"{self.relation.unit_label}), or COUNT of another private column.",
+        )
 
     def _not_available(self, function: exp.AggFunc) -> QueryRefused:
         name = written_name(function)

@@ -115,6 +115,7 @@ class _BlockBuilder:
                 self.table,
                 tuple(self._declared_keys()),
                 bounds=tuple(self._bounds()),
+                given=self.relation.given,
             ),
             unit_name=self.relation.unit_name or "",
             unit_column=self.unit_column,
@@ -271,10 +272,24 @@ class _BlockBuilder:
                     expression,
                     hint="Leave it out; a constant can be added to the released rows.",
                 )
+            self._check_given(expression)
             self._check_spelling(expression)
             if self._key_index(expression) is None:
                 key = expression.copy()
                 self.keys.append(Key(key, output_name(key), self._domain(key)))
+
+    def _check_given(self, key: exp.Expr) -> None:
+        """Refuse a key of private rows where an outer join keeps public ones."""
+        given = self.relation.given
+        named = {column.name for column in key.find_all(exp.Column)}
+        if given is None or named <= {column.name for column in given.columns}:
+            return
+        raise self.names.refuse(
+            f"{output_name(key)} is a column of private rows, and the join keeps public ones",
+            "join_keeps_public",
+            key,
+            hint="Group by columns of the side that the join keeps, or write an inner JOIN.",
+        )
 
     def _is_link_key(self, key: exp.Expr) -> bool:
         """Tell whether a key links tables, so that each of its groups belongs to one unit.

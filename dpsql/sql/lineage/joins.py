@@ -4,7 +4,9 @@ Writing R(u) for the rows of a relation that belong to unit u, a join of private
 its rows that belong to u are a function of R(u), S(u) and public rows. So the condition must hold
 an equality of the units (or along a link) wherever a pair of rows is joined, matched, or kept from
 being kept (ANTI): any further condition only compares rows of one unit. A join with public rows is
-legal if each of its rows holds a private row. Checked by ``tests/sql/test_lineage_sensitivity.py``.
+legal if each of its rows holds a private row. An outer join that keeps public rows is the inner
+join, and the rows it keeps are ``given``: all that a question may ask of those without a match are
+their groups, which are public. Checked by ``tests/sql/test_lineage_sensitivity.py``.
 
 Equalities add up: after ``a JOIN b ON a.x = b.x``, whatever is equal to a.x is equal to b.x. Only
 inner joins add to what holds in every row, as the condition of an outer or ANTI join is not true of
@@ -54,14 +56,21 @@ def joined(
     Raises ``QueryRefused`` if a row could belong to two units or to none.
     """
     kind = kind_of(join, text)
+    if right.given is not None or (
+        left.given is not None and not (kind == "left" and right.private)
+    ):
+        raise _keeps_public(join, text)
     equal = _equalities(left, right, pairs)
     most = _most_rows(left, right, equal, kind)
     if left.private and right.private:
         left, right = _as_one_unit(left, right, equal, join, kind, text)
     keeper, other = (right, left) if kind == "right" else (left, right)
+    given = left.given
     if not keeper.private and other.private:
-        if kind != "inner":
+        if kind in ("semi", "anti"):
             raise _keeps_public(join, text)
+        if kind != "inner":  # of rows without a match only the keys are asked for
+            given, kind = keeper.rows, "inner"
         keeper = other
     per_unit = len(conditions) == 1 and any(_units_meet(left, right, pair) for pair in pairs)
     if kind == "left":
@@ -78,6 +87,7 @@ def joined(
         tables=tuple(dict.fromkeys(left.tables + right.tables)),
         equal=_lasting(left, right, equal, kind),
         joined=left.joined + right.joined,
+        given=given,
     ).of_rows_per_unit(most)
 
 
@@ -166,7 +176,8 @@ def _keeps_public(join: exp.Join, text: str) -> Exception:
         "an outer join must keep the private side: public rows without a match belong to no unit",
         "join_keeps_public",
         join,
-        hint="Exchange the sides, or aggregate first and join the result.",
+        hint="Exchange the sides, or aggregate first and join the result. LEFT and RIGHT JOIN may "
+        "keep public rows in the SELECT that groups by their columns and counts private ones.",
     )
 
 

@@ -6,7 +6,7 @@ of stars, and queries that use others twice, can double it at every step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from dpsql.ir.relations import (
     Extend,
     Filter,
     LinkJoin,
+    NumberedRows,
     OneSpelling,
     Rename,
     RowSet,
@@ -32,7 +33,7 @@ from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
-from dpsql.sql.lineage.names import Names
+from dpsql.sql.lineage.names import Names, generated_column
 from dpsql.sql.lineage.relation import Field, Identity, Pending, Relation
 from dpsql.sql.lineage.tables import Tables
 from dpsql.sql.relations.from_clause import FromClauses
@@ -217,6 +218,20 @@ class Operators:
             fields[index] = replace(fields[index], type=column.type)
         return replace(source, rows=Typed(extended, types), fields=tuple(fields))
 
+    def listed(self, rows: Sequence[Sequence[exp.Expr]]) -> Relation:
+        """Make rows of constants: numbers, and columns with a constant for each of them."""
+        place = self._names.new_column()
+        made = [
+            Computed(self._names.new_column(), _at_places(place, column))
+            for column in zip(*rows, strict=True)
+        ]
+        extended = Extend(NumberedRows(place, len(rows)), tuple(made))
+        types = self._bound(self._written.computed(extended))
+        fields = [
+            Field("", f"col{index}", column.name, column.type) for index, column in enumerate(types)
+        ]
+        return Relation(Typed(extended, types), tuple(fields))
+
     def _starred(self, node: exp.Expr, source: Relation) -> list[Field]:
         star = node if isinstance(node, exp.Star) else node.this
         if any(star.args.values()):
@@ -245,3 +260,18 @@ class Operators:
         column, identity = self._names.new_column(), source.identity_of(node)
         single = source.single(node)
         return Field("", name, column, UNKNOWN, known, identity=identity, single=single)
+
+
+def _at_places(place: str, values: Sequence[exp.Expr]) -> exp.Expr:
+    """Return the constant at a place, from 1 on, as an expression of the place."""
+    *first, last = (value.copy() for value in values)
+    if not first:
+        first = [last.copy()]
+    return exp.Case(
+        this=generated_column(place),
+        ifs=[
+            exp.If(this=exp.Literal.number(index), true=value)
+            for index, value in enumerate(first, start=1)
+        ],
+        default=last,
+    )

@@ -71,7 +71,8 @@ class Relation:
     that are the same value, and not NULL, in every row that the statement keeps. ``joined`` is the
     number of private tables that are joined in it. ``rows_per_unit`` is how many rows a unit has
     at most, if what the owner declares is true; None where that is not known. Like ``single``
-    columns, it only chooses bounds: the rewriting keeps them, whatever the rows are.
+    columns, it only chooses bounds: the rewriting keeps them, whatever the rows are. ``given`` are
+    the public rows that an outer join keeps, of which only those with a match are among its rows.
     """
 
     rows: RowSet
@@ -83,6 +84,7 @@ class Relation:
     equal: tuple[frozenset[str], ...] = ()
     joined: int = 0
     rows_per_unit: int | None = None
+    given: RowSet | None = None
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 

@@ -205,15 +205,22 @@ class Lineage:
         if joins:  # FROM a JOIN b JOIN c ON … ON …: the second join is part of the first's right
             bare = source.copy()
             bare.set("joins", None)
-            return self._all_joined(bare, joins, None, scope)
+            nested = self._all_joined(bare, joins, None, scope)
+            if nested is not None and nested.given is not None:
+                raise self._kept_below(source)
+            return nested
         found: Relation | None = None
         if isinstance(source, exp.Table):
             found = self._of_table(source, scope)
         elif isinstance(source, exp.Subquery):
             found = self._of_subquery(source, scope)
+        elif isinstance(source, exp.Values):
+            found = self._of_values(source)
         if found is None:
             return None
         extra = {name for name, value in source.args.items() if value} - _SOURCE_PARTS
+        if isinstance(source, exp.Values):
+            extra -= {"expressions"}
         if extra:
             raise self.names.refuse(
                 "a table is named plainly here: no sample, pivot or limit",
@@ -223,6 +230,16 @@ class Lineage:
         if source.alias_or_name:
             found = self._named_as(source, found)
         return self.operators.fresh(found) if unique else found
+
+    def _kept_below(self, node: exp.Expr) -> QueryRefused:
+        """Build the error for an outer join that keeps public rows, with more to do above it."""
+        return self.names.refuse(
+            "an outer join may keep public rows where they are grouped, and nothing stands between",
+            "join_keeps_public",
+            node,
+            hint="Let the join stand in the FROM of the SELECT that groups and counts; filter and "
+            "compute below it: FROM (SELECT … FROM sites WHERE …) s LEFT JOIN visits v ON ….",
+        )
 
     def _named_as(self, source: exp.Expr, found: Relation) -> Relation:
         """Put the relation under the alias of a source, and under its column aliases."""
@@ -239,6 +256,21 @@ class Lineage:
             return scope[fold(source.name)].read()
         table = self.tables.named(source)
         return None if table is None else self.tables.rows(table)
+
+    def _of_values(self, values: exp.Values) -> Relation:
+        """Resolve a list of constants: public rows, as DuckDB names their columns."""
+        rows = [row.expressions for row in values.expressions if isinstance(row, exp.Tuple)]
+        alike = len(rows) == len(values.expressions) and len(set(map(len, rows))) == 1
+        constants = [value for row in rows for value in row]
+        if not alike or any(value.find(exp.Column, exp.Query) for value in constants):
+            raise self.names.refuse(
+                "VALUES beside private rows are lists of constants, equally long",
+                "join_not_supported",
+                values,
+            )
+        for value in constants:
+            check_row_expression(value, self.names.text)
+        return self.operators.listed(rows)
 
     def _of_subquery(self, source: exp.Subquery, scope: Scope) -> Relation | None:
         if isinstance(source.this, exp.Table):  # a join in brackets
@@ -302,6 +334,8 @@ class Lineage:
         if query.args.get("from_") is None:
             return None
         source = self._of_sources(query, scope)
+        if source is not None and source.given is not None:
+            raise self._kept_below(query)
         return None if source is None else self._of_select(query, source, scope)
 
     def _of_select(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:
@@ -379,6 +413,8 @@ class Lineage:
         return plain, tests
 
     def _tested(self, source: Relation, tests: list[SubqueryTest], scope: Scope) -> Relation:
+        if tests and source.given is not None:
+            raise self._kept_below(tests[0].query)
         for test in tests:
             inner = self._with_ctes(test.query, scope)
             query = plain_query(test, self.names.text)

@@ -16,6 +16,7 @@ from typing import Final
 
 from sqlglot import exp
 
+from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, number, sql
 from dpsql.core.sql import name as quoted
@@ -30,6 +31,7 @@ from dpsql.ir.relations import (
     Join,
     JoinKind,
     LinkJoin,
+    NumberedRows,
     OneSpelling,
     PerUnit,
     Rename,
@@ -48,6 +50,7 @@ from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 _EXACT: Final = SqlType.of(
     f"DECIMAL({38 - len(str(MOST_ROWS))}, 8)"
 )  # sums of that many have 38 digits
+_NUMBERS: Final = quoted(f"{INTERNAL_PREFIX}numbers")
 _BIGINT: Final = (-(2**63), 2**63 - 1)
 _JOINS: Final = {
     JoinKind.INNER: sql("JOIN"),
@@ -108,6 +111,8 @@ class FromClauses:
         match node:
             case Scan():
                 return self._dialect.table(node.table)
+            case NumberedRows():
+                return self._dialect.numbers(node.count, _NUMBERS, quoted(node.name))
             case Typed():
                 return self._of(node.source)
             case OneSpelling():
