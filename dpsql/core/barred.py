@@ -1,4 +1,4 @@
-"""Paths that this user may not follow or read: what is there looks as if it were missing."""
+"""Paths that this user may not follow or read, where files look as if they were missing."""
 
 from __future__ import annotations
 

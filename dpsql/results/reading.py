@@ -18,7 +18,7 @@ from dpsql.core.schema import fold
 from dpsql.core.sql_types import BIGINT, DOUBLE, SqlType
 from dpsql.errors import ParameterError
 from dpsql.results.frames import AnswerTable
-from dpsql.results.rows import AddedColumn, Answer, Row
+from dpsql.results.rows import AddedColumn, Answer, Row, named_row
 
 if TYPE_CHECKING:
     import pandas
@@ -62,7 +62,9 @@ class ReadableAnswer(ABC):
         return len(self.fetchall())
 
     def __iter__(self) -> Iterator[Row]:
-        return iter(self.fetchall())
+        """Yield all rows, with the names of columns that ``pandas.DataFrame(answer)`` looks for."""
+        named = named_row(self.columns)
+        return map(named, self.fetchall())
 
     @overload
     def __getitem__(self, which: str) -> list[Any]: ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, UTC, date, datetime
 from functools import cache
@@ -24,6 +24,19 @@ _HELD: Final = frozenset({"BOOLEAN", "DOUBLE", "VARCHAR", *INTEGER_BITS} - {"UHU
 _MOMENT: Final = "TIMESTAMP WITH TIME ZONE"
 _TIMES: Final = frozenset({"DATE", "TIMESTAMP"})  # except for their first and last years
 Row = tuple[Any, ...]
+
+
+def named_row(columns: Sequence[str]) -> Callable[[Row], Row]:
+    """Make a type of rows that have their columns' names in ``_fields``, where frames look.
+
+    No ``namedtuple``: columns may have any names. Copied or pickled, such a row is a tuple.
+    """
+    members = {"__slots__": (), "_fields": tuple(columns), "__reduce__": _as_tuple}
+    return type("NamedRow", (tuple,), members)
+
+
+def _as_tuple(row: Row) -> tuple[type[tuple[Any, ...]], tuple[Row]]:
+    return tuple, (tuple(row),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -249,6 +249,19 @@ for read in (answer.arrow, answer.pl, answer.df):
     assert [name and name.group() for name in named] == ["pyarrow", "polars", "pandas"]
 
 
+@pytest.mark.parametrize("frame", [pandas.DataFrame, polars.DataFrame])
+def test_frames_made_of_an_answer_or_its_rows_have_its_names(
+    con: dpsql.Connection, frame: Any
+) -> None:
+    answer = con.sql('SELECT k_boolean AS "no name", count(*) AS n FROM t GROUP BY 1 ORDER BY 1')
+    assert list(frame(answer).columns) == ["no name", "n"]
+    assert list(frame([*answer]).columns) == ["no name", "n"]
+    rows = list(answer)
+    assert rows == answer.fetchall()
+    assert type(pickle.loads(pickle.dumps(rows))[0]) is tuple
+    assert type(copy.deepcopy(rows)[0]) is tuple
+
+
 def test_frames_have_the_ends_of_intervals_beside_each_noisy_column(con: dpsql.Connection) -> None:
     sql = (
         "SELECT k_uuid AS k, count(*) AS n, count(*) + 1 AS more, avg(v) AS n_low, "
