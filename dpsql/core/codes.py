@@ -221,6 +221,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "not_connected": "The notebook asks before `%dpsql connect`.",
         "not_pickled": "An answer with a type whose values no text stands for, as UNION, cannot go "
         "to another process.",
+        "nothing_to_run": "\\g in the shell, before any query.",
         "nothing_to_explain": "\\explain in the shell, without a query.",
         "nothing_to_write": "\\copy, \\w or \\save in the shell, before any query.",
         "unknown_ending": "\\copy in the shell, to a file whose name does not say how to write it.",

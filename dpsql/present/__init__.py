@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, Group, RenderableType
 from rich.measure import Measurement
@@ -43,10 +43,12 @@ __all__ = [
     "budget_panel",
     "budget_text",
     "coloured",
+    "error_console",
     "error_panel",
     "explanation_panel",
     "explanation_text",
     "plain",
+    "print_error",
     "result_footer",
     "result_html",
     "result_panel",
@@ -168,8 +170,23 @@ def _parts(renderable: RenderableType) -> list[RenderableType]:
 # -- errors -----------------------------------------------------------------------------------
 
 
-def error_panel(error: Error) -> Text:
-    """Draw an error: reason, place underlined, hint, code."""
+def error_console(file: TextIO) -> Console:
+    """Open a stream for errors: no word is broken at a terminal, elsewhere lines have no end."""
+    console = Console(file=file, highlight=False)
+    console.soft_wrap = not console.is_terminal
+    return console
+
+
+def print_error(console: Console, error: Error) -> None:
+    """Print an error as its console writes lines."""
+    if console.soft_wrap:
+        console.print(error_panel(error))
+    else:
+        console.print(error_panel(error, console.width))
+
+
+def error_panel(error: Error, width: int = 102) -> Text:
+    """Draw an error: reason, place underlined, hint, code; the line of its place fits a width."""
     where = ""
     if error.place is not None:
         source = "" if error.place.source == "query" else f"{error.place.source}, "
@@ -177,7 +194,7 @@ def error_panel(error: Error) -> Text:
     reason, hint = printable(error.reason), (error.hint or "").split("\n")
     text = Text.assemble(("error: ", "bold red"), (reason, "bold"), printable(where))
     if error.place is not None and error.place.excerpt:
-        line, _, underline = error.place.pointer().partition("\n")
+        line, _, underline = error.place.pointer(width - 2).partition("\n")
         text.append(f"\n  {printable_line(line)}").append(f"\n  {underline}", style="bold red")
     if error.hint:
         text.append("\nhint: ", style="bold cyan").append("\n".join(map(printable, hint)))

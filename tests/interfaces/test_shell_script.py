@@ -22,6 +22,7 @@ from click.testing import CliRunner, Result
 from helpers.present import present
 
 from dpsql.interfaces.cli import cli
+from dpsql.interfaces.shell.candidates import AGGREGATES, FUNCTIONS_OF_ROWS
 from dpsql.interfaces.shell.commands_files import ENDINGS
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
@@ -425,6 +426,49 @@ def test_quitting_ends_a_script_at_once(clinic: Path) -> None:
     assert "wards" in ok(text="SHOW TABLES;\n\\q\nSELECT nope FROM visits;")
     (clinic / "quit.sql").write_text("\\q\n", encoding="utf-8")
     assert ok(text="\\i quit.sql\nSELECT nope FROM visits;") == ""
+
+
+@pytest.mark.parametrize("word", ["quit", "exit", "EXIT;", "  quit  "])
+def test_words_of_other_shells_hold_in_scripts(clinic: Path, word: str) -> None:
+    assert "wards" in ok(text=f".tables\n{word}\nSELECT nope FROM visits;")
+    assert ok("-c", word) == ""
+    assert "still" in ok(text=f"SELECT '\n{word}\n' AS x\n/*\n{word}\n*/, 'still' AS y")
+
+
+def test_a_statement_is_run_by_g_and_again_for_nothing(clinic: Path) -> None:
+    asked = "SELECT COUNT(*) AS n\nFROM visits WHERE cost > 17"
+    before = queries(clinic)
+    _, first, again = ok(text=f"\\format csv\n{asked}\n\\g\n\\g\n").split("n\n")
+    assert first == again
+    assert queries(clinic) == before + 1
+    assert "[nothing_to_run]" in shell("-c", "\\g").stderr
+
+
+def test_functions_and_schemas_are_listed(clinic: Path) -> None:
+    page = ok("-c", "\\df")
+    for name in (*AGGREGATES, *FUNCTIONS_OF_ROWS):
+        assert re.search(rf"\b{name}\b", page)
+    assert ok("-c", "\\df date_d").split() == ["of", "rows", "DATE_DIFF"]
+    assert "No function" in ok("-c", "\\df nope")
+    assert "main" in ok("-c", "\\dn")
+    assert ok("-c", "\\d+ visits") == ok("-c", "\\d visits")
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("\\c other", "dpsql shell DB"),
+        ("\\! ls", "no programs"),
+        ("\\watch 5", "paid for"),
+        ("\\e", "terminal"),
+    ],
+)
+def test_what_other_shells_have_is_refused_in_words_of_its_own(
+    clinic: Path, typed: str, told: str
+) -> None:
+    found = shell("-c", typed)
+    assert (found.exit_code, told in found.stderr) == (2, True)
+    assert "Did you mean" not in found.stderr
 
 
 def test_help_lists_every_command_and_explains_each(clinic: Path) -> None:

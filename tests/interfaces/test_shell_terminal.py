@@ -288,6 +288,21 @@ def test_what_an_editor_leaves_is_shown_at_the_prompt_and_not_run(
     assert left(terminal) < before
 
 
+@pytest.mark.slow
+def test_e_opens_the_last_query_in_the_editor(opening: Opening, tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i s/eaves/edited/ "$1"\n', encoding="utf-8")
+    editor.chmod(0o755)
+    terminal = opening(environment={"EDITOR": str(editor)}, columns=100, lines=40)
+    terminal.run("SELECT COUNT(*) AS eaves FROM visits WHERE cost > 22;")
+    terminal.clear()
+    terminal.send("\\e\r")
+    terminal.see(lambda: terminal.line.endswith("AS edited FROM visits WHERE cost > 22"))
+    assert "±" not in terminal.text
+    terminal.send(";\r")
+    terminal.see("±")
+
+
 # -- history, pages, other terminals ----------------------------------------------------------
 
 

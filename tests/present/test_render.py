@@ -94,6 +94,28 @@ def body(text: str) -> list[str]:
 # -- results as text --------------------------------------------------------------------------
 
 
+def test_an_error_breaks_no_word_at_a_terminal_and_no_line_elsewhere() -> None:
+    place = Place.in_text("SELECT " + "x, " * 40 + "nope FROM visits", 127, 131)
+    error = dpsql.QueryRefused(
+        "none of the tables has a column nope " * 4,
+        code="expression_not_allowed",
+        place=place,
+        hint="Try it. " * 9,
+    )
+    assert render.error_console(io.StringIO()).soft_wrap
+    for terminal in (True, False):
+        file = io.StringIO()
+        console = Console(file=file, force_terminal=terminal, width=41, color_system=None)
+        console.soft_wrap = not terminal
+        render.print_error(console, error)
+        lines = file.getvalue().splitlines()
+        assert (max(map(len, lines)) <= 41) is terminal
+        assert set(file.getvalue().split()) >= {"tables", "column", "Try", "it.", "^^^^"}
+        under = next(n for n, line in enumerate(lines) if "^^^^" in line)
+        start = lines[under].index("^")
+        assert lines[under - 1][start : start + 4] == "nope"
+
+
 def test_plain_text_carries_no_control_characters_even_if_the_data_does(
     hostile: dpsql.Result,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -70,9 +71,6 @@ def _interrupted(ctx: click.Context, pays: Callable[[str | None], bool]) -> NoRe
 
 def show_error(error: Error) -> None:
     """Print an error to stderr."""
-    from rich.console import Console
-
     from dpsql import present as render
 
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    console.print(render.error_panel(error))
+    render.print_error(render.error_console(sys.stderr), error)

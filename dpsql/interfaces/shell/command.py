@@ -51,12 +51,28 @@ def command_named(commands: Mapping[str, ShellCommand], name: str) -> ShellComma
     """Return the command of that name. Raises ``InterfaceError`` (``unknown_command``)."""
     command = commands.get(name)
     if command is None:
+        near = suggestion(name, tuple(commands)) or "\\? lists all commands."
         raise InterfaceError(
             f"there is no command \\{printable(name, 40)}",
             code="unknown_command",
-            hint=suggestion(name, tuple(commands)) or "\\? lists all commands.",
+            hint=_OF_OTHER_SHELLS.get(name, near),
         )
     return command
+
+
+_CONNECT: Final = (
+    "A shell has one connection, which \\l tells of. Leave with \\q, and start dpsql shell DB."
+)
+_OF_OTHER_SHELLS: Final = {
+    "c": _CONNECT,
+    "connect": _CONNECT,
+    "!": "The shell starts no programs but $EDITOR and the pager. Leave with \\q or suspend your "
+    "terminal; \\copy FILE writes the last answer for other programs.",
+    "watch": "Asked again, a question is given the same answer for nothing, and fresh noise would "
+    "be paid for each time. A materialized view is paid for once, and published step by step: "
+    "\\help views.",
+}
+"""What to do instead of commands that other shells have."""
 
 
 KEYS_OF_PROMPT: Final = [

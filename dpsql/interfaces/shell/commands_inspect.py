@@ -139,7 +139,7 @@ def _plot(call: Invocation) -> None:
 
 INQUIRIES: Final = (
     ShellCommand(
-        ("d",),
+        ("d", "d+"),
         Argument.TABLE,
         "[TABLE]",
         "columns of a table or view, with the policy's declarations; without one, the tables",

@@ -71,6 +71,7 @@ class Editor:
             reserve_space_for_menu=6,
             style=_STYLE,
         )
+        self._edited: str | None = None
         self._answers: PromptSession[str] = PromptSession(history=InMemoryHistory())
 
     def read(self, prompt: Sequence[tuple[str, str]]) -> str:
@@ -80,7 +81,20 @@ class Editor:
         def continuation(room: int, line: int, wrapped: int) -> StyleAndTextTuples:
             return [("class:prompt", f"{'' if wrapped else '... ':>{width}}")]
 
-        return self._session.prompt([*prompt], prompt_continuation=continuation)
+        begun, self._edited = self._edited, None
+        return self._session.prompt(
+            [*prompt],
+            prompt_continuation=continuation,
+            default=begun or "",
+            pre_run=None if begun is None else self._open,
+        )
+
+    def edit(self, text: str) -> None:
+        """Have the next prompt begin with a text that is opened in ``$EDITOR``."""
+        self._edited = text
+
+    def _open(self) -> None:
+        self._session.default_buffer.open_in_editor(validate_and_handle=False)
 
     def agree(self) -> bool:
         """Ask for a y, which agrees; Ctrl-C and Ctrl-D mean no, anything else is asked again."""

@@ -101,7 +101,7 @@ class Screen:
         self._console = Console(file=out, highlight=False)
         if writable(_SPECIAL, self._console.encoding) != _SPECIAL:
             self._console.width -= _LONGER
-        self._errors = Console(file=err, highlight=False, soft_wrap=True)
+        self._errors = render.error_console(err)
         self._file: TextIO | None = None
         self._busy: _Busy | None = None
 
@@ -141,7 +141,7 @@ class Screen:
 
     def fail(self, error: Error) -> None:
         """Show an error."""
-        self._errors.print(render.error_panel(error))
+        render.print_error(self._errors, error)
 
     def redirect(self, path: str) -> None:
         """Send answers to a file from now on, or back where they came from if ``path`` is empty.

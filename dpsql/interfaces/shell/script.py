@@ -14,6 +14,7 @@ from dpsql.interfaces.shell.cancel import Cancelled
 from dpsql.interfaces.shell.candidates import Argument
 from dpsql.interfaces.shell.command import Invocation, Leave, ShellCommand, command_named
 from dpsql.interfaces.shell.commands_files import KEEPING, list_saved
+from dpsql.interfaces.shell.commands_habits import HABITS
 from dpsql.interfaces.shell.commands_inspect import INQUIRIES
 from dpsql.interfaces.shell.commands_settings import ADJUSTMENTS
 from dpsql.interfaces.shell.splitter import Piece, pieces
@@ -88,7 +89,7 @@ def _run_command(shell: Shell, piece: Piece) -> None:
         raise InterfaceError(
             f"a statement before \\{command.names[0]} is not finished",
             code="unfinished_statement",
-            hint="End it with a semicolon. Only \\explain and \\save take it as it stands.",
+            hint="End it with a semicolon. \\g, \\e, \\explain and \\save take it as it stands.",
         )
     command.run(Invocation(shell, argument.strip().removesuffix(";").rstrip(), piece.typed))
 
@@ -159,6 +160,7 @@ def _help(call: Invocation) -> None:
 
 ALL: Final = (
     *INQUIRIES,
+    *HABITS,
     *ADJUSTMENTS,
     *KEEPING,
     ShellCommand(

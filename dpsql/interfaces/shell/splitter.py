@@ -46,6 +46,8 @@ def pieces(lines: Iterable[str]) -> Iterator[Piece]:
     """
     held, first, indent = "", 1, ""
     for number, line in enumerate(lines, start=1):
+        if word(line) in WORDS and not _worded(held) and not _open(held):
+            line = WORDS[word(line)]
         if line.lstrip().startswith("\\") and not _open(held):
             yield Piece(line.strip(), number, typed=held.strip() if _worded(held) else "")
             held, first, indent = "", number + 1, ""

@@ -22,7 +22,7 @@ from dpsql.interfaces.shell.command import Leave
 from dpsql.interfaces.shell.screen import Screen, writable
 from dpsql.interfaces.shell.script import BY_NAME, Outcome, not_utf8, run_piece, run_script
 from dpsql.interfaces.shell.settings import Completing, ShellSettings
-from dpsql.interfaces.shell.splitter import WORDS, pieces, word
+from dpsql.interfaces.shell.splitter import pieces
 from dpsql.interfaces.shell.state import Shell
 from dpsql.interfaces.shell.target import Target, open_target
 from dpsql.policy.ledger_place import announcement
@@ -51,7 +51,6 @@ def interact(shell: Shell, editor: Editor) -> None:
 
 def run_typed(shell: Shell, typed: str) -> None:
     """Run the text typed at one prompt, up to the first error. Raises ``Leave``."""
-    typed = WORDS.get(word(typed), typed)
     for piece in pieces(typed.splitlines(keepends=True)):
         try:
             run_piece(shell, piece)
@@ -159,7 +158,7 @@ def _interact(shell: Shell) -> None:
         shell.screen.say(question)
         return editor.agree()
 
-    shell.ask = ask
+    shell.ask, shell.edit = ask, editor.edit
     interact(shell, editor)
 
 

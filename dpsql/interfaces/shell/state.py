@@ -29,7 +29,8 @@ _FREE = "Nothing was spent."
 class Shell:
     """The state of a shell, and the effect of its statements on it.
 
-    ``ask`` puts a question to a person and is None where there is nobody to ask.
+    ``ask`` puts a question to a person, ``edit`` lets one edit a text for the next prompt; both are
+    None where there is nobody.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Shell:
         self.screen = screen
         self.settings = settings or ShellSettings()
         self.ask = ask
+        self.edit: Callable[[str], object] | None = None
         self.saved = saved or SavedQueries.of_user(os.environ)
         self.catalog = Nameable.of(source.policy, source.schema)
         self._find_views()
