@@ -19,12 +19,14 @@ from dpsql.core.table_name import fold as fold
 class Column:
     """A column's name, as the database spells it, and its type.
 
-    ``collated`` columns compare text in a way that makes different values equal.
+    ``collated`` columns compare text in a way that makes different values equal. The texts of
+    ``enumerated`` ones are an ENUM in the database, and have an order of their own there.
     """
 
     name: str
     type: SqlType
     collated: bool = False
+    enumerated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,7 +131,7 @@ def grid(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Connection]
 
 
 @pytest.mark.parametrize("attack", GRID_ATTACKS, ids=lambda attack: attack.sql)
-def test_what_cannot_be_grouped_by_is_refused_for_nothing(
+def test_what_cannot_be_grouped_or_ordered_by_is_refused_for_nothing(
     attack: Attack, grid: dpsql.Connection
 ) -> None:
     with fails_with(attack.outcome):

@@ -68,14 +68,16 @@ ATTACKS = list(_catalogue())
 
 
 GRID = """CREATE TABLE grid (
-    uid BIGINT, a INTEGER, b INTEGER, point STRUCT(x DOUBLE, y DOUBLE))"""
+    uid BIGINT, a INTEGER, b INTEGER, point STRUCT(x DOUBLE, y DOUBLE), size ENUM ('small', 'large'))"""
 """A table of its own for what the small world is too small for: a and b have 2,000 values each."""
 
 GRID_ATTACKS = [
-    Attack(sql, outcome, "what cannot be grouped by is refused")
+    Attack(sql, outcome, "what cannot be grouped or ordered by is refused")
     for sql, outcome in (
         ("select a, b, count(*) from grid group by a, b", "domain_too_large"),
         ("select point, count(*) from grid group by point", "key_type"),
+        ("select count(*) from grid where size < 'large'", "enum_order"),
+        ("select size, count(*) from grid group by size order by size", "enum_order"),
     )
 ]
 

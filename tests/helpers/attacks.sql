@@ -637,7 +637,7 @@ tells: select table_name from duckdb_columns() c
 does_not_bind: select estimated_size from duckdb_tables()
 table_function: select * from duckdb_tables(1)
 unknown_table: select * from information_schema.views
-join_not_supported: select count(*) from visits, information_schema.tables
+answers: select count(*) from visits, information_schema.tables
 unknown_table: pragma table_info('secret')
 several_statements: pragma table_info('visits'); select 1
 syntax_error: pragma table_info

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -31,7 +31,7 @@ from dpsql.engines.duckdb.untyped import as_declared
 from dpsql.engines.duckdb.views import DATA, ParquetView, owned, parquet_view
 from dpsql.engines.embedded.plans import Plan, plan_of
 from dpsql.engines.embedded.running import execute, relation
-from dpsql.engines.embedded.types import is_scalar, plain_type
+from dpsql.engines.embedded.types import has_enum, is_scalar, plain_type
 from dpsql.engines.embedded.versions import IN_USE
 from dpsql.engines.evidence.edges import beyond, is_common, within
 from dpsql.errors import InterfaceError
@@ -277,7 +277,10 @@ def _published(
         query, bare = (_view_query(used, rows, bare=bare) for bare in (False, True))
         execute(connection, sql("CREATE SCHEMA IF NOT EXISTS memory.{}", quoted(name.schema)))
         execute(connection, sql("CREATE OR REPLACE VIEW {} AS {}", _ours(name), query))
-        columns = _columns(connection, name)
+        columns = tuple(
+            replace(column, enumerated=has_enum(source.type))
+            for column, (_, source) in zip(_columns(connection, name), used, strict=True)
+        )
     except duckdb.Error:
         return Published(Table(name, (), is_view, _DOES_NOT_BIND))
     table = Table(name, columns, is_view, None, tuple(_left_out(sources)))

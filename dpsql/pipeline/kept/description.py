@@ -157,7 +157,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         Aggregate: worded("aggregate", "kind, measures, quantile", left_out="text"),
         # Rows.
         Table: worded("table", "name, columns, is_view: view, unreadable, left_out: left out"),
-        Column: worded("column", "name, type, collated"),
+        Column: worded("column", "name, type, collated", left_out="enumerated"),
         LeftOut: worded("left out", "name, reason"),
         Remark: worded("remark", "reason, hint"),
         Scan: worded("scan", "table"),

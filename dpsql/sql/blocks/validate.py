@@ -36,6 +36,7 @@ from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.lineage.table_names import is_qualified, settle_names
 from dpsql.sql.lineage.tables import Cte, Scope, Tables
+from dpsql.sql.tail.enum_order import settle_enum_order
 from dpsql.sql.tail.group_counts import count_listed, listed_below, mark_counted
 from dpsql.sql.tail.growth_class import tail_kind
 from dpsql.sql.tail.outputs import plain_tail, trace_outputs
@@ -97,6 +98,7 @@ def validate(
     ]
     casts = any(type(node) is exp.Cast for node in tree.walk())
     blocks = place_noise_columns(tree, found, text)
+    settle_enum_order(tree, blocks, list(splitter.public_tables.values()), text)
     outputs, supports = trace_outputs(tree, blocks)
     plain = plain_tail(tree, blocks, dialect)
     kind = tail_kind(tree) if plain is None else TailKind.SURE

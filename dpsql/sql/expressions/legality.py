@@ -12,6 +12,7 @@ from sqlglot import exp
 from dpsql.core.wordlists import words
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Key
+from dpsql.sql.expressions.enum_order import refuse_enum_order
 from dpsql.sql.expressions.text_growth import MAX_WRITTEN_OUT, written_out
 from dpsql.syntax.dialect import WRITTEN_NAME
 from dpsql.syntax.parse import MAX_DIGITS, number_too_long, place_of
@@ -130,6 +131,7 @@ def check_row_expression(node: exp.Expr, text: str) -> None:
                 hint=_near(part),
             )
         _check_arguments(part, text)
+        refuse_enum_order(part, text)
 
 
 def _check_arguments(part: exp.Expr, text: str) -> None:

@@ -15,6 +15,7 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused, UnknownName
+from dpsql.sql.expressions.enum_order import mark_enumerated
 from dpsql.sql.expressions.legality import outside_subqueries, refusal
 from dpsql.sql.lineage.relation import Field, Relation
 from dpsql.syntax.parse import place_of
@@ -155,5 +156,7 @@ def _point_to(node: exp.Column, field: Field) -> None:
         node.set("table", None)
     if field.column != field.name:
         node.meta["name"] = field.name
+    if field.enumerated:
+        mark_enumerated(node)
     node.this.set("this", field.column)
     node.this.set("quoted", True)

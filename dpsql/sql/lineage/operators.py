@@ -31,6 +31,7 @@ from dpsql.ir.relations import (
 )
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.comparisons import refuse_unlike
+from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import range_of
 from dpsql.sql.lineage.names import Names, generated_column
@@ -259,7 +260,12 @@ class Operators:
         known = None if bounds is None else ColumnPolicy(*bounds)
         column, identity = self._names.new_column(), source.identity_of(node)
         single = source.single(node)
-        return Field("", name, column, UNKNOWN, known, identity=identity, single=single)
+        return Field(
+            *("", name, column, UNKNOWN, known),
+            identity=identity,
+            single=single,
+            enumerated=is_enumerated(node),
+        )
 
 
 def _at_places(place: str, values: Sequence[exp.Expr]) -> exp.Expr:

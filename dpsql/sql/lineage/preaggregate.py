@@ -20,6 +20,7 @@ from dpsql.ir.relations import Computed, PerUnit, Typed, UnitFunction, UnitValue
 from dpsql.policy.model import ColumnPolicy
 from dpsql.sql.expressions.call import AggregateCall, is_aggregate, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
+from dpsql.sql.expressions.enum_order import is_enumerated, mark_enumerated, refuse_enum_order
 from dpsql.sql.expressions.legality import check_row_expression
 from dpsql.sql.expressions.ranges import is_integral, is_number, is_truth, range_of
 from dpsql.sql.lineage.names import Names, generated_column
@@ -154,7 +155,12 @@ class _PerUnit:
         known = self.source.field_of(key.name) if isinstance(key, exp.Column) else None
         if known is None:
             identity, single = self.source.identity_of(key), self.source.single(key)
-            return Field("", name, name, UNKNOWN, identity=identity, single=single)
+            return Field(
+                *("", name, name, UNKNOWN),
+                identity=identity,
+                single=single,
+                enumerated=is_enumerated(key),
+            )
         # As it is, under a name of its own.
         return replace(known, qualifier="", name=name, column=name, merged=False)
 
@@ -173,7 +179,11 @@ class _PerUnit:
     def _replace(self, node: exp.Expr) -> None:
         if any(node == key for key in self.keys):
             key_name = None, to_sql(node)
-            put(node, self._column(key_name, *self.made[key_name]))
+            column = self._column(key_name, *self.made[key_name])
+            if is_enumerated(node):
+                mark_enumerated(column)
+                column.meta["name"] = output_name(node)
+            put(node, column)
         elif is_aggregate(node):
             put(node, self._column(*self._aggregate(node)))
         elif isinstance(node, exp.Column):
@@ -190,6 +200,7 @@ class _PerUnit:
         """Read an aggregate: its name, the facts about its value, and its computation."""
         call = self._call(node)
         function = call.function
+        refuse_enum_order(function, self.names.text)
         name = self.names.new_column()
         if isinstance(function, exp.Count | exp.CountIf):
             return self._named(Field("", name, name, UNKNOWN, _COUNTED), *self._count(call))

@@ -39,7 +39,8 @@ class Field:
 
     ``policy`` is what is publicly known of its values. ``origin`` is the base column it is a copy
     of, if any. ``merged`` columns (hidden by a USING) answer to their qualified name only. A
-    ``single`` column has one value in all rows of a unit, if what the owner declares is true.
+    ``single`` column has one value in all rows of a unit, if what the owner declares is true. The
+    texts of an ``enumerated`` one have an order of their own in the database.
     """
 
     qualifier: str
@@ -51,6 +52,7 @@ class Field:
     merged: bool = False
     identity: Identity = Identity.NONE
     single: bool = False
+    enumerated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,7 @@ class _SetOperation:
                 policy=_hull(a.policy, b.policy),
                 identity=_combined_identity(a.identity, b.identity),
                 single=a.single if not adds else a.identity is b.identity is Identity.UNIT,
+                enumerated=a.enumerated or b.enumerated,
             )
             for a, b, name, type_ in zip(*self.shown, names, types, strict=True)
         )

@@ -153,6 +153,7 @@ class Tables:
                 origin=(name, fold(c.name)),
                 identity=_identity(c.name, unit, who),
                 single=c.name == unit or _declared_single(policy, c.name),
+                enumerated=c.enumerated,
             )
             for c in table.columns
             if not c.collated
