@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dpsql.core import display
 from dpsql.errors import (
+    AnswerWarning,
     BudgetExceeded,
     DatabaseError,
     DataError,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnswerWarning",
     "BudgetExceeded",
     "BudgetReport",
     "Connection",

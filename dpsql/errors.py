@@ -181,7 +181,14 @@ class NewLedgerWarning(UserWarning):
     """A ledger was created at a place that the call did not name: nothing has been spent in it."""
 
 
-class StaleAnswerWarning(UserWarning):
+class AnswerWarning(UserWarning):
+    """What the numbers of an answer do not say: much was left out, noise hides them, or the like.
+
+    Raised once for an answer, by ``Cursor.execute`` or where a ``Result`` becomes a data frame.
+    """
+
+
+class StaleAnswerWarning(AnswerWarning):
     """An answer was given again that was paid for before the data was last written."""
 
 

@@ -6,7 +6,6 @@ iterating, ``intervals`` and ``cost`` ask nothing and cost nothing.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
@@ -36,6 +35,8 @@ class Cursor:
 
     ``arraysize``: how many rows ``fetchmany`` reads. ``connection``: the one it came from.
     ``description``: the answer's columns as PEP 249 describes them, or None before an answer.
+    ``messages``: the warnings of the answer, as classes and values. Messages of engines are
+    withheld, as they may quote data.
     ``result``, ``cost``, ``explanation`` and ``intervals`` go beyond PEP 249. They stay readable
     after the cursor or the connection is closed: what was paid for is not lost.
     """
@@ -44,6 +45,7 @@ class Cursor:
         self.connection = connection
         self.arraysize = 1
         self.description: tuple[ColumnDescription, ...] | None = None
+        self.messages: list[tuple[type[errors.AnswerWarning], errors.AnswerWarning]] = []
         self._result: Result | None = None
         self._rows: list[Row] | None = None
         self._position = 0
@@ -64,16 +66,18 @@ class Cursor:
         """
         self._refuse_closed()
         self._result, self._rows, self._position, self.description = None, None, 0, None
+        self.messages = []
         for name in privacy:
             check_parameter_name(name)  # else ``query`` would be given twice
         values = () if parameters is None else parameters
         self._result = self.connection.sql(
             operation, values, mechanism=mechanism, fresh=fresh, **privacy
         )
-        if self._result.staleness:  # frames and other programs show no sentences
-            warnings.warn(self._result.staleness, errors.StaleAnswerWarning, stacklevel=2)
         described = zip(self._result.columns, self._result.types, strict=True)
         self.description = tuple(_description(name, type_) for name, type_ in described)
+        said = [caveat.python_warning() for caveat in self._result.warnings]
+        self.messages = [(type(each), each) for each in said]
+        self._result.warn(stacklevel=3)  # frames and other programs show no sentences
         return self
 
     def executemany(self, operation: str, seq_of_parameters: Iterable[PlaceholderValues]) -> None:
@@ -132,11 +136,6 @@ class Cursor:
     def lastrowid(self) -> None:
         """None: nothing is inserted."""
         return None
-
-    @property
-    def messages(self) -> list[tuple[type[Exception], Exception]]:
-        """Always empty: messages of engines are withheld, as they may quote data."""
-        return []
 
     def setinputsizes(self, sizes: object) -> None:
         """Do nothing: values are literals of the statement, whatever their size."""

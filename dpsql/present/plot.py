@@ -7,6 +7,7 @@ does not; it is imported when somebody asks for a plot.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from dpsql.results.result import Result
 
 MAX_CATEGORIES = 40
+_CAPTION_WIDTH = 90
 _PALE = (BLUE, 0.4)
 _NULL = {"facecolor": "none", "edgecolor": GREY, "hatch": "//"}
 
@@ -221,7 +223,8 @@ def _draw_threshold(ax: Axes, result: Result, value: str) -> None:
 def _caption(result: Result, noisy: bool, confidence: float, note: str) -> str:
     parts = [f"{level(confidence)} intervals"] if noisy else []
     parts += [footer(result)] if result.released else []
-    return " · ".join([*parts, note] if note else parts)
+    said = [fill(each.text, _CAPTION_WIDTH) for each in result.warnings if each.strong]
+    return "\n".join([*said, " · ".join([*parts, note] if note else parts)])
 
 
 def _describe(ax: Axes, keys: list[str], value: str, caption: str) -> None:

@@ -62,7 +62,8 @@ def wide_panel(result: Result, columns: Sequence[tuple[str, Sequence[object]]]) 
     table = titled(*(printable(name) for name, _ in columns), right=right)
     for row in zip(*(values for _, values in columns), strict=True):
         table.add_row(*(Text(cell(value)) for value in row))
-    return Group(table, Text(), Text(footer(result), style="dim"))
+    warned = [Text(caveat.text) for caveat in result.warnings]
+    return Group(table, Text(), *warned, Text(footer(result), style="dim"))
 
 
 def result_table(

@@ -62,6 +62,12 @@ def encoded(result: Result, format_: str, confidence: float, intervals: bool) ->
             raise ValueError(f"no such format: {format_}")
 
 
+def told_beside(result: Result, format_: str) -> list[str]:
+    """Return the warnings of an answer where its format shows none, to be told beside it."""
+    shown = format_ in ("table", "vertical", "json", "markdown")
+    return [] if shown else [caveat.text for caveat in result.warnings]
+
+
 def exported_columns(result: Result, intervals: float | None) -> list[ExportColumn]:
     """Return the columns of an answer.
 
@@ -113,13 +119,14 @@ def result_csv(result: Result, intervals: float | None) -> str:
 
 
 def result_markdown(result: Result, intervals: float | None) -> str:
-    """Return a table of GitHub's Markdown, numbers to the right."""
+    """Return a table of GitHub's Markdown, numbers to the right, and its warnings below."""
     columns = exported_columns(result, intervals)
     rules = ["---:" if all_numbers(column.values) else "---" for column in columns]
     cells = [[_markdown_cell(value) for value in column.values] for column in columns]
     rows = [[_markdown_cell(column.name) for column in columns], rules]
     rows += [list(row) for row in zip(*cells, strict=True)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    return table + "".join(f"\n> {_markdown_cell(caveat.text)}\n" for caveat in result.warnings)
 
 
 def _markdown_cell(value: object) -> str:
@@ -170,6 +177,7 @@ def _circumstances(result: Result, confidence: float) -> dict[str, object]:
         ),
         "answered": cost.answered,
         "data_written": cost.data_written,
+        "warnings": [asdict(caveat) for caveat in result.warnings],
         **_left_out(result, confidence),
     }
 

@@ -59,7 +59,7 @@ class ReadableAnswer(ABC):
         return next(self._unread, None)
 
     def __len__(self) -> int:
-        return len(self.fetchall())
+        return self._answer.count
 
     def __iter__(self) -> Iterator[Row]:
         """Yield all rows, with the names of columns that ``pandas.DataFrame(answer)`` looks for."""
@@ -159,7 +159,12 @@ class ReadableAnswer(ABC):
             )
         return found
 
+    @abstractmethod
+    def warn(self, stacklevel: int) -> None:
+        """Raise Python warnings of what frames do not show."""
+
     def _table(self, intervals: bool, confidence: float) -> AnswerTable:
+        self.warn(stacklevel=4)  # the caller of the method that asks for the table
         ends: Mapping[str, tuple[AddedColumn, AddedColumn]] = (
             self.ends(confidence) if intervals else {}
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -28,11 +29,14 @@ from dpsql.accuracy.left_out import (
 )
 from dpsql.accuracy.wording import Part, ShownAggregate
 from dpsql.core import display
+from dpsql.core.formatting import DEFAULT_CONFIDENCE
 from dpsql.ir.plan import BlockPlan, LeftOutStatus, LeftOutSubject, RolledUp
 from dpsql.ir.query import OutputColumn
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.summary import summary
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.results import caveats
+from dpsql.results.caveats import Caveat, CaveatKind
 from dpsql.results.explanation import Explanation
 from dpsql.results.frames import require_package
 from dpsql.results.reading import ReadableAnswer
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _ADVISED_ROWS = 1000
+_COMPARED_ROWS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,8 @@ class Result(ReadableAnswer):
         self._evidence = left_out
         self._advise = advise
         self._noise = noise
+        self._caveats: tuple[Caveat, ...] | None = None
+        self._warned = False
         self._explain = explain
         self.cost = cost
 
@@ -270,20 +277,77 @@ class Result(ReadableAnswer):
             )
         ]
         said = summary(parts, confidence, self.cost.stored)
-        lines = [self.staleness, said, *self._left_out_sentences(confidence), self.advice]
+        last = [
+            caveat.text
+            for caveat in self.warnings
+            if caveat.kind in (CaveatKind.EMPTY, CaveatKind.DROWNED)
+        ]
+        lines = [self.staleness, said, *self._left_out_sentences(confidence), *last]
         return "\n".join(line for line in lines if line)
 
+    @property
+    def warnings(self) -> tuple[Caveat, ...]:
+        """What the numbers alone do not say: each a :class:`Caveat`, with a ``kind`` and a text.
+
+        That the data was written since, that the answer is empty or noise alone, that bounding
+        left out more than intervals take in, or that groups are missing from a sum. Empty where
+        there is nothing of the kind. All ways to read an answer pass them on.
+        """
+        if self._caveats is None:
+            self._caveats = tuple(self._found_caveats())
+        return self._caveats
+
+    def _found_caveats(self) -> Iterator[Caveat]:
+        if self.staleness:
+            yield caveats.stale(self.staleness)
+        if not self.released:
+            return
+        if len(self):
+            yield from self._drowned_caveats()
+        else:
+            yield caveats.empty(self.advice, groups_came_out=any(self._noise.released))
+        for part in self._left_out_shown():
+            found = caveats.left_out(part, self._narrower_than_left_out(part, DEFAULT_CONFIDENCE))
+            if found is not None:
+                yield found
+        if any(plan.block.counted for plan in self._noise.plans):
+            yield caveats.GROUPS_MISSING
+
+    def _drowned_caveats(self) -> Iterator[Caveat]:
+        rows = len(self)
+        found = [each for block in range(len(self._noise.plans)) for each in self._hidden(block)]
+        drowned = [one.name for one, hidden in found if hidden == rows]
+        if drowned:
+            yield caveats.all_drowned(drowned, self.advice)
+        for one, hidden in found:
+            if rows / 2 <= hidden < rows:
+                yield caveats.mostly_drowned(one.name, hidden, rows)
+
+    def warn(self, stacklevel: int) -> None:
+        """Raise the strong ones of ``warnings`` as Python warnings, once for an answer.
+
+        ``stacklevel`` is as in ``warnings.warn``: 2 for the caller of this method.
+        """
+        if self._warned:
+            return
+        self._warned = True
+        raised = [caveat.python_warning() for caveat in self.warnings if caveat.strong]
+        for category in dict.fromkeys(map(type, raised)):
+            text = " ".join(str(one) for one in raised if type(one) is category)
+            warnings.warn(text, category, stacklevel=stacklevel)
+
     def attributes(self) -> dict[str, object]:
-        """Return facts for the ``attrs`` of pandas frames: when the answer was paid for.
+        """Return facts for the ``attrs`` of pandas frames: when it was paid for, and its warnings.
 
         ``dpsql_answered`` is None for a new answer, ``dpsql_data_written`` unless the data was
-        written since. No row is read for it: frames may be large.
+        written since. ``dpsql_warnings`` has the kind, the text and the strength of each.
         """
         if not self.released:
             return {}
         return {
             "dpsql_answered": self.cost.answered,
             "dpsql_data_written": self.cost.data_written,
+            "dpsql_warnings": [asdict(caveat) for caveat in self.warnings],
         }
 
     @property
@@ -308,18 +372,22 @@ class Result(ReadableAnswer):
 
     def _drowned(self, block: int) -> int | None:
         """Find an aggregate of a block that is within its 95% margin of 0 in every row."""
+        rows = len(self)
+        return next((one.aggregate for one, n in self._hidden(block) if rows and n == rows), None)
+
+    def _hidden(self, block: int) -> Iterator[tuple[ShownAggregate, int]]:
+        """Count the values of each column that are within their 95% margin of 0.
+
+        Of large answers nothing is counted.
+        """
         shown = self._shown(block)
-        # Rows are counted by reading them: of a large answer that is known beforehand.
-        if not shown or self._noise.released[block] > _ADVISED_ROWS:
-            return None
-        if not 0 < len(self) <= _ADVISED_ROWS:
-            return None
+        if not shown or not 0 < len(self) <= _ADVISED_ROWS:
+            return
         intervals = self.intervals()
         for one in shown:
             found = intervals.get(one.name)
-            if found is not None and bool(np.all((found.low <= 0) & (found.high >= 0))):
-                return one.aggregate
-        return None
+            if found is not None:
+                yield one, int(((found.low <= 0) & (found.high >= 0)).sum())
 
     @property
     def left_out(self) -> tuple[LeftOutPart, ...]:
@@ -409,22 +477,26 @@ class Result(ReadableAnswer):
 
     def _left_out_sentences(self, confidence: float) -> list[str]:
         """Word the left-out estimates that the question paid for."""
-        if not self.tells_left_out:
-            return []
         lines = []
-        wished = any(plan.block.parameters.estimates_anywhere for plan in self._noise.plans)
-        for one in self.left_out:
-            if not (one.told or wished):
-                continue
+        for one in self._left_out_shown():
             wider = self._narrower_than_left_out(one, confidence)
             lines.append(left_out_words(one) + (f" {wider}" if wider else ""))
-        lines += [corrected_words(one, confidence) for one in self.corrected(confidence)]
+        if lines:
+            lines += [corrected_words(one, confidence) for one in self.corrected(confidence)]
         return lines
+
+    def _left_out_shown(self) -> Iterator[LeftOutPart]:
+        """Yield the left-out parts that the sentences of an answer are about."""
+        if self.tells_left_out:
+            wished = any(plan.block.parameters.estimates_anywhere for plan in self._noise.plans)
+            yield from (one for one in self.left_out if one.told or wished)
 
     def _narrower_than_left_out(self, found: LeftOutPart, confidence: float) -> str:
         """Warn of intervals, for noise alone, that are narrower than the left-out part."""
         if not found.low or found.clamped:
             return ""
+        if len(self) > _COMPARED_ROWS:
+            return "Beware: intervals are of noise alone, and may not take that in."
         rows, short = 0, 0
         intervals = self.intervals(confidence)
         for name in found.columns:

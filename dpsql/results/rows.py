@@ -60,6 +60,10 @@ class Answer(Protocol):
     def types(self) -> list[SqlType]:
         """The DuckDB types of all columns."""
 
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+
     def fetchall(self, width: int) -> list[Row]:
         """Return the first ``width`` columns as Python values.
 
@@ -80,6 +84,10 @@ class HeldAnswer:
     names: list[str]
     types: list[SqlType]
     rows: list[Row]
+
+    @property
+    def count(self) -> int:
+        return len(self.rows)
 
     def fetchall(self, width: int) -> list[Row]:
         return [row[:width] for row in self.rows]
@@ -119,6 +127,10 @@ class StoredAnswer:
         self._table = table
         self._rows = rows
         self.names = list(names)
+
+    @property
+    def count(self) -> int:
+        return self._rows
 
     @property
     def types(self) -> list[SqlType]:

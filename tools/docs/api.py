@@ -47,6 +47,7 @@ SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Answers", "dpsql", ("Result", "Cost", "Interval")),
+    ("Warnings of answers", "dpsql.results.caveats", ("Caveat", "CaveatKind")),
     ("Plans and budgets", "dpsql", ("Explanation", "BudgetReport")),
     ("Tuning", "dpsql.results.tuning", ("Tuning", "TunedAggregate", "TriedSetting")),
     (
@@ -80,7 +81,7 @@ MADE_BY_DPSQL = (
 """Classes whose constructor is not for callers."""
 ENGINES = ("DuckDBEngine", "PostgreSQLEngine", "SparkEngine")
 """Classes of which only what is not of the protocol is for callers."""
-INTERNAL = {"over_constants", "refuse_closed", "ends", "schema"}
+INTERNAL = {"over_constants", "refuse_closed", "ends", "schema", "warn"}
 """Methods that one part of dpsql offers another."""
 
 INTRODUCTION = """\

@@ -78,6 +78,7 @@ def query_command(
     """
     from dpsql.dbapi.connection import connect
     from dpsql.present.result import footer
+    from dpsql.present.result_files import told_beside
 
     chosen = options.chosen(given)
     if dry_run:
@@ -98,8 +99,8 @@ def query_command(
         result = connection.sql(text, fresh=fresh, **chosen)
         bar.close()
         _write_result(result, format_, confidence, intervals, write)
-    if result.staleness and format_ != "table":
-        remark(result.staleness, quiet)
+    for warning in told_beside(result, format_):
+        remark(warning, quiet)
     if verbose and result.released and format_ != "table":
         remark(footer(result))
     if output is not None:

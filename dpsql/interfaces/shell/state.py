@@ -19,6 +19,7 @@ from dpsql.interfaces.shell.saved import SavedQueries
 from dpsql.interfaces.shell.screen import Screen
 from dpsql.interfaces.shell.settings import ShellSettings
 from dpsql.interfaces.shell.target import OpenTarget
+from dpsql.present.result_files import told_beside
 from dpsql.results.result import Result
 from dpsql.syntax.statements import CreateView, DropView, Select, read_statement
 
@@ -78,6 +79,8 @@ class Shell:
         self.screen.show(
             formatted(result, self.settings, self.screen.width), paged=self.settings.pager
         )
+        for warning in told_beside(result, self.settings.format):
+            self.screen.warn(warning)
         if self.settings.timing:
             self.screen.say(f"Time: {took}")
 

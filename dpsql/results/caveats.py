@@ -1,0 +1,85 @@
+"""Caveats: what the readers of an answer must know, whichever way its rows reach them.
+
+``Result.warnings`` decides which an answer has; everything that passes on an answer passes on
+these. They follow from the plan and from what was released, and are as public as the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from dpsql.accuracy.left_out import LeftOutPart, left_out_words
+from dpsql.accuracy.wording import enumerated, printable_name
+from dpsql.errors import AnswerWarning, StaleAnswerWarning
+from dpsql.kinds.summary import COUNTED
+
+_MUCH: Final = 0.1  # of a total, left out for sure
+
+
+class CaveatKind(StrEnum):
+    """The kind of a caveat."""
+
+    STALE = "stale"
+    EMPTY = "empty"
+    DROWNED = "drowned"
+    LEFT_OUT = "left_out"
+    GROUPS_MISSING = "groups_missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Caveat:
+    """What limits the meaning of an answer, in a sentence.
+
+    ``strong`` ones are Python warnings as well: who knows only the numbers misreads them.
+    """
+
+    kind: CaveatKind
+    text: str
+    strong: bool
+
+    def python_warning(self) -> AnswerWarning:
+        """Return the Python warning that says the same."""
+        stale = self.kind is CaveatKind.STALE
+        return (StaleAnswerWarning if stale else AnswerWarning)(self.text)
+
+
+GROUPS_MISSING: Final = Caveat(CaveatKind.GROUPS_MISSING, COUNTED, strong=True)
+
+
+def stale(text: str) -> Caveat:
+    """Return the caveat of an answer that is older than the data."""
+    return Caveat(CaveatKind.STALE, text, strong=True)
+
+
+def empty(advice: str, *, groups_came_out: bool) -> Caveat:
+    """Return the caveat of an answer without rows, with the advice that there is on it."""
+    why = "nothing that came out fits the query" if groups_came_out else "no group came out"
+    return Caveat(CaveatKind.EMPTY, advice or f"The answer is empty: {why}.", strong=True)
+
+
+def all_drowned(names: Sequence[str], advice: str) -> Caveat:
+    """Return the caveat of columns of which noise alone is to be seen."""
+    columns = enumerated([printable_name(name) for name in names])
+    text = advice or f"No value of {columns} is larger than its noise."
+    return Caveat(CaveatKind.DROWNED, text, strong=True)
+
+
+def mostly_drowned(name: str, hidden: int, rows: int) -> Caveat:
+    """Return the caveat of a column of which at least half is noise alone."""
+    text = f"Beware: {hidden:,} of {rows:,} values of {printable_name(name)} are no larger than"
+    return Caveat(CaveatKind.DROWNED, f"{text} their noise.", strong=False)
+
+
+def left_out(found: LeftOutPart, beware: str) -> Caveat | None:
+    """Return the caveat of a left-out part, None for a small one.
+
+    ``beware`` says that it is more than intervals take in, if it is.
+    """
+    much = found.low is not None and found.low >= _MUCH
+    if not (much or beware):
+        return None
+    text = " ".join(filter(None, (left_out_words(found), beware)))
+    return Caveat(CaveatKind.LEFT_OUT, text, strong=much)
