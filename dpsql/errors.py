@@ -184,7 +184,8 @@ class NewLedgerWarning(UserWarning):
 class AnswerWarning(UserWarning):
     """What the numbers of an answer do not say: much was left out, noise hides them, or the like.
 
-    Raised once for an answer, by ``Cursor.execute`` or where a ``Result`` becomes a data frame.
+    Raised once for an answer, by ``Cursor.execute`` or where a ``Result`` becomes a data frame that
+    was not shown with its sentences before.
     """
 
 

@@ -269,6 +269,7 @@ class Result(ReadableAnswer):
         Raises ``ParameterError`` unless 0 < confidence < 1.
         """
         confidence = check_confidence(confidence)
+        self._warned = True  # by the sentences themselves
         rows, noise = len(self), self._noise
         parts = [
             Part(plan, released, self._shown(block), rows, uniform)
@@ -326,6 +327,7 @@ class Result(ReadableAnswer):
     def warn(self, stacklevel: int) -> None:
         """Raise the strong ones of ``warnings`` as Python warnings, once for an answer.
 
+        None are raised once ``summary`` has said them, as tables and notebooks do.
         ``stacklevel`` is as in ``warnings.warn``: 2 for the caller of this method.
         """
         if self._warned:

@@ -161,9 +161,12 @@ def test_frames_warn_once_and_have_attributes(con: dpsql.Connection) -> None:
     (told,) = frame.attrs["dpsql_warnings"]
     assert (told["kind"], told["strong"]) == ("left_out", True)
     json.dumps(frame.attrs)  # as Parquet files keep them
+    shown = con.sql(HEAVY)
+    repr(shown)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         result.pl()
+        shown.df()  # its sentences were read
     for read in (dpsql.Result.pl, dpsql.Result.arrow, pl.DataFrame):
         with pytest.warns(dpsql.AnswerWarning, match=BEWARE):
             read(con.sql(HEAVY))
