@@ -25,6 +25,7 @@ from dpsql.policy.parameters import (
 from dpsql.policy.resolve import defaults_of, resolve
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.sql.blocks.catalog import MAIN_SCHEMA, tables_of_policy
+from dpsql.syntax.client_settings import Unchanged
 
 if TYPE_CHECKING:
     from dpsql.views.prepare import PreparedView
@@ -101,6 +102,11 @@ class Layer:
 
     source: str
     given: Overrides
+
+
+def unchanged_listing(statement: Unchanged) -> Listing:
+    """List the value that holds, as a setting's own column."""
+    return Listing(_columns(statement.name), [(statement.value,)])
 
 
 def plan_listing(text: str) -> Listing:

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 from dpsql.errors import NotSupportedError
 from dpsql.policy.parameters import PARAMETER_NAMES
+from dpsql.syntax.client_settings import Unchanged
 from dpsql.syntax.options import sets_parameters
 from dpsql.syntax.statements import (
     Command,
@@ -70,7 +71,7 @@ def _needed(statement: Select | Explain | Command) -> Iterator[Right]:
             yield Right.CREATE_VIEWS
         case RefreshView():
             yield Right.REFRESH_VIEWS
-        case Explain() | Show() | Describe() | CreateView():
+        case Explain() | Show() | Describe() | CreateView() | Unchanged():
             return  # they pay nothing, and change nothing
         case _:
             assert_never(statement)

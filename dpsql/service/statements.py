@@ -27,6 +27,7 @@ from dpsql.service.answering import Answerer
 from dpsql.service.listings import Layer, Listing
 from dpsql.service.rights import Right, refuse_statement
 from dpsql.service.tuning import Tuner, TuningRequest
+from dpsql.syntax.client_settings import Unchanged
 from dpsql.syntax.parse import not_text
 from dpsql.syntax.placeholders import PlaceholderValues, plain_values, query_parameters
 from dpsql.syntax.statements import (
@@ -202,6 +203,8 @@ class Statements:
                 return self._listing(statement).columns
             case Show(ShowSubject.SCHEMAS):
                 return listings.SCHEMA_COLUMNS
+            case Unchanged():
+                return listings.unchanged_listing(statement).columns
         return listings.PARAMETER_COLUMNS
 
     def _planned(self, explanation: Explanation) -> Result:
@@ -251,6 +254,8 @@ class Statements:
                 return listings.schema_listing(self._policy, self._answerer.engine.name)
             case Describe():
                 return self._columns_of(statement)
+            case Unchanged():
+                return listings.unchanged_listing(statement)
         raise AssertionError("every statement has been answered")
 
     def _columns_of(self, statement: Describe) -> Listing:

@@ -82,7 +82,10 @@ _INSTEAD: Final = {
     **dict.fromkeys(("create", "drop", "alter", "comment", "vacuum", "analyze"), _READ_ONLY),
     **dict.fromkeys(("pragma", "call", "install", "load", "checkpoint", "force"), _SETTINGS),
     **dict.fromkeys(("use", "attach", "detach"), _ONE_DATABASE),
-    **dict.fromkeys(("begin", "start", "commit", "rollback", "abort", "end"), _NO_TRANSACTIONS),
+    **dict.fromkeys(
+        ("begin", "start", "commit", "rollback", "abort", "end", "savepoint", "release"),
+        _NO_TRANSACTIONS,
+    ),
     **dict.fromkeys(("copy", "export", "import"), _SAVE),
     **dict.fromkeys(
         ("prepare", "execute", "deallocate"),

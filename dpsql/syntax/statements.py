@@ -6,6 +6,7 @@
     DESCRIBE visits                  PRAGMA table_info('visits')
     CREATE MATERIALIZED VIEW v WITH (step = '1 day', start = '2026-01-01') AS SELECT ...
     REFRESH MATERIALIZED VIEW v      DROP MATERIALIZED VIEW v
+    SHOW search_path                 BEGIN, COMMIT, ROLLBACK
 
 Statements beside SELECT are ours: none of their text reaches an engine. They are told apart by
 their first word, and everything that does not begin with one of theirs is left to the query parser.
@@ -26,6 +27,14 @@ from dpsql.core.schema import fold
 from dpsql.core.table_name import read_parts
 from dpsql.errors import ParameterError, Place, QueryRefused, SQLSyntaxError
 from dpsql.policy.parameters import UNLIMITED, check_parameter_name
+from dpsql.syntax.client_settings import (
+    CLIENT_SETTINGS,
+    NO_TRANSACTION,
+    TRANSACTION,
+    Unchanged,
+    holds,
+    unchanged,
+)
 from dpsql.syntax.dialect import PrivateDuckDB
 from dpsql.syntax.parse import check_text, several_statements, word_at
 
@@ -214,7 +223,7 @@ class DropView:
     place: Place
 
 
-Command: TypeAlias = Set | Reset | Show | Describe | CreateView | RefreshView | DropView
+Command: TypeAlias = Set | Reset | Show | Describe | CreateView | RefreshView | DropView | Unchanged
 """A statement of ours, which answers with a listing."""
 
 Statement: TypeAlias = Select | Explain | Command
@@ -364,14 +373,48 @@ def _view(reader: TokenReader, verb: str) -> tuple[str, Place]:
 
 
 def _set(reader: TokenReader) -> Statement:
-    name = _parameter(reader, "SET")
-    sign = reader.take()
-    if sign.text != "=" and sign.word != "to":
-        reader.fail(sign, "SET needs a value", "Write SET epsilon = 0.5.")
+    client = _client_setting(reader)
+    name = client or _parameter(reader, "SET")
+    if reader.last.word != "zone":  # TIME ZONE has no sign
+        sign = reader.take()
+        if sign.text != "=" and sign.word != "to":
+            reader.fail(sign, "SET needs a value", "Write SET epsilon = 0.5.")
     first = reader.peek()
     value = _value(reader)
     reader.end()
-    return Set(name, value, reader.place(first, reader.last))
+    place = reader.place(first, reader.last)
+    if client is None:
+        return Set(name, value, place)
+    kept = unchanged(client)
+    if not holds(client, value):
+        raise ParameterError(
+            f"{client} is {kept.value} here, and cannot be changed",
+            code="bad_parameter",
+            place=place,
+            hint="Settings of the engine cannot be changed: answers depend on them.",
+        )
+    return kept
+
+
+def _client_setting(reader: TokenReader) -> str | None:
+    """Take the name of a setting of drivers; None if something else comes next."""
+    name = reader.peek().word
+    if name == "time":
+        reader.take()
+        if reader.take().word != "zone":
+            reader.fail(reader.last, "SET TIME needs the word ZONE", "Write SET TIME ZONE 'UTC'.")
+        return "timezone"
+    if name not in CLIENT_SETTINGS:
+        return None
+    reader.take()
+    return name
+
+
+def _transaction(reader: TokenReader) -> Unchanged:
+    while reader.peek().word in _OF_TRANSACTIONS:
+        reader.take()
+    reader.end()
+    return Unchanged(TRANSACTION, NO_TRANSACTION)
 
 
 def _value(reader: TokenReader) -> object:
@@ -399,9 +442,10 @@ def _number(digits: str) -> float | int | None:
 
 
 def _reset(reader: TokenReader) -> Statement:
-    name = _parameter(reader, "RESET")
+    client = _client_setting(reader)
+    name = client or _parameter(reader, "RESET")
     reader.end()
-    return Reset(name)
+    return Reset(name) if client is None else unchanged(client)
 
 
 def _parameter(reader: TokenReader, verb: str) -> str:
@@ -419,6 +463,10 @@ def _parameter(reader: TokenReader, verb: str) -> str:
 
 
 def _show(reader: TokenReader) -> Statement:
+    client = _client_setting(reader)
+    if client is not None:
+        reader.end()
+        return unchanged(client)
     token = reader.take()
     subject = token.word
     if subject in ("materialized", "all"):
@@ -461,9 +509,15 @@ _READERS: Final = {
     "drop": _drop,
     "pragma": _pragma,
     "use": _use,
+    **dict.fromkeys(("begin", "start", "commit", "end", "rollback", "abort"), _transaction),
 }
+_OF_TRANSACTIONS: Final = ("transaction", "work", "read", "only")
 _OF_VIEWS: Final = frozenset({"create", "refresh", "drop"})
-_OTHERS_WORDS: Final = {"pragma": ("table_info", "show_tables"), "use": ("main",)}
+_OTHERS_WORDS: Final = {
+    "pragma": ("table_info", "show_tables"),
+    "use": ("main",),
+    "start": ("transaction",),
+}
 """Statements of the engine's that are answered, by the word that comes second."""
 _WRITE_OPTIONS: Final = "Write WITH (step = '1 day', start = '2026-01-01', steps = 365)."
 _MAX_NAME: Final = 63  # as in PostgreSQL

@@ -315,9 +315,14 @@ unknown_parameter: reset threads
 not_a_query: install httpfs
 not_a_query: load httpfs
 not_a_query: call pragma_version()
-not_a_query: begin
-not_a_query: begin transaction
-not_a_query: commit
+not_a_query: savepoint a
+tells: begin transaction read only
+tells: commit
+tells: rollback
+syntax_error: begin isolation level serializable
+tells: show search_path
+tells: set application_name = 'x'
+bad_parameter: set timezone = 'Europe/Berlin'
 not_a_query: checkpoint
 not_a_query: vacuum
 not_a_query: analyze

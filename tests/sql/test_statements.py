@@ -24,6 +24,7 @@ from dpsql.engines.embedded.spelling import DUCKDB_TEXT
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Link, Policy, TablePolicy
 from dpsql.policy.parameters import Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import ZERO
+from dpsql.syntax.client_settings import NO_TRANSACTION, Unchanged
 from dpsql.syntax.statements import (
     CreateView,
     Describe,
@@ -98,6 +99,8 @@ def unplaced(statement: Statement) -> object:
             return name, until
         case DropView(name):
             return name
+        case Unchanged(name, value):
+            return name, value
 
 
 @pytest.mark.parametrize(
@@ -191,6 +194,16 @@ def test_a_statement_is_told_by_its_first_word_whatever_its_case_and_comments(
         ("SET epsilom = 1", "unknown_parameter", "epsilom"),
         ("RESET ALL", "unknown_parameter", "ALL"),
         ("RESET threads", "unknown_parameter", "threads"),
+        ("SET timezone = 'Europe/Berlin'", "bad_parameter", "'Europe/Berlin'"),
+        ("SET TIME ZONE 'CET'", "bad_parameter", "'CET'"),
+        ("SET TIME LIMIT 1", "syntax_error", "LIMIT"),
+        ("SET search_path TO secret", "bad_parameter", "secret"),
+        ("SET search_path TO main, secret", "syntax_error", ","),
+        ("SHOW search_path OF ana", "syntax_error", "OF"),
+        ("ROLLBACK TO SAVEPOINT a", "syntax_error", "TO"),
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE", "syntax_error", "ISOLATION"),
+        ("BEGIN; SELECT 1", "several_statements", "SELECT"),
+        ("START ALL", "not_a_query", "START"),
         ("PRAGMA threads = 4", "not_a_query", "PRAGMA"),
         ("-- hi\nUSE elsewhere", "not_a_query", "USE"),
         ("EXPLAIN SHOW BUDGET", "not_a_query", "SHOW"),
@@ -214,7 +227,8 @@ def test_a_statement_that_is_not_well_formed_is_refused_with_its_place(
         ("DESCRIBE SELECT 1", "EXPLAIN SELECT"),
         ("INSERT INTO visits SELECT 1", "reading only"),
         ("COPY visits TO 'x'", "--format csv"),
-        ("BEGIN", "nothing to commit"),
+        ("SAVEPOINT a", "nothing to commit"),
+        ("SET timezone = 'Europe/Berlin'", "cannot be changed"),
         ("ATTACH 'x'", "one database"),
         ("SUMMARIZE visits", "DESCRIBE"),
         ("PREPARE a AS SELECT 1", "sql("),
@@ -225,6 +239,37 @@ def test_a_refusal_says_what_to_write_instead(
     text: str, advice: str, shared: dpsql.Connection
 ) -> None:
     assert advice in (refused(shared, text).hint or "")
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("SHOW search_path", "search_path", "main"),
+        ("show TimeZone;", "timezone", "UTC"),
+        ("SET search_path TO main", "search_path", "main"),
+        ("SET TIME ZONE 'utc'", "timezone", "UTC"),
+        ("SET client_encoding = 'UTF-8'", "client_encoding", "UTF8"),
+        ("SET standard_conforming_strings = on", "standard_conforming_strings", "on"),
+        ("SET application_name = 'a tool'", "application_name", ""),
+        ("SET extra_float_digits = 3", "extra_float_digits", ""),
+        ("RESET search_path", "search_path", "main"),
+        *((text, "transaction", NO_TRANSACTION) for text in (
+            "BEGIN", "BEGIN TRANSACTION READ ONLY", "start transaction", "COMMIT", "commit work;",
+            "END", "ROLLBACK", "ABORT",
+        )),
+    ],
+)  # fmt: skip
+def test_what_drivers_say_of_a_connection_is_answered_and_changes_nothing(
+    text: str, name: str, value: str, shared: dpsql.Connection
+) -> None:
+    before = shared.budget(), shared.sql("SHOW PARAMETERS").fetchall()
+    found = shared.sql(text)
+    assert (found.columns, found.fetchall()) == ([name], [(value,)])
+    assert [column.name for column in shared.describe(text).columns] == [name]
+    cursor = shared.cursor()
+    cursor.execute(text)
+    assert cursor.fetchone() == (value,)
+    assert (shared.budget(), shared.sql("SHOW PARAMETERS").fetchall()) == before
 
 
 @given(st.text(alphabet="EXPLAINSHOWBUDGETset epsilon=.5'\"/*-;\n(", max_size=30))
