@@ -75,7 +75,7 @@ def satisfying(
     """Keep the places of a domain's values that fulfil a condition on the column."""
     if not places:
         return places
-    values = (sql("({}, {})", place, _written(domain[place], column.type)) for place in places)
+    values = (sql("({}, {})", place, constant_of(domain[place], column.type)) for place in places)
     found = engine.compute_constants(
         sql(
             "SELECT {place} FROM (VALUES {}) AS declared({place}, {}) WHERE {}",
@@ -87,7 +87,8 @@ def satisfying(
     return sorted(place for place in found if place is not None)
 
 
-def _written(value: object, type_: SqlType) -> Sql:
+def constant_of(value: object, type_: SqlType) -> Sql:
+    """Write a value of a type, or its NULL, for the twin."""
     return TWIN.cast(sql("NULL"), type_) if value is None else TWIN.declared(value, type_)
 
 

@@ -49,12 +49,12 @@ from dpsql.pipeline.column_origins import (
     definition_of,
     table_column,
 )
-from dpsql.pipeline.known_keys import satisfying
+from dpsql.pipeline.known_keys import constant_of, satisfying
 from dpsql.pipeline.tail.public_tables import PublicTables
 from dpsql.policy.model import ColumnPolicy, Policy
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K
 from dpsql.sql.expressions.finite_values import NOTHING_DECLARED, finite_values, whole_values
-from dpsql.sql.expressions.totality import is_sure_condition, total_condition_sql, total_sql
+from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.expressions.values_left import (
     EVERYTHING,
     Left,
@@ -220,12 +220,18 @@ class _Maker:
             if type_.kind == "BOOLEAN":
                 yield "its type BOOLEAN", self._finite(node)
             return
-        yield "the conditions on its column", self._computed(node, type_)
+        column = self._only_column(node)
+        if column is not None and type_.kind != "VARCHAR":
+            left = self._span(exp.column(column.name))
+            yield "the conditions on its column", self._computed(node, column, type_, left)
+            for origin, values in self._public(exp.column(column.name), column.type, _MOST_POINTS):
+                if values is not None:
+                    yield origin, self._computed(node, column, type_, frozenset(values))
         yield _form(node, type_), self._finite(node)
         yield DECLARED_BOUNDS, self._bounded(node)
 
     def _public(
-        self, node: exp.Column, type_: SqlType
+        self, node: exp.Column, type_: SqlType, most: int = MOST_GROUPS_CAPPED
     ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
         """Yield the values of the columns of public tables that a key's values are among."""
         for found in columns_behind(self.rows, node.name):
@@ -236,7 +242,7 @@ class _Maker:
             if condition is None:
                 continue
             whole = self.engine.schema[found.table.name.key]
-            values = self.public.values(whole, held.name, condition, MOST_GROUPS_CAPPED)
+            values = self.public.values(whole, held.name, condition, most)
             if values is not None:
                 null = found.nulled and None not in values
                 yield f"the rows of {found.table.name}", (*values, None) if null else values
@@ -244,8 +250,8 @@ class _Maker:
     def _condition_on(self, path: RelationPath, table: Table) -> Sql | None:
         """Write the conditions on rows of a table alone, at the end of a path below.
 
-        None where one of them is on other public tables, or more than comparisons of columns and
-        constants, which nobody has examined yet: without it there were groups that it excludes.
+        None where one of them is on other public tables, or can fail on a row: without it there
+        were groups that it excludes.
         """
         written = [sql("TRUE")]
         for found in conditions_above(self.condition, self.rows, path):
@@ -262,7 +268,8 @@ class _Maker:
             condition = found.condition.copy()
             for column in condition.find_all(exp.Column):
                 put(column, generated_column(names[column.name]))
-            if not is_sure_condition(condition, table, self.dialect):
+            total = total_condition_sql(condition, table, TWIN)
+            if self.engine.examine(TWIN.table(table), [total]).objection is not None:
                 return None
             written.append(sql("({})", total_condition_sql(condition, table, self.dialect)))
         return join(" AND ", written)
@@ -333,13 +340,15 @@ class _Maker:
         ]
         return _left(found, known.type)
 
-    def _computed(self, node: exp.Expr, type_: SqlType) -> tuple[object, ...] | None:
-        """Compute an expression for all values that the conditions leave of its only column."""
-        only = _only_column(node)
-        column = None if only is None else self.table.column(only)
-        if column is None or type_.kind == "VARCHAR":
-            return None
-        points = _points(self._span(exp.column(column.name)), node, column)
+    def _only_column(self, node: exp.Expr) -> Column | None:
+        names = {column.name for column in node.find_all(exp.Column)}
+        return self.table.column(names.pop()) if len(names) == 1 else None
+
+    def _computed(
+        self, node: exp.Expr, column: Column, type_: SqlType, left: Left
+    ) -> tuple[object, ...] | None:
+        """Compute an expression for all values that are left of its only column."""
+        points = _points(left, node, column)
         if points is None:
             return None
         key = name(_KEY)
@@ -365,11 +374,6 @@ class _Maker:
                 empty = bool(satisfying((None,), (0,), column, each.condition, self.engine))
         left = tuple(known[place] for place in places)
         return (*left, None) if empty else left
-
-
-def _only_column(node: exp.Expr) -> str | None:
-    names = {column.name for column in node.find_all(exp.Column)}
-    return next(iter(names)) if len(names) == 1 else None
 
 
 def _left(conditions: Sequence[KeyCondition], type_: SqlType) -> Left:
@@ -408,7 +412,7 @@ def _points(left: Left, node: exp.Expr, column: Column) -> Sql | None:
         if not 0 < len(left) <= _MOST_POINTS:
             return None
         known = (as_value(v, column.type) if isinstance(v, int) else v for v in left)
-        values = (sql("({})", TWIN.declared(value, column.type)) for value in known)
+        values = (sql("({})", constant_of(value, column.type)) for value in known)
         return sql("SELECT {own} FROM (VALUES {}) AS values_in({own})", join(", ", values), own=own)
     step = _grain(node) if kind == "TIMESTAMP" else 1
     if step is None or not 0 < left.size <= _MOST_POINTS * step:

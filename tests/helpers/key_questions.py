@@ -39,6 +39,10 @@ OVER_CODES = (
     ("m.x", "SEMI JOIN codes c ON m.x = c.x", 3),
     ("label", "JOIN codes c USING (name) WHERE c.x < 7 AND c.label <> 'one'", 1),
     ("label", "LEFT JOIN codes c USING (name)", 3),
+    ("label", "JOIN codes c USING (name) WHERE c.x % 2 = 0 AND length(c.label) = 3", 1),
+    ("year(since)", "JOIN codes c ON m.x = c.x", 2),
+    ("date_trunc('month', since)", "LEFT JOIN codes c ON m.x = c.x AND c.x < 7", 4),
+    ("m.x % 4", "JOIN codes c ON m.x = c.x", 3),
 )
 """A key, a join of ``menu m`` with the public table, and how many values the key can have."""
 GIVEN = (
@@ -170,6 +174,9 @@ KNOWN = (
     ("name IS NULL", "TRUE", 2),
     ("x > 5", "x >= -8", 2),
     ("NOT ok", "ok IN (TRUE, FALSE)", 2),
+    ("least(greatest(x // 10, 0), 5)", "TRUE", 6),
+    ("1 + greatest(-1, least(x // 7, 2))", "TRUE", 5),
+    ("month(d) - 1", "TRUE", 13),
     ("CASE WHEN price > 15 THEN 'dear' ELSE 'cheap' END", "TRUE", 2),
     ("CASE WHEN price > 15 THEN 'dear' WHEN price < 1 THEN 'cheap' END", "TRUE", 3),
     ("CASE name WHEN 'a' THEN 1 WHEN 'b' THEN -2 ELSE 1 END", "TRUE", 2),
@@ -203,6 +210,8 @@ UNKNOWN = (
     ("year(d)", "TRUE"),
     ("length(name)", "TRUE"),
     ("x // 7 + x % 3", "TRUE"),
+    ("least(greatest(x * 2, 0), 9)", "TRUE"),
+    ("least(amount, 9)", "TRUE"),
     ("CASE WHEN ok THEN name ELSE 'a' END", "TRUE"),
     ("CASE WHEN ok THEN 1 ELSE 1.5 END", "TRUE"),
     ("name, month(d)", "TRUE"),

@@ -75,7 +75,7 @@ class PublicTables:
         self._engine = engine
         self._tenant = tenant
         self._reading: Run | None = None
-        self._values: dict[tuple[Table, str, Sql], tuple[object, ...] | None] = {}
+        self._values: dict[tuple[Table, str, Sql, int], tuple[object, ...] | None] = {}
         self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
 
     def load(self, sources: Iterable[PublicSource]) -> None:
@@ -97,10 +97,10 @@ class PublicTables:
         is infinite or in no year of Python's. A connection keeps the lists that it asked for last.
         Raises ``EngineError`` if they cannot be read.
         """
-        asked = table, column, condition
+        asked = table, column, condition, most
         try:
             known = asked in self._values
-            found = self._values.pop(asked) if known else self._read_values(*asked, most)
+            found = self._values.pop(asked) if known else self._read_values(*asked)
         except (duckdb.Error, EngineError, MemoryError):
             raise EngineError() from None
         finally:

@@ -59,7 +59,8 @@ def whole_values(
     found = _ends(node, policy) if is_integral(node, table) else None
     if found is None or found[1] - found[0] >= most:
         return None
-    return (*range(found[0], found[1] + 1), None)
+    values = range(found[0], found[1] + 1)
+    return tuple(values) if _has_floor(node) else (*values, None)
 
 
 def _ends(node: exp.Expr, policy: TablePolicy) -> tuple[int, int] | None:
@@ -67,6 +68,10 @@ def _ends(node: exp.Expr, policy: TablePolicy) -> tuple[int, int] | None:
     if isinstance(node, (*ROW_FUNCTIONS, exp.Extract, exp.Sign)):
         found = range_of(node, policy)
         return None if found is None else (int(found[0]), int(found[1]))
+    if isinstance(node, exp.Least | exp.Greatest | exp.Add | exp.Sub):
+        found = range_of(node, policy) if _is_dense(node) else None
+        whole = found is not None and max(map(abs, found)) <= _EXACT
+        return (int(found[0]), int(found[1])) if found is not None and whole else None
     by = _constant(node.expression.unnest()) if isinstance(node, exp.Mod | exp.IntDiv) else None
     if not isinstance(by, int) or isinstance(by, bool) or by < 1:
         return None
@@ -78,6 +83,34 @@ def _ends(node: exp.Expr, policy: TablePolicy) -> tuple[int, int] | None:
         return None
     low, high = (int(end) for end in found)
     return _toward_zero(low, by), _toward_zero(high, by)
+
+
+def _is_dense(node: exp.Expr) -> bool:
+    """Tell whether an expression of whole numbers has most of those between its ends.
+
+    As ``least(greatest(x // 10, 0), 5) + 1`` has, a number of a bucket, and ``10 * x`` has not.
+    """
+    node = node.unnest()
+    if isinstance(node, exp.Least | exp.Greatest):
+        return all(map(_is_dense, (node.this, *node.expressions)))
+    if isinstance(node, exp.Add | exp.Sub):
+        sides = (node.this, node.expression)
+        return any(map(_is_whole, sides)) and all(map(_is_dense, sides))
+    if isinstance(node, exp.IntDiv):
+        return _is_whole(node.expression) and _is_dense(node.this)
+    known = isinstance(node, (exp.Column, *ROW_FUNCTIONS, exp.Extract, exp.Sign))
+    return known or _is_whole(node)
+
+
+def _is_whole(node: exp.Expr) -> bool:
+    value = _constant(node.unnest())
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _has_floor(node: exp.Expr) -> bool:
+    """Tell whether a least or a greatest value is never NULL: it passes NULLs over."""
+    parts = (node.this, *node.expressions) if isinstance(node, exp.Least | exp.Greatest) else ()
+    return any(map(_is_whole, parts))
 
 
 def _toward_zero(dividend: int, divisor: int) -> int:
