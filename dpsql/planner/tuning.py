@@ -27,6 +27,10 @@ RUNG_CAPS: Final = (1, 2, 3, 5, 9, 17, 33)
 """Caps that one estimate tells of all at once, as each is 1 above a rung; more cost nothing."""
 ESTIMATED_CAPS: Final = (1, 3, 9, 33)
 """Caps that are tried where each takes an estimate of its own."""
+ROWS_BESIDE: Final = (1, 10, 100)
+"""Times the question's own number of rows that are tried, with each cap on groups."""
+LARGE_RUNG_CAPS: Final = (65, 129, 257, 513, 1025)
+"""Numbers of rows in all that are tried beyond ``RUNG_CAPS``: units have more rows than groups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +103,38 @@ def summed_aggregates(block: Block) -> tuple[int, ...]:
     )
 
 
-def usual_caps(block: Block, asked: int | None, most: int | None, *, rows: bool) -> tuple[int, ...]:
-    """List the caps that are tried where none are given: on rows, or else on groups.
+def usual_groups(block: Block, asked: int | None, most: int | None) -> tuple[int, ...]:
+    """List the caps on groups that are tried where none are given.
 
     ``asked`` is the question's own, ``most`` the policy's maximum.
     """
-    at_once = all(told_by_one_estimate(block, index) for index in tunable_aggregates(block))
-    if rows != (not block.keys):
+    if not block.keys:
         return (asked or 1,)
-    found = {*(RUNG_CAPS if at_once else ESTIMATED_CAPS), *([] if asked is None else [asked])}
-    if block.keys and block.known_domain:
+    found = {*_told_caps(block), *([] if asked is None else [asked])}
+    if block.known_domain:
         most = min(block.domain_size, most or block.domain_size)
-    return tuple(sorted(cap for cap in found if most is None or cap <= most))
+    return _within(most, found)
+
+
+def usual_rows(block: Block, asked: int, most: int | None) -> tuple[int, ...]:
+    """List the caps on rows that are tried where none are given, as :func:`usual_groups` does.
+
+    With groups they are multiples of the question's own, if rows are counted at all.
+    """
+    caps = _told_caps(block)
+    if not block.keys:
+        return _within(most, {*caps, asked, *(LARGE_RUNG_CAPS if caps is RUNG_CAPS else ())})
+    return _within(most, {asked * times for times in ROWS_BESIDE[: 1 if caps is RUNG_CAPS else 3]})
+
+
+def _told_caps(block: Block) -> tuple[int, ...]:
+    """List the usual caps: many if one estimate tells of all of them, few if each takes its own."""
+    at_once = all(told_by_one_estimate(block, index) for index in tunable_aggregates(block))
+    return RUNG_CAPS if at_once else ESTIMATED_CAPS
+
+
+def _within(most: int | None, caps: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(cap for cap in caps if most is None or cap <= most))
 
 
 def cap_of(block: Block, setting: CandidateSetting) -> int:

@@ -32,7 +32,8 @@ from dpsql.planner.tuning import (
     cap_of,
     summed_aggregates,
     tunable_aggregates,
-    usual_caps,
+    usual_groups,
+    usual_rows,
 )
 from dpsql.policy.resolve import over_tables
 from dpsql.privacy.accounting.zcdp import ZERO
@@ -191,10 +192,10 @@ class _Trial:
         if not self._request.tries_caps:
             return {}
         block, maxima, given = self._block, self._maxima, self._request
-        groups = given.groups or usual_caps(
-            block, self._groups, maxima.max_groups_contributed, rows=False
-        )
-        rows = given.rows or usual_caps(block, self._rows, maxima.max_rows_contributed, rows=True)
+        groups = given.groups or usual_groups(block, self._groups, maxima.max_groups_contributed)
+        rows = given.rows or (self._rows,)
+        if given.rows is None and not (block.keys and given.groups):
+            rows = usual_rows(block, self._rows, maxima.max_rows_contributed)
         pairs = dict.fromkeys((group, row) for row in rows for group in groups)
         if len(pairs) > MOST_TRIED:
             raise _bad(f"{len(pairs)} settings are too many to try at once: {MOST_TRIED} at most")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pytest
 from helpers.failures import fails_with
 from helpers.support import ANALYST, policy, world_file
@@ -124,6 +125,34 @@ def test_rows_in_groups_are_tuned_over_both_caps(connection: dpsql.Connection) -
     chosen = best(found)
     assert (chosen.max_groups_contributed, chosen.max_rows_contributed) == (6, 3)
     assert found.size == pytest.approx(900 * 18 / 40, rel=0.1)
+
+
+def test_rows_are_found_to_be_the_trouble_where_nobody_gives_a_number(tmp_path: Path) -> None:
+    engine = dpsql.DuckDBEngine()
+    rows = np.arange(60 * 400)
+    engine.register("t", {"uid": rows % 400, "k": rows % 400 % 2})
+    policy = Policy(
+        "world",
+        defaults=Parameters(epsilon=8.0, delta=1e-6),
+        accounts={"ana": AccountPolicy("ana", 1000.0, 1e-2)},
+        tables={"t": TablePolicy("t", PrivacyUnit("p", "uid"), {"k": ColumnPolicy(domain=(0, 1))})},
+    )
+    with dpsql.connect(engine, policy, tmp_path / "ledger.db", "ana") as con:
+        for asked, least in (
+            ("SELECT COUNT(*) FROM t", 65),
+            ("SELECT k, COUNT(*) FROM t GROUP BY k", 100),
+        ):
+            (found,) = con.tune(asked, share=1).aggregates
+            assert found.recommended is not None
+            assert found.tried[found.recommended].max_rows_contributed >= least
+            (narrow,) = (
+                one
+                for one in found.tried
+                if (one.max_groups_contributed, one.max_rows_contributed) == (1, 10)
+            )
+            assert narrow.share == pytest.approx(5 / 6, abs=0.1)
+        (units,) = con.tune("SELECT k, COUNT(DISTINCT uid) FROM t GROUP BY k").aggregates
+        assert {one.max_rows_contributed for one in units.tried} == {10}
 
 
 def test_bounds_outside_of_which_few_values_lie_are_recommended(

@@ -1,4 +1,4 @@
-"""Commands that users of psql type without thinking: run it, edit it, list functions and schemas.
+"""Commands that users of psql expect, to run and edit a statement, and to list functions.
 
 Those that the shell does not have are refused in words of their own.
 """
