@@ -22,7 +22,9 @@ from dpsql.owner.keys import one_row_per_unit
 from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
 
-PERIOD_TYPES: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS"})
+PERIOD_TYPES: Final = frozenset(
+    {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
+)
 """Types whose values lie in one period under every time zone."""
 
 

@@ -31,6 +31,7 @@ from dpsql.sql.lineage import tables
 from dpsql.sql.lineage.tables import per_period
 
 COLUMNS = (("who", "VARCHAR"), ("played", "TIMESTAMP"), ("k", "INTEGER"), ("n", "INTEGER"))
+NANOSECONDS = (("who", "VARCHAR"), ("played", "TIMESTAMP_NS"), ("k", "INTEGER"), ("n", "INTEGER"))
 DAYS = (("who", "VARCHAR"), ("played", "DATE"), ("k", "INTEGER"), ("n", "INTEGER"))
 EPOCH = datetime.datetime(1970, 1, 1)
 
@@ -73,9 +74,11 @@ def unit_of(row: Row, every: str) -> object:
     return who, period_start(at, every)
 
 
-def audited(rows: Sequence[Row], found: Planned, every: str) -> dict[object, list[str]]:
+def audited(
+    rows: Sequence[Row], found: Planned, every: str, columns: Any = COLUMNS
+) -> dict[object, list[str]]:
     """What the removal of each user's period violates."""
-    lab, plan = TableLab("plays", COLUMNS), found.plans[0]
+    lab, plan = TableLab("plays", columns), found.plans[0]
 
     def read(kept: Sequence[Row]) -> Groups:
         lab.fill(kept)
@@ -164,6 +167,28 @@ def units_found(rows: Sequence[Row], every: str, columns: Any = COLUMNS) -> list
     end = inner.index('FROM "plays")', start) + len('FROM "plays")')
     found = lab.rows(f'SELECT "{block.unit_column}" FROM {inner[start:end]} ORDER BY n')
     return [unit for (unit,) in found]
+
+
+@pytest.mark.parametrize("every", ["1 day", "15 minutes"])
+def test_times_to_the_nanosecond_are_of_the_periods_of_their_microseconds(every: str) -> None:
+    times = [EPOCH + datetime.timedelta(hours=11 * n, microseconds=n % 2) for n in range(-9, 9)]
+    rows = [("1", at, n % 3, n) for n, at in enumerate(times)]
+    assert units_found(rows, every, NANOSECONDS) == units_found(rows, every)
+    settings = {"max_groups_contributed": 1, "max_rows_contributed": 2}
+    found = planned_for(QUESTIONS[0], every, NANOSECONDS, **settings)
+    assert audited(MANY_HOURS, found, every, NANOSECONDS) == {}
+
+
+@pytest.mark.parametrize("near", ["1970-01-01 23:59:59.9999996", "infinity", "-infinity"])
+def test_what_lies_between_two_microseconds_is_of_one_period(near: str) -> None:
+    lab = TableLab("plays", NANOSECONDS)
+    found = planned_for(
+        "SELECT COUNT(*) FROM plays", "15 minutes", NANOSECONDS, max_rows_contributed=2
+    )
+    lab.fill([])
+    lab.rows(f"INSERT INTO plays SELECT '1', '{near}'::TIMESTAMP_NS, 0, 1 FROM range(9)")
+    ((_, rows, *_),) = lab.rows(found.statements[0])
+    assert rows == (0 if "infinity" in near else 2)
 
 
 @pytest.mark.few(6)
