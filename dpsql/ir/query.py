@@ -74,6 +74,20 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Follower:
+    """A key that another key decides: a column of the tail and no key of the release.
+
+    ``place`` is its place among the keys that were asked for, ``by`` that of the other. ``values``
+    are all values of the other, each with its own.
+    """
+
+    place: int
+    by: int
+    type: SqlType
+    values: tuple[tuple[object, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RowsFound:
     """The number of rows per unit is found privately: ``most`` is the largest that can be.
 
@@ -118,7 +132,8 @@ class Block:
     table's defaults decided, by name, each with that table's. ``step_number`` says of a row in
     which of several steps of a view it counts first, where these are read together. ``rows_found``
     says that the number of rows per unit is found privately, and whether it is found yet: until
-    then it is the usual one. None where it was given, or changes nothing.
+    then it is the usual one. None where it was given, or changes nothing. ``followers`` are keys
+    that its tail says by others.
     """
 
     name: str
@@ -145,6 +160,7 @@ class Block:
     table_defaults: tuple[tuple[str, str], ...] = ()
     step_number: exp.Expr | None = None
     rows_found: RowsFound | None = None
+    followers: tuple[Follower, ...] = ()
 
     @property
     def known_domain(self) -> bool:

@@ -23,11 +23,12 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
+from dpsql.core.sql_types import SqlType
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import Block, Key
+from dpsql.ir.query import Block, Follower
 from dpsql.ir.relations import PublicTable, RowSet, ViewScan, bottom_up, scanned
 from dpsql.pipeline.public_keys import (
     MOST_GROUPS,
@@ -37,6 +38,8 @@ from dpsql.pipeline.public_keys import (
     most_groups,
 )
 from dpsql.pipeline.tail.public_tables import PublicTables, values_of
+from dpsql.sql.blocks.followers import followers_of
+from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.lineage.join_columns import conjuncts
 from dpsql.sql.relations.from_clause import from_clause
@@ -72,7 +75,7 @@ def with_keys_given(
                 "an aggregate has a value for public rows without a match",
                 "Aggregate columns of private rows, which are NULL there: COUNT(v.x), SUM(v.x).",
             )
-    return replace(block, keys=given.keys(dialect, mechanism)) if block.keys else block
+    return given.with_keys(dialect, mechanism) if block.keys else block
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +116,8 @@ class _Given:
         """Tell whether an expression has a value for a row without a match that WHERE leaves."""
         return self._finds(sql("({}) IS NOT NULL", total_sql(node, self._table, TWIN)))
 
-    def keys(self, dialect: Dialect, mechanism: str | None) -> tuple[Key, ...]:
-        """Return the block's keys with their values."""
+    def with_keys(self, dialect: Dialect, mechanism: str | None) -> Block:
+        """Return the block with the values of its keys, without those that others decide."""
         block, most = self.block, most_groups(self.block)
         if not (block.measures or block.quantiles):
             raise _refused(
@@ -150,15 +153,28 @@ class _Given:
             )
         columns = zip(*rows, strict=True)
         domains = [values_of(*each) for each in zip(columns, types, strict=True)]
-        if None in domains or math.prod(len(d or ()) for d in domains) != len(rows):
+        followers = () if _is_product(domains, rows) else self._followers(rows, types)
+        gone = {each.place for each in followers}
+        left = [place for place in range(len(types)) if place not in gone]
+        if None in domains or not _is_product([domains[place] for place in left], rows):
             raise _refused(
                 "the groups are not all combinations of the values of their keys",
-                "Group by one column that tells the public rows apart, and join the others to the "
-                "result: FROM (SELECT s.id, COUNT(v.x) … GROUP BY s.id) JOIN sites USING (id).",
+                "Group by a column that tells the public rows apart, beside any others of them.",
             )
+        keys = (
+            replace(block.keys[i], domain=domains[i], origin=_ORIGIN, type=types[i]) for i in left
+        )
+        return replace(block, keys=tuple(keys), followers=followers)
+
+    def _followers(
+        self, rows: Sequence[tuple[Any, ...]], types: Sequence[SqlType]
+    ) -> tuple[Follower, ...]:
+        """Return the keys that others decide; those of an ENUM have an order of their own."""
+        if any(is_enumerated(key.expression) for key in self.block.keys):
+            return ()
         return tuple(
-            replace(key, domain=domain, origin=_ORIGIN, type=type_)
-            for key, domain, type_ in zip(block.keys, domains, types, strict=True)
+            Follower(place, by, types[place], tuple(dict.fromkeys((r[by], r[place]) for r in rows)))
+            for place, by in followers_of(rows)
         )
 
     @property
@@ -190,6 +206,10 @@ class _Given:
                 "Filter them, or join fewer of them.",
             )
         return found
+
+
+def _is_product(domains: Sequence[tuple[object, ...] | None], rows: Sequence[object]) -> bool:
+    return math.prod(len(domain or ()) for domain in domains) == len(rows)
 
 
 def _all_true(conditions: Sequence[exp.Expr], table: Table) -> Sql:

@@ -58,6 +58,8 @@ GIVEN = (
         "(VALUES (-9, 0), (0, 7), (7, 900)) v(lo, hi) LEFT JOIN menu ON x >= lo AND x < hi",
         "x",
     ),
+    ("c.x, c.name, label, since", "codes c LEFT JOIN menu m ON m.x = c.x", "m.id"),
+    ("year(since), c.x, month(since)", "codes c LEFT JOIN menu m ON m.x = c.x", "m.id"),
     ("k, l", "(VALUES (1), (7)) v(k), (VALUES ('a'), ('b')) w(l) LEFT JOIN menu ON x = k", "id"),
 )
 """Keys of public rows that an outer join keeps, the join, and a private value to count."""

@@ -146,7 +146,8 @@ JOIN = "FROM codes c LEFT JOIN menu m ON m.x = c.x"
         f"SELECT c.x, COUNT(m.x) {JOIN} WHERE m.x > 5 OR m.id IS NULL GROUP BY c.x",
         f"SELECT m.x, COUNT(m.x) {JOIN} GROUP BY m.x",
         f"SELECT c.x, m.plan, COUNT(m.x) {JOIN} GROUP BY c.x, m.plan",
-        f"SELECT c.x, c.name, COUNT(m.x) {JOIN} GROUP BY c.x, c.name",
+        "SELECT k, l, COUNT(id) FROM (VALUES (0, 0), (0, 1), (1, 1)) v(k, l) "
+        "LEFT JOIN menu ON x = k GROUP BY k, l",
         f"SELECT DISTINCT c.x {JOIN}",
         f"SELECT c.x, COUNT(m.x) {JOIN} WHERE c.x > 99 GROUP BY c.x",
         f"SELECT c.x, COUNT(m.x) {JOIN} WHERE c.x IN (SELECT x FROM codes) GROUP BY c.x",
@@ -175,6 +176,28 @@ def test_a_condition_on_private_rows_leaves_the_groups(connection: dpsql.Connect
     where, on = (connection.sql(asked.format(JOIN, word)).fetchall() for word in ("WHERE", "AND"))
     assert where == on
     assert len(on) == 3
+
+
+OVER_GROUPS = (
+    "SELECT max(n), count(label) FROM ({}) t",
+    "WITH t AS ({}) SELECT label, x FROM t WHERE name <> 'a' ORDER BY since DESC NULLS LAST, n",
+    "SELECT t.name, m.n FROM ({}) t JOIN (SELECT x, COUNT(*) AS n FROM menu WHERE x IN (1, 6) "
+    "GROUP BY x) m USING (x) ORDER BY ALL",
+    "{} HAVING label IS NULL OR n > 9 ORDER BY n DESC, c.name LIMIT 2",
+)
+
+
+@pytest.mark.usefixtures("no_noise")
+@pytest.mark.parametrize("sql", OVER_GROUPS)
+def test_keys_that_others_decide_are_released_columns_like_any(
+    connection: dpsql.Connection, plain: duckdb.DuckDBPyConnection, sql: str
+) -> None:
+    groups = (
+        "SELECT c.x, c.name, label, since, COUNT(m.id) AS n FROM codes c LEFT JOIN menu m "
+        "ON m.x = c.x GROUP BY c.x, c.name, label, since"
+    )
+    asked = sql.format(groups)
+    assert connection.sql(asked).fetchall() == plain.execute(asked).fetchall()
 
 
 @pytest.mark.usefixtures("no_noise")

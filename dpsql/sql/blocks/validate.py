@@ -22,6 +22,7 @@ from dpsql.ir.relations import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
 from dpsql.sql.blocks.build import build_block
+from dpsql.sql.blocks.followers import place_followers
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
 from dpsql.sql.blocks.noise_columns import place_noise_columns
 from dpsql.sql.expressions.call import refuse_bounds
@@ -97,6 +98,7 @@ def validate(
         for block in splitter.blocks
     ]
     casts = any(type(node) is exp.Cast for node in tree.walk())
+    place_followers(tree, found)
     blocks = place_noise_columns(tree, found, text)
     settle_enum_order(tree, blocks, list(splitter.public_tables.values()), text)
     outputs, supports = trace_outputs(tree, blocks)

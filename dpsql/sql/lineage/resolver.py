@@ -334,9 +334,10 @@ class Lineage:
         if query.args.get("from_") is None:
             return None
         source = self._of_sources(query, scope)
-        if source is not None and source.given is not None:
+        found = None if source is None else self._of_select(query, source, scope)
+        if found is not None and source is not None and source.given is not None:
             raise self._kept_below(query)
-        return None if source is None else self._of_select(query, source, scope)
+        return found
 
     def _of_select(self, select: exp.Select, source: Relation, scope: Scope) -> Relation | None:
         if select.args.get("group"):
