@@ -35,9 +35,11 @@ from dpsql.pipeline.public_keys import (
     MOST_GROUPS_CAPPED,
     OF_KNOWN,
     is_known_type,
+    is_public,
     most_groups,
 )
 from dpsql.pipeline.tail.public_tables import PublicTables, values_of
+from dpsql.policy.model import Policy
 from dpsql.sql.blocks.followers import followers_of
 from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
@@ -51,6 +53,7 @@ def with_keys_given(
     block: Block,
     engine: Engine,
     dialect: Dialect,
+    policy: Policy,
     public: PublicTables,
     mechanism: str | None = None,
 ) -> Block:
@@ -62,7 +65,10 @@ def with_keys_given(
     rows = block.source.given
     if rows is None or any(isinstance(node, ViewScan) for node in bottom_up(rows)):
         return block  # what reads views is refused later
-    given = _Given.of(block, rows, engine, public)
+    tables = [engine.schema[each.key] for each in dict.fromkeys(scanned(rows))]
+    if not all(is_public(policy, table) for table in tables):  # they are looked at as they are
+        raise _refused("an outer join keeps rows that are not public", "Write an inner JOIN.")
+    given = _Given.of(block, rows, engine, public, tables)
     if given.passes_unmatched():
         raise _refused(
             "WHERE holds for public rows without a match, by their lack of private values",
@@ -91,13 +97,20 @@ class _Given:
     read: Callable[[Sql], list[tuple[Any, ...]] | None]
 
     @classmethod
-    def of(cls, block: Block, given: RowSet, engine: Engine, public: PublicTables) -> _Given:
-        """Take apart the condition of a block, whose public rows are read by ``public``."""
+    def of(
+        cls,
+        block: Block,
+        given: RowSet,
+        engine: Engine,
+        public: PublicTables,
+        tables: Sequence[Table],
+    ) -> _Given:
+        """Take apart the condition of a block, whose public rows are those of some tables."""
         names = {column.name for column in given.columns}
         whole = block.condition
         parts = [] if whole is None else list(conjuncts(whole))
         own = [p for p in parts if {c.name for c in p.find_all(exp.Column)} <= names]
-        tables = [PublicTable(engine.schema[each.key]) for each in dict.fromkeys(scanned(given))]
+        sources = [PublicTable(table) for table in tables]
         return cls(
             block,
             from_clause(given, TWIN),
@@ -105,7 +118,7 @@ class _Given:
             tuple(own),
             tuple(p for p in parts if p not in own),
             engine,
-            lambda statement: public.computed(tables, statement),
+            lambda statement: public.computed(sources, statement),
         )
 
     def passes_unmatched(self) -> bool:

@@ -431,7 +431,8 @@ class Preparer:
         def decided(block: Block) -> Block:
             narrowed = with_keys_narrowed(block, self._engine)
             given = with_keys_given(
-                narrowed, self._engine, self.dialect, self._tails.public, mechanism
+                *(narrowed, self._engine, self.dialect, self._policy, self._tails.public),
+                mechanism,
             )
             return with_groups_decided(
                 with_keys_made(

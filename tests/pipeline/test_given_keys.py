@@ -12,6 +12,7 @@ from helpers.failures import fails_with
 from helpers.key_questions import GIVEN, POLICY, Row, fill, menu
 
 import dpsql
+from dpsql.core.table_name import TableName
 from dpsql.pipeline import given_keys
 
 STRANGE: Row = (10**6, "strange", "paid", 4, 99.0, None, True, None, None)
@@ -107,6 +108,15 @@ def test_groups_that_are_read_off_private_rows_are_noticed(
     monkeypatch.setattr("dpsql.pipeline.prepare.with_keys_given", lambda block, *_: block)
     monkeypatch.setattr("dpsql.pipeline.prepare.with_keys_made", lambda block, *_: block)
     assert _shape(worlds[0], asked) != _shape(worlds[2], asked)
+
+
+def test_private_rows_are_never_looked_at_as_public_ones(
+    connection: dpsql.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever an outer join is taken to keep: the policy says which tables are public."""
+    monkeypatch.setattr(given_keys, "scanned", lambda rows: (TableName("menu"),))
+    with fails_with("join_keeps_public", match="not public"):
+        connection.sql("SELECT c.x, COUNT(m.id) FROM codes c LEFT JOIN menu m USING (x) GROUP BY 1")
 
 
 @pytest.mark.usefixtures("no_noise")
