@@ -368,12 +368,13 @@ class Preparer:
             )
         if not empty:
             self._tails.public.load(query.public_tables)
-            self._tails.checker.check_values(query, self._tails.public)
         if query.plain is not None and query.plain.sure:
             columns = _plain_columns(query.plain, *blocks)
         else:
             stand_ins = [source.table for source in query.public_tables] if empty else []
             self._tails.checker.check(query, blocks, stand_ins)
+            if not empty:
+                self._tails.checker.check_values(query, self._tails.public)
             # All types are checked here, where there are no rows.
             published = stand_ins or [view.table for view in views.values()]
             columns = self._engine.bind(tail_sql(query, blocks, published))

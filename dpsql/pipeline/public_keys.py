@@ -37,9 +37,10 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import DECLARED_BOUNDS, Block, Key
+from dpsql.ir.query import DECLARED_BOUNDS, Block, Follower, Key
 from dpsql.ir.relations import NumberedRows, RowSet
 from dpsql.pipeline.column_origins import (
+    ColumnBehind,
     KeyCondition,
     RelationPath,
     bases_of,
@@ -50,9 +51,11 @@ from dpsql.pipeline.column_origins import (
     table_column,
 )
 from dpsql.pipeline.known_keys import constant_of, satisfying
-from dpsql.pipeline.tail.public_tables import PublicTables
+from dpsql.pipeline.tail.public_tables import PublicTables, values_of
 from dpsql.policy.model import ColumnPolicy, Policy
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K
+from dpsql.sql.blocks.followers import followers_of
+from dpsql.sql.expressions.enum_order import is_enumerated
 from dpsql.sql.expressions.finite_values import NOTHING_DECLARED, finite_values, whole_values
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.expressions.values_left import (
@@ -124,10 +127,15 @@ def with_keys_made(
         *(source.rows, block.condition, source.table, source.bounds),
         *(engine, dialect, policy, public),
     )
-    keys = tuple(maker.made(key) if key.domain is None else key for key in block.keys)
+    together, followers = maker.together(block.keys)
+    keys = tuple(
+        maker.made(key) if key.domain is None else key
+        for place, key in enumerate(together)
+        if place not in {each.place for each in followers}
+    )
     sizes = [len(key.domain or ()) for key in keys]
     fits = 0 < math.prod(sizes) <= most_groups(block) and not maker.overlap(keys)
-    return replace(block, keys=keys) if fits else block
+    return replace(block, keys=keys, followers=followers) if fits else block
 
 
 def most_groups(block: Block) -> int:
@@ -246,6 +254,74 @@ class _Maker:
             if values is not None:
                 null = found.nulled and None not in values
                 yield f"the rows of {found.table.name}", (*values, None) if null else values
+
+    def together(self, keys: Sequence[Key]) -> tuple[Sequence[Key], tuple[Follower, ...]]:
+        """Return keys, and as followers those that another of their public table decides."""
+        behind: dict[RelationPath, dict[int, ColumnBehind]] = {}
+        for place, key in enumerate(keys):
+            node = key.expression
+            if isinstance(node, exp.Column) and key.domain is None and not is_enumerated(node):
+                for found in columns_behind(self.rows, node.name):
+                    behind.setdefault(found.path, {}).setdefault(place, found)
+        made, followers = list(keys), dict[int, Follower]()
+        done: set[int] = set()
+        for columns in behind.values():
+            left = {place: each for place, each in columns.items() if place not in done}
+            try:
+                known = self._of_one_table(keys, left) if len(left) > 1 else ()
+            except (QueryRefused, OverflowError):  # as in made
+                continue
+            for place, one in known:
+                done.add(place)
+                if isinstance(one, Key):
+                    made[place] = one
+                else:
+                    followers[place] = one
+        return made, tuple(followers[place] for place in sorted(followers))
+
+    def _of_one_table(
+        self, keys: Sequence[Key], columns: Mapping[int, ColumnBehind]
+    ) -> Sequence[tuple[int, Key | Follower]]:
+        """Make keys of the columns of a public table, if one decides all others; else none."""
+        found, places = list(columns.values()), list(columns)
+        table, nodes = found[0].table, [keys[place].expression for place in places]
+        types = [self._type(node) for node in nodes]
+        held = [table.column(each.column) for each in found]
+        alike = all(h is not None and h.type == t for h, t in zip(held, types, strict=True))
+        nulled = {each.nulled for each in found}
+        if not alike or len(nulled) > 1 or not is_public(self.policy, table):
+            return ()
+        condition = self._condition_on(found[0].path, table)
+        if condition is None:
+            return ()
+        names = tuple(dict.fromkeys(h.name for h in held if h is not None))
+        whole = self.engine.schema[table.name.key]
+        read = self.public.rows(whole, names, condition, MOST_GROUPS_CAPPED)
+        places_of = [names.index(h.name) for h in held if h is not None]
+        rows = [tuple(row[i] for i in places_of) for row in read or ()]
+        if rows and True in nulled:
+            rows.append((None,) * len(found))
+        decided = dict(followers_of(rows)) if rows else {}
+        if len(decided) < len(found) - 1:
+            return ()
+        (by,) = set(range(len(found))) - decided.keys()
+        known = [
+            values_of(column, type_)
+            for column, type_ in zip(zip(*rows, strict=True), types, strict=True)
+            if type_ is not None
+        ]
+        values, type_ = known[by], types[by]
+        if None in known or values is None or type_ is None:
+            return ()
+        left = self._fulfilling(values, type_, list(self._conditions(nodes[by])))
+        key = replace(keys[places[by]], domain=left, origin=f"the rows of {table.name}", type=type_)
+        pairs = ((i, tuple(dict.fromkeys((row[by], row[i]) for row in rows))) for i in decided)
+        followers = (
+            (places[i], Follower(places[i], places[by], type_of, given))
+            for i, given in pairs
+            if (type_of := types[i]) is not None
+        )
+        return [(places[by], key), *followers]
 
     def _condition_on(self, path: RelationPath, table: Table) -> Sql | None:
         """Write the conditions on rows of a table alone, at the end of a path below.

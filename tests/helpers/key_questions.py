@@ -41,6 +41,8 @@ OVER_CODES = (
     ("label", "LEFT JOIN codes c USING (name)", 3),
     ("label", "JOIN codes c USING (name) WHERE c.x % 2 = 0 AND length(c.label) = 3", 1),
     ("year(since)", "JOIN codes c ON m.x = c.x", 2),
+    ("label, m.name, since", "JOIN codes c USING (name)", 3),
+    ("label, c.x, m.ok", "LEFT JOIN codes c USING (name)", 12),
     ("date_trunc('month', since)", "LEFT JOIN codes c ON m.x = c.x AND c.x < 7", 4),
     ("m.x % 4", "JOIN codes c ON m.x = c.x", 3),
 )

@@ -138,7 +138,7 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
             f"pipeline/tail/key_spelling.py:KeySpelling.{n}"
             for n in ("texts_in_order", "keys_of_texts")
         ),
-        *(f"pipeline/tail/public_tables.py:PublicTables.{n}" for n in ("_copy", "_read_values")),
+        *(f"pipeline/tail/public_tables.py:PublicTables.{n}" for n in ("_copy", "_read_rows")),
         "pipeline/tail/public_tables.py:PublicTables.computed",
         *("pipeline/tail/rooms.py:Room.empty", "pipeline/tail/rooms.py:Stay.drop_unused"),
         *("pipeline/tail/runner.py:_stored", "pipeline/tail/runner.py:run_apart"),

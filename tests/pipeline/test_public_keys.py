@@ -420,22 +420,40 @@ def test_values_of_private_rows_are_not(sites: list[dpsql.Connection], key: str,
     assert block.keys == ()
 
 
+@pytest.mark.usefixtures("no_noise")
 @pytest.mark.parametrize(
-    ("keys", "condition", "known"),
-    [
-        ("name, site", "TRUE", False),
-        ("name, wide", "wide = 1", True),
-        ("name, wide", "wide IN (1, 2)", False),
-    ],
+    ("keys", "condition", "groups"),
+    [("name, site", "TRUE", 5), ("site, wide, name", "wide IN (1, 2)", 2)],
 )
-def test_columns_of_one_public_table_are_no_product(
-    sites: list[dpsql.Connection], keys: str, condition: str, known: bool
+def test_a_column_that_decides_others_is_the_key(
+    sites: list[dpsql.Connection], keys: str, condition: str, groups: int
 ) -> None:
+    rows = f"person JOIN ref.site USING (site) WHERE {condition}"
+    by_site = f"SELECT site, COUNT(*) FROM {rows} GROUP BY site"
+    alone: dict[object, int] = dict(sites[0].sql(by_site).fetchall())
+    sql = f"SELECT {keys}, COUNT(*) AS n FROM {rows} GROUP BY {keys}"
+    answer = sites[0].sql(sql)
+    assert len(answer.fetchall()) == groups
+    place = keys.split(", ").index("site")
+    assert {row[place]: row[-1] for row in answer.fetchall()} == alone
+    assert sites[0].explain(sql).blocks[0].keys == sites[1].explain(sql).blocks[0].keys != ()
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_columns_of_one_public_table_are_no_product(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
+        owner.execute("CREATE SCHEMA ref; CREATE TABLE ref.site (site INTEGER, name VARCHAR)")
+        owner.execute("INSERT INTO ref.site VALUES (1, 'x'), (1, 'y'), (2, 'y')")
+        owner.execute("CREATE TABLE person AS SELECT i AS id, 1 AS site FROM range(900) r(i)")
+        owner.execute("CREATE TABLE other AS FROM person")
+    policy = dpsql.parse_policy(PUBLIC)
     sql = (
-        f"SELECT {keys}, COUNT(*) FROM person JOIN ref.site USING (site) WHERE {condition} "
-        f"GROUP BY {keys}"
+        "SELECT site, name, COUNT(DISTINCT id) FROM person JOIN ref.site USING (site) GROUP BY ALL"
     )
-    assert bool(sites[0].explain(sql).blocks[0].keys) == known
+    with dpsql.connect(tmp_path / "shop.duckdb", policy, tmp_path / "b.db", "ana") as world:
+        assert world.explain(sql).blocks[0].keys == ()
+        found = {row[:2] for row in world.sql(sql, max_groups_contributed=2).fetchall()}
+        assert found == {(1, "x"), (1, "y")}
 
 
 @pytest.mark.parametrize(
@@ -509,13 +527,13 @@ def test_lists_of_public_values_do_not_pile_up(
 ) -> None:
     monkeypatch.setattr(public_tables, "_MOST_LISTS", 3)
     tables = sites[0]._answerer.tails.public
-    monkeypatch.setattr(tables, "_values", {})
+    monkeypatch.setattr(tables, "_rows", {})
     for wide in (0, 1, 2, 9, 1):
         sites[0].explain(
             "SELECT name, COUNT(*) FROM person JOIN ref.site r USING (site) "
             f"WHERE r.wide <> {wide} GROUP BY name"
         )
-    assert len(tables._values) == 3
+    assert len(tables._rows) == 3
 
 
 def test_another_row_of_a_public_table_makes_another_question(tmp_path: Path) -> None:

@@ -193,8 +193,10 @@ class Run(PrivateSource, Protocol):
     def stream(self, table: Table) -> ArrowStream:
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
 
-    def stream_values(self, table: Table, column: str, condition: Sql, most: int) -> ArrowStream:
-        """Stream different values of a column of a public table, in rows that fulfil a condition.
+    def stream_values(
+        self, table: Table, columns: Sequence[str], condition: Sql, most: int
+    ) -> ArrowStream:
+        """Stream different values of columns of a public table, in rows that fulfil a condition.
 
         ``most`` of them at most. Raises ``EngineError``: a fixed text.
         """

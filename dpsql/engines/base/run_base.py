@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
 from dpsql.core.schema import Table
-from dpsql.core.sql import Sql, name, sql
+from dpsql.core.sql import Sql, join, name, sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import ArrowStream, Reads
@@ -57,12 +57,14 @@ class RunBase(ABC):
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
         return self.over(Reads((table.name,))).pairs(self._all_of(table))
 
-    def stream_values(self, table: Table, column: str, condition: Sql, most: int) -> ArrowStream:
-        """Stream different values of a column of a public table, in rows that fulfil a condition.
+    def stream_values(
+        self, table: Table, columns: Sequence[str], condition: Sql, most: int
+    ) -> ArrowStream:
+        """Stream different values of columns of a public table, in rows that fulfil a condition.
 
         ``most`` of them at most.
         """
-        rows, own = self._all_of(table), name(column)
+        rows, own = self._all_of(table), join(", ", map(name, columns))
         values = sql(
             "SELECT DISTINCT {} FROM ({}) AS p WHERE {} LIMIT {}", own, rows, condition, most
         )

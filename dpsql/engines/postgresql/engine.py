@@ -272,13 +272,14 @@ class PostgreSQLRun(RunBase):
         stream: ArrowStream = type(found).from_arrays(columns, names=names)
         return stream
 
-    def stream_values(self, table: Table, column: str, condition: Sql, most: int) -> ArrowStream:
-        """Stream different values of a column of a public table, as its type has them."""
-        found: Any = super().stream_values(table, column, condition, most)
-        known = table.column(column)
-        assert known is not None
-        values = as_type(found[column], known.type)
-        stream: ArrowStream = type(found).from_arrays([values], names=[column])
+    def stream_values(
+        self, table: Table, columns: Sequence[str], condition: Sql, most: int
+    ) -> ArrowStream:
+        """Stream different values of columns of a public table, as their types have them."""
+        found: Any = super().stream_values(table, columns, condition, most)
+        known = [table.column(name) for name in columns]
+        values = [as_type(found[c.name], c.type) for c in known if c is not None]
+        stream: ArrowStream = type(found).from_arrays(values, names=list(columns))
         return stream
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import duckdb
 
@@ -31,6 +31,7 @@ _MOST_LISTS: Final = 64
 """Lists of values that a connection keeps: those that were asked for last."""
 _SECONDS: Final = 10.0
 """The time of a statement that is computed before a question is paid for."""
+_Rows: TypeAlias = list[tuple[Any, ...]]
 _ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
 """What Python makes of infinite moments."""
 
@@ -75,7 +76,7 @@ class PublicTables:
         self._engine = engine
         self._tenant = tenant
         self._reading: Run | None = None
-        self._values: dict[tuple[Table, str, Sql, int], tuple[object, ...] | None] = {}
+        self._rows: dict[tuple[Table, tuple[str, ...], Sql, int], _Rows | None] = {}
         self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
 
     def load(self, sources: Iterable[PublicSource]) -> None:
@@ -94,38 +95,46 @@ class PublicTables:
         """Return the values of a column of a public table in rows that fulfil a condition.
 
         They are sorted, NULL last; None where they are more than ``most`` or too long, or a moment
-        is infinite or in no year of Python's. A connection keeps the lists that it asked for last.
+        is infinite or in no year of Python's. Raises as :meth:`rows`.
+        """
+        held, rows = table.column(column), self.rows(table, (column,), condition, most)
+        if rows is None or held is None:
+            return None
+        return values_of((value for (value,) in rows), held.type)
+
+    def rows(
+        self, table: Table, columns: tuple[str, ...], condition: Sql, most: int
+    ) -> _Rows | None:
+        """Return the different values of columns of a public table in rows that fulfil a condition.
+
+        None where they are more than ``most``. A connection keeps the lists that it asked for last.
         Raises ``EngineError`` if they cannot be read.
         """
-        asked = table, column, condition, most
+        asked = table, columns, condition, most
         try:
-            known = asked in self._values
-            found = self._values.pop(asked) if known else self._read_values(*asked)
+            known = asked in self._rows
+            found = self._rows.pop(asked) if known else self._read_rows(*asked)
         except (duckdb.Error, EngineError, MemoryError):
             raise EngineError() from None
         finally:
             self._reading = None
-        self._values[asked] = found
-        if len(self._values) > _MOST_LISTS:
-            del self._values[next(iter(self._values))]
+        self._rows[asked] = found
+        if len(self._rows) > _MOST_LISTS:
+            del self._rows[next(iter(self._rows))]
         return found
 
-    def _read_values(
-        self, table: Table, column: str, condition: Sql, most: int
-    ) -> tuple[object, ...] | None:
+    def _read_rows(
+        self, table: Table, columns: tuple[str, ...], condition: Sql, most: int
+    ) -> _Rows | None:
         stay = self._tenant.stay()
         with self._engine.run() as self._reading:
             self._reading.begin([table.name])
-            stream = self._reading.stream_values(table, column, condition, most + 1)
+            stream = self._reading.stream_values(table, columns, condition, most + 1)
             with stay.registered(public=stream):
                 rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
-        held = table.column(column)
-        found = [value for (value,) in rows]
-        return None if held is None or len(found) > most else values_of(found, held.type)
+        return None if len(rows) > most else rows
 
-    def computed(
-        self, sources: Iterable[PublicSource], statement: Sql
-    ) -> list[tuple[Any, ...]] | None:
+    def computed(self, sources: Iterable[PublicSource], statement: Sql) -> _Rows | None:
         """Compute a statement over public tables; None where it fails or takes too long.
 
         Raises ``EngineError`` where it was interrupted, or if a table cannot be read.
