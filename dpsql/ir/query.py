@@ -133,7 +133,7 @@ class Block:
     which of several steps of a view it counts first, where these are read together. ``rows_found``
     says that the number of rows per unit is found privately, and whether it is found yet: until
     then it is the usual one. None where it was given, or changes nothing. ``followers`` are keys
-    that its tail says by others.
+    that its tail says by others. ``public_groups`` asks to refuse it unless all keys are known.
     """
 
     name: str
@@ -161,6 +161,7 @@ class Block:
     step_number: exp.Expr | None = None
     rows_found: RowsFound | None = None
     followers: tuple[Follower, ...] = ()
+    public_groups: bool = False
 
     @property
     def known_domain(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlglot import exp
 
@@ -23,6 +24,10 @@ from dpsql.policy.resolve import TableDefault, over_tables, resolve
 from dpsql.syntax.dialect import MAX_ERROR, PrivacyOption, PrivacyOptions
 from dpsql.syntax.parse import parse, place_of, understood
 
+_STRATEGY: Final = "group_selection_strategy"
+_PUBLIC_GROUPS: Final = "PUBLIC_GROUPS"
+"""GoogleSQL's words for groups that are not discovered."""
+
 
 @dataclass(frozen=True, slots=True)
 class AskedOptions:
@@ -30,7 +35,8 @@ class AskedOptions:
 
     ``fresh`` asks for new noise, and to pay for it, even if the same was answered before.
     ``own_epsilon`` says that its OPTIONS give an epsilon. ``table_defaults`` are those parameters
-    that are as a table's defaults say.
+    that are as a table's defaults say. ``public_groups`` asks for an answer only if all its groups
+    are known without a look at private rows.
     """
 
     parameters: Parameters
@@ -38,6 +44,7 @@ class AskedOptions:
     fresh: bool = False
     own_epsilon: bool = False
     table_defaults: tuple[TableDefault, ...] = ()
+    public_groups: bool = False
 
     def with_most_rows(self, most: int | None) -> AskedOptions:
         """Return the options where no unit has more rows than so many, if that is known."""
@@ -74,7 +81,7 @@ def take_options(
         return AskedOptions(outer, None, table_defaults=defaults)
     clause.pop()
     mechanism: str | None = None
-    fresh = False
+    fresh = public_groups = False
     seen: dict[str, object] = {}
     parameters = outer
     for option in clause.expressions:
@@ -92,6 +99,13 @@ def take_options(
                 raise _at("fresh must be true or false", "bad_option", option, text)
             fresh = value
             continue
+        if name == _STRATEGY:
+            if str(value).upper() != _PUBLIC_GROUPS:
+                raise _at(
+                    f"{_STRATEGY} is {_PUBLIC_GROUPS}, or left out", "bad_option", option, text
+                )
+            public_groups = True
+            continue
         try:
             parameters = resolve(policy, Overrides.of({name: value}), base=parameters)
             asked_by_error(seen)
@@ -99,7 +113,8 @@ def take_options(
             error.place = place_of(text, option)
             raise
     left = tuple(each for each in defaults if not each.replaced(parameters))
-    return AskedOptions(parameters, mechanism, fresh, "epsilon" in seen, left)
+    given = "epsilon" in seen
+    return AskedOptions(parameters, mechanism, fresh, given, left, public_groups)
 
 
 def sets_parameters(text: str) -> bool:
@@ -146,5 +161,5 @@ def _value(option: PrivacyOption, text: str) -> object:
 
 
 def _at(reason: str, code: str, node: exp.Expr, text: str) -> QueryRefused:
-    names = ", ".join([*PARAMETER_NAMES, "mechanism", "fresh"])
+    names = ", ".join([*PARAMETER_NAMES, "mechanism", "fresh", _STRATEGY])
     return QueryRefused(reason, code=code, place=place_of(text, node), hint=f"Options: {names}.")

@@ -252,6 +252,9 @@ join_keeps_public: select s.k, count(s.k) from shops s left join visits v on s.k
 join_keeps_public: select s.k, count(v.n) from shops s left join visits v on s.k = v.k where v.n is null group by s.k
 join_keeps_public: select v.k, count(v.n) from shops s left join visits v on s.k = v.k group by v.k
 join_keeps_public: select s.k from shops s left join visits v on s.k = v.k group by s.k
+groups_not_public: select with differential_privacy options (group_selection_strategy = public_groups) k, count(*) from visits group by k
+answers: select with differential_privacy options (group_selection_strategy = public_groups) s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
+bad_option: select with differential_privacy options (group_selection_strategy = laplace_threshold) k, count(*) from visits group by k
 join_keeps_public: select with differential_privacy options (mechanism = 'cascade') s.k, count(v.n) from shops s left join visits v on s.k = v.k group by s.k
 join_not_supported: select count(*) from visits v join (select k, count(*) c from visits group by k) t using (k)
 join_not_supported: select count(*) from visits v join (select avg(x) m from visits) on v.x > m

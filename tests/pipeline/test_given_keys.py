@@ -179,6 +179,27 @@ def test_what_plain_sql_would_answer_otherwise_is_refused(
         assert world.budget() == before
 
 
+PUBLIC_GROUPS = (
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = PUBLIC_GROUPS) "
+)
+
+
+def test_public_groups_are_never_discovered(connection: dpsql.Connection) -> None:
+    known = ("plan", "month(d)", "name")
+    for key, where in zip(known, ("TRUE", "TRUE", "name IN ('a', 'b')"), strict=True):
+        sql = f"{PUBLIC_GROUPS} {key}, COUNT(*) FROM menu WHERE {where} GROUP BY {key}"
+        assert connection.explain(sql).blocks[0].reserved.delta == 0
+    for key in ("name", "plan, name", "x + length(plan)"):
+        with fails_with("groups_not_public"):
+            connection.sql(f"{PUBLIC_GROUPS} {key}, COUNT(*) FROM menu GROUP BY ALL")
+    with fails_with("groups_not_public"):
+        connection.sql(f"{PUBLIC_GROUPS} DISTINCT plan, name FROM menu")
+    with fails_with("bad_option"):
+        connection.sql(
+            f"{PUBLIC_GROUPS.replace('PUBLIC', 'ALL')} plan, COUNT(*) FROM menu GROUP BY 1"
+        )
+
+
 @pytest.mark.usefixtures("no_noise")
 def test_a_condition_on_private_rows_leaves_the_groups(connection: dpsql.Connection) -> None:
     """In WHERE as in ON, though SQL drops groups of which WHERE leaves no row."""

@@ -126,7 +126,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             "aggregates, top_k: top, parameters",
             left_out="name, table, mechanism, noise_columns, fresh, pools, counted, "
             "groups_chosen, most_rows, most_groups, unit_rows, unit_groups, table_defaults, "
-            "step_number, rows_found, followers",
+            "step_number, rows_found, followers, public_groups",
         ),
         Parameters: worded(
             "parameters",

@@ -134,6 +134,7 @@ class _BlockBuilder:
             table_defaults=self._table_defaults(),
             step_number=self.step_number,
             rows_found=self._rows_found(),
+            public_groups=self.asked.public_groups,
         )
 
     def _rows_found(self) -> RowsFound | None:

@@ -97,6 +97,8 @@ def validate(
         )
         for block in splitter.blocks
     ]
+    for block in found:
+        _refuse_discovery(block, text)
     casts = any(type(node) is exp.Cast for node in tree.walk())
     place_followers(tree, found)
     blocks = place_noise_columns(tree, found, text)
@@ -118,6 +120,19 @@ def validate(
         casts=casts,
         values=values,
     )
+
+
+def _refuse_discovery(block: Block, text: str) -> None:
+    """Refuse a block that asks for public groups and has a key whose values are not known."""
+    unknown = next((key for key in block.keys if key.domain is None), None)
+    if block.public_groups and unknown is not None:
+        raise QueryRefused(
+            f"not all values of {unknown.text} are known, so its groups are not public",
+            code="groups_not_public",
+            place=place_of(text, unknown.expression),
+            hint="Leave out group_selection_strategy to have groups discovered. Or give them: by a "
+            "condition on the key, or by public rows, FROM sites s LEFT JOIN visits v ON ….",
+        )
 
 
 def _caught(tree: exp.Query, typed: str) -> str:
