@@ -191,9 +191,11 @@ answers: select count(*) from visits semi join shops using (k)
 join_kind: select count(*) from visits asof join shops on visits.k >= shops.k
 join_kind: select count(*) from visits positional join shops
 answers: select count(*) from visits left join shops on shops.k = visits.k
-join_not_supported: select count(*) from visits, range(3)
+answers: select count(*) from visits, range(3)
 join_not_supported: select count(*) from visits, lateral (select 1)
-join_not_supported: select k from visits, unnest([1,2]) group by k
+answers: select k, count(*) from visits, unnest([1,2]) group by k
+join_not_supported: select count(*) from visits v, unnest([v.k]) t(a)
+join_not_supported: select count(*) from visits v, range(v.k) t(a)
 join_needs_unit: select count(*) from visits, visits
 join_keeps_public: select count(*) from shops left join visits using (k)
 ambiguous_column: select k, count(*) from visits v join visits w on v.uid = w.uid group by k
@@ -278,7 +280,7 @@ subquery_over_private_rows: select count(*) from visits where exists (select 1 f
 subquery_over_private_rows: select count(*) from visits v where not exists (select 1 from mails where mails.k = v.k)
 unknown_table: select count(*) from visits where k in (select s.k from shops s, secret)
 expression_not_allowed: select count(*) from visits where k in (select k from shops where random() < 0.5)
-join_not_supported: select count(*) from visits where k in (select k from range(3) t(k))
+answers: select count(*) from visits where k in (select k from range(3) t(k))
 unknown_table: select count(*) from visits join secret using (k)
 unknown_table: select count(*) from visits join main.secret s on true
 answers: select count(*) from visits where k not in (select k from shops)

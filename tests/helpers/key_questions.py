@@ -62,6 +62,8 @@ GIVEN = (
     ),
     ("c.x, c.name, label, since", "codes c LEFT JOIN menu m ON m.x = c.x", "m.id"),
     ("year(since), c.x, month(since)", "codes c LEFT JOIN menu m ON m.x = c.x", "m.id"),
+    ("k", "unnest(['a', 'b', 'b ', NULL]) k LEFT JOIN menu m ON m.name = k", "m.id"),
+    ("lo", "range(-10, 60, 10) r(lo) LEFT JOIN menu ON x >= lo AND x < lo + 10", "id"),
     ("k, l", "(VALUES (1), (7)) v(k), (VALUES ('a'), ('b')) w(l) LEFT JOIN menu ON x = k", "id"),
 )
 """Keys of public rows that an outer join keeps, the join, and a private value to count."""

@@ -119,3 +119,8 @@ SELECT t.a, count(v.uid), count(DISTINCT p.uid) FROM (VALUES (1, 's1'), (5, 's2'
 SELECT b.lo, count(v.n) FROM visits v RIGHT JOIN (VALUES (0, 5), (5, 10), (90, 99)) AS b(lo, hi) ON v.n >= b.lo AND v.n < b.hi GROUP BY b.lo ORDER BY b.lo
 SELECT t.city, count(p.age), count(o.okey) FROM towns t LEFT JOIN people p ON p.city = t.city LEFT JOIN orders o ON o.uid = p.uid GROUP BY t.city ORDER BY t.city
 WITH t(a) AS (VALUES ('s1'), ('s2'), ('s1')) SELECT t.a, count(*) FROM visits v JOIN t ON v.s = t.a GROUP BY t.a ORDER BY t.a
+SELECT item, count(v.uid) FROM visits v RIGHT JOIN unnest(['s1', 's3', 'none']) AS item ON v.s = item GROUP BY item ORDER BY item
+SELECT h.lo, count(v.n) FROM range(-4, 20, 4) AS h(lo) LEFT JOIN visits v ON v.n >= h.lo AND v.n < h.lo + 4 GROUP BY h.lo ORDER BY h.lo
+SELECT generate_series AS d, count(v.uid) FROM generate_series(6, 2, -2) LEFT JOIN visits v ON v.k = generate_series GROUP BY d ORDER BY d
+SELECT v.k, count(*) FROM visits v JOIN range(2, 5) r ON v.k = r GROUP BY v.k ORDER BY v.k
+SELECT v.k, count(*) FROM visits v WHERE v.k IN (SELECT range FROM range(2, 5)) GROUP BY v.k ORDER BY v.k

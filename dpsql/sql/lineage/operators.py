@@ -226,7 +226,18 @@ class Operators:
             Computed(self._names.new_column(), _at_places(place, column))
             for column in zip(*rows, strict=True)
         ]
-        extended = Extend(NumberedRows(place, len(rows)), tuple(made))
+        return self._public(Extend(NumberedRows(place, len(rows)), tuple(made)))
+
+    def numbered(self, low: int, step: int, count: int) -> Relation:
+        """Make rows of numbers, from ``low`` on in steps."""
+        place = self._names.new_column()
+        steps = exp.Mul(this=generated_column(place), expression=_number(step))
+        number = exp.Add(this=exp.Paren(this=steps), expression=_number(low - step))
+        made = Computed(self._names.new_column(), exp.cast(number, exp.DType.BIGINT))
+        return self._public(Extend(NumberedRows(place, count), (made,)))
+
+    def _public(self, extended: Extend) -> Relation:
+        """Return computed columns as a public relation, under the names of VALUES."""
         types = self._bound(self._written.computed(extended))
         fields = [
             Field("", f"col{index}", column.name, column.type) for index, column in enumerate(types)
@@ -266,6 +277,11 @@ class Operators:
             single=single,
             enumerated=is_enumerated(node),
         )
+
+
+def _number(value: int) -> exp.Expr:
+    number = exp.Literal.number(abs(value))
+    return exp.Paren(this=exp.Neg(this=number)) if value < 0 else number
 
 
 def _at_places(place: str, values: Sequence[exp.Expr]) -> exp.Expr:

@@ -214,12 +214,12 @@ class Lineage:
             found = self._of_table(source, scope)
         elif isinstance(source, exp.Subquery):
             found = self._of_subquery(source, scope)
-        elif isinstance(source, exp.Values):
-            found = self._of_values(source)
+        elif isinstance(source, exp.Values | exp.Unnest):
+            found = self._of_list(source)
         if found is None:
             return None
         extra = {name for name, value in source.args.items() if value} - _SOURCE_PARTS
-        if isinstance(source, exp.Values):
+        if isinstance(source, exp.Values | exp.Unnest):
             extra -= {"expressions"}
         if extra:
             raise self.names.refuse(
@@ -254,23 +254,51 @@ class Lineage:
     def _of_table(self, source: exp.Table, scope: Scope) -> Relation | None:
         if not is_qualified(source) and fold(source.name) in scope:
             return scope[fold(source.name)].read()
+        if isinstance(source.this, exp.GenerateSeries):
+            return self._of_range(source, source.this)
         table = self.tables.named(source)
         return None if table is None else self.tables.rows(table)
 
-    def _of_values(self, values: exp.Values) -> Relation:
-        """Resolve a list of constants: public rows, as DuckDB names their columns."""
-        rows = [row.expressions for row in values.expressions if isinstance(row, exp.Tuple)]
-        alike = len(rows) == len(values.expressions) and len(set(map(len, rows))) == 1
+    def _of_list(self, source: exp.Values | exp.Unnest) -> Relation:
+        """Resolve VALUES or UNNEST of constants: public rows, as DuckDB names their columns."""
+        listed = source.expressions
+        if isinstance(source, exp.Unnest):
+            arrays = listed if all(isinstance(each, exp.Array) for each in listed) else []
+            rows = [[value] for array in arrays[:1] for value in array.expressions]
+            alike = bool(rows) and len(arrays) == 1 and not source.args.get("offset")
+        else:
+            rows = [row.expressions for row in listed if isinstance(row, exp.Tuple)]
+            alike = len(rows) == len(listed) and len(set(map(len, rows))) == 1
         constants = [value for row in rows for value in row]
         if not alike or any(value.find(exp.Column, exp.Query) for value in constants):
             raise self.names.refuse(
-                "VALUES beside private rows are lists of constants, equally long",
+                "VALUES and UNNEST beside private rows are lists of constants, equally long",
                 "join_not_supported",
-                values,
+                source,
             )
         for value in constants:
             check_row_expression(value, self.names.text)
-        return self.operators.listed(rows)
+        made = self.operators.listed(rows)
+        return made.named("", [source.alias or "unnest"] if isinstance(source, exp.Unnest) else [])
+
+    def _of_range(self, source: exp.Table, numbers: exp.GenerateSeries) -> Relation:
+        """Resolve range or generate_series between constants, as DuckDB names its column."""
+        given = [numbers.args.get(part) for part in ("start", "end", "step")]
+        low, high, step = (_whole(node) if node is not None else 1 for node in given)
+        exclusive = bool(numbers.args.get("is_end_exclusive"))
+        if low is None or high is None or not step or max(map(abs, (low, high, step))) >= 2**31:
+            count = 0
+        else:
+            last = high - (1 if step > 0 else -1) * exclusive
+            count = max(0, (last - low) // step + 1)
+        if low is None or not step or not 0 < count < 2**31:
+            raise self.names.refuse(
+                "a range beside private rows has some numbers, between whole constants",
+                "join_not_supported",
+                source,
+            )
+        name = "range" if exclusive else "generate_series"
+        return self.operators.numbered(low, step, count).named("", [source.alias or name])
 
     def _of_subquery(self, source: exp.Subquery, scope: Scope) -> Relation | None:
         if isinstance(source.this, exp.Table):  # a join in brackets
@@ -436,6 +464,14 @@ def _sources(select: exp.Select) -> list[exp.Expr]:
     """List the sources of a FROM clause, first the leftmost."""
     from_, joins = select.args.get("from_"), select.args.get("joins") or ()
     return [] if from_ is None else [from_.this, *(join.this for join in joins)]
+
+
+def _whole(node: exp.Expr) -> int | None:
+    """Read a whole number; None for anything else."""
+    if isinstance(node, exp.Neg):
+        below = _whole(node.this)
+        return None if below is None else -below
+    return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
 
 
 def _has_aggregates(select: exp.Select) -> bool:
