@@ -170,6 +170,40 @@ def test_a_text_of_any_length_makes_nothing_fail(postgres_server: Server, tmp_pa
     world.close()
 
 
+@pytest.mark.usefixtures("no_noise", "discovered_keys")
+def test_an_enum_is_text_without_an_order(postgres_server: Server, tmp_path: Path) -> None:
+    world = PostgreSQLWorld(postgres_server, f"enums_{os.getpid()}")
+    world.run("CREATE TYPE mood AS ENUM ('sad', 'ok')")
+    world.run("CREATE TABLE texts (uid BIGINT, m mood)")
+    world.run(
+        "INSERT INTO texts SELECT i, CASE i % 3 WHEN 0 THEN 'sad'::mood WHEN 1 THEN 'ok' END "
+        "FROM generate_series(0, 299) AS i"
+    )
+    world.run(f"GRANT SELECT ON texts TO {READER}")
+    with dpsql.connect(world.url, LONG, tmp_path / "budget.db", "ana") as connection:
+        for sql, expected in (
+            ("SELECT m, COUNT(DISTINCT uid) FROM texts GROUP BY m", {("sad", 100), ("ok", 100), (None, 100)}),
+            ("SELECT COUNT(DISTINCT uid) FROM texts WHERE m = 'ok'", {(100,)}),
+            ("SELECT COUNT(DISTINCT uid) FROM texts WHERE m IN ('ok', 'none such')", {(100,)}),
+            ("SELECT COUNT(DISTINCT uid) FROM texts WHERE m IS NULL", {(100,)}),
+            ("SELECT COUNT(m) FROM texts", {(200,)}),
+            ("SELECT left(m, 1) AS u, COUNT(DISTINCT uid) FROM texts GROUP BY u", {("s", 100), ("o", 100), (None, 100)}),
+        ):  # fmt: skip
+            assert set(connection.sql(sql, max_rows_contributed=1).fetchall()) == expected, sql
+        with pytest.raises(dpsql.QueryRefused):
+            connection.sql("SELECT COUNT(*) FROM texts WHERE m < 'sad'")
+        spent = connection.budget().rho_spent
+        world.run(
+            "CREATE FUNCTION told(mood) RETURNS TEXT LANGUAGE SQL AS $$ SELECT 1 / 0 || 'x' $$"
+        )
+        world.run("CREATE CAST (mood AS TEXT) WITH FUNCTION told(mood)")
+        with pytest.raises(dpsql.Error) as raised:
+            connection.sql("SELECT COUNT(DISTINCT uid) FROM texts WHERE m = 'ok'", fresh=True)
+        assert raised.value.code in ("definitions_changed", "statement_unrecognised")
+        assert connection.budget().rho_spent == spent
+    world.close()
+
+
 def test_a_database_that_was_closed_ends_its_engines(world: PostgreSQLWorld) -> None:
     """As on DuckDB: what is bound there no more costs nothing. Opened again, it answers."""
     world.engine(small_tables())
@@ -317,12 +351,15 @@ def test_a_role_without_temporary_tables_is_refused(world: PostgreSQLWorld, tmp_
 SETUP = (
     "CREATE DOMAIN small AS INTEGER CHECK (VALUE < 10)",
     "CREATE TYPE mood AS ENUM ('sad', 'ok')",
+    "CREATE TYPE feeling AS ENUM ('sad', 'ok')",
+    "CREATE FUNCTION felt(feeling) RETURNS TEXT LANGUAGE SQL AS $$ SELECT 1 / 0 || 'x' $$",
+    "CREATE CAST (feeling AS TEXT) WITH FUNCTION felt(feeling)",
     "CREATE COLLATION careless (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
     "CREATE SCHEMA mart",
     f"GRANT USAGE ON SCHEMA mart TO {READER}",
     'CREATE TABLE mart.odd (uid BIGINT, "Uid" INT, a small, m mood, t TEXT COLLATE careless, n NUMERIC,'
-    " arr INT[], b BYTEA, j JSON, ok NUMERIC(9,2), ch CHAR(3), iv INTERVAL, hidden INT)",
-    f"GRANT SELECT (uid, \"Uid\", a, m, t, n, arr, b, j, ok, ch, iv) ON mart.odd TO {READER}",
+    " arr INT[], b BYTEA, j JSON, ok NUMERIC(9,2), ch CHAR(3), iv INTERVAL, hidden INT, f feeling)",
+    f"GRANT SELECT (uid, \"Uid\", a, m, t, n, arr, b, j, ok, ch, iv, f) ON mart.odd TO {READER}",
     "CREATE TABLE secured (uid BIGINT, k INT)",
     "ALTER TABLE secured ENABLE ROW LEVEL SECURITY",
     "CREATE TABLE parts (uid BIGINT, k INT) PARTITION BY RANGE (k)",
@@ -349,10 +386,13 @@ def test_columns_without_an_equal_are_left_out_with_the_reason(odd: PostgreSQLEn
     table = odd.catalog().tables["mart.odd"]
     assert [(c.name, str(c.type)) for c in table.columns] == [
         ("uid", "BIGINT"),
+        ("m", "VARCHAR"),
         ("ok", "DECIMAL(9,2)"),
     ]
+    assert [c.name for c in table.columns if c.enumerated] == ["m"]
     reasons = {left.name: left.reason for left in table.left_out}
-    assert set(reasons) == {"Uid", "a", "m", "t", "n", "arr", "b", "j", "ch", "iv", "hidden"}
+    assert set(reasons) == {"Uid", "a", "t", "n", "arr", "b", "j", "ch", "iv", "hidden", "f"}
+    assert "GENERATED ALWAYS" in reasons["j"]
     assert "case of letters" in reasons["Uid"]
     assert "collation" in reasons["t"]
     assert "may not read" in reasons["hidden"]

@@ -16,7 +16,7 @@ from dpsql.core.constraints import ConstraintsOf, ForeignKey, gathered
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, LeftOut, Remark, Table, fold
 from dpsql.core.sql import sql
-from dpsql.core.sql_types import UNKNOWN
+from dpsql.core.sql_types import UNKNOWN, VARCHAR
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.engine import Definition
 from dpsql.engines.base.view_words import AS_TABLE, over_several
@@ -95,7 +95,9 @@ _COLUMNS: Final = """
 SELECT CAST(a.attrelid AS BIGINT), CAST(a.attname AS TEXT), CAST(t.typname AS TEXT),
   CAST(tn.nspname AS TEXT), format_type(a.atttypid, a.atttypmod),
   coalesce(co.collisdeterministic, TRUE),
-  has_column_privilege(a.attrelid, a.attnum, 'SELECT'), CAST(a.attgenerated AS TEXT)
+  has_column_privilege(a.attrelid, a.attnum, 'SELECT'), CAST(a.attgenerated AS TEXT),
+  t.typtype = 'e' AND NOT EXISTS (SELECT 1 FROM pg_cast k
+    WHERE k.castsource = t.oid AND k.casttarget = CAST('pg_catalog.text' AS REGTYPE))
 FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
   JOIN pg_type t ON t.oid = a.atttypid JOIN pg_namespace tn ON tn.oid = t.typnamespace
   LEFT JOIN pg_collation co ON co.oid = a.attcollation
@@ -402,14 +404,24 @@ def _table(
     return Table(name, kept, kind == "v", reason, tuple(left_out))
 
 
+_OF_PARTS: Final = ("json", "jsonb")
+
+
 def _columns(found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Column, str | None]]:
     """Yield columns, and why they are left out if they are."""
     seen: set[str] = set()
-    for name, type_, namespace, shown, deterministic, readable, generated in found:
+    for name, type_, namespace, shown, deterministic, readable, generated, listed in found:
         known = duckdb_type(type_, shown) if namespace == "pg_catalog" else None
+        if listed:  # an enum, which no cast of the owner's makes text
+            known = VARCHAR
         problem = None
         if not readable:
             problem = "the role may not read it"
+        elif known is None and type_ in _OF_PARTS and namespace == "pg_catalog":
+            problem = (
+                f"it is {type_}, of several parts: make a column of each that is asked for, "
+                f"GENERATED ALWAYS AS ({name} ->> 'part') STORED"
+            )
         elif known is None:
             problem = (
                 f"dpsql has no equal of the type {shown if namespace == 'pg_catalog' else type_}"
@@ -423,7 +435,7 @@ def _columns(found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Column, str | N
         elif fold(name) in seen:
             problem = "its name is that of another but for the case of letters"
         seen.add(fold(name))
-        yield Column(name, known or UNKNOWN), problem
+        yield Column(name, known or UNKNOWN, enumerated=bool(listed)), problem
 
 
 def _refused(table: Table, reason: Remark) -> Table:

@@ -64,7 +64,7 @@ WITH RECURSIVE below(root, oid, part) AS (
   UNION ALL
   SELECT '', concat_ws(' ', 'cast', k.castsource, k.casttarget, k.castfunc, k.castcontext,
     k.castmethod)
-  FROM pg_cast k WHERE k.oid >= 16384 AND k.castsource < 16384 AND k.casttarget < 16384
+  FROM pg_cast k WHERE k.oid >= 16384 AND k.casttarget < 16384
   UNION ALL
   SELECT '', concat_ws(' ', 'function', quote_ident(p.proname), p.proargtypes)
   FROM pg_proc p WHERE p.oid >= 16384 AND p.pronamespace = CAST('pg_catalog' AS REGNAMESPACE)
