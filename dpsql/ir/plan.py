@@ -19,11 +19,11 @@ from dpsql.ir.measures import Aggregate, AggregateKind, Measure, MeasureKind, Qu
 from dpsql.ir.query import Block
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Additive
+from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise
 from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
-from dpsql.privacy.mechanisms.rows_choice import RowsChoice
 from dpsql.privacy.mechanisms.selection import Selection
 
 
@@ -224,8 +224,8 @@ class BlockPlan:
     zCDP into its epsilon. ``one_shot`` is the price under basic composition: the block is then
     (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
     Gaussian DP costs, and the block is charged so. ``estimates`` are asked and paid for apart,
-    where the account has no release of them yet. ``rows_choice`` is the draw of the number of rows
-    per unit, which goes before: with it, the plan is one for the usual number. ``kept`` are the
+    where the account has no release of them yet. ``bounds_choice`` are the draws of contribution
+    bounds, which go before: with them, the plan is one for the usual bounds. ``kept`` are the
     earlier releases that values follow from: several that are pooled, in the order of the bits by
     which each row says from which, or one of more groups, which are rolled up; None where values
     are of their own.
@@ -244,7 +244,7 @@ class BlockPlan:
     candidates: tuple[Candidate, ...] = ()
     kept: tuple[ReleaseNoise, ...] | RolledUp | None = None
     estimates: tuple[LeftOutPlan, ...] = ()
-    rows_choice: RowsChoice | None = None
+    bounds_choice: BoundsChoice | None = None
 
     @property
     def tells_left_out(self) -> bool:
@@ -392,10 +392,10 @@ class PreparedEstimate(PreparedBeside):
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedRowsChoice(PreparedBeside):
-    """The draw of a block's number of rows per unit, ready to run."""
+class PreparedBoundsChoice(PreparedBeside):
+    """The draws of a block's contribution bounds, ready to run."""
 
-    choice: RowsChoice = field(kw_only=True)
+    choice: BoundsChoice = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,13 +404,13 @@ class PreparedBlock:
 
     ``write`` writes how private rows are read, under a salt that is shown; each read has a salt of
     its own. ``keys`` are the released key columns and their types. ``estimates`` and
-    ``rows_choice`` are those of the plan.
+    ``bounds_choice`` are those of the plan.
     """
 
     plan: BlockPlan
     keys: tuple[Column, ...]
     estimates: tuple[PreparedEstimate, ...] = ()
-    rows_choice: PreparedRowsChoice | None = None
+    bounds_choice: PreparedBoundsChoice | None = None
     write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
     renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
 
@@ -456,7 +456,7 @@ class PrivacyPlan:
     def reserved_with_estimates(self) -> PrivacyLoss:
         """The worst case where the account has no release of any estimate or choice of rows."""
         estimates = (estimate.noise.loss for block in self.blocks for estimate in block.estimates)
-        choices = (b.rows_choice.loss for b in self.blocks if b.rows_choice is not None)
+        choices = (b.bounds_choice.loss for b in self.blocks if b.bounds_choice is not None)
         return sum((*estimates, *choices), self.reserved)
 
     @property

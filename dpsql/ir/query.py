@@ -88,14 +88,18 @@ class Follower:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsFound:
-    """The number of rows per unit is found privately: ``most`` is the largest that can be.
+class BoundsFound:
+    """The numbers of a unit that are found privately: of its rows in a group, of its groups.
 
-    ``known``: it is found, and the block's parameters have it.
+    ``most_rows`` and ``most_groups`` are the largest that can be, None without a limit. ``known``:
+    they are found, and the block's parameters have them.
     """
 
-    most: int | None
-    known: bool
+    rows: bool = False
+    groups: bool = False
+    most_rows: int | None = None
+    most_groups: int | None = None
+    known: bool = False
 
 
 class NoiseFigure(Enum):
@@ -130,10 +134,11 @@ class Block:
     that was less than what was asked for; ``unit_rows`` and ``unit_groups`` are the same whatever
     was asked for, None where nothing is declared. ``table_defaults`` are the parameters that a
     table's defaults decided, by name, each with that table's. ``step_number`` says of a row in
-    which of several steps of a view it counts first, where these are read together. ``rows_found``
-    says that the number of rows per unit is found privately, and whether it is found yet: until
-    then it is the usual one. None where it was given, or changes nothing. ``followers`` are keys
-    that its tail says by others. ``public_groups`` asks to refuse it unless all keys are known.
+    which of several steps of a view it counts first, where these are read together.
+    ``bounds_found`` says which contribution bounds are found privately, and whether they are found
+    yet: until then they are the usual ones. None where they were given, or change nothing. ``followers``
+    are keys that its tail says by others. ``public_groups`` asks to refuse it unless all keys are
+    known.
     """
 
     name: str
@@ -159,7 +164,7 @@ class Block:
     unit_groups: int | None = None
     table_defaults: tuple[tuple[str, str], ...] = ()
     step_number: exp.Expr | None = None
-    rows_found: RowsFound | None = None
+    bounds_found: BoundsFound | None = None
     followers: tuple[Follower, ...] = ()
     public_groups: bool = False
 

@@ -26,8 +26,8 @@ from dpsql.ir.plan import (
     BlockPlan,
     LeftOutPlan,
     PreparedBlock,
+    PreparedBoundsChoice,
     PreparedEstimate,
-    PreparedRowsChoice,
     PrivacyPlan,
 )
 from dpsql.ir.query import Block, PlainTail, Query
@@ -39,13 +39,13 @@ from dpsql.ir.relations import (
     bottom_up,
     scanned,
 )
+from dpsql.kinds.bounds_choice import bounds_choice_sql
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.rows_choice import rows_choice_sql
 from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import (
+    bounds_choice_fingerprint,
     estimate_fingerprints,
     fingerprint,
-    rows_choice_fingerprint,
 )
 from dpsql.pipeline.known_keys import with_keys_narrowed
 from dpsql.pipeline.public_keys import with_keys_made
@@ -59,6 +59,7 @@ from dpsql.planner.max_error import Replan, error_targets, error_within, exchang
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import EPSILON_LIMITS, AnswerFrom, Parameters, Pooling
 from dpsql.privacy.accounting.zcdp import ZERO
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.results.explanation import Explanation, explain
 from dpsql.sql.blocks.catalog import place_catalog
 from dpsql.sql.blocks.examined import (
@@ -80,7 +81,12 @@ from dpsql.syntax.probes import drop_unused_ctes, has_no_rows
 _REMEMBERED = 256  # statements a connection keeps planned
 _LONGEST = 10_000  # characters of a statement that is kept: plans are some hundred times as large
 _Key: TypeAlias = tuple[
-    str, object, str | None, tuple[Parameters, frozenset[str]], bool, tuple[int | None, ...]
+    str,
+    object,
+    str | None,
+    tuple[Parameters, frozenset[str]],
+    bool,
+    tuple[FoundBounds | None, ...],
 ]
 
 
@@ -88,8 +94,8 @@ _Key: TypeAlias = tuple[
 class Question:
     """A question: its text, values and parameters.
 
-    ``pooling``: it is prepared to show several releases of it pooled. ``rows`` are the numbers of
-    rows per unit that were found for its blocks, in their order, None for those that need none.
+    ``pooling``: it is prepared to show several releases of it pooled. ``bounds`` are the
+    contribution bounds that were found for its blocks, in their order, None where none is needed.
     """
 
     text: str
@@ -98,7 +104,7 @@ class Question:
     parameters: Parameters
     fresh: bool
     pooling: bool = False
-    rows: tuple[int | None, ...] = ()
+    bounds: tuple[FoundBounds | None, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -110,7 +116,7 @@ class Question:
         """The key under which a prepared question is cached: equal for equal questions."""
         asked = (self.parameters, self.parameters.given)
         values = values_key(self.values)
-        return self.text, values, self.mechanism, asked, self.pooling, self.rows
+        return self.text, values, self.mechanism, asked, self.pooling, self.bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +174,12 @@ class Prepared:
         return tuple(estimate for block in self.blocks for estimate in block.estimates)
 
     @property
-    def open_rows(self) -> tuple[PreparedRowsChoice | None, ...]:
-        """The draws of the numbers of rows per unit that are to be found first, by block.
+    def open_bounds(self) -> tuple[PreparedBoundsChoice | None, ...]:
+        """The draws of the contribution bounds that are to be found first, by block.
 
         It is empty where there are none: the question can be answered as it is prepared.
         """
-        choices = tuple(block.rows_choice for block in self.blocks)
+        choices = tuple(block.bounds_choice for block in self.blocks)
         return choices if any(choices) else ()
 
     @property
@@ -416,7 +422,7 @@ class Preparer:
                 pools=question.pooling,
                 catalog=self._engine.name,
                 beside=beside,
-                rows=question.rows,
+                bounds=question.bounds,
             )
 
         used = tree.copy()
@@ -462,18 +468,18 @@ class Preparer:
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
-        choice, renderer = self._rows_choice(plan), self.dialect.renderer
+        choice, renderer = self._bounds_choice(plan), self.dialect.renderer
         return PreparedBlock(plan, keys, estimates, choice, write=write, renderer=renderer)
 
-    def _rows_choice(self, plan: BlockPlan) -> PreparedRowsChoice | None:
-        choice = plan.rows_choice
+    def _bounds_choice(self, plan: BlockPlan) -> PreparedBoundsChoice | None:
+        choice = plan.bounds_choice
         if choice is None:
             return None
-        return PreparedRowsChoice(
-            rows_choice_fingerprint(plan),
+        return PreparedBoundsChoice(
+            bounds_choice_fingerprint(plan),
             scanned(plan.block.source.rows),
             choice=choice,
-            write=partial(rows_choice_sql, plan, choice, self.dialect),
+            write=partial(bounds_choice_sql, plan, choice, self.dialect),
             renderer=self.dialect.renderer,
         )
 

@@ -17,15 +17,16 @@ from dpsql.budget.question import plan_record, record_beside
 from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource
-from dpsql.ir.plan import PreparedBlock, PreparedEstimate, PreparedRowsChoice, PrivacyPlan
+from dpsql.ir.plan import PreparedBlock, PreparedBoundsChoice, PreparedEstimate, PrivacyPlan
+from dpsql.kinds.bounds_choice import encode_bounds, read_weights, release_bounds
 from dpsql.kinds.left_out import encode_estimate, read_left_out, release_estimate
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
-from dpsql.kinds.rows_choice import encode_rows, read_weights, release_rows
 from dpsql.pipeline.kept.release_codec import encode_release
 from dpsql.pipeline.release import read_exact, release_block
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.privacy.sampling.noise import EntropySource
 from dpsql.syntax.placeholders import PlaceholderValues
 
@@ -36,14 +37,14 @@ class Bought:
 
     ``loss`` is a function of what was released alone. ``pieces`` are a tuple, or made when asked
     for; None where nothing can be kept, as keys have no exact text. One of ``blocks``,
-    ``estimate`` and ``rows`` (a number of rows per unit) is what was released.
+    ``estimate`` or ``bounds`` (of what a unit contributes) is what was released.
     """
 
     loss: PrivacyLoss
     pieces: Iterable[bytes] | None
     blocks: tuple[ReleasedBlock, ...] = ()
     estimate: ReleasedEstimate | None = None
-    rows: int | None = None
+    bounds: FoundBounds | None = None
 
 
 @dataclass(slots=True)
@@ -137,18 +138,18 @@ def purchase_of_estimate(
     return Purchase(estimate.fingerprint, loss, record, partial(_estimate, estimate), estimate)
 
 
-def purchase_of_rows(
-    choice: PreparedRowsChoice, text: str, values: PlaceholderValues
+def purchase_of_bounds(
+    choice: PreparedBoundsChoice, text: str, values: PlaceholderValues
 ) -> Purchase[Bought]:
-    """Make the purchase of a number of rows per unit, whose price is its whole reservation."""
+    """Make the purchase of contribution bounds, whose price is its whole reservation."""
     loss = choice.choice.loss
     record = record_beside(loss, text, values)
-    return Purchase(choice.fingerprint, loss, record, partial(_rows, choice))
+    return Purchase(choice.fingerprint, loss, record, partial(_bounds, choice))
 
 
-def _rows(choice: PreparedRowsChoice, reader: PurchaseReader) -> Bought:
-    rows = release_rows(choice, read_weights(reader.source, choice), reader.entropy)
-    return Bought(choice.choice.loss, (encode_rows(rows),), rows=rows)
+def _bounds(choice: PreparedBoundsChoice, reader: PurchaseReader) -> Bought:
+    bounds = release_bounds(choice, read_weights(reader.source, choice), reader.entropy)
+    return Bought(choice.choice.loss, (encode_bounds(bounds),), bounds=bounds)
 
 
 def _estimate(estimate: PreparedEstimate, reader: PurchaseReader) -> Bought:

@@ -22,13 +22,13 @@ from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedEstimate, PreparedRowsChoice
+from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedBoundsChoice, PreparedEstimate
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
+from dpsql.kinds.bounds_choice import read_weights
 from dpsql.kinds.left_out import read_left_out
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import NumericArray, ReleasedBlock, drawn_columns
-from dpsql.kinds.rows_choice import read_weights
 from dpsql.privacy.sampling.noise import EntropySource
 
 
@@ -117,7 +117,7 @@ class RehearsedWays:
             if (place, taken) not in self._planned:
                 self._engine.rehearse(partial(_read, block, self._dialect, estimates=beside))
                 self._planned.add((place, taken))
-        for choice in filter(None, (block.rows_choice for block in self._blocks)):
+        for choice in filter(None, (block.bounds_choice for block in self._blocks)):
             if choice.fingerprint not in self._planned_alone:
                 self._engine.rehearse(partial(_read_weights, choice))
                 self._planned_alone.add(choice.fingerprint)
@@ -142,7 +142,7 @@ def _read(
         exact.rehearse(block.plan)
 
 
-def _read_weights(choice: PreparedRowsChoice, source: PrivateSource) -> None:
+def _read_weights(choice: PreparedBoundsChoice, source: PrivateSource) -> None:
     read_weights(source, choice)
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Block, Query
+from dpsql.planner.bounds_choice import bounds_share, priced_bounds_choice
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.groups import with_groups_decided
@@ -30,7 +31,6 @@ from dpsql.planner.max_error import (
 )
 from dpsql.planner.noise import priced_quantiles, share_without_quantiles
 from dpsql.planner.option import Option
-from dpsql.planner.rows_choice import priced_rows_choice, rows_share
 from dpsql.planner.topk import top_k_options
 from dpsql.policy.parameters import EPSILON_LIMITS
 from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, ZERO, Composition
@@ -102,25 +102,25 @@ def plan_within_epsilon(
 ) -> BlockPlan:
     """Find the best plan that costs at most the epsilon in the block's parameters.
 
-    Of those that keep a maximum error, if any does and the block asks for one. Where the number of
-    rows per unit is found privately, and where a part of the price is for telling what bounding
-    leaves out and that can be told, the plan has the rest of the price. What the rest does not
-    answer is answered without that part, and nothing is told.
+    Of those that keep a maximum error, if any does and the block asks for one. Where
+    contribution bounds are found privately, and where a part of the price is for telling what
+    bounding leaves out and that can be told, the plan has the rest of the price. What the rest does
+    not answer is answered without that part, and nothing is told.
     """
     planned = partial(_plan_for_share, block, mechanism, composition, delta_for_conversion)
     share = block.parameters.left_out_share
     budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
-    choice = priced_rows_choice(block, budget)
-    known = block.rows_found is not None and block.rows_found.known
-    first = rows_share(block) if known or choice is not None else 0.0
+    choice = priced_bounds_choice(block, budget)
+    known = block.bounds_found is not None and block.bounds_found.known
+    first = bounds_share(block) if known or choice is not None else 0.0
     if estimates_possible(block, budget):
         with suppress(QueryRefused, ParameterError):
             plan = planned(share + first)
             estimates = priced_estimates(plan, budget, share)
             if estimates:
-                choice = priced_rows_choice(block, budget, share)
-                return replace(plan, estimates=estimates, rows_choice=choice)
-    return replace(planned(first), rows_choice=choice)
+                choice = priced_bounds_choice(block, budget, share)
+                return replace(plan, estimates=estimates, bounds_choice=choice)
+    return replace(planned(first), bounds_choice=choice)
 
 
 def _plan_for_share(

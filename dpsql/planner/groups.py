@@ -1,9 +1,10 @@
-"""Decides the number of groups per unit where a question gives none: ``auto`` or a number.
+"""Decides the number of groups per unit where a question gives none.
 
-``auto`` is better wherever keys are unknown and its rounds answer the question; all others have
-the usual number. What decides is public: the block, its parameters, the mechanism that is asked
-for by name, and the composition of the account. So does what a question costs, and whether it is
-refused: nothing that the usual number answers is refused for want of a number.
+Of known keys it is found by a draw, which goes before; where they are few, all count. Of unknown
+keys ``auto`` is better wherever its rounds answer the question; all others have the usual number.
+What decides is public: the block, its parameters, the mechanism that is asked for by name, and the
+composition of the account. So does what a question costs, and whether it is refused: nothing that
+the usual number answers is refused for want of a number.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpsql.ir.query import Block
+from dpsql.ir.query import Block, BoundsFound
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
-from dpsql.policy.parameters import Automatic, ContributionBounding
+from dpsql.planner.max_error import error_targets
+from dpsql.policy.parameters import USUAL_GROUPS, Automatic, ContributionBounding
 from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.privacy.mechanisms.cascade import Cascade
+from dpsql.privacy.mechanisms.histogram import KnownDomain
+
+_FEWEST_DRAWN = 4
+"""The fewest groups of which a draw takes a better number than all of them."""
 
 FOUND = "auto, as no number is given and rounds can name its keys"
 """The words for a question that chooses the number of groups itself."""
@@ -31,16 +37,16 @@ def with_groups_decided(
     """Return the block with ``auto``, or else the usual number, where no number was given.
 
     ``mechanism`` is the one that the statement asks for by name. A block that was given a number,
-    or ``auto`` by name, is returned as it is, and so is one that was decided before.
+    or ``auto`` of unknown keys by name, is returned as it is, and so is one that was decided
+    before. A number that is to be found is the usual one until then.
     """
     parameters = block.parameters
+    if parameters.automatic and block.keys and block.known_domain and block.aggregates:
+        found = _of_known_keys(block, block.mechanism or mechanism)
+        if found is not None:
+            return found
     if not parameters.undecided:
         return block
-    if block.keys_made:  # and so few of them that no unit has to leave any
-        size = block.domain_size
-        chosen = f"{size}, the number of all groups, as their keys are known"
-        parameters = replace(parameters, max_groups_contributed=size)
-        return replace(block, parameters=parameters, groups_chosen=chosen)
     automatic = replace(block, parameters=parameters.with_automatic_groups)
     objection = _objection(automatic, block.mechanism or mechanism)
     if objection is None:
@@ -48,6 +54,24 @@ def with_groups_decided(
     if objection is None:
         return replace(automatic, groups_chosen=FOUND)
     return with_usual_groups(block, objection)
+
+
+def _of_known_keys(block: Block, mechanism: str | None) -> Block | None:
+    """Return a block of known keys that counts all groups, or finds how many; None if neither."""
+    parameters, size = block.parameters, block.domain_size
+    limit = parameters.groups_limit
+    most = size if limit is None else min(limit, size)
+    if most < _FEWEST_DRAWN:
+        chosen = f"{most}, all groups, as their keys are {block.known_word}" if most == size else ""
+        parameters = replace(parameters, max_groups_contributed=most)
+        return replace(block, parameters=parameters, groups_chosen=chosen)
+    weighted = parameters.contribution_bounding is ContributionBounding.WEIGHT
+    exact = error_targets(block)
+    if exact or weighted or mechanism not in (None, KnownDomain.name):
+        return None
+    found = replace(block.bounds_found or BoundsFound(), groups=True, most_groups=limit)
+    parameters = replace(parameters, max_groups_contributed=min(most, USUAL_GROUPS))
+    return replace(block, parameters=parameters, bounds_found=found)
 
 
 def with_usual_groups(block: Block, why: str) -> Block:

@@ -20,7 +20,7 @@ from dpsql.ir.plan import (
     ReleaseNoise,
     StepFigure,
 )
-from dpsql.ir.query import Block, Query
+from dpsql.ir.query import Block, BoundsFound, Query
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.planner.max_error import ExchangeRate
@@ -245,22 +245,29 @@ def _keys(block: Block) -> Iterator[str]:
 
 def _declared(plan: BlockPlan) -> Iterator[str]:
     """Say which parameters follow from tables' defaults, from rows of units, or from a draw."""
-    block, choice = plan.block, plan.rows_choice
+    block, choice = plan.block, plan.bounds_choice
     unit, parameters = block.unit_name, block.parameters
     known = {"max_rows_contributed": block.most_rows, "max_groups_contributed": block.most_groups}
     for name, table in block.table_defaults:
         if known.get(name) is None:
             value = parameter_text(name, getattr(parameters, name))
             yield f"{name} is {value}, the default of {table}"
-    found = block.rows_found
-    if found is not None and found.known:
-        yield f"max_rows_contributed is {parameters.rows_limit:,}, found privately"
+    found = block.bounds_found or BoundsFound()
+    bounds = {
+        "max_rows_contributed": parameters.rows_limit if found.rows else None,
+        "max_groups_contributed": parameters.groups_limit if found.groups else None,
+    }
+    named = {name: bound for name, bound in bounds.items() if bound is not None}
+    if found.known:
+        for name, bound in named.items():
+            yield f"{name} is {bound:,}, found privately"
     elif choice is not None:
         loss = choice.loss
         price = f"ε {significant(loss.epsilon)}" if loss.epsilon else f"ρ {significant(loss.rho)}"
+        usual = " and ".join(f"{bound:,}" for bound in named.values())
         yield (
-            f"max_rows_contributed is found first, for {price}; noise is in proportion to it, and "
-            f"said below for {parameters.rows_limit:,}"
+            f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} found first, for {price}; "
+            f"noise grows with {'them' if len(named) > 1 else 'it'}, and is said below for {usual}"
         )
     if block.most_rows is not None:
         yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"

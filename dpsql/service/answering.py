@@ -31,12 +31,12 @@ from dpsql.errors import (
     ParameterError,
     QueryRefused,
 )
-from dpsql.ir.plan import BlockPlan, PreparedEstimate, PreparedRowsChoice
+from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice, PreparedEstimate
 from dpsql.ir.relations import scanned
+from dpsql.kinds.bounds_choice import decode_bounds
 from dpsql.kinds.left_out import decode_estimate
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.released import ReleasedBlock, ReleasedEstimate
-from dpsql.kinds.rows_choice import decode_rows
 from dpsql.ledger import Charge, Ledger
 from dpsql.pipeline.buyer import Buyer, Failure
 from dpsql.pipeline.events import Observer, QuestionAnswered, ReadingFailed
@@ -46,8 +46,8 @@ from dpsql.pipeline.purchase import (
     Bought,
     Purchase,
     purchase_of_blocks,
+    purchase_of_bounds,
     purchase_of_estimate,
-    purchase_of_rows,
 )
 from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.till import Till
@@ -56,6 +56,7 @@ from dpsql.planner.advice import CameOut, advice
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
@@ -77,7 +78,10 @@ if TYPE_CHECKING:
 
 _ROLL_UP = "A roll-up of a stored release answers it: with answer_from = released it costs nothing"
 
-_GIVE_ROWS = "Not every number of rows per unit can be answered: give max_rows_contributed"
+_GIVE_BOUNDS = (
+    "Not all contribution bounds that can be found can be answered: give max_rows_contributed and "
+    "max_groups_contributed"
+)
 
 _NOT_KEPT = (
     "The release was paid for, and could not be kept: its keys have no exact text. Asked again, it "
@@ -164,14 +168,14 @@ class Answerer:
             return self._answered(prepared, self._present(prepared, (), FREE), began)
         fresh, limit = question.fresh or prepared.fresh, self.kept.limit(prepared.max_age)
         asked = question, prepared
-        question, prepared = self._with_known_rows(*asked, ANY_AGE)
+        question, prepared = self._with_known_bounds(*asked, ANY_AGE)
         stored = None if fresh else self._given(prepared, limit)
         if stored is not None:
             result = self.present_stored(prepared, question, stored, limit)
             return self._answered(prepared, result, began)
         if prepared.only_released:
             return self._answered(prepared, self._rolled_up(*asked, limit), began)
-        question, prepared, before = self._with_rows_found(*asked, limit)
+        question, prepared, before = self._with_bounds_found(*asked, limit)
         alone = fresh and prepared.combine is not Pooling.ALL
         pool = None if alone else self._poolable(prepared, question, limit)
         known = self._known_estimates(prepared.estimates, limit)
@@ -208,16 +212,16 @@ class Answerer:
         if self._ledger is None or not prepared.blocks:
             return self._explained(prepared)
         asked, limit = (question, prepared), self.kept.limit(prepared.max_age)
-        _, prepared = self._with_known_rows(*asked, ANY_AGE)
+        _, prepared = self._with_known_bounds(*asked, ANY_AGE)
         before = None if prepared.fresh else self._given(prepared, ANY_AGE)
         stored = before if before is not None and limit.keeps(before.settled) else None
-        if stored is None:  # then numbers of rows that are too old are found anew
-            _, prepared = self._with_known_rows(*asked, limit)
+        if stored is None:  # then bounds that are too old are found anew
+            _, prepared = self._with_known_bounds(*asked, limit)
         explanation = self._explained(prepared)
         unpaid = self._unpaid_estimates(prepared, limit)
         if len(unpaid) < len(prepared.estimates):
             losses = [estimate.plan.noise.loss for estimate in unpaid]
-            losses += [choice.choice.loss for choice in prepared.open_rows if choice is not None]
+            losses += [choice.choice.loss for choice in prepared.open_bounds if choice is not None]
             reserved = sum(losses, prepared.plan.reserved)
             epsilon = prepared.plan.epsilon(reserved)
             explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
@@ -371,9 +375,9 @@ class Answerer:
         It comes with the question as it is prepared for that number.
         """
         found = self.roll_ups.roll_up(prepared, limit)
-        tried = () if found is not None else self.roll_ups.rows_of(prepared, limit)
-        for rows in tried:
-            other = self.preparer.prepare(replace(question, rows=rows))
+        tried = () if found is not None else self.roll_ups.bounds_of(prepared, limit)
+        for bounds in tried:
+            other = self.preparer.prepare(replace(question, bounds=bounds))
             found = self.roll_ups.roll_up(other, limit)
             if found is not None:
                 return other, found
@@ -395,16 +399,16 @@ class Answerer:
         found = None if drawn is None else self.releases.pooled(pool.with_new(drawn))
         return (prepared, release.blocks) if found is None else (pool.prepared, found)
 
-    def _with_rows_found(
+    def _with_bounds_found(
         self, question: Question, prepared: Prepared, limit: AgeLimit
     ) -> tuple[Question, Prepared, PrivacyLoss]:
-        """Find the open numbers of rows per unit of a question, and prepare it with them.
+        """Find the open contribution bounds of a question, and prepare it with them.
 
         Returns what was paid for them: nothing for those that the account knows. Raises
         ``BudgetExceeded`` where the account cannot pay for the question as well.
         """
-        choices = prepared.open_rows
-        known = self._known_rows(choices, limit)
+        choices = prepared.open_bounds
+        known = self._known_bounds(choices, limit)
         missing = {
             choice.fingerprint: choice
             for choice in choices
@@ -412,21 +416,21 @@ class Answerer:
         }
         paid = ZERO
         if missing:
-            bought = self._buy_rows(question, prepared, tuple(missing.values()), limit)
-            known |= zip(missing, (each.rows for each in bought if each.rows), strict=True)
+            bought = self._buy_bounds(question, prepared, tuple(missing.values()), limit)
+            known |= zip(missing, (each.bounds for each in bought if each.bounds), strict=True)
             paid = sum((each.loss for each in bought), ZERO)
-        return *self._with_rows(question, prepared, known), paid
+        return *self._with_bounds(question, prepared, known), paid
 
-    def _buy_rows(
+    def _buy_bounds(
         self,
         question: Question,
         prepared: Prepared,
-        missing: Sequence[PreparedRowsChoice],
+        missing: Sequence[PreparedBoundsChoice],
         limit: AgeLimit,
     ) -> tuple[Bought, ...]:
-        """Pay for numbers of rows, where the account can pay for all of the question."""
-        self._require_any_rows(question, prepared)
-        purchases = [purchase_of_rows(one, question.text, question.values) for one in missing]
+        """Pay for contribution bounds, where the account can pay for all of the question."""
+        self._require_any_bounds(question, prepared)
+        purchases = [purchase_of_bounds(one, question.text, question.values) for one in missing]
         unpaid = self._unpaid_estimates(prepared, limit)
         rest = sum((each.plan.noise.loss for each in unpaid), prepared.plan.reserved)
         with self.buyer.begun(_tables_of(prepared)) as run:
@@ -439,47 +443,48 @@ class Answerer:
         self.till.settle(charges, found)
         return found
 
-    def _require_any_rows(self, question: Question, prepared: Prepared) -> None:
-        """Refuse a question that not every number of rows could answer, before one is paid for."""
-        choices = prepared.open_rows
-        most = tuple(None if each is None else each.choice.rungs[-1] for each in choices)
+    def _require_any_bounds(self, question: Question, prepared: Prepared) -> None:
+        """Refuse a question that not all bounds could answer, before they are paid for."""
+        choices = prepared.open_bounds
+        most = tuple(None if each is None else each.choice.most for each in choices)
         try:
-            self.preparer.prepare(replace(question, rows=most))
+            self.preparer.prepare(replace(question, bounds=most))
         except (ParameterError, QueryRefused) as error:
-            error.hint = _GIVE_ROWS
+            error.hint = _GIVE_BOUNDS
             raise
 
-    def _known_rows(
-        self, choices: Sequence[PreparedRowsChoice | None], limit: AgeLimit
-    ) -> dict[str, int]:
-        """Find the numbers of rows that the account has chosen before, by fingerprint."""
+    def _known_bounds(
+        self, choices: Sequence[PreparedBoundsChoice | None], limit: AgeLimit
+    ) -> dict[str, FoundBounds]:
+        """Find the contribution bounds that the account has chosen before, by fingerprint."""
         found = {}
         for choice in filter(None, choices):
             kept = self.kept.latest(choice.fingerprint, limit)
-            rows = None if kept is None else decode_rows(choice, kept.payload)
-            if rows is not None:
-                found[choice.fingerprint] = rows
+            bounds = None if kept is None else decode_bounds(choice, kept.payload)
+            if bounds is not None:
+                found[choice.fingerprint] = bounds
         return found
 
     def _given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
-        """Find the latest release of a question; it has none while its numbers of rows are open."""
-        return None if prepared.open_rows else self.releases.given(prepared, limit)
+        """Find the latest release of a question; it has none while its bounds are open."""
+        return None if prepared.open_bounds else self.releases.given(prepared, limit)
 
-    def _with_known_rows(
+    def _with_known_bounds(
         self, question: Question, prepared: Prepared, limit: AgeLimit
     ) -> tuple[Question, Prepared]:
-        """Prepare a question with its numbers of rows, if the account knows all of them."""
-        return self._with_rows(question, prepared, self._known_rows(prepared.open_rows, limit))
+        """Prepare a question with its contribution bounds, if the account knows all of them."""
+        known = self._known_bounds(prepared.open_bounds, limit)
+        return self._with_bounds(question, prepared, known)
 
-    def _with_rows(
-        self, question: Question, prepared: Prepared, known: Mapping[str, int]
+    def _with_bounds(
+        self, question: Question, prepared: Prepared, known: Mapping[str, FoundBounds]
     ) -> tuple[Question, Prepared]:
-        """Prepare a question with its numbers of rows; as it is, if some are not known."""
-        choices = prepared.open_rows
+        """Prepare a question with its contribution bounds; as it is, if some are not known."""
+        choices = prepared.open_bounds
         if not choices or not {c.fingerprint for c in choices if c is not None} <= known.keys():
             return question, prepared
-        rows = (None if choice is None else known[choice.fingerprint] for choice in choices)
-        question = replace(question, rows=tuple(rows))
+        bounds = (None if choice is None else known[choice.fingerprint] for choice in choices)
+        question = replace(question, bounds=tuple(bounds))
         return question, self.preparer.prepare(question)
 
     def _known_estimates(
@@ -499,15 +504,15 @@ class Answerer:
     ) -> tuple[PreparedEstimate, ...]:
         """List the estimates that a question is to pay for, each once.
 
-        A block whose number of rows is open gets others once that is found: no release of those for
-        the usual number says that they are known.
+        A block whose bounds are open gets others once they are found: no release of those for the
+        usual bounds says that they are known.
         """
         known = self._known_estimates(prepared.estimates, limit)
         unpaid = {
             estimate.fingerprint: estimate
             for block in prepared.blocks
             for estimate in block.estimates
-            if block.rows_choice is not None or estimate.fingerprint not in known
+            if block.bounds_choice is not None or estimate.fingerprint not in known
         }
         return tuple(unpaid.values())
 
@@ -541,8 +546,8 @@ class Answerer:
     ) -> tuple[Cost, bool]:
         """Commit the cost of a question and its estimates, and store their releases in one write.
 
-        ``before`` is what was paid for its numbers of rows. Tells whether the question's release
-        could be kept.
+        ``before`` is what was paid for its contribution bounds. Tells whether the question's
+        release could be kept.
         """
         kept = self.till.settle(charges, found)
         beside = sum((each.loss for each in found[1:]), before)

@@ -34,6 +34,7 @@ from dpsql.pipeline.kept.roll_up import may_roll_up, rolled_up
 from dpsql.pipeline.prepare import Prepared, Preparer, Question
 from dpsql.pipeline.tail.key_spelling import KeySpelling
 from dpsql.policy.parameters import Parameters, Pooling
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.privacy.mechanisms.summation import summed_std
 
 
@@ -226,21 +227,24 @@ class RollUps:
         times = [RolledUpKind(each.block.plan).rolled_up.settled for each in blocks]
         return RollUp(max(times), tuple(blocks)) if blocks else None
 
-    def rows_of(self, prepared: Prepared, limit: AgeLimit) -> Iterator[tuple[int | None, ...]]:
+    def bounds_of(
+        self, prepared: Prepared, limit: AgeLimit
+    ) -> Iterator[tuple[FoundBounds | None, ...]]:
         """Yield numbers of rows per unit with which a question's rows have releases.
 
         For a question whose numbers are open: one for each of its blocks.
         """
-        blocks = prepared.blocks if prepared.open_rows else ()
+        blocks = prepared.blocks if prepared.open_bounds else ()
         if not all(may_roll_up(block.plan.block) for block in blocks):
             return
-        found: list[list[int | None]] = []
+        found: list[list[FoundBounds | None]] = []
         for block in blocks:
-            asked, choice = block.plan.block, block.rows_choice
-            given = [None] if choice is None else choice.choice.rungs
-            marks = rows_fingerprints(asked, (_of_rows(asked, rows) for rows in given))
+            asked, choice = block.plan.block, block.bounds_choice
+            draw = None if choice is None else choice.choice.rows
+            given = [None] if draw is None else [FoundBounds(rows) for rows in draw.rungs]
+            marks = rows_fingerprints(asked, (_with_rows(asked, bounds) for bounds in given))
             with_rows = zip(given, marks, strict=True)
-            found.append([n for n, mark in with_rows if self._kept.on_rows(mark, 1, limit)])
+            found.append([each for each, mark in with_rows if self._kept.on_rows(mark, 1, limit)])
         yield from islice(product(*found) if found else (), MAX_ROLL_UP_SOURCES)
 
     def _nearest(
@@ -265,9 +269,11 @@ class RollUps:
         return min(found, key=_noise_of, default=None)
 
 
-def _of_rows(block: Block, rows: int | None) -> Parameters:
+def _with_rows(block: Block, bounds: FoundBounds | None) -> Parameters:
     asked = block.parameters
-    return asked if rows is None else replace(asked, max_rows_contributed=rows)
+    if bounds is None or bounds.rows is None:
+        return asked
+    return replace(asked, max_rows_contributed=bounds.rows)
 
 
 def nothing_released(*, fresh: bool, aged: bool) -> QueryRefused:

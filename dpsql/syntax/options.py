@@ -61,6 +61,11 @@ class AskedOptions:
         parameters = replace(self.parameters, max_rows_contributed=rows)
         return replace(self, parameters=parameters)
 
+    def with_groups(self, groups: int) -> AskedOptions:
+        """Return the options with a number of groups per unit."""
+        parameters = replace(self.parameters, max_groups_contributed=groups)
+        return replace(self, parameters=parameters)
+
 
 def take_options(
     select: exp.Select,

@@ -27,11 +27,11 @@ from typing import Any
 from helpers.sensitivity import Difference
 
 import dpsql
-from dpsql.ir.plan import BlockPlan, PreparedRowsChoice
+from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
-from dpsql.privacy.mechanisms.rows_choice import WHOLE_WEIGHT
+from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
 from dpsql.privacy.mechanisms.set_union import SetUnion, Weighting
 from dpsql.privacy.mechanisms.set_union_weights import UNIT_WEIGHT_STEPS
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, weight_of
@@ -224,8 +224,8 @@ def _same_plan(one: Prepared, other: Prepared) -> Iterator[Finding]:
 
 def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
     for block, _ in zip(one.blocks, other.blocks, strict=True):
-        if block.rows_choice is not None:
-            yield from _choice_moves(pair, block.rows_choice)
+        if block.bounds_choice is not None:
+            yield from _choice_moves(pair, block.bounds_choice)
         plan, keys = block.plan, block.keys
         statement = seams.statement_of(plan)
         found = []
@@ -250,8 +250,8 @@ def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
         yield from (replace(f, net="names") if named else f for f in moved)
 
 
-def _choice_moves(pair: Pair, choice: PreparedRowsChoice) -> Iterator[Finding]:
-    """What one unit adds to the weights that a number of rows is drawn from: its own, all up."""
+def _choice_moves(pair: Pair, choice: PreparedBoundsChoice) -> Iterator[Finding]:
+    """What one unit adds to the weights that bounds are drawn from: its own, all up."""
     found = []
     for connection in pair.sides:
         try:
@@ -260,9 +260,10 @@ def _choice_moves(pair: Pair, choice: PreparedRowsChoice) -> Iterator[Finding]:
             code = error.code if isinstance(error, dpsql.Error) else type(error).__name__
             yield from _failure(pair, code, str(choice.text))
             return
-    added = [after - before for before, after in zip(*found, strict=True)]
-    if min(added) < 0 or sum(added) > WHOLE_WEIGHT:
-        yield Finding("sensitivity", "weights of a number of rows move by more than one unit's")
+    for before, after in zip(*found, strict=True):  # by rows, by groups
+        added = [other - one for one, other in zip(before, after, strict=True)]
+        if added and (min(added) < 0 or sum(added) > WHOLE_WEIGHT):
+            yield Finding("sensitivity", "weights of a bound move by more than one unit's")
 
 
 def _fails(connection: dpsql.Connection, plan: BlockPlan, statement: str, keys: Any) -> str:

@@ -20,10 +20,10 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.embedded.spelling import one_spelling
-from dpsql.ir.plan import BlockPlan, PreparedRowsChoice
+from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
+from dpsql.kinds.bounds_choice import read_weights
 from dpsql.kinds.cascade import CascadeKind, read_cascade
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.rows_choice import read_weights
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
 from dpsql.pipeline.release import read_exact, release_block
@@ -99,8 +99,10 @@ def rows(
     return read
 
 
-def weights(connection: dpsql.Connection, choice: PreparedRowsChoice) -> list[int]:
-    """The exact weights that a number of rows is drawn from, read as the product reads them."""
+def weights(
+    connection: dpsql.Connection, choice: PreparedBoundsChoice
+) -> tuple[list[int], list[int]]:
+    """The exact weights that bounds are drawn from, read as the product reads them."""
     return read_weights(connection._answerer.engine.run(), choice)
 
 

@@ -174,8 +174,8 @@ TWINS: tuple[Twin, ...] = (
         ("sensitivity",),
     ),
     Twin(
-        "a unit's whole weight in the draw of a number of rows",
-        (Patch("dpsql.kinds.rows_choice", "WHOLE_WEIGHT", lambda whole: 4 * whole),),
+        "a unit's whole weight in the draws of bounds",
+        (Patch("dpsql.kinds.bounds_choice", "WHOLE_WEIGHT", lambda whole: 4 * whole),),
         ("sensitivity",),
     ),
     Twin(

@@ -49,7 +49,7 @@ def by_output(plan: BlockPlan, rows: ExactRows, released: int) -> PrivacyLoss:
     return plan.loss(released)
 
 
-def by_rows_found(plan: BlockPlan, rows: ExactRows, released: int) -> PrivacyLoss:
+def by_bounds_found(plan: BlockPlan, rows: ExactRows, released: int) -> PrivacyLoss:
     """A twin that pays for the groups there are, released or not."""
     return plan.loss(len(rows.row_ids))
 
@@ -74,7 +74,7 @@ def test_a_refund_depends_on_what_came_out_alone() -> None:
 
 
 def test_a_twin_that_looks_at_what_did_not_come_out_is_caught() -> None:
-    assert told_apart(by_rows_found)
+    assert told_apart(by_bounds_found)
 
 
 @pytest.mark.parametrize("sizes", [[], [5000], [5000] * 3, [5000] * 4, [5000] * 9])

@@ -80,7 +80,6 @@ def test_unknown_keys_are_named_in_rounds_as_if_auto_were_asked_for(
 
 
 NUMBERED: dict[str, tuple[Block, str | None, Composition, str]] = {
-    "declared": (block(DEFAULTS, UNITS, domain=40), None, Composition.ZCDP, "declared"),
     "declared, without aggregates": (block(DEFAULTS, domain=40), None, Composition.ZCDP, "decl"),
     "top-k": (block(DEFAULTS, UNITS, limit=3), None, Composition.ZCDP, "top-k"),
     "top-k past k_bar": (block(DEFAULTS, UNITS, limit=3000), None, Composition.ZCDP, "top-k"),
@@ -126,6 +125,25 @@ def test_all_else_has_the_usual_number_and_is_the_same_question_as_with_it(name:
     assert number.block.groups_chosen == ""
     assert fingerprint([plan]) == fingerprint([number])
     assert plan.loss(None) == number.loss(None)
+
+
+@pytest.mark.parametrize("composition", list(Composition))
+def test_of_known_keys_the_number_is_found(composition: Composition) -> None:
+    """Of few, all count, which costs nothing."""
+    for asked in (DEFAULTS, replace(DEFAULTS, max_groups_contributed=Automatic())):
+        plan = plan_block(block(asked, UNITS, domain=40), None, composition)
+        assert plan.bounds_choice is not None
+        assert plan.bounds_choice.groups is not None
+        assert plan.bounds_choice.groups.rungs[-1] == 40
+        few = plan_block(block(asked, UNITS, domain=3), None, composition)
+        assert few.bounds_choice is None
+        assert few.block.parameters.max_groups_contributed == 3
+        assert few.block.groups_chosen == "3, all groups, as their keys are declared"
+    limited = replace(DEFAULTS, max_groups_contributed=Automatic(most=6, instead=USUAL_GROUPS))
+    plan = plan_block(block(limited, UNITS, domain=40), None, composition)
+    assert plan.bounds_choice is not None
+    assert plan.bounds_choice.groups is not None
+    assert plan.bounds_choice.groups.rungs == (1, 2, 3, 4, 6)
 
 
 def test_rounds_that_are_asked_for_by_name_are_planned_where_they_can_be() -> None:

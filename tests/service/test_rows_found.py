@@ -213,15 +213,16 @@ def test_every_number_that_can_be_found_can_be_answered(
             "SELECT x, count(*) FROM t GROUP BY x",
         ):
             statement = connection._statements.question(asked, Arguments((), None, {}))
-            (choice,) = connection._answerer.preparer.prepare(statement).open_rows
+            (choice,) = connection._answerer.preparer.prepare(statement).open_bounds
             assert choice is not None
-            connection.explain(asked, max_rows_contributed=choice.choice.rungs[-1])
+            assert choice.choice.rows is not None
+            connection.explain(asked, max_rows_contributed=choice.choice.rows.rungs[-1])
 
 
 def test_a_question_that_no_large_number_answers_is_refused_before_one_is_paid_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpsql.planner.rows_choice._SPARE", 1e-9)
+    monkeypatch.setattr("dpsql.planner.bounds_choice._SPARE", 1e-9)
     with opened(tmp_path, epsilon=1e-6, delta=1e-12) as connection:
         with pytest.raises(dpsql.Error, match="give max_rows_contributed"):
             connection.sql(ASKED)
@@ -260,12 +261,12 @@ def test_what_is_answered_from_releases_alone_buys_no_number(tmp_path: Path) -> 
 def test_a_failure_while_weights_are_read_keeps_the_price_and_suspends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def failing(*_: Any) -> int:
+    def failing(*_: Any) -> None:
         raise ZeroDivisionError("row 17 of ana")
 
     with opened(tmp_path) as con:
         price = 0.25 / 3 * con.explain(ASKED).reserved.rho
-        monkeypatch.setattr("dpsql.pipeline.purchase.release_rows", failing)
+        monkeypatch.setattr("dpsql.pipeline.purchase.release_bounds", failing)
         with fails_with("engine_failed") as caught:
             con.sql(ASKED)
         assert "17" not in str(caught.value)

@@ -70,8 +70,11 @@ DECLARED: Final[dict[str, Primitive]] = {
     "quantiles.ExponentialQuantile.draw": Primitive(
         "histograms", "rows that are added or taken", "max_rows_contributed of one unit"
     ),
-    "rows_choice.RowsChoice.draw": Primitive(
+    "bounds_choice.BoundDraw.draw": Primitive(
         "weights", "l1 of sums over units", "one unit's weight, 1"
+    ),
+    "bounds_choice.BoundsChoice.draw": Primitive(
+        "weights by rows, weights by groups", "l1 of sums over units", "one unit's weight, 1, in each"
     ),
     "left_out.LeftOutNoise.release": Primitive(
         "kept, climbed", "l1 of sums over units", "what one unit adds"

@@ -30,6 +30,13 @@ from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.composition import compare
 from dpsql.privacy.accounting.zcdp import PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import correlated_gaussian, gaussian, laplace
+from dpsql.privacy.mechanisms.bounds_choice import (
+    POWER_OF_ROWS,
+    WHOLE_WEIGHT,
+    bound_draw,
+    rows_target,
+)
+from dpsql.privacy.mechanisms.bounds_choice import ladder as rows_ladder
 from dpsql.privacy.mechanisms.calibration import analytic_gaussian_sigma
 from dpsql.privacy.mechanisms.correlated_histogram import (
     CorrelatedAnalysis,
@@ -40,8 +47,6 @@ from dpsql.privacy.mechanisms.correlated_topk import correlated_top_k
 from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian
 from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, Ladder
 from dpsql.privacy.mechanisms.pooling import PublishedNoise, pooled_margin
-from dpsql.privacy.mechanisms.rows_choice import WHOLE_WEIGHT, rows_choice, usual_target
-from dpsql.privacy.mechanisms.rows_choice import ladder as rows_ladder
 from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
 from dpsql.privacy.mechanisms.topk import GaussianTopK, gumbel_top_k
 from dpsql.privacy.streams.factorisation import (
@@ -282,8 +287,9 @@ def rows_drawn(axes: Axes) -> None:
     sigma = 1 / math.sqrt(2 * 0.95 * rho)
     cut = np.array([np.maximum(rows - rung, 0).sum() / groups for rung in rungs])
     noise = np.array([0.8 * rung * math.sqrt(groups) * sigma for rung in rungs])
-    draw = rows_choice(PrivacyLoss(0.05 * rho), rows_ladder(), usual_target(groups, 1, sigma))
-    tails = np.array([(rows > rung).sum() - draw.target / WHOLE_WEIGHT for rung in rungs])
+    targets = [rows_target(groups, 1, sigma)] * len(rows_ladder())
+    draw = bound_draw(PrivacyLoss(0.05 * rho), rows_ladder(), POWER_OF_ROWS, targets)
+    tails = np.array([(rows > rung).sum() - draw.targets[0] / WHOLE_WEIGHT for rung in rungs])
     law = np.array(rungs, float) ** -5 * np.exp(-draw.rate * np.maximum(tails, 0))
     least = (cut + noise).min()
     line(axes, rungs, cut / least, "rows that are cut", ORANGE)

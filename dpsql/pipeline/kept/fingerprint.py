@@ -85,18 +85,19 @@ def estimate_fingerprints(plan: BlockPlan, estimates: Iterable[LeftOutPlan]) -> 
         yield _digest_of(f"({begins},{described.together(asked)})")
 
 
-def rows_choice_fingerprint(plan: BlockPlan) -> str:
-    """Hash the inputs of the choice of a number of rows: table, filter, unit, keys, most rows.
+def bounds_choice_fingerprint(plan: BlockPlan) -> str:
+    """Hash the inputs of the choice of contribution bounds: table, filter, unit, keys, limits.
 
     And the ε of its question, within a factor of 2, and whether totals are asked for: others are
     best for averages, and at another price.
     """
-    block, found = plan.block, plan.block.rows_found
+    block, found = plan.block, plan.block.bounds_found
     assert found is not None
     size = round(math.log2(block.parameters.epsilon) / 2)
     asked = (
-        *("rows choice", block.source, block.unit_column, block.condition, block.keys),
-        *(plan.declared, found.most, size, block.totals),
+        *("bounds choice", block.source, block.unit_column, block.condition, block.keys),
+        *(found.rows, found.most_rows, found.groups, found.most_groups),
+        *(plan.declared, size, block.totals),
     )
     return _digest(asked)
 

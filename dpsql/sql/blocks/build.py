@@ -17,9 +17,10 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
 from dpsql.errors import QueryRefused
-from dpsql.ir.query import Block, Key, RowsFound, Source, TopK
+from dpsql.ir.query import Block, BoundsFound, Key, Source, TopK
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import Automatic, Parameters
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.sql.blocks.aggregates import AGGREGATE_NAMES, Aggregates
 from dpsql.sql.blocks.aliases import Aliases
 from dpsql.sql.blocks.time_bounds import STEP_NUMBER
@@ -52,16 +53,16 @@ def build_block(
     link_keys: Collection[Origin],
     asked: AskedOptions,
     descend: Descend,
-    rows: int | None = None,
+    found: FoundBounds | None = None,
 ) -> Block:
     """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
 
     ``relation`` is what its FROM clause means, ``names`` resolves columns, ``link_keys`` are those
-    by which tables are linked. ``descend`` is called for every subquery of the tail part. ``rows``
-    is the number of rows per unit that was found for it, if one was asked to be. Raises
+    by which tables are linked. ``descend`` is called for every subquery of the tail part. ``found``
+    are the contribution bounds that were found for it, if any were asked to be. Raises
     ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
     """
-    return _BlockBuilder(select, name, relation, names, link_keys, asked, descend, rows).build()
+    return _BlockBuilder(select, name, relation, names, link_keys, asked, descend, found).build()
 
 
 @dataclass(eq=False)
@@ -73,7 +74,7 @@ class _BlockBuilder:
     link_keys: Collection[Origin]
     options: AskedOptions
     descend: Descend
-    rows: int | None
+    found: FoundBounds | None
 
     def __post_init__(self) -> None:
         relation = self.relation
@@ -82,7 +83,10 @@ class _BlockBuilder:
         asked = self.asked.parameters.max_rows_contributed
         self.found_rows = asked if isinstance(asked, Automatic) else None
         if self.found_rows is not None:
-            self.asked = self.asked.with_rows(self.rows or self.asked.parameters.rows_limit)
+            rows = self.found and self.found.rows
+            self.asked = self.asked.with_rows(rows or self.asked.parameters.rows_limit)
+        if self.found is not None and self.found.groups is not None:
+            self.asked = self.asked.with_groups(self.found.groups)
         self.text = self.names.text
         self.policy = relation.policy
         self.table = relation.table
@@ -133,22 +137,27 @@ class _BlockBuilder:
             unit_groups=in_groups,
             table_defaults=self._table_defaults(),
             step_number=self.step_number,
-            rows_found=self._rows_found(),
+            bounds_found=self._bounds_found(),
             public_groups=self.asked.public_groups,
         )
 
-    def _rows_found(self) -> RowsFound | None:
-        """Say that the number of rows is found privately, where it changes anything.
+    def _bounds_found(self) -> BoundsFound | None:
+        """Say which bounds are found privately, or were, where they change anything.
 
-        A maximum error is kept by a number that is known beforehand.
+        A maximum error is kept by a number of rows that is known beforehand. Whether a number of
+        groups is to be found is decided once it is known which groups there are.
         """
         measures, found = self.aggregates.measures, self.aggregates.found
         counted = any(m.per_group is None and not m.counts_units for m in measures)
         exact = self.asked.parameters.max_error is not None or any(a.max_error for a in found)
         quantiles = any(a.quantile is not None for a in found)
-        if self.found_rows is None or exact or not (counted or quantiles or self.rows == 1):
+        given = self.found or FoundBounds()
+        changes = not exact and (counted or quantiles or given.rows == 1)
+        rows, groups = self.found_rows is not None and changes, given.groups is not None
+        if not rows and not groups:
             return None
-        return RowsFound(self.found_rows.most, self.rows is not None)
+        most = None if self.found_rows is None else self.found_rows.most
+        return BoundsFound(rows, groups, most, known=self.found is not None)
 
     def _with_most_groups(
         self, parameters: Parameters, most: int | None

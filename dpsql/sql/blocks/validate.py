@@ -21,6 +21,7 @@ from dpsql.ir.query import Block, Query, TailKind
 from dpsql.ir.relations import PublicSource
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.sql.blocks.build import build_block
 from dpsql.sql.blocks.followers import place_followers
 from dpsql.sql.blocks.grouping_sets import expand_grouping_sets, shared_query
@@ -60,12 +61,12 @@ def validate(
     pools: bool = False,
     catalog: str = "",
     beside: Sequence[PublicSource] = (),
-    rows: Sequence[int | None] = (),
+    bounds: Sequence[FoundBounds | None] = (),
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
     ``catalog`` is the database's own name, which may stand before that of a schema. ``beside`` are
-    public tables that the policy does not list. ``rows`` are the numbers of rows per unit that were
+    public tables that the policy does not list. ``bounds`` are the contribution bounds that were
     found for each block, in their order, as far as they are asked to be found.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
@@ -83,7 +84,7 @@ def validate(
     lineage = Lineage(tree, text, policy, schema, bind, dialect, beside)
     _refuse_doubtful_names(tree, text, lineage.tables)
     refuse_growing_text(tree)
-    splitter = _Splitter(policy, parameters, lineage, rows)
+    splitter = _Splitter(policy, parameters, lineage, bounds)
     splitter.visit(tree, {})
     refuse_bounds(tree, text)
     refuse_written_out(_row_expressions(splitter.blocks), text)
@@ -213,14 +214,14 @@ class _Splitter:
         policy: Policy,
         parameters: Parameters,
         lineage: Lineage,
-        rows: Sequence[int | None],
+        bounds: Sequence[FoundBounds | None],
     ) -> None:
         self.text = lineage.names.text
         self.policy = policy
         self.parameters = parameters
         self.lineage = lineage
         self.blocks: list[Block] = []
-        self._rows = rows
+        self._bounds = bounds
         self.public_tables: dict[str, PublicSource] = {}  # by their names' keys
         self._shared: dict[int | None, exp.Query] = {}
 
@@ -344,7 +345,7 @@ class _Splitter:
             link_keys=self.lineage.tables.link_keys,
             asked=asked,
             descend=subqueries.append,
-            rows=self._rows[number] if number < len(self._rows) else None,
+            found=self._bounds[number] if number < len(self._bounds) else None,
         )
         self.blocks.append(block)
         for subquery in subqueries:

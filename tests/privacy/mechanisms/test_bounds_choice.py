@@ -1,4 +1,4 @@
-"""The draw of a number of rows: its law, its price by exact divergence, and what it chooses."""
+"""The draws of contribution bounds: their law, price by exact divergence, and what they choose."""
 
 from __future__ import annotations
 
@@ -16,13 +16,19 @@ from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
-from dpsql.privacy.mechanisms import rows_choice as module
-from dpsql.privacy.mechanisms.rows_choice import (
+from dpsql.privacy.mechanisms import bounds_choice as module
+from dpsql.privacy.mechanisms.bounds_choice import (
+    POWER_OF_GROUPS,
+    POWER_OF_ROWS,
     WHOLE_WEIGHT,
-    RowsChoice,
+    BoundDraw,
+    BoundsChoice,
+    FoundBounds,
+    bound_draw,
+    groups_target,
+    in_steps,
     ladder,
-    rows_choice,
-    usual_target,
+    rows_target,
 )
 
 RUNGS = (1, 2, 4, 8)
@@ -31,27 +37,40 @@ Unit = tuple[int, ...]  # the rows of a unit in each of its groups
 Law = NDArray[np.float64]
 
 
-def weights(units: Sequence[Unit], rungs: Sequence[int] = RUNGS) -> list[int]:
-    """The definition: pairs by the rungs below their rows, each with its part of its unit."""
+def draw_of(
+    price: PrivacyLoss, rungs: Sequence[int], target: float, power: int = POWER_OF_ROWS
+) -> BoundDraw:
+    """A draw with one target for all rungs."""
+    return bound_draw(price, rungs, power, [target] * len(rungs))
+
+
+def weights(
+    units: Sequence[Unit], rungs: Sequence[int] = RUNGS, *, of_groups: bool = False
+) -> list[int]:
+    """The definition: pairs by the rungs below their rows, each with its part of its unit.
+
+    Or by the rungs below the number of groups of their unit.
+    """
     found = [0] * (len(rungs) + 1)
     for unit in units:
         for rows in unit:
-            found[sum(rung < rows for rung in rungs)] += WHOLE_WEIGHT // len(unit)
+            number = len(unit) if of_groups else rows
+            found[sum(rung < number for rung in rungs)] += WHOLE_WEIGHT // len(unit)
     return found
 
 
 def log_law(
-    choice: RowsChoice,
+    choice: BoundDraw,
     units: Sequence[Unit],
     score: Callable[[float, float], float] = lambda over, target: max(0.0, over - target),
-    base: Callable[[int], float] = lambda rows: rows**-5.0,
 ) -> Law:
     """The logarithms of what each rung is drawn with, by the formula."""
-    sums = list(accumulate(reversed(weights(units, choice.rungs))))[::-1]
+    of_groups = choice.power == POWER_OF_GROUPS
+    sums = list(accumulate(reversed(weights(units, choice.rungs, of_groups=of_groups))))[::-1]
     logs = [
-        math.log(base(rung))
-        - choice.rate * score(over / WHOLE_WEIGHT, choice.target / WHOLE_WEIGHT)
-        for rung, over in zip(choice.rungs, sums[1:], strict=True)
+        -math.log(math.isqrt(rung**choice.power))
+        - choice.rate * score(over / WHOLE_WEIGHT, target / WHOLE_WEIGHT)
+        for rung, over, target in zip(choice.rungs, sums[1:], choice.targets, strict=True)
     ]
     found = np.array(logs)
     law: Law = found - np.log(np.exp(found - found.max()).sum()) - found.max()
@@ -73,7 +92,7 @@ def neighbours() -> Iterator[tuple[list[Unit], list[Unit]]]:
 # -- what it guarantees -----------------------------------------------------------------------
 
 
-def spreads(choice: RowsChoice, **broken: Callable[..., float]) -> float:
+def spreads(choice: BoundDraw, **broken: Callable[..., float]) -> float:
     """The widest range of the privacy loss between neighbours."""
     widest = 0.0
     for without, with_unit in neighbours():
@@ -82,30 +101,65 @@ def spreads(choice: RowsChoice, **broken: Callable[..., float]) -> float:
     return widest
 
 
+@pytest.mark.parametrize("power", [POWER_OF_ROWS, POWER_OF_GROUPS])
 @pytest.mark.parametrize("target", [0.0, 0.4, 1.0, 3.5])
-def test_the_privacy_loss_has_the_stated_range(target: float) -> None:
-    choice = replace(rows_choice(PRICE, RUNGS, 1.0), target=round(target * WHOLE_WEIGHT))
+def test_the_privacy_loss_has_the_stated_range(target: float, power: int) -> None:
+    choice = draw_of(PRICE, RUNGS[:3], target, power)
     assert choice.rate * (1 - 1e-9) <= spreads(choice) <= choice.rate * (1 + 1e-9)
 
 
 def test_divergences_are_within_the_price() -> None:
-    choice = replace(rows_choice(PRICE, RUNGS, 1.0), target=WHOLE_WEIGHT)
+    for choice in (
+        draw_of(PRICE, RUNGS, 1.0),
+        bound_draw(PRICE, RUNGS, POWER_OF_GROUPS, [1.0, 0.7, 0.5, 0.3]),
+    ):
+        for without, with_unit in neighbours():
+            p, q = log_law(choice, without), log_law(choice, with_unit)
+            for order in ORDERS:
+                worst = max(renyi(p, q, order), renyi(q, p, order))
+                assert worst <= order * choice.cost(Composition.ZCDP, None) * (1 + 1e-9)
+
+
+def joint_law(choice: BoundsChoice, units: Sequence[Unit]) -> Law:
+    """The logarithms of what both bounds are drawn with: those of groups, then of rows."""
+    assert choice.groups is not None
+    assert choice.rows is not None
+    parts = [
+        of_groups + log_law(replace(choice.rows, targets=(target,) * len(choice.rows.rungs)), units)
+        for of_groups, target in zip(log_law(choice.groups, units), choice.targets, strict=True)
+    ]
+    return np.concatenate(parts)
+
+
+def both() -> BoundsChoice:
+    """Draws of both bounds, at one price each."""
+    groups = bound_draw(PRICE, (1, 2, 3), POWER_OF_GROUPS, [0.7, 0.5, 0.3])
+    targets = tuple(in_steps(target) for target in (2.0, 1.0, 0.5))
+    return BoundsChoice(groups, draw_of(PRICE, RUNGS, 1.0), targets)
+
+
+def test_two_draws_of_one_reading_cost_the_sum_of_their_prices() -> None:
+    """One price would not do: a unit moves the weights by rows and those by groups."""
+    choice, widest = both(), 0.0
+    assert choice.loss.rho == pytest.approx(2 * PRICE.rho)
     for without, with_unit in neighbours():
-        p, q = log_law(choice, without), log_law(choice, with_unit)
+        p, q = joint_law(choice, without), joint_law(choice, with_unit)
         for order in ORDERS:
-            worst = max(renyi(p, q, order), renyi(q, p, order))
-            assert worst <= order * choice.cost(Composition.ZCDP, None) * (1 + 1e-9)
+            divergence = max(renyi(p, q, order), renyi(q, p, order)) / order
+            widest = max(widest, divergence)
+            assert divergence <= choice.loss.rho * (1 + 1e-9)
+    assert widest > PRICE.rho
 
 
 def test_broken_twins_are_noticed() -> None:
     """A score of both sides has twice the range; a base or a target from the data has more."""
-    choice = replace(rows_choice(PRICE, RUNGS, 1.0), target=WHOLE_WEIGHT)
+    choice = draw_of(PRICE, RUNGS, 1.0)
     two_sided = spreads(choice, score=lambda over, target: abs(over - target))
     assert two_sided > 1.9 * choice.rate
     from_data = 0.0
     for without, with_unit in neighbours():
         laws = [
-            log_law(replace(choice, target=len(units) * WHOLE_WEIGHT // 2), units)
+            log_law(replace(choice, targets=(len(units) * WHOLE_WEIGHT // 2,) * len(RUNGS)), units)
             + np.log1p(len(units)) * np.arange(len(RUNGS))
             for units in (without, with_unit)
         ]
@@ -121,7 +175,7 @@ def test_broken_twins_are_noticed() -> None:
 def test_it_costs_what_it_was_built_for_and_little_less(price: PrivacyLoss, part: float) -> None:
     one = replace(price, rho=price.rho * part, epsilon=price.epsilon * part)
     asked = one.rho or one.epsilon
-    choice = rows_choice(one, ladder(), 10.0)
+    choice = draw_of(one, ladder(), 10.0)
     assert asked * (1 - 1e-6) <= choice.cost(one.composition, None) <= asked
     assert choice.loss == one
 
@@ -129,7 +183,7 @@ def test_it_costs_what_it_was_built_for_and_little_less(price: PrivacyLoss, part
 def test_nothing_is_built_for_nothing() -> None:
     for price in (PrivacyLoss(), PrivacyLoss(gaussian=True)):
         with pytest.raises(ParameterError):
-            rows_choice(price, RUNGS, 1.0)
+            draw_of(price, RUNGS, 1.0)
 
 
 # -- what is drawn ----------------------------------------------------------------------------
@@ -144,15 +198,20 @@ DATA: dict[str, list[Unit]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rough", [False, True])
+@pytest.mark.parametrize("power", [POWER_OF_ROWS, POWER_OF_GROUPS])
 @pytest.mark.parametrize("data", DATA)
-def test_what_is_drawn_has_the_law(data: str, rough: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_drawn_has_the_law(
+    data: str, power: int, rough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also with wide errors ascribed to float64, by which nearly all draws are decided exactly."""
     if rough:
         monkeypatch.setattr(module, "_SLACK", 0.2)
         monkeypatch.setattr(module, "_STRIPS", 5)
-    choice = replace(rows_choice(PrivacyLoss(0.5**2 / 8), RUNGS, 1.0), target=2 * WHOLE_WEIGHT)
+    targets = [2.0, 1.5, 1.0, 0.5] if power == POWER_OF_GROUPS else [2.0] * len(RUNGS)
+    choice = bound_draw(PrivacyLoss(0.5**2 / 8), RUNGS, power, targets)
     law = np.exp(log_law(choice, DATA[data]))
-    source, exact = SeededSource(5), weights(DATA[data])
+    source = SeededSource(5)
+    exact = weights(DATA[data], of_groups=power == POWER_OF_GROUPS)
     drawn = Counter(choice.draw(exact, source) for _ in range(4000))
     assert chi_square_p(drawn, dict(zip(RUNGS, law.tolist(), strict=True))) > 1e-3
     wrong = dict(zip(RUNGS, np.roll(law, 1).tolist(), strict=True))
@@ -160,7 +219,7 @@ def test_what_is_drawn_has_the_law(data: str, rough: bool, monkeypatch: pytest.M
 
 
 def test_huge_tails_are_drawn_from_as_well() -> None:
-    choice = rows_choice(PrivacyLoss(1.0), ladder(), 5.0)
+    choice = draw_of(PrivacyLoss(1.0), ladder(), 5.0)
     huge = [2**60 // 100] * (len(choice.rungs) + 1)
     assert choice.draw(huge, SeededSource(1)) == choice.rungs[-1]
     nothing = [0] * (len(choice.rungs) + 1)
@@ -197,7 +256,7 @@ def test_its_error_is_near_that_of_the_best_number_in_hindsight(
             float(np.maximum(rows - cap, 0).sum()) / groups + 0.8 * cap * math.sqrt(groups) * sigma
         )
 
-    choice = rows_choice(PrivacyLoss(0.05 * rho), ladder(), usual_target(groups, 1, sigma))
+    choice = draw_of(PrivacyLoss(0.05 * rho), ladder(), rows_target(groups, 1, sigma))
     exact = weights([(int(r),) for r in rows], choice.rungs)
     source = SeededSource(11)
     drawn = [error(choice.draw(exact, source), sigma / math.sqrt(0.95)) for _ in range(300)]
@@ -206,7 +265,44 @@ def test_its_error_is_near_that_of_the_best_number_in_hindsight(
     assert np.mean([error(rung, sigma) for rung in choice.rungs]) > 3 * best  # it matters which
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("usual", [1, 3, 16])
+def test_a_number_of_groups_is_near_the_best_in_hindsight(epsilon: float, usual: int) -> None:
+    """Counts of units by 16 groups, where units are in one, some three or all of them."""
+    rng, size, rho = np.random.default_rng(7), 16, epsilon**2 / 50
+    of_units = np.minimum(size, rng.geometric(1 / usual, size=4000) if usual < size else size)
+    of_units = np.broadcast_to(of_units, 4000)
+    sigma = 1 / math.sqrt(2 * rho)
+
+    def error(cap: int, sigma: float) -> float:
+        cut = float(np.maximum(of_units - cap, 0).sum()) / size
+        return math.hypot(cut, math.sqrt(cap) * sigma)
+
+    rungs = ladder(size)
+    targets = [groups_target(size, each, sigma) for each in rungs]
+    choice = bound_draw(PrivacyLoss(0.1 * rho), rungs, POWER_OF_GROUPS, targets)
+    exact = weights([(1,) * int(n) for n in of_units], rungs, of_groups=True)
+    source = SeededSource(11)
+    drawn = [error(choice.draw(exact, source), sigma / math.sqrt(0.9)) for _ in range(300)]
+    best = min(error(rung, sigma) for rung in rungs)
+    assert np.mean(drawn) < 1.5 * best
+    assert max(error(rung, sigma) for rung in rungs) > 3 * best  # it matters which
+
+
+def test_both_bounds_are_drawn_and_those_of_rows_aim_by_the_groups() -> None:
+    choice, units = both(), [(8, 8, 8)] * 500
+    of_rows, of_groups = weights(units), weights(units, (1, 2, 3), of_groups=True)
+    drawn = choice.draw(of_rows, of_groups, SeededSource(3))
+    assert drawn == FoundBounds(8, 3)
+    alone = replace(choice, rows=None)
+    assert alone.draw([], of_groups, SeededSource(3)) == FoundBounds(None, 3)
+    assert choice.most == FoundBounds(8, 3)
+    assert replace(choice, groups=None).most == FoundBounds(8, None)
+
+
 def test_a_target_is_what_the_noise_wants() -> None:
-    assert rows_choice(PRICE, RUNGS, 1e6).target == 10**6 * WHOLE_WEIGHT
-    assert usual_target(16, 16, 5.0) == pytest.approx(1.2 * 4 * 5.0)
-    assert usual_target(16, 1, 5.0) == pytest.approx(1.2 * 16 * 5.0)
+    assert draw_of(PRICE, RUNGS, 1e6).targets == (10**6 * WHOLE_WEIGHT,) * len(RUNGS)
+    assert rows_target(16, 16, 5.0) == pytest.approx(1.2 * 4 * 5.0)
+    assert rows_target(16, 1, 5.0) == pytest.approx(1.2 * 16 * 5.0)
+    assert groups_target(16, 4, 5.0) == pytest.approx(0.1 * 8 * 5.0)

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -21,11 +22,11 @@ from hypothesis import strategies as st
 from dpsql.core.schema import Schema, Table, schema_of
 from dpsql.core.sql import sql
 from dpsql.engines.duckdb.dialect import DUCKDB
-from dpsql.ir.plan import BlockPlan, PreparedRowsChoice
-from dpsql.kinds.rows_choice import decode_rows, encode_rows, rows_choice_sql
+from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
+from dpsql.kinds.bounds_choice import bounds_choice_sql, decode_bounds, encode_bounds
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AUTO
-from dpsql.privacy.mechanisms.rows_choice import WHOLE_WEIGHT, RowsChoice
+from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, BoundsChoice, FoundBounds
 
 COLUMNS = (("u", "BIGINT"), ("a", "INTEGER"), ("s", "VARCHAR"), ("c", "VARCHAR"), ("x", "DOUBLE"))
 SCHEMA: Schema = schema_of(Table("r", tuple(column_of(*c) for c in COLUMNS)))
@@ -36,7 +37,7 @@ RULES = Policy(
         "r": TablePolicy(
             "r",
             PrivacyUnit("unit", "u"),
-            {"x": ColumnPolicy(0.0, 3.5), "c": ColumnPolicy(domain=("p", "q"))},
+            {"x": ColumnPolicy(0.0, 3.5), "c": ColumnPolicy(domain=("p", "q", "r", "s", "t"))},
         )
     },
 )
@@ -46,7 +47,7 @@ Row = tuple[Any, ...]
 one_row = st.tuples(
     st.sampled_from([0, 1, 2, 3, None]),
     st.sampled_from(["", "1", "bad", None]),
-    st.sampled_from(["p", "q", "other", None]),
+    st.sampled_from(["p", "q", "r", "s", "other", None]),
     st.sampled_from([0.1, 3.5, float("nan"), None]),
 )
 worlds = st.tuples(
@@ -71,13 +72,13 @@ def asked(question: str, **parameters: Any) -> Planned:
     return planned(question, SCHEMA, RULES, usual=False, **(usual | parameters))
 
 
-def chosen(plan: BlockPlan) -> RowsChoice:
-    assert plan.rows_choice is not None
-    return plan.rows_choice
+def chosen(plan: BlockPlan) -> BoundsChoice:
+    assert plan.bounds_choice is not None
+    return plan.bounds_choice
 
 
 def statement(plan: BlockPlan) -> str:
-    return text(rows_choice_sql(plan, chosen(plan), DUCKDB))
+    return text(bounds_choice_sql(plan, chosen(plan), DUCKDB))
 
 
 def exact(
@@ -99,6 +100,13 @@ def moves(
     return [with_unit - without for without, with_unit in pairs]
 
 
+def parts_of(plan: BlockPlan, weights: list[int]) -> list[list[int]]:
+    """The weights by rows, and those by groups."""
+    choice = chosen(plan)
+    rows = 0 if choice.rows is None else len(choice.rows.rungs) + 1
+    return [weights[:rows], weights[rows:]]
+
+
 def search(examples: settings) -> None:
     """Ask random questions, and leave a random unit out."""
 
@@ -108,7 +116,7 @@ def search(examples: settings) -> None:
         (plan,) = asked(question).plans
         moved = moves(plan, world)
         assert min(moved) >= 0
-        assert sum(moved) <= WHOLE_WEIGHT
+        assert max(map(sum, parts_of(plan, moved))) <= WHOLE_WEIGHT
 
     within()
 
@@ -126,10 +134,12 @@ def test_a_twin_whose_pairs_all_weigh_a_whole_is_noticed() -> None:
     def whole(plan: BlockPlan) -> str:
         return statement(plan).replace('OVER (PARTITION BY "__dpsql_unit")', "OVER () * 0 + 1")
 
-    (plan,) = asked("SELECT a, count(*) FROM r GROUP BY a").plans
-    world: Any = ([], [(k, "1", "p", 1.0) for k in range(3)], 2)
-    assert sum(moves(plan, world)) == WHOLE_WEIGHT // 3 * 3
-    assert sum(moves(plan, world, whole)) == 3 * WHOLE_WEIGHT
+    (plan,) = asked("SELECT c, count(*) FROM r GROUP BY c").plans
+    world: Any = ([], [(0, "1", c, 1.0) for c in "pqr"], 2)
+    for part in parts_of(plan, moves(plan, world)):
+        assert sum(part) == WHOLE_WEIGHT // 3 * 3
+    for part in parts_of(plan, moves(plan, world, whole)):
+        assert sum(part) == 3 * WHOLE_WEIGHT
 
 
 def test_weights_are_those_of_units_divided_among_their_groups() -> None:
@@ -141,12 +151,17 @@ def test_weights_are_those_of_units_divided_among_their_groups() -> None:
         *[(2, 0, "", "q", 1.0)] * 700,
         *[(None, 0, "", "q", 1.0)] * 7,  # of no unit
     ]
-    rungs, half = chosen(plan).rungs, WHOLE_WEIGHT // 2
-    expected: Counter[int] = Counter()
-    for number, weight in ((5, half), (1, half), (700, WHOLE_WEIGHT)):
-        expected[sum(rung < number for rung in rungs)] += weight
-    assert exact(plan, rows) == [expected[place] for place in range(len(rungs) + 1)]
-    assert exact(plan, []) == [0] * (len(rungs) + 1)
+    choice, half = chosen(plan), WHOLE_WEIGHT // 2
+    assert choice.rows is not None
+    assert choice.groups is not None
+    expected = []
+    for draw, numbers in ((choice.rows, (5, 1, 700)), (choice.groups, (2, 2, 1))):
+        found: Counter[int] = Counter()
+        for number, weight in zip(numbers, (half, half, WHOLE_WEIGHT), strict=True):
+            found[sum(rung < number for rung in draw.rungs)] += weight
+        expected.append([found[place] for place in range(len(draw.rungs) + 1)])
+    assert parts_of(plan, exact(plan, rows)) == expected
+    assert not any(exact(plan, []))
 
 
 # -- when there is one ------------------------------------------------------------------------
@@ -155,9 +170,12 @@ def test_weights_are_those_of_units_divided_among_their_groups() -> None:
 @pytest.mark.parametrize(
     ("question", "parameters"),
     [
-        ("SELECT c, count(DISTINCT u) FROM r GROUP BY c", {}),
-        ("SELECT c, count(*, contribution_bounds_per_group => (0, 1)) FROM r GROUP BY c", {}),
-        ("SELECT c, count(*) FROM r GROUP BY c", {"max_rows_contributed": 3}),
+        ("SELECT count(DISTINCT u) FROM r", {}),
+        ("SELECT count(*, contribution_bounds_per_group => (0, 1)) FROM r", {}),
+        ("SELECT count(*) FROM r", {"max_rows_contributed": 3}),
+        ("SELECT c, count(DISTINCT u) FROM r GROUP BY c", {"max_groups_contributed": 2}),
+        ("SELECT c, count(DISTINCT u) FROM r GROUP BY c", {"contribution_bounding": "weight"}),
+        ("SELECT x > 1 AS large, count(DISTINCT u) FROM r GROUP BY large", {}),
         ("SELECT c, count(*) FROM r GROUP BY c", {"max_error": 50.0, "epsilon": None}),
     ],
 )
@@ -171,16 +189,17 @@ def test_where_it_changes_nothing_or_a_number_is_given_nothing_is_drawn(
         ).plans
     else:
         plans = asked(question, **kept).plans
-    assert [plan.rows_choice for plan in plans] == [None]
+    assert [plan.bounds_choice for plan in plans] == [None]
 
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_all_that_rows_of_units_change_has_a_choice(measure: str) -> None:
     (plan,) = asked(f"SELECT c, {measure} FROM r GROUP BY c").plans
-    assert plan.rows_choice is not None
-    assert plan.rows_choice.loss.rho > 0
-    given = asked(f"SELECT c, {measure} FROM r GROUP BY c", max_rows_contributed=10).plans[0]
-    spent, whole = plan.loss(None) + plan.rows_choice.loss, given.loss(None)
+    assert plan.bounds_choice is not None
+    assert plan.bounds_choice.loss.rho > 0
+    numbers = {"max_rows_contributed": 10, "max_groups_contributed": 5}
+    given = asked(f"SELECT c, {measure} FROM r GROUP BY c", **numbers).plans[0]
+    spent, whole = plan.loss(None) + plan.bounds_choice.loss, given.loss(None)
     assert spent.rho <= whole.rho * (1 + 1e-12)
     assert spent.rho >= whole.rho * 0.999
 
@@ -188,15 +207,15 @@ def test_all_that_rows_of_units_change_has_a_choice(measure: str) -> None:
 def test_sets_of_groups_have_a_choice_each() -> None:
     plans = asked("SELECT c, count(*) FROM r GROUP BY ROLLUP (c)").plans
     assert len(plans) == 2
-    assert all(plan.rows_choice is not None for plan in plans)
+    assert all(plan.bounds_choice is not None for plan in plans)
 
 
 # -- as bytes ---------------------------------------------------------------------------------
 
 
-def prepared() -> PreparedRowsChoice:
+def prepared() -> PreparedBoundsChoice:
     (plan,) = asked("SELECT c, count(*) FROM r GROUP BY c").plans
-    return PreparedRowsChoice(
+    return PreparedBoundsChoice(
         "f",
         (),
         choice=chosen(plan),
@@ -207,18 +226,31 @@ def prepared() -> PreparedRowsChoice:
 
 def test_a_choice_is_read_from_its_bytes() -> None:
     choice = prepared()
-    for rows in choice.choice.rungs:
-        assert decode_rows(choice, encode_rows(rows)) == rows
-    assert decode_rows(choice, encode_rows(5)) is None  # of another ladder
-    assert decode_rows(choice, json.dumps({"rows choice": 2, "rows": 4}).encode()) is None
-    narrower = replace(choice, choice=replace(choice.choice, rungs=(1, 2, 3)))
-    assert decode_rows(narrower, encode_rows(4)) is None
+    draws = choice.choice
+    assert draws.rows is not None
+    assert draws.groups is not None
+    for rows, groups in zip(draws.rows.rungs, cycle(draws.groups.rungs), strict=False):
+        found = FoundBounds(rows, groups)
+        assert decode_bounds(choice, encode_bounds(found)) == found
+    for other in (FoundBounds(5, 1), FoundBounds(4, 99), FoundBounds(4), FoundBounds(None, 1)):
+        assert decode_bounds(choice, encode_bounds(other)) is None  # of other ladders
+    later = {"bounds choice": 2, "rows": 4, "groups": 1}
+    assert decode_bounds(choice, json.dumps(later).encode()) is None
+    narrower = replace(draws, rows=replace(draws.rows, rungs=(1, 2, 3)))
+    assert decode_bounds(replace(choice, choice=narrower), encode_bounds(FoundBounds(4, 1))) is None
 
 
 @pytest.mark.parametrize(
     "payload",
-    [b"", b"{}", b"[1]", b'{"rows choice":1,"rows":"4"}', b'{"rows choice":1,"rows":true}'],
+    [
+        b"",
+        b"{}",
+        b"[1]",
+        b'{"bounds choice":1,"rows":4}',
+        b'{"bounds choice":1,"rows":"4","groups":1}',
+        b'{"bounds choice":1,"rows":4,"groups":true}',
+    ],
 )
 def test_damaged_bytes_are_refused(payload: bytes) -> None:
     with fails_with("ledger_corrupt"):
-        decode_rows(prepared(), payload)
+        decode_bounds(prepared(), payload)

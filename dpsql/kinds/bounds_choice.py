@@ -1,0 +1,141 @@
+"""The choice of contribution bounds of a unit: its SQL, its draws, and its release as bytes.
+
+It is bought before the block whose units it bounds, and by itself. What is chosen are numbers of
+the account's: later questions over the same rows and keys, at about the same price, have them for
+nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from dpsql.core.quoting import INTERNAL_PREFIX
+from dpsql.core.sql import Sql, digits, join, sql
+from dpsql.core.sql import name as quoted
+from dpsql.engines.base.dialect import Dialect
+from dpsql.engines.base.engine import PrivateSource, Reads
+from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
+from dpsql.kinds.stored_json import json_object, require_sound
+from dpsql.privacy.mechanisms.bounds_choice import (
+    WHOLE_WEIGHT,
+    BoundDraw,
+    BoundsChoice,
+    FoundBounds,
+)
+from dpsql.privacy.sampling.entropy import EntropySource
+from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
+from dpsql.sql.rewrite.rows import PrivateRows
+
+_PARTS: Final = frozenset({"bounds choice", "rows", "groups"})
+_VERSION: Final = 1
+_Weights = tuple[list[int], list[int]]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
+
+
+def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -> Sql:
+    """Write the exact row of a choice: a row id, and the weight of pairs between each two rungs.
+
+    Those of rows first, then those of groups. All are 0 over no rows. Sensitivity: when one unit is
+    added, the weights of either grow by at most ``WHOLE_WEIGHT`` together, and none falls. Checked
+    by ``tests/kinds/test_bounds_choice_kind.py``.
+    """
+    rows, derived = PrivateRows(plan, 0, dialect), dialect.derived
+    found, weight = rows.internal("found"), rows.internal("weight")
+    pair = join(", ", [rows.unit, *rows.keys])
+    pairs = sql(
+        "SELECT {pair}, count(*) AS {found} FROM {rows} GROUP BY {pair}",
+        pair=pair,
+        found=found,
+        rows=dialect.to_group(derived(rows.select()), [rows.unit, *rows.keys]),
+    )
+    number = sql("count(*) OVER (PARTITION BY {})", rows.unit)
+    counted = sql("SELECT *, {} AS {} FROM {}", number, rows.number, derived(pairs))
+    groups = column(rows.number, 1, MOST_ROWS, dialect=dialect)
+    of = ((found, choice.rows, "row_place"), (rows.number, choice.groups, "group_place"))
+    drawn = [(each, draw, rows.internal(part)) for each, draw, part in of if draw is not None]
+    places = join(", ", [place for _, _, place in drawn])
+    weighted = sql(
+        "SELECT {}, {} AS {} FROM {}",
+        join(", ", [sql("{} AS {}", _place(draw, each), place) for each, draw, place in drawn]),
+        (WHOLE_WEIGHT // groups).narrowed().sql,
+        weight,
+        derived(counted),
+    )
+    whole = column(weight, 0, WHOLE_WEIGHT, dialect=dialect)
+    by_place = sql(
+        "SELECT {places}, {} AS {weight} FROM {} GROUP BY {places}",
+        whole.sum_over(1).narrowed().sql,
+        derived(weighted),
+        places=places,
+        weight=weight,
+    )
+    total = column(weight, 0, WHOLE_WEIGHT * MOST_ROWS, dialect=dialect)
+    at = [
+        sql("{} = {}", place, digits(index))
+        for _, draw, place in drawn
+        for index in range(len(draw.rungs) + 1)
+    ]
+    sums = [
+        sql("{} AS {}", total.only_if(one).sum_over(1).narrowed().sql, quoted(column_name))
+        for one, column_name in zip(at, _columns(choice), strict=True)
+    ]
+    return sql("SELECT 1 AS {}, {} FROM {}", rows.row_id, join(", ", sums), derived(by_place))
+
+
+def _place(draw: BoundDraw, number: Sql) -> Sql:
+    """Write how many rungs are below a number."""
+    cases = (
+        sql("WHEN {} <= {} THEN {}", number, digits(rung), digits(index))
+        for index, rung in enumerate(draw.rungs)
+    )
+    return sql("CASE {} ELSE {} END", join(" ", cases), digits(len(draw.rungs)))
+
+
+def _columns(choice: BoundsChoice) -> Iterator[str]:
+    for draw, of in ((choice.rows, "rows"), (choice.groups, "groups")):
+        for place in range(0 if draw is None else len(draw.rungs) + 1):
+            yield f"{INTERNAL_PREFIX}{of}{place}"
+
+
+def read_weights(source: PrivateSource, prepared: PreparedBoundsChoice) -> _Weights:
+    """Read the exact weights of pairs between rungs, in steps: by rows, and by groups."""
+    columns, draw = list(_columns(prepared.choice)), prepared.choice.rows
+    rows = source.over(Reads(prepared.tables)).exact(prepared.statement, (), columns)
+    weights = [int(np.asarray(rows.measures[name])[0]) for name in columns]
+    of_rows = 0 if draw is None else len(draw.rungs) + 1
+    return weights[:of_rows], weights[of_rows:]
+
+
+def release_bounds(
+    prepared: PreparedBoundsChoice, weights: _Weights, source: EntropySource
+) -> FoundBounds:
+    """Draw the bounds. Guarantee: ``prepared.choice.loss``."""
+    return prepared.choice.draw(*weights, source)
+
+
+def encode_bounds(bounds: FoundBounds) -> bytes:
+    """Pack chosen bounds into bytes."""
+    document = {"bounds choice": _VERSION, "rows": bounds.rows, "groups": bounds.groups}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_bounds(prepared: PreparedBoundsChoice, payload: bytes) -> FoundBounds | None:
+    """Unpack chosen bounds; None if they are of another version, or of other ladders.
+
+    Raises ``LedgerError`` (``ledger_corrupt``) for what no choice was packed as.
+    """
+    document = json_object(payload)
+    require_sound(document.keys() == _PARTS)
+    rows, groups = document["rows"], document["groups"]
+    require_sound(all(each is None or type(each) is int for each in (rows, groups)))
+    choice = prepared.choice
+    known = document["bounds choice"] == _VERSION
+    known = known and _is_of(choice.rows, rows) and _is_of(choice.groups, groups)
+    return FoundBounds(rows, groups) if known else None
+
+
+def _is_of(draw: BoundDraw | None, bound: int | None) -> bool:
+    return bound is None if draw is None else bound in draw.rungs

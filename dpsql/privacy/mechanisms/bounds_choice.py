@@ -1,0 +1,211 @@
+"""Contribution bounds of a unit, drawn from ladders before anything is counted with them.
+
+A count whose units add at most R rows to each of at most G groups errs by what the bounds cut, and
+by noise in proportion to R and to the root of G. Its mean error over groups is least where *as many
+units and pairs of a unit and a group are cut as the noise is wide*: those are ranks from the top,
+so a bound is one private draw.
+
+Each unit weighs 1, divided among its groups. The tail of R is the weight of the pairs with more
+than R rows, that of G the weight of the units in more than G groups. A bound B is drawn with
+probability proportional to
+
+    base(B) * exp(-rate * max(tail(B) - target(B), 0)).
+
+The base measure stands for the noise, which grows with B: R ** -5 and G ** -1.5. The score
+stands for what B cuts. A score of both sides, with \\|tail - target\\|, would have twice the range,
+so four times the price.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+from typing import ClassVar, Final
+
+import numpy as np
+
+from dpsql.privacy.accounting.zcdp import ZERO, Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.price import Priced, cost_of_pick, rho_of_picks
+from dpsql.privacy.sampling.entropy import EntropySource
+from dpsql.privacy.sampling.lattice import uniform_below
+from dpsql.privacy.sampling.numeric import checked_positive, rounded_up
+from dpsql.privacy.sampling.uniform import uniform_integers
+
+WHOLE_WEIGHT: Final = 2**20
+"""The steps of a unit's whole weight, which its groups share."""
+MOST_CHOSEN: Final = 2**22
+"""The largest number on a ladder."""
+
+POWER_OF_ROWS: Final = 10
+"""Of the base measure of rows, squared: R ** -5; powers of 4 to 8 do as well."""
+POWER_OF_GROUPS: Final = 3
+"""Of the base measure of groups, squared: G ** -1.5.
+
+A larger power takes too few groups where a few units are in very many: their counts then lack more
+than intervals say."""
+
+_STRIPS = 40  # bits of the resolution that proposals are drawn with
+_SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
+_CUT_PER_NOISE = 1.2  # pairs to cut for each standard deviation of the noise on a group
+_LEFT_PER_NOISE = 0.1  # units to cut, likewise: each lacks in many groups
+
+
+def ladder(most: int | None = None) -> tuple[int, ...]:
+    """List the bounds that can be chosen: 1, 2, 3, 4, 6, 8, 11, ..., up to ``most``.
+
+    They grow by the root of 2, so that none is further than a fifth from the best.
+    """
+    limit = MOST_CHOSEN if most is None else min(most, MOST_CHOSEN)
+    steps = {round(2 ** (step / 2)) for step in range(2 * MOST_CHOSEN.bit_length())}
+    return tuple(sorted({rows for rows in steps if rows < limit} | {limit}))
+
+
+def rows_target(groups: int, kept: int, sigma: float) -> float:
+    """Compute the weight of pairs to be cut for the least mean error of a count by group.
+
+    ``groups`` come out, a unit may be in ``kept`` of them, and ``sigma`` is the noise on a count to
+    which each unit adds one row in one group. The noise on a group is sqrt(kept) times as wide; a
+    pair weighs 1 / ``kept``.
+    """
+    return _CUT_PER_NOISE * groups * sigma / math.sqrt(kept)
+
+
+def groups_target(groups: int, kept: int, sigma: float) -> float:
+    """Compute the number of units to be cut, if a unit may be in ``kept`` of ``groups``.
+
+    A quarter of those for the least mean error: intervals do not say what is cut, and hold for it.
+    """
+    return _LEFT_PER_NOISE * groups * sigma / math.sqrt(kept)
+
+
+def in_steps(weight: float) -> int:
+    """Return a weight in units in steps of ``WHOLE_WEIGHT``."""
+    return min(round(weight * WHOLE_WEIGHT), 2**62)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundDraw(Priced[int | None]):
+    """A draw of one bound from a ladder.
+
+    ``power`` is twice that of the base measure, ``targets`` the weight that should be cut at each
+    rung, in steps of which a unit has ``WHOLE_WEIGHT``. ``loss`` is the price that it was built
+    for, and costs.
+
+    Sensitivity: weights of a unit depend on its own rows alone, and sum to ``WHOLE_WEIGHT`` at
+    most. So a further unit raises every tail by 0 to 1 units, and every score changes by -1 to 0.
+
+    Guarantee: ``rate``-bounded range; hence rate**2/8-zCDP (Cesar & Rogers 2021, as in Rogers 2024,
+    Theorem 5), ``rate``-DP, and the Gaussian DP of such a pick. The base measure and the targets
+    are public. Checked by ``tests/privacy/mechanisms/test_bounds_choice.py``.
+    """
+
+    name: ClassVar[str] = "bounds_choice"
+    rungs: tuple[int, ...]
+    power: int
+    rate: float
+    targets: tuple[int, ...]
+    loss: PrivacyLoss
+
+    def cost(self, composition: Composition, reach: int | None) -> float:
+        """Compute the price of the draw, rounded up; ``reach`` changes nothing."""
+        if composition is Composition.BASIC:
+            return rounded_up(Fraction(self.rate))
+        return cost_of_pick(composition, self.rate)
+
+    def bases(self) -> list[Fraction]:
+        """List the base measure of each rung, of which their ratios matter."""
+        return [Fraction(1, math.isqrt(rung**self.power)) for rung in self.rungs]
+
+    def draw(self, weights: Sequence[int], source: EntropySource) -> int:
+        """Draw a bound, from exactly the stated distribution.
+
+        ``weights`` are those of pairs by the number of rungs below their rows, or the groups of
+        their unit, in steps: of shape (rungs + 1,). Rejection, from bars of whole strips, each just
+        above the curve of a rung.
+        """
+        over = list(accumulate(reversed(weights)))[-2::-1]  # of what is above each rung
+        scores = [max(0, tail - target) for tail, target in zip(over, self.targets, strict=True)]
+        least = min(scores)
+        rate = Fraction(self.rate)
+        energies = [rate * Fraction(score - least, WHOLE_WEIGHT) for score in scores]
+        bases = self.bases()
+        heights = [
+            float(base) * math.exp(-float(energy))
+            for base, energy in zip(bases, energies, strict=True)
+        ]
+        scale = math.ldexp(1.0, _STRIPS - math.frexp(sum(heights))[1])
+        curve = [height * scale for height in heights]
+        ends = list(accumulate(math.floor(top * (1 + _SLACK)) + 1 for top in curve))
+        while True:
+            strip = int(uniform_integers(np.array([ends[-1]]), source)[0])
+            place = next(place for place, end in enumerate(ends) if strip < end)
+            height = strip - (ends[place - 1] if place else 0)
+            if height + 1 <= curve[place] * (1 - _SLACK):
+                return self.rungs[place]
+            factor = Fraction(scale) * bases[place]
+            if uniform_below(factor, energies[place], height, source):
+                return self.rungs[place]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBounds:
+    """Contribution bounds that were drawn: of rows in a group, of groups. None where given."""
+
+    rows: int | None = None
+    groups: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundsChoice:
+    """Draws of a unit's number of groups, and of its rows in each; None for one that is given.
+
+    ``targets`` are those of rows, for each rung of groups, or one without these.
+    """
+
+    groups: BoundDraw | None
+    rows: BoundDraw | None
+    targets: tuple[int, ...] = ()
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The price of the draws: they compose."""
+        return sum((draw.loss for draw in (self.groups, self.rows) if draw is not None), ZERO)
+
+    @property
+    def most(self) -> FoundBounds:
+        """The largest bounds that can be drawn."""
+        draws = self.rows, self.groups
+        return FoundBounds(*(None if draw is None else draw.rungs[-1] for draw in draws))
+
+    def draw(
+        self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource
+    ) -> FoundBounds:
+        """Draw the bounds from the weights by rows and by groups, those of groups first."""
+        groups = None if self.groups is None else self.groups.draw(of_groups, source)
+        if self.rows is None:
+            return FoundBounds(None, groups)
+        place = 0 if self.groups is None else self.groups.rungs.index(groups or 0)
+        target = (self.targets[place],) * len(self.rows.rungs)
+        aimed = BoundDraw(self.rows.rungs, self.rows.power, self.rows.rate, target, self.rows.loss)
+        return FoundBounds(aimed.draw(of_rows, source), groups)
+
+
+def bound_draw(
+    price: PrivacyLoss, rungs: Sequence[int], power: int, targets: Sequence[float]
+) -> BoundDraw:
+    """Build the most accurate draw of at most ``price``.
+
+    ``targets`` are weights in units, of each rung. Raises ParameterError if the price is not
+    positive.
+    """
+    if price.composition is Composition.BASIC:
+        checked_positive(price.epsilon, "epsilon")
+        rate = price.epsilon * (1 - 1e-12)
+    else:
+        rho = rho_of_picks(price, 1) if price.rho else 0.0
+        checked_positive(rho, "rho")
+        rate = math.sqrt(8 * rho) * (1 - 1e-11)
+    return BoundDraw(tuple(rungs), power, rate, tuple(map(in_steps, targets)), price)
