@@ -16,9 +16,9 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     BoundsChoice,
     bound_draw,
     groups_target,
-    in_steps,
     ladder,
     rows_target,
+    weight_in_steps,
 )
 from dpsql.privacy.sampling.numeric import MAX_SCALE
 
@@ -68,7 +68,7 @@ def priced_bounds_choice(
         rungs = ladder(min(most, found.most_rows or most))
         price = budget.part_beside(of_rows, others)
         rows = bound_draw(price, rungs, POWER_OF_ROWS, targets[-1:] * len(rungs))
-        return BoundsChoice(groups, rows, tuple(map(in_steps, targets)))
+        return BoundsChoice(groups, rows, tuple(map(weight_in_steps, targets)))
     except ParameterError:
         return None
 

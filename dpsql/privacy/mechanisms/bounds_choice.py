@@ -81,7 +81,7 @@ def groups_target(groups: int, kept: int, sigma: float) -> float:
     return _LEFT_PER_NOISE * groups * sigma / math.sqrt(kept)
 
 
-def in_steps(weight: float) -> int:
+def weight_in_steps(weight: float) -> int:
     """Return a weight in units in steps of ``WHOLE_WEIGHT``."""
     return min(round(weight * WHOLE_WEIGHT), 2**62)
 
@@ -208,4 +208,4 @@ def bound_draw(
         rho = rho_of_picks(price, 1) if price.rho else 0.0
         checked_positive(rho, "rho")
         rate = math.sqrt(8 * rho) * (1 - 1e-11)
-    return BoundDraw(tuple(rungs), power, rate, tuple(map(in_steps, targets)), price)
+    return BoundDraw(tuple(rungs), power, rate, tuple(map(weight_in_steps, targets)), price)

@@ -26,9 +26,9 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     FoundBounds,
     bound_draw,
     groups_target,
-    in_steps,
     ladder,
     rows_target,
+    weight_in_steps,
 )
 
 RUNGS = (1, 2, 4, 8)
@@ -134,7 +134,7 @@ def joint_law(choice: BoundsChoice, units: Sequence[Unit]) -> Law:
 def both() -> BoundsChoice:
     """Draws of both bounds, at one price each."""
     groups = bound_draw(PRICE, (1, 2, 3), POWER_OF_GROUPS, [0.7, 0.5, 0.3])
-    targets = tuple(in_steps(target) for target in (2.0, 1.0, 0.5))
+    targets = tuple(weight_in_steps(target) for target in (2.0, 1.0, 0.5))
     return BoundsChoice(groups, draw_of(PRICE, RUNGS, 1.0), targets)
 
 
