@@ -136,9 +136,9 @@ class Block:
     table's defaults decided, by name, each with that table's. ``step_number`` says of a row in
     which of several steps of a view it counts first, where these are read together.
     ``bounds_found`` says which contribution bounds are found privately, and whether they are found
-    yet: until then they are the usual ones. None where they were given, or change nothing. ``followers``
-    are keys that its tail says by others. ``public_groups`` asks to refuse it unless all keys are
-    known.
+    yet: until then they are the usual ones. None where they were given, or change nothing.
+    ``followers`` are keys that its tail says by others. ``public_groups`` asks to refuse it unless
+    all keys are known.
     """
 
     name: str

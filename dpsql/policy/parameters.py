@@ -203,8 +203,8 @@ _TABLE: Final = (
         int,
         option="Groups one unit may influence; auto finds out.",
         default="Groups one unit may influence, or `unlimited` (top-k and declared keys), or "
-        "`auto`: each question finds out privately. Left out, it is `auto` where keys are unknown "
-        f"and that answers, and {USUAL_GROUPS} for all other questions.",
+        "`auto`: each question finds out privately. Left out, it is `auto`, by a draw of known "
+        f"keys and in rounds of unknown ones; where neither answers it is {USUAL_GROUPS}.",
         maximum="The most groups a query may let one unit influence, or `unlimited`.",
         unlimited=True,
         automatic=Automatic(),
