@@ -353,7 +353,7 @@ class Preparer:
             views = self._views(tree)
             if views:
                 place_view_intervals(tree, views, self._tails.public.views().figures, text)
-            query = self._validated(tree, question, (*shown, *views.values()))
+            query = self._validated(tree, question, (*shown, *views.values()), empty=empty)
         if stages is not None:
             stages.blocks(query, self.dialect)
         _refuse_views(query.blocks)
@@ -402,7 +402,7 @@ class Preparer:
         )
 
     def _validated(
-        self, tree: exp.Query, question: Question, beside: Sequence[PublicSource]
+        self, tree: exp.Query, question: Question, beside: Sequence[PublicSource], *, empty: bool
     ) -> Query:
         """Validate a statement with public tables beside the policy's; CTEs without use go.
 
@@ -418,7 +418,7 @@ class Preparer:
                 question.parameters,
                 self._engine.bind,
                 self._twins,
-                self._decided(question.mechanism),
+                self._decided(question.mechanism, empty=empty),
                 pools=question.pooling,
                 catalog=self._engine.name,
                 beside=beside,
@@ -431,15 +431,22 @@ class Preparer:
         validated(tree)
         return validated(used)
 
-    def _decided(self, mechanism: str | None) -> Callable[[Block], Block]:
-        """Return the decision on a block's groups: declared values, mechanism, number per unit."""
+    def _decided(self, mechanism: str | None, *, empty: bool) -> Callable[[Block], Block]:
+        """Return the decision on a block's groups: declared values, mechanism, number per unit.
+
+        Nothing is given to one that is ``empty``, and nothing will be asked of its rows.
+        """
         account = self._account
 
         def decided(block: Block) -> Block:
             narrowed = with_keys_narrowed(block, self._engine)
-            given = with_keys_given(
-                *(narrowed, self._engine, self.dialect, self._policy, self._tails.public),
-                mechanism,
+            given = (
+                narrowed
+                if empty
+                else with_keys_given(
+                    *(narrowed, self._engine, self.dialect, self._policy, self._tails.public),
+                    mechanism,
+                )
             )
             return with_groups_decided(
                 with_keys_made(

@@ -179,6 +179,13 @@ def test_what_plain_sql_would_answer_otherwise_is_refused(
         assert world.budget() == before
 
 
+def test_names_and_types_are_free(connection: dpsql.Connection) -> None:
+    """Also where there are no public rows."""
+    sql = f"SELECT label, COUNT(m.x) AS n {JOIN} WHERE c.x > 99 GROUP BY label LIMIT 0"
+    answer = connection.sql(sql)
+    assert (list(answer.columns), answer.fetchall()) == (["label", "n"], [])
+
+
 PUBLIC_GROUPS = (
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (group_selection_strategy = PUBLIC_GROUPS) "
 )
