@@ -22,7 +22,7 @@ from dpsql.budget.forecasts import (
     question_again,
     question_at,
 )
-from dpsql.budget.own import OwnAccount, OwnStanding, Seen, seen
+from dpsql.budget.own import OwnAccount, OwnStanding, Seen, seen, share_taken
 from dpsql.budget.owner import account_reports, all_entries, latest_entries
 from dpsql.budget.payer import Payer, payer, policy_budgets
 from dpsql.budget.question import LoggedQuery, read_record
@@ -44,6 +44,7 @@ __all__ = [
     "budget_report",
     "latest_entries",
     "payer",
+    "share_taken",
 ]
 
 

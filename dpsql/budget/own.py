@@ -14,7 +14,7 @@ step of a stream to the one in which it was published.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
@@ -120,6 +120,18 @@ class OwnStanding:
     def binding(self) -> tuple[Standing, ...]:
         """The limits on a question, as far as the analyst may know them."""
         return self.own if self.total is None else (self.total.alone, *self.own)
+
+
+def share_taken(amount: Amount, standings: Sequence[Standing]) -> float | None:
+    """Compute the share that a charge takes of the scarcest rest; None without limits."""
+    shares = [
+        math.inf if left == 0 else taken / left
+        for standing in standings
+        if standing.left is not None
+        for taken, left in zip(amount.units, standing.left.units, strict=True)
+        if taken
+    ]
+    return max(shares, default=None)
 
 
 @dataclass(frozen=True, slots=True)

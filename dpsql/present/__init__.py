@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, Group, RenderableType
@@ -100,6 +101,8 @@ def value_plot(value: Result, *how: Any) -> Axes:
 
 def result_text(result: Result) -> str:
     """Write a result as text: first rows, 95% intervals, what they say, mechanism, cost."""
+    if not result.released and result.plan.blocks:
+        return explanation_text(result.plan)
     return uncoloured(result_panel(result))
 
 
@@ -111,13 +114,18 @@ def result_html(result: Result) -> str:
 
 
 def explanation_text(explanation: Explanation) -> str:
-    """Return a plan as plain text."""
-    return uncoloured(explanation_panel(explanation))
+    """Return a plan as plain text, on lines that fit a screen."""
+    console = _console(color_system=None)
+    panel = explanation_panel(explanation)
+    # Statements are as long as they are, and are never cut.
+    console.width = width_of(console, panel) if explanation.shows_sql else TEXT_WIDTH
+    return _captured(console, panel)
 
 
 def explanation_html(explanation: Explanation) -> str:
     """Return a plan as HTML: its figures, and generated SQL folded away."""
-    return sections_html(explanation_text(explanation), folded=(PRIVATE_SQL, ESTIMATE, PUBLIC_TAIL))
+    text = explanation_text(replace(explanation, shows_sql=True))
+    return sections_html(text, folded=(PRIVATE_SQL, ESTIMATE, PUBLIC_TAIL))
 
 
 def budget_text(report: BudgetReport) -> str:
@@ -129,6 +137,11 @@ def uncoloured(renderable: RenderableType) -> str:
     """Render anything as text without colour codes, as wide as its tables need."""
     console = _console(color_system=None)
     console.width = width_of(console, renderable)
+    return _captured(console, renderable)
+
+
+def _captured(console: Console, renderable: RenderableType) -> str:
+    """Return what a console prints, without blanks at the ends of lines."""
     with console.capture() as capture:
         console.print(renderable)
     return "\n".join(line.rstrip() for line in capture.get().rstrip().split("\n"))

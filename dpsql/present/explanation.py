@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dpsql.core.formatting import figure_above, ordinal, printable, significant
+from dpsql.core.formatting import figure_above, ordinal, percent, printable, significant
 from dpsql.ir.plan import ColumnFigure
 from dpsql.kinds.summary import COUNTED
 from dpsql.policy.limits import Limits, ResourceFailures
@@ -23,13 +23,18 @@ MAX_RATED = 4
 
 
 def explanation_panel(explanation: Explanation) -> Group:
-    """Draw the output of EXPLAIN: price, then each private block, then the public tail."""
+    """Draw the output of EXPLAIN: price, then each private block; then SQL, if it is asked for."""
     blocks = explanation.blocks
     parts: list[RenderableType] = [_prices(explanation)] if blocks or not explanation.tail else []
     for number, block in enumerate(blocks, start=1):
         which = f" {number} of {len(blocks)}" if len(blocks) > 1 else ""
         parts += _block_parts(block, f"Private block{which}")
-    if explanation.tail:
+        if explanation.shows_sql:
+            parts += _statements(block)
+    if not explanation.shows_sql:
+        parts += [indented(Text(COUNTED), above=1)] * any(block.counted for block in blocks)
+        parts.append(Text("\nEXPLAIN (SQL) SELECT … shows the statements that run", style="dim"))
+    elif explanation.tail:
         sees = "sees released rows only" if blocks else "reads no private table"
         parts += [_heading(PUBLIC_TAIL, f"{sees}, costs nothing")]
         if any(block.counted for block in blocks):
@@ -48,8 +53,8 @@ def sql_panel(sql: str) -> RenderableType:
 
 
 def _laid_out(sql: str) -> str:
-    """Lay out generated SQL for reading; a domain of thousands of values is cut short."""
-    return pretty(sql) if len(sql) <= MAX_SQL else f"{sql[: MAX_SQL // 10]} …"
+    """Lay out generated SQL for reading, unless it holds a domain of thousands of values."""
+    return pretty(sql) if len(sql) <= MAX_SQL else sql
 
 
 def _heading(title: str, note: str = "") -> Text:
@@ -67,6 +72,9 @@ def _prices(explanation: Explanation) -> Table:
     price = f"ε {significant(explanation.reserved_epsilon)} at δ {significant(delta)}"
     if reserved.rho > 0:
         price += f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})"
+    if explanation.taken is not None:
+        share = percent(explanation.taken, 1.0) if explanation.taken <= 1 else "more than all"
+        price += f", {share} of what is left"
     if explanation.answered is not None:
         day = explanation.answered[:10]
         _row(grid, "Costs", f"nothing: it was answered on {day}. Asked afresh, it costs as follows")
@@ -127,6 +135,8 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         _row(grid, "Chosen", f"max_groups_contributed is {block.groups_chosen}")
     if block.keys:
         _row(grid, "Keys", "; ".join(block.keys))
+    elif block.appears_half is not None:
+        _row(grid, "Keys", "found in the rows: a group comes out if it is large enough")
     for told in block.declared:
         _row(grid, "Decided", told)
     _row(grid, "Groups", _appearance(block))
@@ -145,8 +155,13 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
         parts.append(indented(_left_out_table(block), above=1))
     if len(block.rates) > 1:
         parts.append(indented(_rate_table(block), above=1))
-    if block.candidates:
+    if len(block.candidates) > 1:
         parts.append(indented(_candidate_table(block), above=1))
+    return parts
+
+
+def _statements(block: BlockExplanation) -> list[RenderableType]:
+    """Show the generated SQL of a private block, and of its estimates."""
     which = "the only statement that reads protected rows"
     if block.stream is not None:
         which = "what the first step reads; each reads up to its own end"
@@ -158,7 +173,7 @@ def _block_parts(block: BlockExplanation, title: str) -> list[RenderableType]:
             "the only statement that reads",
             "over rows that the estimates below share with it, all that reads",
         )
-    parts += [_heading(PRIVATE_SQL, which), sql_panel(_laid_out(block.sql))]
+    parts: list[RenderableType] = [_heading(PRIVATE_SQL, which), sql_panel(_laid_out(block.sql))]
     for sql in estimates:
         note = "what bounding leaves out, read where the account does not know it yet"
         parts += [_heading(ESTIMATE, note), sql_panel(_laid_out(sql))]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accuracy.left_out import left_out_limits
 from dpsql.core import display
-from dpsql.core.formatting import significant, upper_figures
+from dpsql.core.formatting import json_text, significant, upper_figures
 from dpsql.ir.plan import (
     BlockPlan,
     Candidate,
@@ -159,7 +158,9 @@ class Explanation:
     ``outdated`` is when the account paid for a release that would be given again if it were not
     older than ``max_age``; None, both of them, if there is none.
     ``delta_buys`` is for how many such questions the policy gives the account δ, whatever it has
-    left; None if they take none.
+    left; None if they take none. ``taken`` is the share that the price takes of what the account
+    has left, of that of ε, ρ and δ which is scarcest; None without a limit. ``shows_sql`` says that
+    its text has the generated SQL, as ``EXPLAIN (SQL)`` asks for.
     """
 
     query: str
@@ -176,6 +177,8 @@ class Explanation:
     delta_buys: int | None = None
     outdated: str | None = None
     max_age: str | None = None
+    taken: float | None = None
+    shows_sql: bool = False
 
     @property
     def anew(self) -> str:
@@ -186,7 +189,7 @@ class Explanation:
 
     def to_json(self) -> str:
         """Write all of it as JSON text."""
-        return json.dumps(upper_figures(asdict(self)), indent=2, default=str)
+        return json_text(upper_figures(asdict(self)), indent=2)
 
     def __repr__(self) -> str:
         return display.text(self)

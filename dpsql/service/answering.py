@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from dpsql.accuracy.left_out import EstimateEvidence
-from dpsql.budget import BudgetReport, budget_report, payer
+from dpsql.budget import BudgetReport, OwnAccount, budget_report, payer, share_taken
 from dpsql.budget.payer import delta_buys
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Column
@@ -207,6 +207,15 @@ class Answerer:
         return self._answered(prepared, result, began)
 
     def explain(self, question: Question) -> Explanation:
+        """Explain the plan and its price, and whether the ledger has a release to give again."""
+        found = self._explanation(question)
+        if not found.blocks:
+            return found
+        account = OwnAccount(self.payer, self._ledger)
+        amount = Amount.charge(found.reserved)
+        return replace(found, taken=share_taken(amount, account.standing().binding))
+
+    def _explanation(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""
         prepared = self.preparer.prepare(question)
         if self._ledger is None or not prepared.blocks:

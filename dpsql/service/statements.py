@@ -120,7 +120,8 @@ class Statements:
                 asked.refuse()
                 if not statement.explained:
                     return self._created(statement, text)
-                return self._planned(self._answerer.views.explain(self._defined(statement)))
+                explained = self._answerer.views.explain(self._defined(statement))
+                return self._planned(replace(explained, shows_sql=statement.sql))
             case _:
                 asked.refuse()
                 return self._listed(self._listing(statement), Explanation(text))
@@ -167,7 +168,8 @@ class Statements:
 
     def _explanation(self, statement: Explain, asked: Arguments) -> Explanation:
         with _placed_after(statement.before):
-            return self._answerer.explain(self.question(statement.text, asked))
+            found = self._answerer.explain(self.question(statement.text, asked))
+        return replace(found, shows_sql=statement.sql)
 
     def _described(self, text: str, values: PlaceholderValues | None) -> Description:
         names = query_parameters(text)

@@ -149,10 +149,14 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """A query to explain. ``before`` is the text in front of it, so that places can be moved."""
+    """A query to explain. ``before`` is the text in front of it, so that places can be moved.
+
+    ``sql`` asks for the generated SQL as well.
+    """
 
     before: str
     text: str
+    sql: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,7 @@ class CreateView:
     text: str
     place: Place
     explained: bool = False
+    sql: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +259,8 @@ def read_statement(text: str) -> Statement:
 
 
 def _explain(text: str, end: int) -> Statement:
+    begun, end = end, _after_sql(text, end)
+    sql = end > begun
     start, end = word_at(text, end)
     if fold(text[start:end]) in ("analyze", "analyse"):
         raise QueryRefused(
@@ -263,8 +270,19 @@ def _explain(text: str, end: int) -> Statement:
             hint="Write EXPLAIN SELECT …: it shows the plan, the noise and the price.",
         )
     if fold(text[start:end]) == "create" and _is_view(text, end):
-        return replace(_create(TokenReader(text, end)), explained=True)
-    return Explain(text[:start], text[start:])
+        return replace(_create(TokenReader(text, end)), explained=True, sql=sql)
+    return Explain(text[:start], text[start:], sql)
+
+
+def _after_sql(text: str, end: int) -> int:
+    """Return the place after ``(SQL)``, or the one given where something else comes next."""
+    opened = word_at(text, end)[0]
+    if text[opened : opened + 1] == "(":
+        start, close = word_at(text, opened + 1)
+        closed = word_at(text, close)[0]
+        if fold(text[start:close]) == "sql" and text[closed : closed + 1] == ")":
+            return closed + 1
+    return end
 
 
 def _is_view(text: str, end: int) -> bool:

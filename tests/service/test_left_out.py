@@ -400,7 +400,7 @@ def test_it_is_told_in_every_output(connection: dpsql.Connection) -> None:
     exported = json.loads(result_json(result, 0.95))["left_out"]
     assert exported[0]["share"] == part.share
     assert "left" not in result_csv(result, None)
-    explained = connection.explain(ASKED, left_out_share=0.3)
+    explained = connection.explain(f"EXPLAIN (SQL) {ASKED}", left_out_share=0.3)
     assert "Left out of" in repr(explained)
     assert "Estimate" in repr(explained)
     assert explained.blocks[0].left_out[0].status == "looked"
@@ -450,7 +450,8 @@ def test_no_estimate_is_bought_of_what_no_bound_can_cut(
             figures = opened.explain(COUNTS, **asked).blocks[0].left_out
             told = [f.status for f in figures if not f.aggregate.startswith("values of")]
             assert told == ["looked" if cut else "nothing"] * 3
-            assert ("Estimate" in repr(opened.explain(ASKED, **asked))) is cut
+            whole = opened.explain(f"EXPLAIN (SQL) {ASKED}", **asked)
+            assert ("Estimate" in repr(whole)) is cut
     with opened_with(known, tmp_path) as opened:  # fewer groups than a unit may have rows in
         fewer = opened.explain(ASKED, left_out_share=0.3, max_groups_contributed=1)
         assert [f.status for f in fewer.blocks[0].left_out] == ["looked" if most > 1 else "nothing"]

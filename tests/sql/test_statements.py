@@ -309,6 +309,28 @@ def test_explain_answers_the_plan_in_lines_reads_nothing_and_costs_nothing(
     assert connection.budget().queries == 0
 
 
+def test_explain_fits_a_screen_and_shows_sql_where_it_is_asked_for(
+    shared: dpsql.Connection,
+) -> None:
+    lines = [line for (line,) in shared.sql(f"EXPLAIN {QUESTION}").fetchall()]
+    assert len(lines) <= 45
+    assert max(map(len, lines)) <= 100
+    assert "Private SQL" not in "\n".join(lines)
+    assert any(line.startswith("Reserves") and "of what is left" in line for line in lines)
+    some = ", ".join(map(str, range(5000)))
+    many = QUESTION.replace(" GROUP", f" WHERE k IN ({some}) GROUP")
+    for spelling in ("(SQL)", "( sql ) /* all */"):
+        for asked in (QUESTION, many):
+            told = "\n".join(line for (line,) in shared.sql(f"EXPLAIN {spelling} {asked}"))
+            assert "Private SQL" in told
+            assert "…" not in told
+    assert "4999" in told
+    assert "Private SQL" in shared.explain(f"EXPLAIN (SQL) {QUESTION}")._repr_html_()
+    for wrong in ("EXPLAIN (SQL SELECT 1", "EXPLAIN () SELECT 1", "EXPLAIN (JSON) SELECT 1"):
+        with pytest.raises(dpsql.Error):
+            shared.sql(wrong)
+
+
 def test_explain_takes_values_mechanisms_and_options_like_the_query_itself(
     shared: dpsql.Connection,
 ) -> None:

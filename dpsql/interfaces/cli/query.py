@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -165,6 +166,7 @@ def _explain(
     analyst: str,
     format_: str,
     chosen: dict[str, Any],
+    sql: bool = False,
 ) -> None:
     """Print the plan, as JSON where that was asked for; other formats have no place for it."""
     from dpsql import present as render
@@ -176,7 +178,11 @@ def _explain(
     if format_ in ("json", "jsonl"):
         click.echo(output.explanation_json(explanation))
     else:
-        show(render.explanation_panel(explanation))
+        shown = replace(explanation, shows_sql=sql)
+        if _is_terminal():
+            show(render.explanation_panel(shown))
+        else:
+            click.echo(render.explanation_text(shown))
 
 
 @click.command(
@@ -193,9 +199,17 @@ def _explain(
 @options.policies
 @options.analyst
 @options.formats("table", "json")
+@click.option("--sql", "with_sql", is_flag=True, help="Show the statements that would run as well.")
 @options.privacy_parameters
 def explain_command(
-    sql: str, database: str | Path, policies: Path, analyst: str, format_: str, **given: Any
+    sql: str,
+    database: str | Path,
+    policies: Path,
+    analyst: str,
+    format_: str,
+    with_sql: bool,
+    **given: Any,
 ) -> None:
     """Show how SQL would be answered and what it would cost. Costs nothing, reads no row."""
-    _explain(options.query_text(sql), database, policies, analyst, format_, options.chosen(given))
+    text, chosen = options.query_text(sql), options.chosen(given)
+    _explain(text, database, policies, analyst, format_, chosen, with_sql)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-from dpsql.budget import OwnAccount
+from dpsql.budget import OwnAccount, share_taken
 from dpsql.budget.account import account_report
 from dpsql.core.formatting import percent, significant
 from dpsql.ledger import Standing
@@ -92,7 +91,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
     return Price(
         epsilon=explanation.reserved_epsilon,
         delta=reserved.delta + explanation.conversion_delta,
-        share=max(_share(amount, standing) for standing in now.standings),
+        share=share_taken(amount, now.standings) or 0.0,
         left=max(0.0, now.budget.epsilon - now.budget.epsilon_spent(now.spent + reserved)),
         affordable=min((count for count in affordable if count is not None), default=None),
         chosen=tuple(dict.fromkeys(b.groups_chosen for b in explanation.blocks if b.groups_chosen)),
@@ -107,14 +106,6 @@ def spent_between(before: Balance, after: Balance) -> str | None:
     taken = significant(after.epsilon_spent - before.epsilon_spent, 3)
     left = significant(after.left, 3)
     return f"It took ε {taken} of the account's, which stays spent; ε {left} is left."
-
-
-def _share(amount: Amount, standing: Standing) -> float:
-    """Compute the share that a charge takes of the scarcest remaining amount."""
-    if standing.left is None:
-        return 0.0
-    pairs = zip(amount.units, standing.left.units, strict=True)
-    return max(math.inf if left == 0 else taken / left for taken, left in pairs if taken)
 
 
 def _queries(number: int) -> str:

@@ -9,8 +9,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from dpsql import present as render
 from dpsql.interfaces.shell.settings import Expanded, Format, ShellSettings
-from dpsql.present.explanation import explanation_panel
 from dpsql.present.result import footer, more, result_table, text_columns
 from dpsql.present.result_files import encoded, explanation_json
 from dpsql.results.result import Result
@@ -27,8 +27,10 @@ def formatted(result: Result, settings: ShellSettings, width: int | None) -> Ren
     plan_alone = not result.released and bool(result.plan.blocks)
     if plan_alone and settings.format is Format.JSON:
         return explanation_json(result.plan) + "\n"
+    if plan_alone and width is None:
+        return render.explanation_text(result.plan) + "\n"
     if plan_alone:
-        return explanation_panel(result.plan)
+        return render.explanation_panel(result.plan)
     if settings.format in _FOR_PEOPLE:
         return _for_people(result, settings, width)
     return encoded(result, settings.format, settings.confidence, settings.intervals).decode()
