@@ -32,6 +32,8 @@ def explanation_panel(explanation: Explanation) -> Group:
         if explanation.shows_sql:
             parts += _statements(block)
     if not explanation.shows_sql:
+        if explanation.tail and not blocks:
+            parts.append(Text("This question reads no private table, costs nothing."))
         parts += [indented(Text(COUNTED), above=1)] * any(block.counted for block in blocks)
         parts.append(Text("\nEXPLAIN (SQL) SELECT … shows the statements that run", style="dim"))
     elif explanation.tail:
