@@ -113,11 +113,11 @@ def fill(database: Path, rows: int, groups: int, units: int) -> None:
 
 
 def policy() -> Policy:
-    """The table's policy: ten items of a user."""
+    """The table's policy: ten items of a user, and ten rows of each."""
     table = TablePolicy("plays", PrivacyUnit("user", "user_id"), time=TimeColumn("played_at"))
     return Policy(
         "bench",
-        Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10),
+        Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10, max_rows_contributed=10),
         accounts={"ana": AccountPolicy("ana", 100.0, 1e-2)},
         tables={"plays": table},
     )

@@ -58,11 +58,20 @@ def rows(count: int) -> pa.Table:
 
 
 def policy() -> Policy:
-    """Write a policy of the table and of a large account; nothing is looked at beside answers."""
+    """Write a policy of the table and of a large account.
+
+    Numbers of groups and rows are given, so that nothing is looked at or found beside answers.
+    """
     columns = {"x": ColumnPolicy(0, 100), "kind": ColumnPolicy(domain=tuple(range(20)))}
     return Policy(
         "bench",
-        defaults=Parameters(epsilon=1.0, delta=1e-7, max_groups_contributed=10, left_out_share=0.0),
+        defaults=Parameters(
+            epsilon=1.0,
+            delta=1e-7,
+            max_groups_contributed=10,
+            max_rows_contributed=10,
+            left_out_share=0.0,
+        ),
         accounts={ANALYST: AccountPolicy(ANALYST, 1000.0, 1e-2)},
         tables={TABLE: TablePolicy(TABLE, PrivacyUnit("person", "uid"), columns)},
     )

@@ -94,7 +94,14 @@ def build(path: Path, rows: int) -> None:
 
 POLICY = Policy(
     dataset="benchmark",
-    defaults=Parameters(epsilon=1.0, delta=1e-6, max_groups_contributed=10, left_out_share=0.0),
+    # Bounds are given: no number of rows is found first, which would be a statement more.
+    defaults=Parameters(
+        epsilon=1.0,
+        delta=1e-6,
+        max_groups_contributed=10,
+        max_rows_contributed=10,
+        left_out_share=0.0,
+    ),
     accounts={"bench": AccountPolicy("bench", 1000.0, 0.01)},
     tables={
         name: TablePolicy(
