@@ -45,6 +45,16 @@ def figure_above(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def figure_below(value: float) -> str:
+    """Round a positive figure down to two digits.
+
+    >>> figure_below(0.2199), figure_below(53.0), figure_below(1.0)
+    ('0.21', '53', '1')
+    """
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return significant(math.floor(value / step * (1 + 1e-12)) * step, 2)
+
+
 def upper_figure(value: float) -> float:
     """Round a figure of privacy or noise up to ten significant digits, for other programs.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from dpsql.accuracy.left_out import EstimateEvidence
 from dpsql.budget import BudgetReport, OwnAccount, budget_report, payer, share_taken
 from dpsql.budget.payer import delta_buys
+from dpsql.core.formatting import figure_below, significant
 from dpsql.core.progress import Percent
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, Written, join, sql
@@ -53,6 +54,7 @@ from dpsql.pipeline.tail.runner import Tails
 from dpsql.pipeline.till import Till
 from dpsql.pipeline.trace import trace_from
 from dpsql.planner.advice import CameOut, advice
+from dpsql.planner.max_error import error_targets
 from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
@@ -87,6 +89,9 @@ _NOT_KEPT = (
     "The release was paid for, and could not be kept: its keys have no exact text. Asked again, it "
     "is paid for again"
 )
+
+_FITS = 0.95
+"""The part of what is left that a proposed ε takes, as prices are not quite in proportion to it."""
 
 _Estimates = Mapping[str, ReleasedEstimate]  # by fingerprint
 
@@ -667,14 +672,26 @@ def _estimates_bought(
 
 
 def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
-    """Word the error that the rest of the account still buys; None without a maximum error."""
+    """Word the ε, or the error, that the rest of the account still buys; None if it buys none."""
     if error.remaining is None or error.remaining[1] < error.requested[1]:
         return None
     share = error.remaining[0] / error.requested[0]
-    within = prepared.within(share) if share < 1 else None
-    if within is None:
+    if not 0 < share < 1:
         return None
-    return f"what is left allows less: {within}. Ask for a larger max_error"
+    within = prepared.within(share)
+    if within is not None:
+        return f"what is left allows less: {within}. Ask for a larger max_error"
+    if any(error_targets(block.plan.block) for block in prepared.blocks):
+        return None
+    plan = prepared.plan
+    price, part = plan.reserved_with_estimates, share * _FITS
+    whole = plan.epsilon(price)
+    fits = plan.epsilon(replace(price, epsilon=price.epsilon * part, rho=price.rho * part)) / whole
+    given = min(block.plan.block.parameters.epsilon for block in prepared.blocks)  # to each block
+    return (
+        f"it reserves ε {significant(whole, 3)}; what is left is enough with "
+        f"epsilon = {figure_below(fits * given)}"
+    )
 
 
 def _evidence(prepared: Prepared, estimates: _Estimates) -> LeftOutEvidence:
