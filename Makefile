@@ -14,7 +14,8 @@ comma := ,
 DUCKDBS := $(filter-out 2.0.0,$(patsubst %.json,%,$(subst \
   dpsql/engines/evidence/surveys/duckdb-,,$(wildcard dpsql/engines/evidence/surveys/duckdb-*.json))))
 
-.PHONY: demo test lint types slow tools check attack bench utility robust session coverage ledger-bench
+.PHONY: demo test lint types slow tools check attack bench utility robust session coverage first
+.PHONY: ledger-bench
 .PHONY: walk engines engines-slow server-versions duckdb-versions duckdb-versions-slow tpch scale peers
 .PHONY: pictures dist clean
 
@@ -112,6 +113,12 @@ scale: $(READY)
 # How often what a reader is told holds of the true values, what bounding leaves out included.
 coverage: $(READY)
 	$(BIN)/python benchmarks/coverage.py
+
+# What ordinary questions are answered with where nobody gives an option: coverage and error on public
+# data, at what dpsql init suggests. Writes benchmarks/results/first.json; make pictures writes docs/first.md.
+first: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/first/requirements.txt
+	$(BIN)/python benchmarks/first.py
 
 # Whether max_groups_contributed = auto can be left alone: against the best number in hindsight.
 robust: $(READY)
