@@ -61,8 +61,8 @@ _MEANINGS: Final = {
 }
 _FOUND_OUT: Final = {
     "max_groups_contributed": """\
-  # How many groups one person may influence, a question finds out privately where keys are
-  # unknown; elsewhere it is {usual}. A number holds for all of them:
+  # How many groups one person may influence, a question finds out privately. A number holds for
+  # all questions:
   # max_groups_contributed: {usual}""",
     "max_rows_contributed": """\
   # How many rows one person may add to a group, a question finds out privately, for a part of its
@@ -102,7 +102,6 @@ defaults:
 maxima:
   epsilon: {epsilon}
   delta: {delta}
-  max_rows_contributed: 100
   k_bar: 10000
 
 # One line per analyst: the total they may ever spend.
