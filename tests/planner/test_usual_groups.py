@@ -241,7 +241,6 @@ NUMBERED_SQL = {
     "SELECT k, MEDIAN(x) AS m FROM visits GROUP BY k": "quantiles",
     "SELECT k, COUNT(DISTINCT n) AS d FROM visits GROUP BY k": "distinct values",
     "SELECT k, COUNT(*) AS n FROM visits GROUP BY k ORDER BY n DESC LIMIT 2": "top-k",
-    "SELECT c, COUNT(*) AS n FROM visits GROUP BY c": "all groups are declared",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_error = 99) k, SUM(n) FROM visits GROUP BY k": (
         "max_error"
     ),

@@ -48,7 +48,7 @@ def stamps_of(files: Sequence[str]) -> Mapping[str, Stamp | None]:
     for file in files:
         if not is_address(file):
             found[file] = None
-            with suppress(OSError):
+            with suppress(OSError, ValueError):  # of a path that no file can have, too
                 known = os.stat(file)
                 found[file] = (known.st_size, known.st_mtime_ns)
     return found
