@@ -76,7 +76,7 @@ def _prices(explanation: Explanation) -> Table:
         price += f"   (ρ {significant(reserved.rho)}, δ {significant(reserved.delta)})"
     if explanation.taken is not None:
         share = percent(explanation.taken, 1.0) if explanation.taken <= 1 else "more than all"
-        price += f", {share} of what is left"
+        price += f", {share} of {explanation.taken_from}"
     if explanation.answered is not None:
         day = explanation.answered[:10]
         _row(grid, "Costs", f"nothing: it was answered on {day}. Asked afresh, it costs as follows")

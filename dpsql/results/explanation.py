@@ -159,7 +159,8 @@ class Explanation:
     older than ``max_age``; None, both of them, if there is none.
     ``delta_buys`` is for how many such questions the policy gives the account δ, whatever it has
     left; None if they take none. ``taken`` is the share that the price takes of what the account
-    has left, of that of ε, ρ and δ which is scarcest; None without a limit. ``shows_sql`` says that
+    has left, of that of ε, ρ and δ which is scarcest; None without a limit. ``taken_from`` words
+    what it is a share of: where no ledger is read, of the whole budget. ``shows_sql`` says that
     its text has the generated SQL, as ``EXPLAIN (SQL)`` asks for.
     """
 
@@ -178,6 +179,7 @@ class Explanation:
     outdated: str | None = None
     max_age: str | None = None
     taken: float | None = None
+    taken_from: str = ""
     shows_sql: bool = False
 
     @property

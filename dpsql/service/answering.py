@@ -218,7 +218,9 @@ class Answerer:
             return found
         account = OwnAccount(self.payer, self._ledger)
         amount = Amount.charge(found.reserved)
-        return replace(found, taken=share_taken(amount, account.standing().binding))
+        taken = share_taken(amount, account.standing().binding)
+        whole = "the account's whole budget" if self._ledger is None else "what is left"
+        return replace(found, taken=taken, taken_from=whole)
 
     def _explanation(self, question: Question) -> Explanation:
         """Explain the plan, and whether the ledger has a release of it to give again."""

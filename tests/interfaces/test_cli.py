@@ -411,6 +411,7 @@ def in_terminal(*arguments: str) -> str:
 def test_explain_costs_nothing_and_needs_no_ledger(world: Path) -> None:
     output = ok("explain", GROUPED, "--epsilon", "2")
     assert "Reserves  ε 2" in output
+    assert "of the account's whole budget" in output
     assert "With epsilon" in output
     assert not (world / "budget.db").exists()
 
