@@ -1,7 +1,8 @@
 """What the first answers to ordinary questions are worth, where nobody gives an option.
 
-Run ``make first`` or ``python benchmarks/first.py [--quick] [--only DATASET]``. It prints a table
-and writes ``benchmarks/results/first.json``, where data sets that are not asked keep their figures.
+Run ``make first`` or ``python benchmarks/first.py [--quick] [--coverage] [--only DATASET]``. It
+prints a table and writes ``benchmarks/results/first.json``, where questions that are not asked keep
+their figures.
 
 Each question of ``ordinary_questions.py`` is asked again and again, always by an account that has
 bought nothing yet, so that all that is drawn is drawn anew. The policy is what ``dpsql init``
@@ -231,7 +232,10 @@ def _total_error(
 def measured(
     data_set: DataSet, question: Question, repeats: int, best_repeats: int
 ) -> list[Measured]:
-    """Ask a question all its times; the figures of each of its columns."""
+    """Ask a question all its times; the figures of each of its columns.
+
+    Without ``best_repeats`` no best options are searched for.
+    """
     began = time.perf_counter()
     place = CACHE / f"{data_set.name}.duckdb"
     policy = load_policy(str(place.with_suffix(".yaml")))
@@ -250,13 +254,19 @@ def measured(
                 )
                 for column in exact
             ]
-        options = best_options(asker, exact, question, single)
+        options = best_options(asker, exact, question, single) if best_repeats else None
         best = answers if options is None else [asker.ask(options) for _ in range(best_repeats)]
     seconds = time.perf_counter() - began
-    return [
+    found = [
         _measured(data_set, question, column, values, answers, best, options, seconds)
         for column, values in exact.items()
     ]
+    return found if best_repeats else [without_best(one) for one in found]
+
+
+def without_best(one: Measured) -> Measured:
+    """Return figures of which nothing says what the best options would have given."""
+    return replace(one, best="", best_error=None, best_missed=None, best_empty=None, ratio=None)
 
 
 def _measured(
@@ -313,8 +323,8 @@ def summary(found: Sequence[Measured]) -> dict[str, float | int | None]:
         "least coverage of the largest groups": min(largest),
         "coverage at 0.8 of the width": statistics.fmean(narrower),
         "width": statistics.median(widths),
-        "median error ratio": statistics.median(ratios),
-        "worst error ratio": max(ratios),
+        "median error ratio": statistics.median(ratios) if ratios else None,
+        "worst error ratio": max(ratios, default=None),
         "questions with empty answers": sum(
             each.figures is not None and each.figures.empty > (each.best_empty or 0.0)
             for each in found
@@ -339,7 +349,9 @@ def line(one: Measured) -> str:
     def number(value: float | None) -> str:
         return "-" if value is None else f"{value:.2f}"
 
-    missed = f"{found.missed:.1f}/{one.best_missed or 0:.1f}"
+    missed = f"{found.missed:.1f}" + (
+        f"/{one.best_missed:.1f}" if one.best_missed is not None else ""
+    )
     return _HEAD.format(
         *(part(found.covered), part(found.largest), part(found.narrower)),
         *(number(found.width), number(found.bias), number(one.ratio), missed),
@@ -366,6 +378,9 @@ def keep(found: Sequence[Measured], repeats: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="ask fewer times")
+    parser.add_argument(
+        "--coverage", action="store_true", help="search for no best options: a third of the time"
+    )
     parser.add_argument("--only", metavar="DATASET", choices=[each.name for each in DATA_SETS])
     chosen = parser.parse_args()
     asked = [each for each in DATA_SETS if chosen.only in (None, each.name)]
@@ -373,6 +388,7 @@ def main() -> None:
         data_set.policy_file(data_set.database(CACHE), EPSILON)
     repeats = QUICK_REPEATS if chosen.quick else REPEATS
     best_repeats = QUICK_BEST_REPEATS if chosen.quick else BEST_REPEATS
+    best_repeats = 0 if chosen.coverage else best_repeats
     found: list[Measured] = []
     head = ("holds", "big 3", "at .8", "width", "bias", "error", "missed/best", "empty", "rows", "")
     print(_HEAD.format(*head))
@@ -392,7 +408,7 @@ def main() -> None:
         if some:
             print(f"\n{name}:")
             for what, value in summary(some).items():
-                print(f"  {what}: {value if isinstance(value, int) else f'{value:.3g}'}")
+                print(f"  {what}: {f'{value:.3g}' if isinstance(value, float) else value}")
 
 
 if __name__ == "__main__":

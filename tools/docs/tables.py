@@ -1,4 +1,4 @@
-"""Writes the tables of docs/mechanisms and docs/peers.md: ``make pictures``.
+"""Writes the tables of docs/mechanisms, docs/peers.md and docs/first.md: ``make pictures``.
 
 They come from the package and its benchmarks.
 
@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, median
 from typing import Any
 
 from dpsql.engines.evidence.verdicts import REWRITTEN, SAME, EngineVersion, verdicts_on
@@ -32,10 +33,12 @@ PAGES = [
     *sorted((HERE / "mechanisms").glob("*.md")),
     *sorted((HERE / "engines").glob("*.md")),
     HERE / "peers.md",
+    HERE / "first.md",
 ]
 RESULTS = HERE.parent / "benchmarks" / "results"
 MEASURED = RESULTS / "utility.json"
 ROBUST = RESULTS / "robust.json"
+FIRST = RESULTS / "first.json"
 
 ACCOUNT = PrivacyLoss(0.0, 1e-6, 1.0)
 QUERY = Amount.limit(PrivacyLoss(0.0, 1e-10, 0.1)).loss  # in whole ledger units, as planned
@@ -238,6 +241,60 @@ def robust_table() -> str:
     return _table(heads, rows)
 
 
+def first_table() -> str:
+    """What benchmarks/first.py saw of each data set: means over the values of its questions."""
+    by_data_set: dict[str, list[dict[str, Any]]] = {}
+    for one in json.loads(FIRST.read_text(encoding="utf-8"))["measured"]:
+        name = one["data_set"] + " (held out)" * one["held_out"]
+        by_data_set.setdefault(name, []).append(one)
+    heads = [
+        "data set",
+        "values",
+        "asked",
+        "holds the truth",
+        "least",
+        "largest groups",
+        "median error",
+    ]
+    heads += ["worst error", "miss a target"]
+    rows = []
+    for name, some in by_data_set.items():
+        covered = _told(some, "covered")
+        ratios = [one["ratio"] for one in some if one["ratio"] is not None]
+        cells = [f"{fmean(covered):.0%}", f"{min(covered):.0%}"]
+        cells += [f"{fmean(_told(some, 'largest')):.0%}"]
+        cells += [f"{median(ratios):.2f}", f"{max(ratios):.1f}"] if ratios else ["", ""]
+        missed = sum(bool(one["failures"]) for one in some)
+        asked = f"{min(one['repeats'] for one in some)} times"
+        rows.append([name, str(len(some)), asked, *cells, str(missed)])
+    return _table(heads, rows)
+
+
+def _told(measured: list[dict[str, Any]], name: str) -> list[float]:
+    told = [one["figures"][name] for one in measured if one["figures"] is not None]
+    return [value for value in told if value is not None]
+
+
+def first_misses_table() -> str:
+    """The values that miss a target in benchmarks/first.py, but those of held-out data."""
+    heads = ["data set", "question", "misses", "holds the truth", "largest groups", "error"]
+    heads += ["empty", "rows drawn", "best options"]
+    rows = []
+    for one in json.loads(FIRST.read_text(encoding="utf-8"))["measured"]:
+        if one["held_out"] or not one["failures"]:
+            continue
+        found = one["figures"] or dict.fromkeys(("covered", "largest", "empty"))
+        parts = ["" if value is None else f"{value:.0%}" for value in map(found.get, _PARTS)]
+        error = "" if one["ratio"] is None else f"{one['ratio']:.1f}"
+        cells = [*parts[:2], error, parts[2], str(one["rows"] or ""), one["best"]]
+        asked, missed = f"`{one['question']}`", ", ".join(one["failures"])
+        rows.append([one["data_set"], asked, missed, *cells])
+    return _table(heads, rows)
+
+
+_PARTS = ("covered", "largest", "empty")
+
+
 def peers_users_table() -> str:
     """What benchmarks/peers.py saw of users per unknown item."""
     heads = ["", "times plain", "CPU, times plain", "seconds", "groups named", "mean error"]
@@ -356,6 +413,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "weighting": weighting_table,
     "cascade": cascade_table,
     "robust": robust_table,
+    "first": first_table,
+    "first_misses": first_misses_table,
     "peers_users": peers_users_table,
     "peers_sums": peers_sums_table,
     "peers_asked": peers_asked_table,
