@@ -16,8 +16,8 @@ LARGEST = 3
 """The groups whose coverage is counted apart: those with the most rows."""
 NARROWER = 0.8
 """The part of their width at which intervals must hold less often: a control."""
-RESOLUTION = 1e-4
-"""The part of a mean value up to which two errors are alike."""
+SUMS_RESOLUTION, MEANS_RESOLUTION = 1e-4, 1e-2
+"""The parts of a mean value up to which two errors are alike, of counts and sums, and of others."""
 
 Group = tuple[Hashable, ...]
 
@@ -129,10 +129,12 @@ def error(exact: Mapping[Group, Exact], answer: Answer, *, adds: bool, top: int 
     return sum(off[group] * rows[group] for group in wanted) / sum(rows.values())
 
 
-def ratio(exact: Mapping[Group, Exact], found: float, best: float, top: int = 0) -> float:
+def ratio(
+    exact: Mapping[Group, Exact], found: float, best: float, *, adds: bool, top: int = 0
+) -> float:
     """Return one error over the other; small parts of the values are no error."""
     values = [abs(exact[group].value or 0.0) for group in _wanted(exact, top)]
-    least = RESOLUTION * statistics.fmean(values)
+    least = (SUMS_RESOLUTION if adds else MEANS_RESOLUTION) * statistics.fmean(values)
     return (found + least) / (best + least)
 
 

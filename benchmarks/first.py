@@ -299,7 +299,7 @@ def _measured(
         best_error=hindsight.error,
         best_missed=hindsight.missed,
         best_empty=hindsight.empty,
-        ratio=ratio(exact, found.error, hindsight.error, top),
+        ratio=ratio(exact, found.error, hindsight.error, adds=adds, top=top),
     )
 
 

@@ -56,8 +56,9 @@ def test_groups_that_are_missing_are_an_error(bench: ModuleType) -> None:
 
 def test_a_ratio_of_errors_leaves_out_what_is_too_small_to_matter(bench: ModuleType) -> None:
     exact = {(): bench.Exact(1000.0, 10)}
-    assert bench.ratio(exact, 30.0, 10.0) == pytest.approx(30.1 / 10.1)
-    assert bench.ratio(exact, 0.0, 0.0) == 1.0
+    assert bench.ratio(exact, 30.0, 10.0, adds=True) == pytest.approx(30.1 / 10.1)
+    assert bench.ratio(exact, 30.0, 10.0, adds=False) == 2.0
+    assert bench.ratio(exact, 0.0, 0.0, adds=True) == 1.0
 
 
 def test_a_question_misses_the_targets_that_it_misses(bench: ModuleType) -> None:
