@@ -34,6 +34,8 @@ Rows that are cut are missing from a count, but of an average they are missing a
 is off by how their values differ from those kept, supposed to be an 80th of half its range."""
 _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
+_MOST_GROUPS: Final = 2**10
+"""The largest number of groups that is drawn where it is not known how many there are."""
 _SPARE: Final = 16.0
 """How many times the noise of a count must be in range at the largest bounds."""
 
@@ -57,14 +59,15 @@ def priced_bounds_choice(
         groups = None
         if found.groups:
             price = budget.part_beside(_GROUPS_SHARE, others + of_rows)
-            groups = _of_groups(price, block.domain_size, found.most_groups, sigma)
+            known = block.domain_size if block.known_domain else _GROUPS_NAMED
+            groups = _of_groups(price, known, found.most_groups or _MOST_GROUPS, sigma)
         limit = block.parameters.groups_limit
         kept = (size if limit is None else min(limit, size),) if groups is None else groups.rungs
         most = math.floor(MAX_SCALE / (_SPARE * kept[-1] * sigma))
         if not found.rows or not most:
             return None if groups is None else BoundsChoice(groups, None)
         times = 1.0 if block.totals else _CUT_OF_AVERAGES
-        targets = [times * rows_target(size, each, sigma) for each in kept]
+        targets = [times * rows_target(size, min(each, size), sigma) for each in kept]
         rungs = ladder(min(most, found.most_rows or most))
         price = budget.part_beside(of_rows, others)
         rows = bound_draw(price, rungs, POWER_OF_ROWS, targets[-1:] * len(rungs))
@@ -73,9 +76,9 @@ def priced_bounds_choice(
         return None
 
 
-def _of_groups(price: PrivacyLoss, size: int, most: int | None, sigma: float) -> BoundDraw:
-    """Build the draw of a number of groups of a unit, of as many as are known."""
-    rungs = ladder(size if most is None else min(most, size))
+def _of_groups(price: PrivacyLoss, size: int, most: int, sigma: float) -> BoundDraw:
+    """Build the draw of a number of groups of a unit, of ``size``: known, or a usual number."""
+    rungs = ladder(most)
     targets = [groups_target(size, each, sigma) for each in rungs]
     return bound_draw(price, rungs, POWER_OF_GROUPS, targets)
 

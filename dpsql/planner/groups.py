@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from dpsql.ir.query import Block, BoundsFound
+from dpsql.ir.query import Block, BoundsFound, TopK
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.max_error import error_targets
@@ -23,6 +23,12 @@ from dpsql.privacy.mechanisms.histogram import KnownDomain
 
 _FEWEST_DRAWN = 4
 """The fewest groups of which a draw takes a better number than all of them."""
+
+_FEW_LARGEST = 50
+"""The most groups of a top-k that are ranked: of more, rounds miss less."""
+
+RANKED = "unlimited, as the largest groups are ranked by their units"
+"""The words for a top-k of units that many groups of one unit do not change."""
 
 FOUND = "auto, as no number is given and rounds can name its keys"
 """The words for a question that chooses the number of groups itself."""
@@ -47,6 +53,10 @@ def with_groups_decided(
             return found
     if not parameters.undecided:
         return block
+    if block.top_k is not None and not block.known_domain and mechanism is None:
+        found = _of_largest(block, block.top_k, composition, delta_for_conversion)
+        if found is not None:
+            return found
     automatic = replace(block, parameters=parameters.with_automatic_groups)
     objection = _objection(automatic, block.mechanism or mechanism)
     if objection is None:
@@ -65,12 +75,51 @@ def _of_known_keys(block: Block, mechanism: str | None) -> Block | None:
         chosen = f"{most}, all groups, as their keys are {block.known_word}" if most == size else ""
         parameters = replace(parameters, max_groups_contributed=most)
         return replace(block, parameters=parameters, groups_chosen=chosen)
-    weighted = parameters.contribution_bounding is ContributionBounding.WEIGHT
-    exact = error_targets(block)
-    if exact or weighted or mechanism not in (None, KnownDomain.name):
+    if _needs_number(block) or mechanism not in (None, KnownDomain.name):
         return None
-    found = replace(block.bounds_found or BoundsFound(), groups=True, most_groups=limit)
-    parameters = replace(parameters, max_groups_contributed=min(most, USUAL_GROUPS))
+    return _drawn(block, most)
+
+
+def _of_largest(
+    block: Block, top_k: TopK, composition: Composition, delta_for_conversion: float
+) -> Block | None:
+    """Return a block of a top-k that ranks groups, or names them in rounds; None if neither.
+
+    A few largest are ranked by numbers of units, by a number of groups that is drawn. Ranked by
+    rows, a group must have many times as many as one unit may add, whichever units these are: so
+    rounds name the groups by their units, and are better for many groups as well.
+    """
+    parameters = block.parameters
+    limit = parameters.groups_limit
+    if _needs_number(block) or block.mechanism is not None or limit == 1:
+        return None
+    by_units = block.measures[top_k.measure].sensitivity(parameters.rows_limit) == 1
+    ranked = block.ranks_groups and top_k.limit <= _FEW_LARGEST
+    if not (ranked and by_units):
+        rounds = replace(block, parameters=parameters.with_automatic_groups, top_k=None)
+        obstacle = _objection(rounds, None) or _obstacle(rounds, composition, delta_for_conversion)
+        if obstacle is None:
+            return replace(rounds, groups_chosen=FOUND)
+    if not block.ranks_groups:
+        return None
+    if block.bounds_found is not None and block.bounds_found.known:
+        # One row of a unit was found to count: only then was it known what ranks.
+        parameters = replace(parameters, max_groups_contributed=limit)
+        return replace(block, parameters=parameters, groups_chosen=RANKED)
+    return _drawn(block, limit)
+
+
+def _needs_number(block: Block) -> bool:
+    """Tell whether a number of groups must be known when a question is planned."""
+    weighted = block.parameters.contribution_bounding is ContributionBounding.WEIGHT
+    return weighted or bool(error_targets(block))
+
+
+def _drawn(block: Block, most: int | None) -> Block:
+    """Return a block that finds its number of groups by a draw, and has the usual until then."""
+    found = replace(block.bounds_found or BoundsFound(), groups=True, most_groups=most)
+    usual = USUAL_GROUPS if most is None else min(most, USUAL_GROUPS)
+    parameters = replace(block.parameters, max_groups_contributed=usual)
     return replace(block, parameters=parameters, bounds_found=found)
 
 
