@@ -392,7 +392,7 @@ def test_columns_without_an_equal_are_left_out_with_the_reason(odd: PostgreSQLEn
     assert [c.name for c in table.columns if c.enumerated] == ["m"]
     reasons = {left.name: left.reason for left in table.left_out}
     assert set(reasons) == {"Uid", "a", "t", "n", "arr", "b", "j", "ch", "iv", "hidden", "f"}
-    assert "GENERATED ALWAYS" in reasons["j"]
+    assert "generated column" in reasons["j"]
     assert "case of letters" in reasons["Uid"]
     assert "collation" in reasons["t"]
     assert "may not read" in reasons["hidden"]

@@ -419,8 +419,8 @@ def _columns(found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Column, str | N
             problem = "the role may not read it"
         elif known is None and type_ in _OF_PARTS and namespace == "pg_catalog":
             problem = (
-                f"it is {type_}, of several parts: make a column of each that is asked for, "
-                f"GENERATED ALWAYS AS ({name} ->> 'part') STORED"
+                f"it is {type_}, of several parts: make a generated column of each part of "
+                f"{name} that is asked for"
             )
         elif known is None:
             problem = (
