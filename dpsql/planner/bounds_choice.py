@@ -27,11 +27,11 @@ _TOTAL_SHARE: Final = 0.25
 _GROUPS_SHARE: Final = 0.1
 """The part of a price that chooses a number of groups. Found best by simulation, as the target is:
 half of it is as near the best number, and less of the truth lies within intervals."""
-_CUT_OF_AVERAGES: Final = 10.0
+_CUT_OF_AVERAGES: Final = 15.0
 """How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
-is off by how their values differ from those kept, supposed to be a tenth of half its range."""
+is off by how their values differ from those kept, supposed to be a part of half its range."""
 _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
 _MOST_GROUPS: Final = 2**10
@@ -45,7 +45,7 @@ def priced_bounds_choice(
 ) -> BoundsChoice | None:
     """Return the draws of a block's bounds; None where they are known, or not asked for.
 
-    They aim at the least mean error of a count by group: of the known groups, of those that a
+    They aim at a small mean error of a count by group: of the known groups, of those that a
     top-k shows, or of a usual number of them. ``others`` is the part of the price that goes to
     estimates. The ladders end before noise would be out of range. None where no draw in range is so
     cheap.

@@ -20,11 +20,11 @@ from dpsql.errors import ParameterError, QueryRefused
 from dpsql.interfaces.shell.candidates import Nameable
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan
-from dpsql.ir.query import Block
+from dpsql.ir.query import Block, BoundsFound
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner import plan_block
-from dpsql.planner.groups import FOUND, with_groups_decided, with_usual_groups
+from dpsql.planner.groups import FOUND, RANKED, with_groups_decided, with_usual_groups
 from dpsql.policy.load import parse_policy
 from dpsql.policy.parameters import (
     USUAL_GROUPS,
@@ -81,8 +81,6 @@ def test_unknown_keys_are_named_in_rounds_as_if_auto_were_asked_for(
 
 NUMBERED: dict[str, tuple[Block, str | None, Composition, str]] = {
     "declared, without aggregates": (block(DEFAULTS, domain=40), None, Composition.ZCDP, "decl"),
-    "top-k": (block(DEFAULTS, UNITS, limit=3), None, Composition.ZCDP, "top-k"),
-    "top-k past k_bar": (block(DEFAULTS, UNITS, limit=3000), None, Composition.ZCDP, "top-k"),
     "weighted": (
         block(replace(DEFAULTS, contribution_bounding=ContributionBounding.WEIGHT), UNITS),
         None,
@@ -144,6 +142,27 @@ def test_of_known_keys_the_number_is_found(composition: Composition) -> None:
     assert plan.bounds_choice is not None
     assert plan.bounds_choice.groups is not None
     assert plan.bounds_choice.groups.rungs == (1, 2, 3, 4, 6)
+
+
+@pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
+def test_a_few_largest_are_ranked_by_units_and_others_named_in_rounds(
+    composition: Composition,
+) -> None:
+    few = plan_block(block(DEFAULTS, UNITS, limit=3), None, composition)
+    assert few.bounds_choice is not None
+    assert few.bounds_choice.groups is not None
+    assert few.block.top_k is not None
+    for limit, measure in ((51, UNITS), (3000, UNITS), (3, ROWS)):
+        plan = plan_block(block(DEFAULTS, measure, limit=limit), None, composition)
+        assert both(plan) == (True, FOUND)
+        assert plan.block.top_k is None
+    one_row = replace(DEFAULTS, max_rows_contributed=1)
+    plan = plan_block(block(one_row, ROWS, limit=3), None, composition)
+    assert plan.block.top_k is not None
+    found = replace(block(one_row, ROWS, limit=3), bounds_found=BoundsFound(rows=True, known=True))
+    plan = plan_block(found, None, composition)
+    assert plan.block.parameters.max_groups_contributed is None
+    assert plan.block.groups_chosen == RANKED
 
 
 def test_rounds_that_are_asked_for_by_name_are_planned_where_they_can_be() -> None:
@@ -240,7 +259,6 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
 NUMBERED_SQL = {
     "SELECT k, MEDIAN(x) AS m FROM visits GROUP BY k": "quantiles",
     "SELECT k, COUNT(DISTINCT n) AS d FROM visits GROUP BY k": "distinct values",
-    "SELECT k, COUNT(*) AS n FROM visits GROUP BY k ORDER BY n DESC LIMIT 2": "top-k",
     "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_error = 99) k, SUM(n) FROM visits GROUP BY k": (
         "max_error"
     ),

@@ -3,7 +3,7 @@
 A count whose units add at most R rows to each of at most G groups errs by what the bounds cut, and
 by noise in proportion to R and to the root of G. Its mean error over groups is least where *as many
 units and pairs of a unit and a group are cut as the noise is wide*: those are ranks from the top,
-so a bound is one private draw.
+so a bound is one private draw. Fewer are cut here, so that intervals of the noise hold the truth.
 
 Each unit weighs 1, divided among its groups. The tail of R is the weight of the pairs with more
 than R rows, that of G the weight of the units in more than G groups. A bound B is drawn with
@@ -49,7 +49,7 @@ than intervals say."""
 
 _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
-_CUT_PER_NOISE = 1.2  # pairs to cut for each standard deviation of the noise on a group
+_CUT_PER_NOISE = 0.6  # pairs to cut for each standard deviation of the noise on a group
 _LEFT_PER_NOISE = 0.1  # units to cut, likewise: each lacks in many groups
 
 
@@ -64,11 +64,12 @@ def ladder(most: int | None = None) -> tuple[int, ...]:
 
 
 def rows_target(groups: int, kept: int, sigma: float) -> float:
-    """Compute the weight of pairs to be cut for the least mean error of a count by group.
+    """Compute the weight of pairs to be cut.
 
-    ``groups`` come out, a unit may be in ``kept`` of them, and ``sigma`` is the noise on a count to
-    which each unit adds one row in one group. The noise on a group is sqrt(kept) times as wide; a
-    pair weighs 1 / ``kept``.
+    Half of that for the least mean error of a count by group: intervals do not say what is cut, and
+    hold for it. ``groups`` come out, a unit may be in ``kept`` of them, and ``sigma`` is the noise
+    on a count to which each unit adds one row in one group. The noise on a group is sqrt(kept)
+    times as wide; a pair weighs 1 / ``kept``.
     """
     return _CUT_PER_NOISE * groups * sigma / math.sqrt(kept)
 

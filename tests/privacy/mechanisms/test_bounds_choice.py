@@ -252,9 +252,8 @@ def test_its_error_is_near_that_of_the_best_number_in_hindsight(
     sigma = 1 / math.sqrt(2 * rho)
 
     def error(cap: int, sigma: float) -> float:
-        return (
-            float(np.maximum(rows - cap, 0).sum()) / groups + 0.8 * cap * math.sqrt(groups) * sigma
-        )
+        cut = float(np.maximum(rows - cap, 0).sum()) / groups
+        return math.hypot(cut, cap * sigma)
 
     choice = draw_of(PrivacyLoss(0.05 * rho), ladder(), rows_target(groups, 1, sigma))
     exact = weights([(int(r),) for r in rows], choice.rungs)
@@ -303,6 +302,6 @@ def test_both_bounds_are_drawn_and_those_of_rows_aim_by_the_groups() -> None:
 
 def test_a_target_is_what_the_noise_wants() -> None:
     assert draw_of(PRICE, RUNGS, 1e6).targets == (10**6 * WHOLE_WEIGHT,) * len(RUNGS)
-    assert rows_target(16, 16, 5.0) == pytest.approx(1.2 * 4 * 5.0)
-    assert rows_target(16, 1, 5.0) == pytest.approx(1.2 * 16 * 5.0)
+    assert rows_target(16, 16, 5.0) == pytest.approx(0.6 * 4 * 5.0)
+    assert rows_target(16, 1, 5.0) == pytest.approx(0.6 * 16 * 5.0)
     assert groups_target(16, 4, 5.0) == pytest.approx(0.1 * 8 * 5.0)
