@@ -118,7 +118,8 @@ def read(format_: str, content: bytes) -> tuple[list[str], Sequence[Sequence[obj
             objects = [json.loads(line) for line in content.decode().splitlines()]
             names, rows = list(objects[0]), [list(found.values()) for found in objects]
         case "markdown":
-            lines = [line.strip("| ").split(" | ") for line in content.decode().splitlines()]
+            table_lines, _, _ = content.decode().partition("\n\n")  # and notes below it
+            lines = [line.strip("| ").split(" | ") for line in table_lines.splitlines()]
             names, rows = [n.replace("\\", "") for n in lines[0]], lines[2:]
         case "arrow":
             table = pa.ipc.open_file(pa.BufferReader(content)).read_all()

@@ -178,7 +178,9 @@ def test_explaining_what_is_being_typed_costs_nothing(terminal: Terminal) -> Non
     terminal.see("...")
     terminal.type("\\explain")
     terminal.send("\r")
-    assert "__dpsql_released_0" in terminal.see(lambda: terminal.waits)
+    explained = terminal.see(lambda: terminal.waits)
+    assert re.search(r"^Reserves +ε 0\.5 ", explained, re.MULTILINE)
+    assert "__dpsql_released_0" not in explained  # generated SQL is for EXPLAIN (SQL)
     assert left(terminal) == before
     terminal.run("\\set pager on")
 
