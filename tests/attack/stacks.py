@@ -208,7 +208,9 @@ def as_file(policy: Policy) -> dict[str, Any]:
         "defaults": {
             "epsilon": policy.defaults.epsilon,
             "delta": policy.defaults.delta,
-            "max_rows_contributed": 10,  # else what a question costs follows from what it finds
+            # Else what a question costs follows from what it finds.
+            "max_groups_contributed": 10,
+            "max_rows_contributed": 10,
         },
         "accounts": {
             n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()
