@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import duckdb
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -29,14 +28,6 @@ def test_python_examples_run_as_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    (policies,) = blocks("yaml")
-    Path("policies.yaml").write_text(policies, encoding="utf-8")
-    with duckdb.connect("clinic.duckdb") as connection:
-        connection.execute(
-            "CREATE TABLE visits AS SELECT range % 3000 AS patient_id, "
-            "['eyes', 'ears', 'heart'][1 + range % 3] AS ward, (range % 400)::DOUBLE AS cost "
-            "FROM range(9000)"
-        )
     names: dict[str, object] = {}
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), names)
