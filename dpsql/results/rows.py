@@ -29,10 +29,22 @@ Row = tuple[Any, ...]
 def named_row(columns: Sequence[str]) -> Callable[[Row], Row]:
     """Make a type of rows that have their columns' names in ``_fields``, where frames look.
 
-    No ``namedtuple``: columns may have any names. Copied or pickled, such a row is a tuple.
+    No ``namedtuple``, which frames take it for: columns may have any names. Copied or pickled, such
+    a row is a tuple.
     """
-    members = {"__slots__": (), "_fields": tuple(columns), "__reduce__": _as_tuple}
+    members = {
+        "__slots__": (),
+        "__reduce__": _as_tuple,
+        "_fields": tuple(columns),
+        "_field_defaults": {},
+        "_replace": _replaced,
+    }
     return type("NamedRow", (tuple,), members)
+
+
+def _replaced(row: Row, **values: object) -> Row:
+    fields: tuple[str, ...] = row._fields  # type: ignore[attr-defined]
+    return type(row)(values.get(name, value) for name, value in zip(fields, row, strict=True))
 
 
 def _as_tuple(row: Row) -> tuple[type[tuple[Any, ...]], tuple[Row]]:

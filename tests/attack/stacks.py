@@ -98,12 +98,21 @@ def _values(statement: Statement) -> Any:
     return statement.values
 
 
+_BOUNDS: dict[str, Any] = {"max_groups_contributed": 10, "max_rows_contributed": 10}
+
+
+def _given(statement: Statement) -> dict[str, Any]:
+    """Parameters with bounds: else each side draws its own, and goes on from what came out."""
+    asked = {name: each for name, each in statement.parameters.items() if each != "auto"}
+    return _BOUNDS | asked
+
+
 def _api(pair: Pair, side: int, statement: Statement) -> str:
     result = pair.sides[side].sql(
         statement.text,
         _values(statement),
         fresh=True,
-        **statement.parameters,
+        **_given(statement),
     )
     result.fetchall()
     str(result)
@@ -111,14 +120,16 @@ def _api(pair: Pair, side: int, statement: Statement) -> str:
         result.intervals()
     for name in ("csv", "jsonl"):
         encoded(result, name, 0.95, False)
-    return repr((result.columns, result.types, result.cost.reserved))
+    reserved = result.cost.reserved  # up to the last digits, which may follow from drawn bounds
+    price = [f"{each:.9g}" for each in (reserved.rho, reserved.delta, reserved.epsilon)]
+    return repr((result.columns, result.types, price))
 
 
 def _explain(pair: Pair, side: int, statement: Statement) -> str:
     explained = pair.sides[side].explain(
         statement.text,
         _values(statement),
-        **statement.parameters,
+        **_given(statement),
     )
     figures = [(b.mechanism, b.loss if hasattr(b, "loss") else "") for b in explained.blocks]
     return repr((figures, explained.tail, explained.reserved))
@@ -208,9 +219,7 @@ def as_file(policy: Policy) -> dict[str, Any]:
         "defaults": {
             "epsilon": policy.defaults.epsilon,
             "delta": policy.defaults.delta,
-            # Else what a question costs follows from what it finds.
-            "max_groups_contributed": 10,
-            "max_rows_contributed": 10,
+            **_BOUNDS,
         },
         "accounts": {
             n: {"epsilon": a.epsilon, "delta": a.delta} for n, a in policy.accounts.items()

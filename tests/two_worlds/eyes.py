@@ -29,6 +29,7 @@ from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.cascade import CascadeKind, ExactCascade
 from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.union import ExactUnion, UnionKind
+from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice, FoundBounds
 from dpsql.privacy.mechanisms.set_union import Weighting
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource
@@ -131,11 +132,20 @@ def _recording(label: str, function: Callable[..., Any]) -> Callable[..., Any]:
             tape.counted["primitives"] += 1
         tape.drawing += 1
         try:
-            return function(self, *arguments, **named)
+            drawn = function(self, *arguments, **named)
         finally:
             tape.drawing -= 1
+        return _one_outcome(self) if isinstance(self, BoundsChoice) else drawn
 
     return run
+
+
+def _one_outcome(choice: BoundsChoice) -> FoundBounds:
+    """The same bounds for both worlds: all that comes next follows from those that were drawn."""
+    draws = choice.rows, choice.groups
+    return FoundBounds(
+        *(None if each is None else each.rungs[len(each.rungs) // 3] for each in draws)
+    )
 
 
 # -- exact values of both worlds -------------------------------------------------------------------
