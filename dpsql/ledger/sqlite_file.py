@@ -19,7 +19,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from dpsql.core.formatting import printable
 from dpsql.errors import LedgerError
 from dpsql.ledger.backend import Backend, LedgerRow, Said, Value
 from dpsql.ledger.journal import begin_chain, require_whole
@@ -452,8 +451,9 @@ def _expected_schema() -> tuple[tuple[str, str, str | None], ...]:
 
 def _cannot_create(path: Path, error: OSError | ValueError) -> LedgerError:
     reason = (error.strerror or "").lower() if isinstance(error, OSError) else "not a path"
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(path))
     return LedgerError(
-        f"the ledger {printable(str(path))} cannot be created: {reason}",
+        f"the ledger {shown} cannot be created: {reason}",
         code="ledger_cannot_create",
         hint="name a place that this user may write to, with --ledger or as `ledger` in the "
         "policies file; data that are only read need not be beside it",
