@@ -11,6 +11,7 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import (
     POWER_OF_GROUPS,
+    POWER_OF_RANKED,
     POWER_OF_ROWS,
     BoundDraw,
     BoundsChoice,
@@ -34,6 +35,8 @@ Rows that are cut are missing from a count, but of an average they are missing a
 is off by how their values differ from those kept, supposed to be a part of half its range."""
 _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
+_CUT_OF_RANKED: Final = 4.0
+"""How many times as many units are cut where a top-k ranks groups: those for the least error."""
 _MOST_GROUPS: Final = 2**10
 """The largest number of groups that is drawn where it is not known how many there are."""
 _SPARE: Final = 16.0
@@ -59,8 +62,7 @@ def priced_bounds_choice(
         groups = None
         if found.groups:
             price = budget.part_beside(_GROUPS_SHARE, others + of_rows)
-            known = block.domain_size if block.known_domain else _GROUPS_NAMED
-            groups = _of_groups(price, known, found.most_groups or _MOST_GROUPS, sigma)
+            groups = _of_groups(block, price, sigma)
         limit = block.parameters.groups_limit
         kept = (size if limit is None else min(limit, size),) if groups is None else groups.rungs
         most = math.floor(MAX_SCALE / (_SPARE * kept[-1] * sigma))
@@ -76,11 +78,18 @@ def priced_bounds_choice(
         return None
 
 
-def _of_groups(price: PrivacyLoss, size: int, most: int, sigma: float) -> BoundDraw:
-    """Build the draw of a number of groups of a unit, of ``size``: known, or a usual number."""
-    rungs = ladder(most)
-    targets = [groups_target(size, each, sigma) for each in rungs]
-    return bound_draw(price, rungs, POWER_OF_GROUPS, targets)
+def _of_groups(block: Block, price: PrivacyLoss, sigma: float) -> BoundDraw:
+    """Build the draw of a number of groups of a unit.
+
+    A top-k of unknown keys names a group beyond a threshold that grows with it, and what is cut
+    changes no order: it takes fewer.
+    """
+    found, known = block.bounds_found, block.known_domain
+    assert found is not None
+    rungs = ladder(found.most_groups or _MOST_GROUPS)
+    size, times = (block.domain_size, 1.0) if known else (_GROUPS_NAMED, _CUT_OF_RANKED)
+    targets = [times * groups_target(size, each, sigma) for each in rungs]
+    return bound_draw(price, rungs, POWER_OF_GROUPS if known else POWER_OF_RANKED, targets)
 
 
 def bounds_share(block: Block) -> float:

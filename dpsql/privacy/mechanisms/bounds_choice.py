@@ -47,6 +47,10 @@ POWER_OF_GROUPS: Final = 3
 A larger power takes too few groups where a few units are in very many: their counts then lack more
 than intervals say."""
 
+POWER_OF_RANKED: Final = 5
+"""Of the base measure of groups that a top-k ranks, squared: G ** -2.5, as its noise grows with
+the root of G."""
+
 _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
 _CUT_PER_NOISE = 0.6  # pairs to cut for each standard deviation of the noise on a group
