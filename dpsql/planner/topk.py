@@ -239,7 +239,9 @@ class _TopK:
         variant = f"at most {cap} groups per unit" if cap is not None else "any number of groups"
         needed = selection.score_for_inclusion(0.95)
         assert needed is not None
-        rank = needed if cap is None else needed * _CAP_GAIN
+        found = self.block.bounds_found
+        drawn = found is not None and found.groups and found.known  # so that little is left out
+        rank = needed if cap is None or drawn else needed * _CAP_GAIN
         return Option(selection.name, plan, rank, variant=variant)
 
 
