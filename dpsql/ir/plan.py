@@ -252,6 +252,12 @@ class BlockPlan:
         return bool(self.estimates) or self.block.parameters.estimates_anywhere
 
     @property
+    def price_open(self) -> bool:
+        """True if bounds that are to be found decide its price: it keeps a maximum error."""
+        exact = any(aggregate.max_error is not None for aggregate in self.block.aggregates)
+        return exact and self.bounds_choice is not None
+
+    @property
     def declared(self) -> bool:
         """True if the groups are those of declared keys.
 

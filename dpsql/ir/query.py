@@ -184,6 +184,16 @@ class Block:
         return "known" if self.keys_made else "declared"
 
     @property
+    def bounds_to_find(self) -> dict[str, int]:
+        """The contribution bounds that are found privately, by parameter: the usual until then."""
+        found = self.bounds_found or BoundsFound()
+        bounds = {
+            "max_rows_contributed": self.parameters.rows_limit if found.rows else None,
+            "max_groups_contributed": self.parameters.groups_limit if found.groups else None,
+        }
+        return {name: bound for name, bound in bounds.items() if bound is not None}
+
+    @property
     def cascades(self) -> bool:
         """True if its groups are named in rounds: none is declared, and no number of groups given.
 

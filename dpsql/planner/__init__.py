@@ -91,7 +91,17 @@ def plan_block(
     )
     if not error_targets(block):
         return replan(block)
-    return plan_with_least_epsilon(block, replan, most_epsilon)
+    plan = plan_with_least_epsilon(block, replan, most_epsilon)
+    if plan.bounds_choice is None or plan.block.parameters.epsilon >= block.parameters.epsilon:
+        return plan
+    # A wide error costs little, and bounds that are drawn for as little would be no good ones.
+    usual, own = (
+        QueryBudget.of(each.parameters, composition, 1.0, delta_for_conversion)
+        for each in (block, plan.block)
+    )
+    others = block.parameters.left_out_share if plan.estimates else 0.0
+    choice = priced_bounds_choice(plan.block, own, others, payer=usual)
+    return replace(plan, bounds_choice=choice or plan.bounds_choice)
 
 
 def plan_within_epsilon(

@@ -8,6 +8,7 @@ from typing import Final
 from dpsql.errors import ParameterError
 from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
+from dpsql.planner.max_error import error_targets
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import (
     POWER_OF_GROUPS,
@@ -37,6 +38,11 @@ _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
 _CUT_OF_RANKED: Final = 4.0
 """How many times as many units are cut where a top-k ranks groups: those for the least error."""
+_CUT_BESIDE_ERROR: Final = 0.33
+"""How many times as many pairs are cut where a maximum error is asked for.
+
+What each rung of the ladder cuts adds up there. So 88 to 100% of counts of flights by carrier are
+within the error, with noise at 95%, and 67 to 100% of those by month."""
 _MOST_GROUPS: Final = 2**10
 """The largest number of groups that is drawn where it is not known how many there are."""
 _SPARE: Final = 16.0
@@ -44,35 +50,44 @@ _SPARE: Final = 16.0
 
 
 def priced_bounds_choice(
-    block: Block, budget: QueryBudget, others: float = 0.0
+    block: Block, budget: QueryBudget, others: float = 0.0, payer: QueryBudget | None = None
 ) -> BoundsChoice | None:
     """Return the draws of a block's bounds; None where they are known, or not asked for.
 
     They aim at a small mean error of a count by group: of the known groups, of those that a
-    top-k shows, or of a usual number of them. ``others`` is the part of the price that goes to
-    estimates. The ladders end before noise would be out of range. None where no draw in range is so
+    top-k shows, or of a usual number of them. Where a maximum error is asked for, ``budget`` is the
+    one that keeps it with the bounds of the block's parameters; noise of that width is drawn
+    whatever the bounds are, and the larger they are, the less may be cut. ``others`` is the part of
+    the price that goes to estimates. ``payer`` is what the draws have their share of, if another
+    budget. The ladders end before noise would be out of range. None where no draw in range is so
     cheap.
     """
     found = block.bounds_found
     if found is None or found.known:
         return None
-    size, of_rows = _groups(block), _rows_share(block)
+    size, of_rows, payer = _groups(block), _rows_share(block), payer or budget
     sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho))
     try:
         groups = None
         if found.groups:
-            price = budget.part_beside(_GROUPS_SHARE, others + of_rows)
+            price = payer.part_beside(_GROUPS_SHARE, others + of_rows)
             groups = _of_groups(block, price, sigma)
         limit = block.parameters.groups_limit
         kept = (size if limit is None else min(limit, size),) if groups is None else groups.rungs
         most = math.floor(MAX_SCALE / (_SPARE * kept[-1] * sigma))
         if not found.rows or not most:
             return None if groups is None else BoundsChoice(groups, None)
-        times = 1.0 if block.totals else _CUT_OF_AVERAGES
-        targets = [times * rows_target(size, min(each, size), sigma) for each in kept]
+        times, fixed = 1.0 if block.totals else _CUT_OF_AVERAGES, bool(error_targets(block))
+        if fixed:
+            times *= block.parameters.rows_limit * _CUT_BESIDE_ERROR
+        targets = [
+            times * rows_target(size, min(each, size), sigma * _beside_usual(block, each))
+            for each in kept
+        ]
         rungs = ladder(min(most, found.most_rows or most))
-        price = budget.part_beside(of_rows, others)
-        rows = bound_draw(price, rungs, POWER_OF_ROWS, targets[-1:] * len(rungs))
+        price = payer.part_beside(of_rows, others)
+        aims = targets[-1:] * len(rungs)
+        rows = bound_draw(price, rungs, POWER_OF_ROWS, aims, lasting=fixed)
         return BoundsChoice(groups, rows, tuple(map(weight_in_steps, targets)))
     except ParameterError:
         return None
@@ -88,8 +103,17 @@ def _of_groups(block: Block, price: PrivacyLoss, sigma: float) -> BoundDraw:
     assert found is not None
     rungs = ladder(found.most_groups or _MOST_GROUPS)
     size, times = (block.domain_size, 1.0) if known else (_GROUPS_NAMED, _CUT_OF_RANKED)
-    targets = [times * groups_target(size, each, sigma) for each in rungs]
-    return bound_draw(price, rungs, POWER_OF_GROUPS if known else POWER_OF_RANKED, targets)
+    targets = [
+        times * groups_target(size, each, sigma * _beside_usual(block, each)) for each in rungs
+    ]
+    power, lasting = POWER_OF_GROUPS if known else POWER_OF_RANKED, bool(error_targets(block))
+    return bound_draw(price, rungs, power, targets, lasting=lasting)
+
+
+def _beside_usual(block: Block, groups: int) -> float:
+    """Return the growth of the noise at one row and group if the usual number of groups falls."""
+    usual = block.parameters.groups_limit
+    return math.sqrt(usual / groups) if usual is not None and error_targets(block) else 1.0
 
 
 def bounds_share(block: Block) -> float:

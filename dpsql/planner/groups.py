@@ -1,10 +1,11 @@
 """Decides the number of groups per unit where a question gives none.
 
 Of known keys it is found by a draw, which goes before; where they are few, all count. Of unknown
-keys ``auto`` is better wherever its rounds answer the question; all others have the usual number.
-What decides is public: the block, its parameters, the mechanism that is asked for by name, and the
-composition of the account. So does what a question costs, and whether it is refused: nothing that
-the usual number answers is refused for want of a number.
+keys ``auto`` is better wherever its rounds answer the question; for most others the number is drawn
+as well, and a few have the usual one. What decides is public: the block, its parameters, the
+mechanism that is asked for by name, and the composition of the account. So does what a question
+costs, and whether it is refused: nothing that the usual number answers is refused for want of a
+number.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from dataclasses import replace
 from dpsql.ir.query import Block, BoundsFound, TopK
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
-from dpsql.planner.max_error import error_targets
 from dpsql.policy.parameters import USUAL_GROUPS, Automatic, ContributionBounding
 from dpsql.privacy.accounting.zcdp import CONVERSION_SHARE, Composition
 from dpsql.privacy.mechanisms.cascade import Cascade
@@ -63,6 +63,10 @@ def with_groups_decided(
         objection = _obstacle(automatic, composition, delta_for_conversion)
     if objection is None:
         return replace(automatic, groups_chosen=FOUND)
+    limit = parameters.groups_limit
+    counts = bool(block.keys and block.aggregates) and not _needs_number(block)
+    if counts and limit != 1 and (block.mechanism or mechanism) is None:
+        return _drawn(block, limit)
     return with_usual_groups(block, objection)
 
 
@@ -111,8 +115,7 @@ def _of_largest(
 
 def _needs_number(block: Block) -> bool:
     """Tell whether a number of groups must be known when a question is planned."""
-    weighted = block.parameters.contribution_bounding is ContributionBounding.WEIGHT
-    return weighted or bool(error_targets(block))
+    return block.parameters.contribution_bounding is ContributionBounding.WEIGHT
 
 
 def _drawn(block: Block, most: int | None) -> Block:

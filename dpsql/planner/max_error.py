@@ -13,8 +13,9 @@ statement, the policy and the composition alone. Checked by ``tests/planner/test
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final, TypeVar
 
 from dpsql.core.formatting import DEFAULT_CONFIDENCE, figure_above, level, significant
@@ -94,22 +95,36 @@ def plan_with_least_epsilon(block: Block, replan: Replan, most: float) -> BlockP
     """Plan a block with the least epsilon, of ``DIGITS`` digits, that keeps its ``error_targets``.
 
     ``replan`` plans a block within its epsilon, which may be ``most`` at most. With one step less
-    epsilon the plan would not keep them. Raises ``QueryRefused`` (``max_error_too_small``) if none
-    does, and (``error_not_public``) where the noise depends on what is released, and what
-    ``replan`` raises if the block cannot be planned at all.
+    epsilon the plan would not keep them. Where contribution bounds are open, the plan is one for
+    the usual ones, or for the least where those keep no error. Raises ``QueryRefused``
+    (``max_error_too_small``) if none does, and (``error_not_public``) where the noise depends on
+    what is released, and what ``replan`` raises if the block cannot be planned at all.
     """
     targets = error_targets(block)
     if block.cascades:
         raise _chosen_noise(targets)
 
-    def attempt(epsilon: float) -> BlockPlan | None:
+    def attempt(block: Block, epsilon: float) -> BlockPlan | None:
         plan = _planned(block, epsilon, replan)
         return plan if plan is not None and all_kept(plan, targets) else None
 
-    found = least(attempt, block.parameters.epsilon, most, DIGITS)
-    if found is not None:
-        return found
-    raise _out_of_reach(replan(with_epsilon(block, most)), targets, most)
+    for bounded in (block, *_with_least_bounds(block)):
+        found = least(partial(attempt, bounded), block.parameters.epsilon, most, DIGITS)
+        if found is not None:
+            return found
+    raise _out_of_reach(replan(with_epsilon(bounded, most)), targets, most)
+
+
+def _with_least_bounds(block: Block) -> Iterator[Block]:
+    """Yield the block with the least bounds in place of the usual ones, where they are open."""
+    found, parameters = block.bounds_found, block.parameters
+    if found is None or found.known:
+        return
+    if found.rows:
+        parameters = replace(parameters, max_rows_contributed=1)
+    if found.groups:
+        parameters = replace(parameters, max_groups_contributed=1)
+    yield replace(block, parameters=parameters)
 
 
 def least(
@@ -277,13 +292,21 @@ def _chosen_noise(targets: tuple[ErrorTarget, ...]) -> QueryRefused:
 def _out_of_reach(plan: BlockPlan, targets: tuple[ErrorTarget, ...], most: float) -> QueryRefused:
     """Build the refusal of an error that no epsilon keeps."""
     missed = next((target for target in targets if not target.kept(plan)), targets[0])
-    text = plan.block.aggregates[missed.aggregate].text
     whose = "that the policy allows" if most < EPSILON_LIMITS[1] else "that dpsql allows"
+    block, found = plan.block, ""
+    text = block.aggregates[missed.aggregate].text
+    hint = (
+        "Ask for a larger max_error, for fewer numbers at once, or let a unit contribute less "
+        "(max_groups_contributed, max_rows_contributed, closer bounds)."
+    )
+    if block.bounds_found is not None and block.bounds_found.known:
+        named = (f"{name} = {bound}" for name, bound in block.bounds_to_find.items())
+        found = f", with {' and '.join(named)}, found privately"
+        hint = "Ask for a larger max_error, or give smaller numbers: more is left out then."
     return QueryRefused(
         f"no epsilon {whose} keeps {text} within ± {missed.error.value:g} "
-        f"with {level(missed.confidence)} confidence: {_in_words(plan, targets)}",
+        f"with {level(missed.confidence)} confidence: {_in_words(plan, targets)}{found}",
         code="max_error_too_small",
         place=missed.error.place,
-        hint="Ask for a larger max_error, for fewer numbers at once, or let a unit contribute less "
-        "(max_groups_contributed, max_rows_contributed, closer bounds).",
+        hint=hint,
     )

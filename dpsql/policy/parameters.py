@@ -203,8 +203,8 @@ _TABLE: Final = (
         int,
         option="Groups one unit may influence; auto finds out.",
         default="Groups one unit may influence, or `unlimited` (top-k and declared keys), or "
-        "`auto`: each question finds out privately. Left out, it is `auto`, by a draw of known "
-        f"keys and in rounds of unknown ones; where neither answers it is {USUAL_GROUPS}.",
+        "`auto`: each question finds out privately. Left out, it is `auto`, in rounds of unknown "
+        f"keys and by a draw elsewhere; where neither answers it is {USUAL_GROUPS}.",
         maximum="The most groups a query may let one unit influence, or `unlimited`.",
         unlimited=True,
         automatic=Automatic(),
@@ -216,8 +216,8 @@ _TABLE: Final = (
         int,
         option="Rows one unit may add to one group; auto finds out.",
         default="Rows one unit may add to one group, or `auto`: found privately for a part of the "
-        "price, once for the same rows and keys. Left out, it is `auto`; where a maximum error is "
-        f"asked for, and in materialized views, it is {USUAL_ROWS}.",
+        "price, once for the same rows and keys. Left out, it is `auto`; in materialized views it "
+        f"is {USUAL_ROWS}.",
         maximum="The most rows a query may let one unit add to one group.",
         automatic=Automatic(instead=USUAL_ROWS),
         several=Several.LARGEST,

@@ -88,6 +88,10 @@ def _prices(explanation: Explanation) -> Table:
         _row(grid, "Costs", refused if explanation.follows is None else text)
     if explanation.anew:
         _row(grid, "Anew", explanation.anew)
+    if explanation.price_open:
+        price += (
+            "; more or less with the bounds that are found first, and refused beyond what is left"
+        )
     _row(grid, "Reserves", price)
     if given_back > 0:
         text = f"at least ρ {significant(least)}: the fewer groups come out, the less it costs"

@@ -19,7 +19,7 @@ from dpsql.ir.plan import (
     ReleaseNoise,
     StepFigure,
 )
-from dpsql.ir.query import Block, BoundsFound, Query
+from dpsql.ir.query import Block, Query
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.planner.max_error import ExchangeRate
@@ -161,7 +161,9 @@ class Explanation:
     left; None if they take none. ``taken`` is the share that the price takes of what the account
     has left, of that of ε, ρ and δ which is scarcest; None without a limit. ``taken_from`` words
     what it is a share of: where no ledger is read, of the whole budget. ``shows_sql`` says that
-    its text has the generated SQL, as ``EXPLAIN (SQL)`` asks for.
+    its text has the generated SQL, as ``EXPLAIN (SQL)`` asks for. ``price_open`` says that what a
+    maximum error costs is decided by contribution bounds that are found first, and that figures are
+    for the usual ones.
     """
 
     query: str
@@ -181,6 +183,7 @@ class Explanation:
     taken: float | None = None
     taken_from: str = ""
     shows_sql: bool = False
+    price_open: bool = False
 
     @property
     def anew(self) -> str:
@@ -257,22 +260,19 @@ def _declared(plan: BlockPlan) -> Iterator[str]:
         if known.get(name) is None:
             value = parameter_text(name, getattr(parameters, name))
             yield f"{name} is {value}, the default of {table}"
-    found = block.bounds_found or BoundsFound()
-    bounds = {
-        "max_rows_contributed": parameters.rows_limit if found.rows else None,
-        "max_groups_contributed": parameters.groups_limit if found.groups else None,
-    }
-    named = {name: bound for name, bound in bounds.items() if bound is not None}
-    if found.known:
+    named = block.bounds_to_find
+    if block.bounds_found is not None and block.bounds_found.known:
         for name, bound in named.items():
             yield f"{name} is {bound:,}, found privately"
     elif choice is not None:
         loss = choice.loss
         price = f"ε {significant(loss.epsilon)}" if loss.epsilon else f"ρ {significant(loss.rho)}"
         usual = " and ".join(f"{bound:,}" for bound in named.values())
+        grows = "the price of the error" if plan.price_open else "noise"
+        are, them = ("are", "them") if len(named) > 1 else ("is", "it")
         yield (
-            f"{' and '.join(named)} {'are' if len(named) > 1 else 'is'} found first, for {price}; "
-            f"noise grows with {'them' if len(named) > 1 else 'it'}, and is said below for {usual}"
+            f"{' and '.join(named)} {are} found first, for {price}; {grows} grows with {them}, and "
+            f"is said below for {usual}"
         )
     if block.most_rows is not None:
         yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"
@@ -338,6 +338,7 @@ def explain(
         reserved=reserved,
         reserved_epsilon=plan.epsilon(reserved),
         conversion_delta=plan.conversion_delta,
+        price_open=any(block.price_open for block in plan.blocks),
     )
 
 

@@ -445,10 +445,10 @@ class Answerer:
         limit: AgeLimit,
     ) -> tuple[Bought, ...]:
         """Pay for contribution bounds, where the account can pay for all of the question."""
-        self._require_any_bounds(question, prepared)
+        rest = self._with_any_bounds(question, prepared).plan.reserved
         purchases = [purchase_of_bounds(one, question.text, question.values) for one in missing]
         unpaid = self._unpaid_estimates(prepared, limit)
-        rest = sum((each.plan.noise.loss for each in unpaid), prepared.plan.reserved)
+        rest = sum((each.plan.noise.loss for each in unpaid), rest)
         with self.buyer.begun(_tables_of(prepared)) as run:
             charges = self._reserve(question, prepared, limit, purchases, then=rest)
             found = self.buyer.buy_all(run, purchases)
@@ -459,12 +459,22 @@ class Answerer:
         self.till.settle(charges, found)
         return found
 
-    def _require_any_bounds(self, question: Question, prepared: Prepared) -> None:
-        """Refuse a question that not all bounds could answer, before they are paid for."""
-        choices = prepared.open_bounds
-        most = tuple(None if each is None else each.choice.most for each in choices)
+    def _with_any_bounds(self, question: Question, prepared: Prepared) -> Prepared:
+        """Prepare a question with the bounds that are hardest to answer, before any are paid for.
+
+        Those are the largest. For a maximum error, whose price grows with them, they are the least:
+        what others cost is told once they are found. Refuses a question that not all could answer.
+        """
+        hardest = (
+            None
+            if block.bounds_choice is None
+            else block.bounds_choice.choice.least
+            if block.plan.price_open
+            else block.bounds_choice.choice.most
+            for block in prepared.blocks
+        )
         try:
-            self.preparer.prepare(replace(question, bounds=most))
+            return self.preparer.prepare(replace(question, bounds=tuple(hardest)))
         except (ParameterError, QueryRefused) as error:
             error.hint = _GIVE_BOUNDS
             raise

@@ -87,13 +87,6 @@ NUMBERED: dict[str, tuple[Block, str | None, Composition, str]] = {
         Composition.ZCDP,
         "weight",
     ),
-    "what is left out": (
-        block(replace(DEFAULTS, left_out_share=0.1), UNITS),
-        None,
-        Composition.ZCDP,
-        "left_out_share",
-    ),
-    "Gaussian DP": (block(DEFAULTS, UNITS), None, Composition.GDP, "Gaussian DP"),
     "a mechanism": (
         block(DEFAULTS, UNITS),
         "gaussian_positive_counts",
@@ -123,6 +116,19 @@ def test_all_else_has_the_usual_number_and_is_the_same_question_as_with_it(name:
     assert number.block.groups_chosen == ""
     assert fingerprint([plan]) == fingerprint([number])
     assert plan.loss(None) == number.loss(None)
+
+
+def test_what_no_rounds_can_name_finds_a_number() -> None:
+    telling = block(replace(DEFAULTS, left_out_share=0.1), UNITS)
+    for made, composition in (
+        (block(DEFAULTS, UNITS), Composition.GDP),
+        (telling, Composition.ZCDP),
+    ):
+        plan = plan_block(made, None, composition)
+        assert both(plan) == (False, "")
+        assert plan.bounds_choice is not None
+        assert plan.bounds_choice.groups is not None
+        assert plan.bounds_choice.loss.gaussian == (composition is Composition.GDP)
 
 
 @pytest.mark.parametrize("composition", list(Composition))
@@ -185,7 +191,8 @@ def test_what_is_too_little_for_rounds_is_spent_with_the_usual_number(
     plan = plan_block(block(least, *measures))
     assert not CascadeKind.fits(plan)
     assert plan.block.parameters.max_groups_contributed == USUAL_GROUPS
-    assert plan.block.groups_chosen.startswith(f"{USUAL_GROUPS}, the usual number, as ")
+    said = f"{USUAL_GROUPS}, the usual number, as " if not measures else ""
+    assert plan.block.groups_chosen.startswith(said)
 
 
 def test_a_block_is_decided_once() -> None:
@@ -256,26 +263,25 @@ def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dpsql.Conne
         yield opened
 
 
-NUMBERED_SQL = {
-    "SELECT k, MEDIAN(x) AS m FROM visits GROUP BY k": "quantiles",
-    "SELECT k, COUNT(DISTINCT n) AS d FROM visits GROUP BY k": "distinct values",
-    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_error = 99) k, SUM(n) FROM visits GROUP BY k": (
-        "max_error"
-    ),
-    "SELECT k, COUNT(*, max_error => 20) AS n FROM visits GROUP BY k": "max_error",
-}
+DRAWN_SQL = (
+    "SELECT k, MEDIAN(x) AS m FROM visits GROUP BY k",
+    "SELECT k, COUNT(DISTINCT n) AS d FROM visits GROUP BY k",
+    "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_error = 99) k, SUM(n) FROM visits GROUP BY k",
+    "SELECT k, COUNT(*, max_error => 20) AS n FROM visits GROUP BY k",
+)
 
 
-@pytest.mark.parametrize("sql", NUMBERED_SQL)
-def test_explain_says_why_a_question_has_the_usual_number(
+@pytest.mark.parametrize("sql", DRAWN_SQL)
+def test_unknown_keys_that_no_rounds_name_find_a_number(
     sql: str, connection: dpsql.Connection
 ) -> None:
     (explained,) = connection.explain(sql).blocks
-    assert explained.groups_chosen.startswith("10, the usual number, as ")
-    assert NUMBERED_SQL[sql] in explained.groups_chosen
+    assert explained.groups_chosen == ""
     assert explained.steps == ()
-    text = " ".join(str(connection.explain(sql)).split())
-    assert "max_groups_contributed is 10, the usual number" in text
+    assert any("max_groups_contributed is found first" in said for said in explained.declared)
+    assert len(connection.sql(sql))
+    (known,) = connection.explain(sql).blocks
+    assert any("found privately" in said for said in known.declared)
 
 
 @pytest.mark.slow
@@ -285,8 +291,8 @@ def test_answers_and_listings_say_what_was_chosen(connection: dpsql.Connection) 
     assert explained.blocks[0].groups_chosen == FOUND
     assert json.loads(explained.to_json())["blocks"][0]["groups_chosen"] == FOUND
     assert f"max_groups_contributed is {FOUND}." in connection.sql(sql).summary()
-    quantile = connection.sql("SELECT k, MEDIAN(x) AS m FROM visits GROUP BY k").summary()
-    assert "max_groups_contributed is 10, the usual number, as auto cannot draw" in quantile
+    named = connection.sql(sql, mechanism="gaussian_positive_counts").summary()
+    assert "max_groups_contributed is 10, the usual number, as a mechanism is" in named
     for given in (3, "auto"):
         text = connection.sql(sql, max_groups_contributed=given).summary()
         assert "max_groups_contributed is" not in text

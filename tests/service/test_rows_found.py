@@ -21,7 +21,7 @@ from dpsql.policy.model import (
     PrivacyUnit,
     TablePolicy,
 )
-from dpsql.policy.parameters import AUTO, USUAL_ROWS, Automatic, Parameters
+from dpsql.policy.parameters import AUTO, USUAL_ROWS, Automatic, Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.service.statements import Arguments
 
@@ -40,6 +40,7 @@ def opened(
     composition: Composition = Composition.ZCDP,
     rows_per_unit: int | None = None,
     declared: bool = True,
+    most: float | None = None,
     **defaults: Any,
 ) -> Iterator[dpsql.Connection]:
     """A connection to a table of units with 40 rows each, in one of three groups."""
@@ -60,6 +61,7 @@ def opened(
     rules = Policy(
         "data",
         settings,
+        maxima=Maxima(epsilon=most),
         accounts={"ana": AccountPolicy("ana", total, 1e-3, composition)},
         tables={
             "t": TablePolicy("t", PrivacyUnit("unit", "u"), columns, rows_per_unit=rows_per_unit)
@@ -128,7 +130,7 @@ def test_questions_whose_answer_no_number_changes_buy_none(tmp_path: Path) -> No
     with opened(tmp_path) as con:
         con.sql("SELECT k, count(DISTINCT u) AS n FROM t GROUP BY k")
         con.sql(ASKED, max_rows_contributed=5)
-        con.sql("SELECT k, count(*) AS n FROM t GROUP BY k", max_error=500.0)
+        con.sql(ASKED, max_rows_contributed=5, max_error=500.0)
     assert LEFT_OUT_MECHANISM not in entries(tmp_path)
 
 
@@ -175,6 +177,78 @@ def test_every_shape_is_answered_within_its_price(
         known = con.explain(asked)
         assert known.reserved.rho < explained.reserved.rho
         assert all("found privately" in " ".join(b.declared) for b in known.blocks)
+
+
+# -- a maximum error ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("composition", Composition)
+@pytest.mark.parametrize("error", [1500.0, 6000.0])
+def test_a_maximum_error_finds_its_bounds_and_holds_the_truth(
+    composition: Composition, error: float, tmp_path: Path
+) -> None:
+    """Three times the error: what is cut may come to about as much as the noise."""
+    with opened(tmp_path, composition=composition) as con:
+        before = con.explain(ASKED, max_error=error)
+        assert before.price_open
+        assert "max_rows_contributed is found first, for" in before.blocks[0].declared[0]
+        result = con.sql(ASKED, max_error=error)
+        truth = UNITS / 3 * LARGE
+        assert all(abs(n - truth) < 3 * error for n in numbers(result))
+        noise = result.intervals()["n"]
+        widths = zip(noise.high, noise.low, strict=True)
+        assert all(high - low <= 2 * error for high, low in widths)
+        known = con.explain(ASKED, max_error=error)
+        assert not known.price_open
+        drawn = before.reserved.rho - before.blocks[0].reserved.rho
+        assert result.cost.settled.rho == pytest.approx(known.reserved.rho + drawn, rel=1e-9)
+        assert con.sql(ASKED, max_error=error).cost.stored
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
+
+
+def test_bounds_of_one_error_are_not_those_of_another_one_or_of_an_epsilon(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        for error in (6000.0, 5900.0, 1500.0):
+            con.sql(ASKED, max_error=error)
+        con.sql(ASKED)
+    assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 3
+
+
+def test_unknown_keys_find_both_bounds_for_a_maximum_error(tmp_path: Path) -> None:
+    with opened(tmp_path, declared=False) as con:
+        result = con.sql(ASKED, max_error=6000.0)
+        assert len(result) == 3
+        assert len([said for said in result.plan.blocks[0].declared if "found" in said]) == 2
+
+
+def test_a_price_beyond_the_maximum_is_told_with_the_bounds_that_were_found(tmp_path: Path) -> None:
+    """Of the usual ten rows it would be kept; forty cost more than the policy allows."""
+    with opened(tmp_path, most=1.0) as con:
+        for _ in range(2):  # the bounds are paid for once
+            with fails_with("max_error_too_small") as caught:
+                con.sql(ASKED, max_error=100.0)
+            assert "found privately" in str(caught.value)
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM]
+
+
+def test_an_error_that_no_bounds_keep_is_refused_before_any_are_paid_for(tmp_path: Path) -> None:
+    with opened(tmp_path, most=1.0) as con:
+        with fails_with("max_error_too_small") as caught:
+            con.sql(ASKED, max_error=1.0)
+        assert "found privately" not in str(caught.value)
+        assert spent(con) == 0.0
+
+
+def test_an_account_that_lacks_the_price_of_an_error_is_told_it(tmp_path: Path) -> None:
+    """Of what surely costs too much nothing is bought; of what may be within, the bounds."""
+    with opened(tmp_path, total=0.3) as con:
+        with fails_with("budget_exceeded"):
+            con.sql(ASKED, max_error=10.0)
+        assert spent(con) == 0.0
+        with fails_with("budget_exceeded") as caught:
+            con.sql(ASKED, max_error=400.0, max_groups_contributed=1)
+        assert "is within ±" in str(caught.value.hint)
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM]
 
 
 # -- what is refused, and what fails ----------------------------------------------------------

@@ -89,7 +89,7 @@ def bounds_choice_fingerprint(plan: BlockPlan) -> str:
     """Hash the inputs of the choice of contribution bounds: table, filter, unit, keys, limits.
 
     And the ε of its question, within a factor of 2, and whether totals are asked for: others are
-    best for averages, and at another price.
+    best for averages, and at another price. And for which bounds a maximum error has that ε.
     """
     block, found = plan.block, plan.block.bounds_found
     assert found is not None
@@ -99,7 +99,8 @@ def bounds_choice_fingerprint(plan: BlockPlan) -> str:
         *(found.rows, found.most_rows, found.groups, found.most_groups),
         *(plan.declared, size, block.totals),
     )
-    return _digest(asked)
+    error = ("max_error", *block.bounds_to_find.values()) if plan.price_open else ()
+    return _digest((*asked, *error))
 
 
 def _digest(asked: object, vocabulary: Vocabulary = VOCABULARY) -> str:

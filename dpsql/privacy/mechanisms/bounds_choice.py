@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import ClassVar, Final
@@ -97,10 +97,12 @@ class BoundDraw(Priced[int | None]):
 
     ``power`` is twice that of the base measure, ``targets`` the weight that should be cut at each
     rung, in steps of which a unit has ``WHOLE_WEIGHT``. ``loss`` is the price that it was built
-    for, and costs.
+    for, and costs. If ``lasting``, a rung is held against the targets of all from it on, the worst
+    of them: where targets fall, few pairs above it may hold many rows.
 
     Sensitivity: weights of a unit depend on its own rows alone, and sum to ``WHOLE_WEIGHT`` at
-    most. So a further unit raises every tail by 0 to 1 units, and every score changes by -1 to 0.
+    most. So a further unit raises every tail by 0 to 1 units, and so the worst of several, and
+    every score changes by -1 to 0.
 
     Guarantee: ``rate``-bounded range; hence rate**2/8-zCDP (Cesar & Rogers 2021, as in Rogers 2024,
     Theorem 5), ``rate``-DP, and the Gaussian DP of such a pick. The base measure and the targets
@@ -113,6 +115,7 @@ class BoundDraw(Priced[int | None]):
     rate: float
     targets: tuple[int, ...]
     loss: PrivacyLoss
+    lasting: bool = False
 
     def cost(self, composition: Composition, reach: int | None) -> float:
         """Compute the price of the draw, rounded up; ``reach`` changes nothing."""
@@ -132,7 +135,8 @@ class BoundDraw(Priced[int | None]):
         above the curve of a rung.
         """
         over = list(accumulate(reversed(weights)))[-2::-1]  # of what is above each rung
-        scores = [max(0, tail - target) for tail, target in zip(over, self.targets, strict=True)]
+        beyond = [max(0, tail - target) for tail, target in zip(over, self.targets, strict=True)]
+        scores = list(accumulate(reversed(beyond), max))[::-1] if self.lasting else beyond
         least = min(scores)
         rate = Fraction(self.rate)
         energies = [rate * Fraction(score - least, WHOLE_WEIGHT) for score in scores]
@@ -167,7 +171,8 @@ class FoundBounds:
 class BoundsChoice:
     """Draws of a unit's number of groups, and of its rows in each; None for one that is given.
 
-    ``targets`` are those of rows, for each rung of groups, or one without these.
+    ``targets`` are those of rows, for each rung of groups, or one without these. If the draw of
+    rows is ``lasting``, they are for one row, and fall in proportion.
     """
 
     groups: BoundDraw | None
@@ -185,6 +190,12 @@ class BoundsChoice:
         draws = self.rows, self.groups
         return FoundBounds(*(None if draw is None else draw.rungs[-1] for draw in draws))
 
+    @property
+    def least(self) -> FoundBounds:
+        """The smallest bounds that can be drawn."""
+        draws = self.rows, self.groups
+        return FoundBounds(*(None if draw is None else draw.rungs[0] for draw in draws))
+
     def draw(
         self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource
     ) -> FoundBounds:
@@ -193,17 +204,28 @@ class BoundsChoice:
         if self.rows is None:
             return FoundBounds(None, groups)
         place = 0 if self.groups is None else self.groups.rungs.index(groups or 0)
-        target = (self.targets[place],) * len(self.rows.rungs)
-        aimed = BoundDraw(self.rows.rungs, self.rows.power, self.rows.rate, target, self.rows.loss)
+        aimed = replace(self.rows, targets=self.row_targets(place))
         return FoundBounds(aimed.draw(of_rows, source), groups)
+
+    def row_targets(self, place: int) -> tuple[int, ...]:
+        """List the targets of all rungs of rows, at a rung of groups."""
+        assert self.rows is not None
+        target, falling = self.targets[place], self.rows.lasting
+        return tuple(target // rung if falling else target for rung in self.rows.rungs)
 
 
 def bound_draw(
-    price: PrivacyLoss, rungs: Sequence[int], power: int, targets: Sequence[float]
+    price: PrivacyLoss,
+    rungs: Sequence[int],
+    power: int,
+    targets: Sequence[float],
+    *,
+    lasting: bool = False,
 ) -> BoundDraw:
     """Build the most accurate draw of at most ``price``.
 
-    ``targets`` are weights in units, of each rung. Raises ParameterError if the price is not
+    ``targets`` are weights in units, of each rung, the worst of which from it on decides if they
+    are ``lasting``. Raises ParameterError if the price is not
     positive.
     """
     if price.composition is Composition.BASIC:
@@ -213,4 +235,5 @@ def bound_draw(
         rho = rho_of_picks(price, 1) if price.rho else 0.0
         checked_positive(rho, "rho")
         rate = math.sqrt(8 * rho) * (1 - 1e-11)
-    return BoundDraw(tuple(rungs), power, rate, tuple(map(weight_in_steps, targets)), price)
+    aims = tuple(map(weight_in_steps, targets))
+    return BoundDraw(tuple(rungs), power, rate, aims, price, lasting)

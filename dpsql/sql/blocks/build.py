@@ -144,15 +144,14 @@ class _BlockBuilder:
     def _bounds_found(self) -> BoundsFound | None:
         """Say which bounds are found privately, or were, where they change anything.
 
-        A maximum error is kept by a number of rows that is known beforehand. Whether a number of
-        groups is to be found is decided once it is known which groups there are.
+        Whether a number of groups is to be found is decided once it is known which groups there
+        are.
         """
         measures, found = self.aggregates.measures, self.aggregates.found
         counted = any(m.per_group is None and not m.counts_units for m in measures)
-        exact = self.asked.parameters.max_error is not None or any(a.max_error for a in found)
         quantiles = any(a.quantile is not None for a in found)
         given = self.found or FoundBounds()
-        changes = not exact and (counted or quantiles or given.rows == 1)
+        changes = counted or quantiles or given.rows == 1
         rows, groups = self.found_rows is not None and changes, given.groups is not None
         if not rows and not groups:
             return None

@@ -63,14 +63,20 @@ def log_law(
     choice: BoundDraw,
     units: Sequence[Unit],
     score: Callable[[float, float], float] = lambda over, target: max(0.0, over - target),
+    several: Callable[[Sequence[float]], float] = max,
 ) -> Law:
     """The logarithms of what each rung is drawn with, by the formula."""
     of_groups = choice.power == POWER_OF_GROUPS
     sums = list(accumulate(reversed(weights(units, choice.rungs, of_groups=of_groups))))[::-1]
+    scores = [
+        score(over / WHOLE_WEIGHT, target / WHOLE_WEIGHT)
+        for over, target in zip(sums[1:], choice.targets, strict=True)
+    ]
+    if choice.lasting:
+        scores = [several(scores[place:]) for place in range(len(scores))]
     logs = [
-        -math.log(math.isqrt(rung**choice.power))
-        - choice.rate * score(over / WHOLE_WEIGHT, target / WHOLE_WEIGHT)
-        for rung, over, target in zip(choice.rungs, sums[1:], choice.targets, strict=True)
+        -math.log(math.isqrt(rung**choice.power)) - choice.rate * each
+        for rung, each in zip(choice.rungs, scores, strict=True)
     ]
     found = np.array(logs)
     law: Law = found - np.log(np.exp(found - found.max()).sum()) - found.max()
@@ -108,8 +114,28 @@ def test_the_privacy_loss_has_the_stated_range(target: float, power: int) -> Non
     assert choice.rate * (1 - 1e-9) <= spreads(choice) <= choice.rate * (1 + 1e-9)
 
 
+def test_the_worst_of_several_falling_targets_has_the_range_of_one_and_their_sum_has_more() -> None:
+    aims = [4.0, 2.0, 1.0, 0.5]
+    choice = bound_draw(PRICE, RUNGS, POWER_OF_ROWS, aims, lasting=True)
+    assert spreads(choice) <= choice.rate * (1 + 1e-9)
+    assert spreads(choice) > 0.9 * choice.rate
+    assert spreads(choice, several=sum) > 1.9 * choice.rate
+
+
+def test_few_pairs_with_many_rows_count_where_targets_fall() -> None:
+    """A tail that is within its target here, and not further on, cuts more than it seems."""
+    units: list[Unit] = [(8,)] * 300
+    falling = [600.0 / rung for rung in RUNGS]
+    lasting = bound_draw(PrivacyLoss(0.5), RUNGS, POWER_OF_ROWS, falling, lasting=True)
+    found = {lasting.draw(weights(units), SeededSource(seed)) for seed in range(40)}
+    assert found == {8}
+    alone = replace(lasting, lasting=False)
+    assert 1 in {alone.draw(weights(units), SeededSource(seed)) for seed in range(40)}
+
+
 def test_divergences_are_within_the_price() -> None:
     for choice in (
+        bound_draw(PRICE, RUNGS, POWER_OF_ROWS, [4.0, 2.0, 1.0, 0.5], lasting=True),
         draw_of(PRICE, RUNGS, 1.0),
         bound_draw(PRICE, RUNGS, POWER_OF_GROUPS, [1.0, 0.7, 0.5, 0.3]),
     ):
@@ -207,8 +233,9 @@ def test_what_is_drawn_has_the_law(
     if rough:
         monkeypatch.setattr(module, "_SLACK", 0.2)
         monkeypatch.setattr(module, "_STRIPS", 5)
-    targets = [2.0, 1.5, 1.0, 0.5] if power == POWER_OF_GROUPS else [2.0] * len(RUNGS)
-    choice = bound_draw(PrivacyLoss(0.5**2 / 8), RUNGS, power, targets)
+    falling = power == POWER_OF_GROUPS
+    targets = [2.0, 1.5, 1.0, 0.5] if falling else [2.0] * len(RUNGS)
+    choice = bound_draw(PrivacyLoss(0.5**2 / 8), RUNGS, power, targets, lasting=falling)
     law = np.exp(log_law(choice, DATA[data]))
     source = SeededSource(5)
     exact = weights(DATA[data], of_groups=power == POWER_OF_GROUPS)
