@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from dpsql.core.schema import Column
 from dpsql.core.sql import Sql, SqlRenderer
@@ -25,6 +26,7 @@ from dpsql.privacy.mechanisms.pooling import PublishedNoise
 from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
 from dpsql.privacy.mechanisms.selection import Selection
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +227,8 @@ class BlockPlan:
     (epsilon, delta)-DP as a whole, whatever comes out. ``gaussian``: an account adds up what
     Gaussian DP costs, and the block is charged so. ``estimates`` are asked and paid for apart,
     where the account has no release of them yet. ``bounds_choice`` are the draws of contribution
-    bounds, which go before: with them, the plan is one for the usual bounds. ``kept`` are the
+    bounds, and ``value_bounds`` those of the bounds of values without any, which go before: with
+    them, the plan is one for the usual bounds. ``kept`` are the
     earlier releases that values follow from: several that are pooled, in the order of the bits by
     which each row says from which, or one of more groups, which are rolled up; None where values
     are of their own.
@@ -245,6 +248,12 @@ class BlockPlan:
     kept: tuple[ReleaseNoise, ...] | RolledUp | None = None
     estimates: tuple[LeftOutPlan, ...] = ()
     bounds_choice: BoundsChoice | None = None
+    value_bounds: tuple[ValueBounds, ...] = ()
+
+    @property
+    def draws(self) -> tuple[BoundsChoice | ValueBounds, ...]:
+        """All draws of bounds that go before."""
+        return (*filter(None, (self.bounds_choice,)), *self.value_bounds)
 
     @property
     def tells_left_out(self) -> bool:
@@ -405,18 +414,29 @@ class PreparedBoundsChoice(PreparedBeside):
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedValueBounds(PreparedBeside):
+    """The draws of the bounds of a value, ready to run."""
+
+    choice: ValueBounds = field(kw_only=True)
+
+
+OpenBounds: TypeAlias = PreparedBoundsChoice | PreparedValueBounds
+"""The draws of bounds that are to be found before a block is asked."""
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedBlock:
     """A private block ready to be run: its plan, its generated SQL and its released keys.
 
     ``write`` writes how private rows are read, under a salt that is shown; each read has a salt of
-    its own. ``keys`` are the released key columns and their types. ``estimates`` and
-    ``bounds_choice`` are those of the plan.
+    its own. ``keys`` are the released key columns and their types. ``estimates`` are
+    those of the plan, and ``open_bounds`` its draws of bounds, those of values last.
     """
 
     plan: BlockPlan
     keys: tuple[Column, ...]
     estimates: tuple[PreparedEstimate, ...] = ()
-    bounds_choice: PreparedBoundsChoice | None = None
+    open_bounds: tuple[OpenBounds, ...] = ()
     write: Callable[[], Sql] = field(compare=False, repr=False, kw_only=True)
     renderer: SqlRenderer = field(compare=False, repr=False, kw_only=True)
 
@@ -452,7 +472,7 @@ class PreparedBlock:
 class PrivacyPlan:
     """The plan of a whole statement: one block plan per private block, costs added.
 
-    ``reserved`` is the worst case of its blocks, without estimates and choices of rows.
+    ``reserved`` is the worst case of its blocks, without estimates and draws of bounds.
     """
 
     blocks: tuple[BlockPlan, ...]
@@ -460,9 +480,9 @@ class PrivacyPlan:
 
     @property
     def reserved_with_estimates(self) -> PrivacyLoss:
-        """The worst case where the account has no release of any estimate or choice of rows."""
+        """The worst case where the account has no release of any estimate or draw of bounds."""
         estimates = (estimate.noise.loss for block in self.blocks for estimate in block.estimates)
-        choices = (b.bounds_choice.loss for b in self.blocks if b.bounds_choice is not None)
+        choices = (draw.loss for block in self.blocks for draw in block.draws)
         return sum((*estimates, *choices), self.reserved)
 
     @property

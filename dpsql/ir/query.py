@@ -88,17 +88,37 @@ class Follower:
 
 
 @dataclass(frozen=True, slots=True)
+class UnboundedValue:
+    """A value that is summed and has no public bounds, ``whole`` if it is an integer.
+
+    ``bounds`` are those that were found, or until then some by which its noise can be told.
+    """
+
+    argument: exp.Expr
+    text: str
+    whole: bool
+    bounds: tuple[float, float]
+
+    @property
+    def range(self) -> str:
+        """The bounds in words: ``0 to 96``."""
+        lower, upper = self.bounds
+        return f"{lower:,.10g} to {upper:,.10g}"
+
+
+@dataclass(frozen=True, slots=True)
 class BoundsFound:
-    """The numbers of a unit that are found privately: of its rows in a group, of its groups.
+    """The bounds that are found privately: of a unit's rows in a group, of its groups, of values.
 
     ``most_rows`` and ``most_groups`` are the largest that can be, None without a limit. ``known``:
-    they are found, and the block's parameters have them.
+    they are found, and the block has them.
     """
 
     rows: bool = False
     groups: bool = False
     most_rows: int | None = None
     most_groups: int | None = None
+    values: tuple[UnboundedValue, ...] = ()
     known: bool = False
 
 
@@ -135,7 +155,7 @@ class Block:
     was asked for, None where nothing is declared. ``table_defaults`` are the parameters that a
     table's defaults decided, by name, each with that table's. ``step_number`` says of a row in
     which of several steps of a view it counts first, where these are read together.
-    ``bounds_found`` says which contribution bounds are found privately, and whether they are found
+    ``bounds_found`` says which bounds are found privately, and whether they are found
     yet: until then they are the usual ones. None where they were given, or change nothing.
     ``followers`` are keys that its tail says by others. ``public_groups`` asks to refuse it unless
     all keys are known.

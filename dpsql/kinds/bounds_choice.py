@@ -1,6 +1,6 @@
-"""The choice of contribution bounds of a unit: its SQL, its draws, and its release as bytes.
+"""The choice of bounds: the SQL for those of a unit, the draws, and their release as bytes.
 
-It is bought before the block whose units it bounds, and by itself. What is chosen are numbers of
+It is bought before the block that it bounds, and by itself. What is chosen are numbers of
 the account's: later questions over the same rows and keys, at about the same price, have them for
 nothing.
 """
@@ -18,8 +18,9 @@ from dpsql.core.sql import Sql, digits, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource, Reads
-from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
+from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedValueBounds
 from dpsql.kinds.stored_json import json_object, require_sound
+from dpsql.kinds.value_bounds import read_value_weights
 from dpsql.privacy.mechanisms.bounds_choice import (
     WHOLE_WEIGHT,
     BoundDraw,
@@ -31,6 +32,7 @@ from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
 from dpsql.sql.rewrite.rows import PrivateRows
 
 _PARTS: Final = frozenset({"bounds choice", "rows", "groups"})
+_OF_VALUES: Final = frozenset({"value bounds", "lower", "upper"})
 _VERSION: Final = 1
 _Weights = tuple[list[int], list[int]]  # by rows and by groups, each of shape (rungs + 1,) or (0,)
 
@@ -110,8 +112,13 @@ def _columns(choice: BoundsChoice) -> Iterator[str]:
             yield f"{INTERNAL_PREFIX}{of}{place}"
 
 
-def read_weights(source: PrivateSource, prepared: PreparedBoundsChoice) -> _Weights:
-    """Read the exact weights of pairs between rungs, in steps: by rows, and by groups."""
+def read_weights(source: PrivateSource, prepared: OpenBounds) -> _Weights:
+    """Read the exact weights of pairs between rungs, in steps: by rows, and by groups.
+
+    Or those of values: above 0, and below.
+    """
+    if isinstance(prepared, PreparedValueBounds):
+        return read_value_weights(source, prepared)
     columns, draw = list(_columns(prepared.choice)), prepared.choice.rows
     rows = source.over(Reads(prepared.tables)).exact(prepared.statement, (), columns)
     weights = [int(np.asarray(rows.measures[name])[0]) for name in columns]
@@ -119,32 +126,48 @@ def read_weights(source: PrivateSource, prepared: PreparedBoundsChoice) -> _Weig
     return weights[:of_rows], weights[of_rows:]
 
 
-def release_bounds(
-    prepared: PreparedBoundsChoice, weights: _Weights, source: EntropySource
-) -> FoundBounds:
+def release_bounds(prepared: OpenBounds, weights: _Weights, source: EntropySource) -> FoundBounds:
     """Draw the bounds. Guarantee: ``prepared.choice.loss``."""
     return prepared.choice.draw(*weights, source)
 
 
 def encode_bounds(bounds: FoundBounds) -> bytes:
-    """Pack chosen bounds into bytes."""
+    """Pack chosen bounds into bytes: those of a unit, or of a value."""
+    if bounds.values:
+        ((lower, upper),) = bounds.values
+        of_value = {"value bounds": _VERSION, "lower": lower, "upper": upper}
+        return json.dumps(of_value, separators=(",", ":")).encode()
     document = {"bounds choice": _VERSION, "rows": bounds.rows, "groups": bounds.groups}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def decode_bounds(prepared: PreparedBoundsChoice, payload: bytes) -> FoundBounds | None:
+def decode_bounds(prepared: OpenBounds, payload: bytes) -> FoundBounds | None:
     """Unpack chosen bounds; None if they are of another version, or of other ladders.
 
     Raises ``LedgerError`` (``ledger_corrupt``) for what no choice was packed as.
     """
     document = json_object(payload)
+    if isinstance(prepared, PreparedValueBounds):
+        return _value_bounds(document, prepared)
     require_sound(document.keys() == _PARTS)
     rows, groups = document["rows"], document["groups"]
     require_sound(all(each is None or type(each) is int for each in (rows, groups)))
     choice = prepared.choice
     known = document["bounds choice"] == _VERSION
+    choice = prepared.choice
     known = known and _is_of(choice.rows, rows) and _is_of(choice.groups, groups)
     return FoundBounds(rows, groups) if known else None
+
+
+def _value_bounds(document: dict[str, object], prepared: PreparedValueBounds) -> FoundBounds | None:
+    require_sound(document.keys() == _OF_VALUES)
+    lower, upper = document["lower"], document["upper"]
+    if not isinstance(lower, float) or not isinstance(upper, float):
+        require_sound(sound=False)
+        return None
+    sizes = prepared.choice.sizes
+    known = document["value bounds"] == _VERSION and {-lower, upper} <= set(sizes)
+    return FoundBounds(values=((lower, upper),)) if known else None
 
 
 def _is_of(draw: BoundDraw | None, bound: int | None) -> bool:

@@ -25,9 +25,11 @@ from dpsql.errors import QueryRefused
 from dpsql.ir.plan import (
     BlockPlan,
     LeftOutPlan,
+    OpenBounds,
     PreparedBlock,
     PreparedBoundsChoice,
     PreparedEstimate,
+    PreparedValueBounds,
     PrivacyPlan,
 )
 from dpsql.ir.query import Block, PlainTail, Query
@@ -41,11 +43,13 @@ from dpsql.ir.relations import (
 )
 from dpsql.kinds.bounds_choice import bounds_choice_sql
 from dpsql.kinds.registry import release_kind
+from dpsql.kinds.value_bounds import value_bounds_sql
 from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import (
     bounds_choice_fingerprint,
     estimate_fingerprints,
     fingerprint,
+    value_bounds_fingerprint,
 )
 from dpsql.pipeline.known_keys import with_keys_narrowed
 from dpsql.pipeline.public_keys import with_keys_made
@@ -95,7 +99,7 @@ class Question:
     """A question: its text, values and parameters.
 
     ``pooling``: it is prepared to show several releases of it pooled. ``bounds`` are the
-    contribution bounds that were found for its blocks, in their order, None where none is needed.
+    bounds that were found for its blocks, in their order, None where none is needed.
     """
 
     text: str
@@ -174,12 +178,12 @@ class Prepared:
         return tuple(estimate for block in self.blocks for estimate in block.estimates)
 
     @property
-    def open_bounds(self) -> tuple[PreparedBoundsChoice | None, ...]:
-        """The draws of the contribution bounds that are to be found first, by block.
+    def open_bounds(self) -> tuple[tuple[OpenBounds, ...], ...]:
+        """The draws of the bounds that are to be found first, by block.
 
         It is empty where there are none: the question can be answered as it is prepared.
         """
-        choices = tuple(block.bounds_choice for block in self.blocks)
+        choices = tuple(block.open_bounds for block in self.blocks)
         return choices if any(choices) else ()
 
     @property
@@ -475,20 +479,22 @@ class Preparer:
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
-        choice, renderer = self._bounds_choice(plan), self.dialect.renderer
-        return PreparedBlock(plan, keys, estimates, choice, write=write, renderer=renderer)
+        bounds, renderer = tuple(self._open_bounds(plan)), self.dialect.renderer
+        return PreparedBlock(plan, keys, estimates, bounds, write=write, renderer=renderer)
 
-    def _bounds_choice(self, plan: BlockPlan) -> PreparedBoundsChoice | None:
-        choice = plan.bounds_choice
-        if choice is None:
-            return None
-        return PreparedBoundsChoice(
-            bounds_choice_fingerprint(plan),
-            scanned(plan.block.source.rows),
-            choice=choice,
-            write=partial(bounds_choice_sql, plan, choice, self.dialect),
-            renderer=self.dialect.renderer,
-        )
+    def _open_bounds(self, plan: BlockPlan) -> Iterator[OpenBounds]:
+        """Yield the draws of a block's bounds, those of values last, in their order."""
+        tables, renderer = scanned(plan.block.source.rows), self.dialect.renderer
+        choice, found = plan.bounds_choice, plan.block.bounds_found
+        if choice is not None:
+            write = partial(bounds_choice_sql, plan, choice, self.dialect)
+            mark = bounds_choice_fingerprint(plan)
+            yield PreparedBoundsChoice(mark, tables, choice=choice, write=write, renderer=renderer)
+        values = () if found is None or not plan.value_bounds else found.values
+        for value, draw in zip(values, plan.value_bounds, strict=True):
+            write = partial(value_bounds_sql, plan, value, draw, self.dialect)
+            mark = value_bounds_fingerprint(plan, value, draw)
+            yield PreparedValueBounds(mark, tables, choice=draw, write=write, renderer=renderer)
 
     def estimate(self, plan: BlockPlan, estimate: LeftOutPlan) -> PreparedEstimate:
         """Write the SQL of an estimate, over the same rows as its block's."""

@@ -17,7 +17,7 @@ from dpsql.budget.question import plan_record, record_beside
 from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import PrivateSource
-from dpsql.ir.plan import PreparedBlock, PreparedBoundsChoice, PreparedEstimate, PrivacyPlan
+from dpsql.ir.plan import OpenBounds, PreparedBlock, PreparedEstimate, PrivacyPlan
 from dpsql.kinds.bounds_choice import encode_bounds, read_weights, release_bounds
 from dpsql.kinds.left_out import encode_estimate, read_left_out, release_estimate
 from dpsql.kinds.registry import release_kind
@@ -139,7 +139,7 @@ def purchase_of_estimate(
 
 
 def purchase_of_bounds(
-    choice: PreparedBoundsChoice, text: str, values: PlaceholderValues
+    choice: OpenBounds, text: str, values: PlaceholderValues
 ) -> Purchase[Bought]:
     """Make the purchase of contribution bounds, whose price is its whole reservation."""
     loss = choice.choice.loss
@@ -147,7 +147,7 @@ def purchase_of_bounds(
     return Purchase(choice.fingerprint, loss, record, partial(_bounds, choice))
 
 
-def _bounds(choice: PreparedBoundsChoice, reader: PurchaseReader) -> Bought:
+def _bounds(choice: OpenBounds, reader: PurchaseReader) -> Bought:
     bounds = release_bounds(choice, read_weights(reader.source, choice), reader.entropy)
     return Bought(choice.choice.loss, (encode_bounds(bounds),), bounds=bounds)
 

@@ -22,7 +22,7 @@ from dpsql.core.progress import Percent
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine, PrivateSource, Reads
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, PreparedBlock, PreparedBoundsChoice, PreparedEstimate
+from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBlock, PreparedEstimate
 from dpsql.ir.relations import scanned
 from dpsql.kinds.base import BlockReading, ExactBlock
 from dpsql.kinds.bounds_choice import read_weights
@@ -117,7 +117,7 @@ class RehearsedWays:
             if (place, taken) not in self._planned:
                 self._engine.rehearse(partial(_read, block, self._dialect, estimates=beside))
                 self._planned.add((place, taken))
-        for choice in filter(None, (block.bounds_choice for block in self._blocks)):
+        for choice in (each for block in self._blocks for each in block.open_bounds):
             if choice.fingerprint not in self._planned_alone:
                 self._engine.rehearse(partial(_read_weights, choice))
                 self._planned_alone.add(choice.fingerprint)
@@ -142,7 +142,7 @@ def _read(
         exact.rehearse(block.plan)
 
 
-def _read_weights(choice: PreparedBoundsChoice, source: PrivateSource) -> None:
+def _read_weights(choice: OpenBounds, source: PrivateSource) -> None:
     read_weights(source, choice)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Block, Query
-from dpsql.planner.bounds_choice import bounds_share, priced_bounds_choice
+from dpsql.planner.bounds_choice import bounds_share, priced_bounds, priced_bounds_choice
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.groups import with_groups_decided
@@ -113,24 +113,25 @@ def plan_within_epsilon(
     """Find the best plan that costs at most the epsilon in the block's parameters.
 
     Of those that keep a maximum error, if any does and the block asks for one. Where
-    contribution bounds are found privately, and where a part of the price is for telling what
+    bounds are found privately, and where a part of the price is for telling what
     bounding leaves out and that can be told, the plan has the rest of the price. What the rest does
     not answer is answered without that part, and nothing is told.
     """
     planned = partial(_plan_for_share, block, mechanism, composition, delta_for_conversion)
     share = block.parameters.left_out_share
     budget = QueryBudget.of(block.parameters, composition, 1.0, delta_for_conversion)
-    choice = priced_bounds_choice(block, budget)
+    draws = priced_bounds(block, budget)
     known = block.bounds_found is not None and block.bounds_found.known
-    first = bounds_share(block) if known or choice is not None else 0.0
+    first = bounds_share(block) if known or any(draws) else 0.0
     if estimates_possible(block, budget):
         with suppress(QueryRefused, ParameterError):
             plan = planned(share + first)
             estimates = priced_estimates(plan, budget, share)
             if estimates:
-                choice = priced_bounds_choice(block, budget, share)
-                return replace(plan, estimates=estimates, bounds_choice=choice)
-    return replace(planned(first), bounds_choice=choice)
+                choice, values = priced_bounds(block, budget, share)
+                return replace(plan, estimates=estimates, bounds_choice=choice, value_bounds=values)
+    choice, values = draws
+    return replace(planned(first), bounds_choice=choice, value_bounds=values)
 
 
 def _plan_for_share(

@@ -1,4 +1,4 @@
-"""Prices the choice of contribution bounds, from public parameters only."""
+"""Prices the choice of bounds, of units and of values, from public parameters only."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from dpsql.privacy.mechanisms.bounds_choice import (
     rows_target,
     weight_in_steps,
 )
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds, value_bounds
 from dpsql.privacy.sampling.numeric import MAX_SCALE
 
 _ROWS_SHARE: Final = 0.05
@@ -47,6 +48,43 @@ _MOST_GROUPS: Final = 2**10
 """The largest number of groups that is drawn where it is not known how many there are."""
 _SPARE: Final = 16.0
 """How many times the noise of a count must be in range at the largest bounds."""
+
+
+_VALUES_SHARE: Final = 0.1
+_VALUES_TOTAL_SHARE: Final = 0.2
+"""The part of a price that chooses the bounds of values: that of a single total, as for rows."""
+
+
+def priced_bounds(
+    block: Block, budget: QueryBudget, others: float = 0.0
+) -> tuple[BoundsChoice | None, tuple[ValueBounds, ...]]:
+    """Return the draws of a block's bounds: of units, and of each value without bounds.
+
+    None and none where they are known, or not asked for. Raises ``ParameterError`` where the
+    bounds of values have no price.
+    """
+    beside = others + _values_share(block)
+    return priced_bounds_choice(block, budget, beside), _value_bounds(block, budget, others)
+
+
+def _value_bounds(block: Block, budget: QueryBudget, others: float) -> tuple[ValueBounds, ...]:
+    found = block.bounds_found
+    if found is None or found.known or not found.values:
+        return ()
+    size, limit = _groups(block), block.parameters.groups_limit
+    sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho))
+    target = rows_target(size, size if limit is None else min(limit, size), sigma)
+    draws = 2 * len(found.values)
+    price = budget.part_beside(_values_share(block), others, draws)
+    return tuple(value_bounds(price, target, whole=value.whole) for value in found.values)
+
+
+def _values_share(block: Block) -> float:
+    """Return the part of a block's price that chooses the bounds of its values."""
+    found = block.bounds_found
+    if found is None or not found.values:
+        return 0.0
+    return max(_VALUES_SHARE, _VALUES_TOTAL_SHARE / _groups(block))
 
 
 def priced_bounds_choice(
@@ -117,9 +155,11 @@ def _beside_usual(block: Block, groups: int) -> float:
 
 
 def bounds_share(block: Block) -> float:
-    """Return the part of a block's price that chooses its contribution bounds."""
+    """Return the part of a block's price that chooses its bounds, of units and of values."""
     found = block.bounds_found
-    return 0.0 if found is None else _rows_share(block) + _GROUPS_SHARE * found.groups
+    if found is None:
+        return 0.0
+    return _rows_share(block) + _GROUPS_SHARE * found.groups + _values_share(block)
 
 
 def _rows_share(block: Block) -> float:

@@ -14,8 +14,10 @@ from typing import Final
 from dpsql.accuracy.left_out import LeftOutPart, left_out_words
 from dpsql.accuracy.wording import enumerated, printable_name
 from dpsql.errors import AnswerWarning, StaleAnswerWarning
+from dpsql.ir.query import UnboundedValue
 from dpsql.kinds.summary import COUNTED
 
+_CLOSEST: Final = 2**-9  # bounds of values that are next to 0
 _MUCH: Final = 0.1  # of a total, left out for sure
 
 
@@ -27,6 +29,7 @@ class CaveatKind(StrEnum):
     DROWNED = "drowned"
     LEFT_OUT = "left_out"
     GROUPS_MISSING = "groups_missing"
+    BOUNDS_FOUND = "bounds_found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,20 @@ def mostly_drowned(name: str, hidden: int, rows: int) -> Caveat:
     """Return the caveat of a column of which at least half is noise alone."""
     text = f"Beware: {hidden:,} of {rows:,} values of {printable_name(name)} are no larger than"
     return Caveat(CaveatKind.DROWNED, f"{text} their noise.", strong=False)
+
+
+def bounds_found(value: UnboundedValue) -> Caveat:
+    """Return the caveat of a value whose bounds were found.
+
+    It is strong where they are as close as they can be: of few units no others can be found.
+    """
+    lower, upper = value.bounds
+    cut = upper - lower <= _CLOSEST
+    text = f"{printable_name(value.text)} is clamped to {value.range}, found privately."
+    if cut:
+        text = f"Beware: {text} Few units have values for wider bounds to be found."
+    give = "Bounds of your own: contribution_bounds_per_row => (lower, upper)."
+    return Caveat(CaveatKind.BOUNDS_FOUND, f"{text} {give}", strong=cut)
 
 
 def left_out(found: LeftOutPart, beware: str) -> Caveat | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from dpsql.accuracy.left_out import left_out_limits
+from dpsql.accuracy.wording import enumerated
 from dpsql.core import display
 from dpsql.core.formatting import json_text, significant, upper_figures
 from dpsql.ir.plan import (
@@ -19,7 +20,7 @@ from dpsql.ir.plan import (
     ReleaseNoise,
     StepFigure,
 )
-from dpsql.ir.query import Block, Query
+from dpsql.ir.query import Block, BoundsFound, Query
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.rolled_up import RolledUpKind
 from dpsql.planner.max_error import ExchangeRate
@@ -253,26 +254,32 @@ def _keys(block: Block) -> Iterator[str]:
 
 def _declared(plan: BlockPlan) -> Iterator[str]:
     """Say which parameters follow from tables' defaults, from rows of units, or from a draw."""
-    block, choice = plan.block, plan.bounds_choice
+    block = plan.block
     unit, parameters = block.unit_name, block.parameters
     known = {"max_rows_contributed": block.most_rows, "max_groups_contributed": block.most_groups}
     for name, table in block.table_defaults:
         if known.get(name) is None:
             value = parameter_text(name, getattr(parameters, name))
             yield f"{name} is {value}, the default of {table}"
-    named = block.bounds_to_find
-    if block.bounds_found is not None and block.bounds_found.known:
+    found, named = block.bounds_found or BoundsFound(), block.bounds_to_find
+    values = found.values
+    if found.known:
         for name, bound in named.items():
             yield f"{name} is {bound:,}, found privately"
-    elif choice is not None:
-        loss = choice.loss
+        for each in values:
+            yield f"{each.text} is clamped to {each.range}, found privately"
+    elif plan.draws:
+        loss = sum((draw.loss for draw in plan.draws), ZERO)
         price = f"ε {significant(loss.epsilon)}" if loss.epsilon else f"ρ {significant(loss.rho)}"
-        usual = " and ".join(f"{bound:,}" for bound in named.values())
+        known_by = {name: f"{bound:,}" for name, bound in named.items()}
+        known_by |= {f"the bounds of {each.text}": each.range for each in values}
         grows = "the price of the error" if plan.price_open else "noise"
-        are, them = ("are", "them") if len(named) > 1 else ("is", "it")
+        several = len(named) + 2 * len(values) > 1
+        are, them = ("are", "them") if several else ("is", "it")
+        usual = enumerated(list(dict.fromkeys(known_by.values())))
         yield (
-            f"{' and '.join(named)} {are} found first, for {price}; {grows} grows with {them}, and "
-            f"is said below for {usual}"
+            f"{enumerated(list(known_by))} {are} found first, for {price}; {grows} grows with "
+            f"{them}, and is said below for {usual}"
         )
     if block.most_rows is not None:
         yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"

@@ -291,7 +291,8 @@ class Result(ReadableAnswer):
         """What the numbers alone do not say: each a :class:`Caveat`, with a ``kind`` and a text.
 
         That the data was written since, that the answer is empty or noise alone, that bounding
-        left out more than intervals take in, or that groups are missing from a sum. Empty where
+        left out more than intervals take in, that groups are missing from a sum, or that bounds
+        of values were found. Empty where
         there is nothing of the kind. All ways to read an answer pass them on.
         """
         if self._caveats is None:
@@ -313,6 +314,9 @@ class Result(ReadableAnswer):
                 yield found
         if any(plan.block.counted for plan in self._noise.plans):
             yield caveats.GROUPS_MISSING
+        blocks = (plan.block.bounds_found for plan in self._noise.plans)
+        values = (each for bounds in blocks if bounds and bounds.known for each in bounds.values)
+        yield from dict.fromkeys(map(caveats.bounds_found, values))
 
     def _drowned_caveats(self) -> Iterator[Caveat]:
         rows = len(self)

@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -32,7 +32,7 @@ from dpsql.errors import (
     ParameterError,
     QueryRefused,
 )
-from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice, PreparedEstimate
+from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedEstimate
 from dpsql.ir.relations import scanned
 from dpsql.kinds.bounds_choice import decode_bounds
 from dpsql.kinds.left_out import decode_estimate
@@ -81,8 +81,8 @@ if TYPE_CHECKING:
 _ROLL_UP = "A roll-up of a stored release answers it: with answer_from = released it costs nothing"
 
 _GIVE_BOUNDS = (
-    "Not all contribution bounds that can be found can be answered: give max_rows_contributed and "
-    "max_groups_contributed"
+    "Not all bounds that can be found can be answered: give max_rows_contributed, "
+    "max_groups_contributed, and contribution_bounds_per_row => (lower, upper)"
 )
 
 _NOT_KEPT = (
@@ -237,7 +237,7 @@ class Answerer:
         unpaid = self._unpaid_estimates(prepared, limit)
         if len(unpaid) < len(prepared.estimates):
             losses = [estimate.plan.noise.loss for estimate in unpaid]
-            losses += [choice.choice.loss for choice in prepared.open_bounds if choice is not None]
+            losses += [each.choice.loss for each in _open(prepared)]
             reserved = sum(losses, prepared.plan.reserved)
             epsilon = prepared.plan.epsilon(reserved)
             explanation = replace(explanation, reserved=reserved, reserved_epsilon=epsilon)
@@ -418,17 +418,15 @@ class Answerer:
     def _with_bounds_found(
         self, question: Question, prepared: Prepared, limit: AgeLimit
     ) -> tuple[Question, Prepared, PrivacyLoss]:
-        """Find the open contribution bounds of a question, and prepare it with them.
+        """Find the open bounds of a question, and prepare it with them.
 
         Returns what was paid for them: nothing for those that the account knows. Raises
         ``BudgetExceeded`` where the account cannot pay for the question as well.
         """
-        choices = prepared.open_bounds
+        choices = _open(prepared)
         known = self._known_bounds(choices, limit)
         missing = {
-            choice.fingerprint: choice
-            for choice in choices
-            if choice is not None and choice.fingerprint not in known
+            choice.fingerprint: choice for choice in choices if choice.fingerprint not in known
         }
         paid = ZERO
         if missing:
@@ -441,10 +439,10 @@ class Answerer:
         self,
         question: Question,
         prepared: Prepared,
-        missing: Sequence[PreparedBoundsChoice],
+        missing: Sequence[OpenBounds],
         limit: AgeLimit,
     ) -> tuple[Bought, ...]:
-        """Pay for contribution bounds, where the account can pay for all of the question."""
+        """Pay for bounds, where the account can pay for all of the question."""
         rest = self._with_any_bounds(question, prepared).plan.reserved
         purchases = [purchase_of_bounds(one, question.text, question.values) for one in missing]
         unpaid = self._unpaid_estimates(prepared, limit)
@@ -465,26 +463,23 @@ class Answerer:
         Those are the largest. For a maximum error, whose price grows with them, they are the least:
         what others cost is told once they are found. Refuses a question that not all could answer.
         """
-        hardest = (
-            None
-            if block.bounds_choice is None
-            else block.bounds_choice.choice.least
-            if block.plan.price_open
-            else block.bounds_choice.choice.most
+        hardest = {
+            each.fingerprint: each.choice.least if block.plan.price_open else each.choice.most
             for block in prepared.blocks
-        )
+            for each in block.open_bounds
+        }
         try:
-            return self.preparer.prepare(replace(question, bounds=tuple(hardest)))
+            return self._with_bounds(question, prepared, hardest)[1]
         except (ParameterError, QueryRefused) as error:
             error.hint = _GIVE_BOUNDS
             raise
 
     def _known_bounds(
-        self, choices: Sequence[PreparedBoundsChoice | None], limit: AgeLimit
+        self, choices: Sequence[OpenBounds], limit: AgeLimit
     ) -> dict[str, FoundBounds]:
-        """Find the contribution bounds that the account has chosen before, by fingerprint."""
+        """Find the bounds that the account has chosen before, by fingerprint."""
         found = {}
-        for choice in filter(None, choices):
+        for choice in choices:
             kept = self.kept.latest(choice.fingerprint, limit)
             bounds = None if kept is None else decode_bounds(choice, kept.payload)
             if bounds is not None:
@@ -498,19 +493,20 @@ class Answerer:
     def _with_known_bounds(
         self, question: Question, prepared: Prepared, limit: AgeLimit
     ) -> tuple[Question, Prepared]:
-        """Prepare a question with its contribution bounds, if the account knows all of them."""
-        known = self._known_bounds(prepared.open_bounds, limit)
+        """Prepare a question with its bounds, if the account knows all of them."""
+        known = self._known_bounds(_open(prepared), limit)
         return self._with_bounds(question, prepared, known)
 
     def _with_bounds(
         self, question: Question, prepared: Prepared, known: Mapping[str, FoundBounds]
     ) -> tuple[Question, Prepared]:
-        """Prepare a question with its contribution bounds; as it is, if some are not known."""
+        """Prepare a question with its bounds; as it is, if some are not known."""
         choices = prepared.open_bounds
-        if not choices or not {c.fingerprint for c in choices if c is not None} <= known.keys():
+        if not choices or not {each.fingerprint for each in _open(prepared)} <= known.keys():
             return question, prepared
-        bounds = (None if choice is None else known[choice.fingerprint] for choice in choices)
-        question = replace(question, bounds=tuple(bounds))
+        found = [[known[each.fingerprint] for each in of_block] for of_block in choices]
+        bounds = tuple(reduce(FoundBounds.beside, each) if each else None for each in found)
+        question = replace(question, bounds=bounds)
         return question, self.preparer.prepare(question)
 
     def _known_estimates(
@@ -538,7 +534,7 @@ class Answerer:
             estimate.fingerprint: estimate
             for block in prepared.blocks
             for estimate in block.estimates
-            if block.bounds_choice is not None or estimate.fingerprint not in known
+            if block.open_bounds or estimate.fingerprint not in known
         }
         return tuple(unpaid.values())
 
@@ -572,7 +568,7 @@ class Answerer:
     ) -> tuple[Cost, bool]:
         """Commit the cost of a question and its estimates, and store their releases in one write.
 
-        ``before`` is what was paid for its contribution bounds. Tells whether the question's
+        ``before`` is what was paid for its bounds. Tells whether the question's
         release could be kept.
         """
         kept = self.till.settle(charges, found)
@@ -704,6 +700,11 @@ def _affordable(prepared: Prepared, error: BudgetExceeded) -> str | None:
         f"it reserves ε {significant(whole, 3)}; what is left is enough with "
         f"epsilon = {figure_below(fits * given)}"
     )
+
+
+def _open(prepared: Prepared) -> list[OpenBounds]:
+    """List the draws of the bounds that a question is to find first."""
+    return [each for of_block in prepared.open_bounds for each in of_block]
 
 
 def _evidence(prepared: Prepared, estimates: _Estimates) -> LeftOutEvidence:

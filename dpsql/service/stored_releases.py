@@ -215,7 +215,7 @@ class RollUps:
 
         Releases older than the limit are not used.
         """
-        if not all(may_roll_up(block.plan.block) for block in prepared.blocks):
+        if not all(_may_roll_up(block) for block in prepared.blocks):
             return None
         blocks: list[ReleasedBlock] = []
         for block in prepared.blocks:
@@ -235,12 +235,12 @@ class RollUps:
         For a question whose numbers are open: one for each of its blocks.
         """
         blocks = prepared.blocks if prepared.open_bounds else ()
-        if not all(may_roll_up(block.plan.block) for block in blocks):
+        if not all(_may_roll_up(block) for block in blocks):
             return
         found: list[list[FoundBounds | None]] = []
         for block in blocks:
-            asked, choice = block.plan.block, block.bounds_choice
-            draw = None if choice is None else choice.choice.rows
+            asked, choice = block.plan.block, block.plan.bounds_choice
+            draw = None if choice is None else choice.rows
             given = [None] if draw is None else [FoundBounds(rows) for rows in draw.rungs]
             marks = rows_fingerprints(asked, (_with_rows(asked, bounds) for bounds in given))
             with_rows = zip(given, marks, strict=True)
@@ -267,6 +267,11 @@ class RollUps:
             if series and source.noise.alone:
                 break
         return min(found, key=_noise_of, default=None)
+
+
+def _may_roll_up(block: PreparedBlock) -> bool:
+    """Tell whether a block can be rolled up; until its values have bounds, it is no statistic."""
+    return not block.plan.value_bounds and may_roll_up(block.plan.block)
 
 
 def _with_rows(block: Block, bounds: FoundBounds | None) -> Parameters:

@@ -27,7 +27,7 @@ from typing import Any
 from helpers.sensitivity import Difference
 
 import dpsql
-from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
+from dpsql.ir.plan import BlockPlan, OpenBounds
 from dpsql.kinds.cascade import CascadeKind
 from dpsql.kinds.union import UnionKind
 from dpsql.pipeline.prepare import Prepared
@@ -224,8 +224,8 @@ def _same_plan(one: Prepared, other: Prepared) -> Iterator[Finding]:
 
 def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
     for block, _ in zip(one.blocks, other.blocks, strict=True):
-        if block.bounds_choice is not None:
-            yield from _choice_moves(pair, block.bounds_choice)
+        for choice in block.open_bounds:
+            yield from _choice_moves(pair, choice)
         plan, keys = block.plan, block.keys
         statement = seams.statement_of(plan)
         found = []
@@ -250,7 +250,7 @@ def _read(pair: Pair, one: Prepared, other: Prepared) -> Iterator[Finding]:
         yield from (replace(f, net="names") if named else f for f in moved)
 
 
-def _choice_moves(pair: Pair, choice: PreparedBoundsChoice) -> Iterator[Finding]:
+def _choice_moves(pair: Pair, choice: OpenBounds) -> Iterator[Finding]:
     """What one unit adds to the weights that bounds are drawn from: its own, all up."""
     found = []
     for connection in pair.sides:
@@ -260,7 +260,7 @@ def _choice_moves(pair: Pair, choice: PreparedBoundsChoice) -> Iterator[Finding]
             code = error.code if isinstance(error, dpsql.Error) else type(error).__name__
             yield from _failure(pair, code, str(choice.text))
             return
-    for before, after in zip(*found, strict=True):  # by rows, by groups
+    for before, after in zip(*found, strict=True):  # by rows, by groups; above 0, below
         added = [other - one for one, other in zip(before, after, strict=True)]
         if added and (min(added) < 0 or sum(added) > WHOLE_WEIGHT):
             yield Finding("sensitivity", "weights of a bound move by more than one unit's")

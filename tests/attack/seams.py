@@ -20,7 +20,7 @@ from dpsql.core.quoting import quote
 from dpsql.core.schema import Column
 from dpsql.engines.duckdb.dialect import DUCKDB
 from dpsql.engines.embedded.spelling import one_spelling
-from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
+from dpsql.ir.plan import BlockPlan, OpenBounds
 from dpsql.kinds.bounds_choice import read_weights
 from dpsql.kinds.cascade import CascadeKind, read_cascade
 from dpsql.kinds.registry import release_kind
@@ -99,9 +99,7 @@ def rows(
     return read
 
 
-def weights(
-    connection: dpsql.Connection, choice: PreparedBoundsChoice
-) -> tuple[list[int], list[int]]:
+def weights(connection: dpsql.Connection, choice: OpenBounds) -> tuple[list[int], list[int]]:
     """The exact weights that bounds are drawn from, read as the product reads them."""
     return read_weights(connection._answerer.engine.run(), choice)
 

@@ -32,7 +32,6 @@ LINKED_POLICIES = {
 REFUSALS = {
     "`FULL JOIN` over private rows": "join_kind",
     "`MIN`, `MAX` across units": "aggregate_not_supported",
-    "Bounds found in the data, privately": "unbounded_sum",
 }
 
 

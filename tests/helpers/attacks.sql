@@ -151,11 +151,12 @@ answers: select count(*) filter (where k = 1) from visits
 aggregate_not_supported: select sum(distinct n) from visits
 aggregate_not_supported: select sum(n order by k) from visits
 aggregate_not_supported: select count(n, k) from visits
-unbounded_sum: select sum(k) from visits
+unbounded_sum: select sum(k, max_error => 20) from visits
+answers: select sum(k) from visits
 not_numeric: select sum(s) from visits
-unbounded_sum: select sum(uid) from visits
-unbounded_sum: select sum(n/0) from visits
-unbounded_sum: select sum(1e308*n) from visits
+answers: select sum(uid) from visits
+answers: select sum(n/0) from visits
+answers: select sum(1e308*n) from visits
 bounds_too_large: select sum(n*n*n*n*n*n*n*n*n*n*n*n) from visits
 bounds_too_small: select sum(n, contribution_bounds_per_row => (0, 1e-200)) from visits
 answers: select count(*) c, dp_interval_low(c) from visits

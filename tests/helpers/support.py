@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -39,6 +39,7 @@ from dpsql.policy.model import (
 )
 from dpsql.policy.parameters import Overrides, Parameters
 from dpsql.policy.resolve import resolve
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.sql.blocks.validate import validate
 from dpsql.syntax.parse import parse
 from helpers.attacks import GRID, PLAYS, VIEWS
@@ -212,16 +213,19 @@ def planned(
     salt: int = SALT,
     dialect: Dialect = DUCKDB,
     usual: bool = True,
+    bounds: Sequence[FoundBounds | None] | None = None,
     **parameters: Any,
 ) -> Planned:
     """Parse, validate, plan and rewrite with a fixed salt.
 
     Where no number of groups per unit is given: with the usual one, or as a connection would.
+    ``bounds`` are those found for its blocks; without, bounds of values cannot be found.
     """
     resolved = resolve(rules, Overrides.of(parameters))
     resolved = resolved.with_usual_numbers if usual else resolved
     decide = partial(with_groups_decided, mechanism=mechanism)
-    query = validate(parse(sql), sql, rules, schema, resolved, binding(schema), dialect, decide)
+    asked = parse(sql), sql, rules, schema, resolved, binding(schema), dialect, decide
+    query = validate(*asked, bounds=bounds)
     plan = plan_query(query, mechanism)
     statements = (
         release_kind(b).statement(salt, dialect).render(dialect.renderer) for b in plan.blocks

@@ -212,7 +212,11 @@ BAD: dict[str, tuple[list[str], str, Callable[[Path], None]]] = {
     "empty SQL": ([""], "the query is empty", nothing),
     "unknown table": (["SELECT COUNT(*) FROM visit"], "Did you mean visits?", nothing),
     "unknown column": (["SELECT COUNT(price2) FROM visits"], "no column price2", nothing),
-    "unbounded SUM": (["SELECT SUM(price) FROM visits"], "no declared bounds", nothing),
+    "unbounded SUM": (
+        ["SELECT SUM(price, max_error => 9) FROM visits"],
+        "no declared bounds",
+        nothing,
+    ),
     "raw rows": (["SELECT * FROM visits"], "rows of a private table", nothing),
     "grouping by unit": (
         ["SELECT uid, COUNT(*) FROM visits GROUP BY uid"],

@@ -23,6 +23,7 @@ from dpsql.policy.model import (
 )
 from dpsql.policy.parameters import AUTO, USUAL_ROWS, Automatic, Maxima, Parameters
 from dpsql.privacy.accounting.zcdp import Composition
+from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
 from dpsql.service.statements import Arguments
 
 ASKED = "SELECT k, count(*) AS n FROM t GROUP BY k"
@@ -287,8 +288,8 @@ def test_every_number_that_can_be_found_can_be_answered(
             "SELECT x, count(*) FROM t GROUP BY x",
         ):
             statement = connection._statements.question(asked, Arguments((), None, {}))
-            (choice,) = connection._answerer.preparer.prepare(statement).open_bounds
-            assert choice is not None
+            ((choice,),) = connection._answerer.preparer.prepare(statement).open_bounds
+            assert isinstance(choice.choice, BoundsChoice)
             assert choice.choice.rows is not None
             connection.explain(asked, max_rows_contributed=choice.choice.rows.rungs[-1])
 

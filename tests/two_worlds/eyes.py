@@ -31,6 +31,7 @@ from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.union import ExactUnion, UnionKind
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice, FoundBounds
 from dpsql.privacy.mechanisms.set_union import Weighting
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.views.plan import ViewPlan
@@ -76,6 +77,9 @@ DECLARED: Final[dict[str, Primitive]] = {
     ),
     "bounds_choice.BoundsChoice.draw": Primitive(
         "weights by rows, weights by groups", "l1 of sums over units", "one unit's weight, 1, in each"
+    ),
+    "value_bounds.ValueBounds.draw": Primitive(
+        "weights above 0, weights below", "l1 of sums over units", "one unit's weight, 1, in each"
     ),
     "left_out.LeftOutNoise.release": Primitive(
         "kept, climbed", "l1 of sums over units", "what one unit adds"
@@ -135,17 +139,21 @@ def _recording(label: str, function: Callable[..., Any]) -> Callable[..., Any]:
             drawn = function(self, *arguments, **named)
         finally:
             tape.drawing -= 1
-        return _one_outcome(self) if isinstance(self, BoundsChoice) else drawn
+        return _one_outcome(self) if isinstance(self, BoundsChoice | ValueBounds) else drawn
 
     return run
 
 
-def _one_outcome(choice: BoundsChoice) -> FoundBounds:
+def _one_outcome(choice: BoundsChoice | ValueBounds) -> FoundBounds:
     """The same bounds for both worlds: all that comes next follows from those that were drawn."""
-    draws = choice.rows, choice.groups
-    return FoundBounds(
-        *(None if each is None else each.rungs[len(each.rungs) // 3] for each in draws)
+    if isinstance(choice, ValueBounds):
+        size = choice.sizes[len(choice.sizes) // 3]
+        return FoundBounds(values=((-size, size),))
+    rows, groups = (
+        None if each is None else each.rungs[len(each.rungs) // 3]
+        for each in (choice.rows, choice.groups)
     )
+    return FoundBounds(rows, groups)
 
 
 # -- exact values of both worlds -------------------------------------------------------------------

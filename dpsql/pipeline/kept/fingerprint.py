@@ -14,10 +14,11 @@ from typing import Final
 
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, LeftOutPlan
-from dpsql.ir.query import Block, Key
+from dpsql.ir.query import Block, Key, UnboundedValue
 from dpsql.kinds.registry import release_kind
 from dpsql.pipeline.kept.description import VERSION, VOCABULARY, Descriptions, Vocabulary, digest
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 
 STATISTIC_DIGITS: Final = 32
 """How many digits of a fingerprint name the statistic that is released, the first ones."""
@@ -93,14 +94,33 @@ def bounds_choice_fingerprint(plan: BlockPlan) -> str:
     """
     block, found = plan.block, plan.block.bounds_found
     assert found is not None
-    size = round(math.log2(block.parameters.epsilon) / 2)
     asked = (
         *("bounds choice", block.source, block.unit_column, block.condition, block.keys),
         *(found.rows, found.most_rows, found.groups, found.most_groups),
-        *(plan.declared, size, block.totals),
+        *(plan.declared, _size(block.parameters.epsilon), block.totals),
     )
     error = ("max_error", *block.bounds_to_find.values()) if plan.price_open else ()
     return _digest((*asked, *error))
+
+
+def value_bounds_fingerprint(plan: BlockPlan, value: UnboundedValue, draw: ValueBounds) -> str:
+    """Hash the inputs of the choice of a value's bounds: table, filter, unit, and the value.
+
+    And, as other bounds are best at another price and for another number of groups, the ε of its
+    question and what is to be cut, each within a factor of 2.
+    """
+    block = plan.block
+    asked = (
+        *("value bounds", block.source, block.unit_column, block.condition),
+        *(value.argument, value.whole),
+        *(_size(block.parameters.epsilon), _size(draw.side.targets[0])),
+    )
+    return _digest(asked)
+
+
+def _size(number: float) -> int:
+    """Round a positive number to a power of 4, and return its exponent."""
+    return round(math.log2(number) / 2)
 
 
 def _digest(asked: object, vocabulary: Vocabulary = VOCABULARY) -> str:

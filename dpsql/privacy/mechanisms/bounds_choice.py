@@ -51,6 +51,9 @@ POWER_OF_RANKED: Final = 5
 """Of the base measure of groups that a top-k ranks, squared: G ** -2.5, as its noise grows with
 the root of G."""
 
+BASE_OF_ZERO: Final = 32
+"""The base measure of the rung 0, by that of 1: values of one sign have 0 for the other."""
+
 _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
 _CUT_PER_NOISE = 0.6  # pairs to cut for each standard deviation of the noise on a group
@@ -125,7 +128,10 @@ class BoundDraw(Priced[int | None]):
 
     def bases(self) -> list[Fraction]:
         """List the base measure of each rung, of which their ratios matter."""
-        return [Fraction(1, math.isqrt(rung**self.power)) for rung in self.rungs]
+        return [
+            Fraction(1, math.isqrt(rung**self.power)) if rung else Fraction(BASE_OF_ZERO)
+            for rung in self.rungs
+        ]
 
     def draw(self, weights: Sequence[int], source: EntropySource) -> int:
         """Draw a bound, from exactly the stated distribution.
@@ -161,10 +167,22 @@ class BoundDraw(Priced[int | None]):
 
 @dataclass(frozen=True, slots=True)
 class FoundBounds:
-    """Contribution bounds that were drawn: of rows in a group, of groups. None where given."""
+    """Bounds that were drawn: of a unit's rows in a group, of its groups. None where given.
+
+    ``values`` are those of values without declared bounds, lower and upper, in their order.
+    """
 
     rows: int | None = None
     groups: int | None = None
+    values: tuple[tuple[float, float], ...] = ()
+
+    def beside(self, other: FoundBounds) -> FoundBounds:
+        """Return these bounds and others of the same block."""
+        return FoundBounds(
+            self.rows if other.rows is None else other.rows,
+            self.groups if other.groups is None else other.groups,
+            self.values + other.values,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +205,14 @@ class BoundsChoice:
     @property
     def most(self) -> FoundBounds:
         """The largest bounds that can be drawn."""
-        draws = self.rows, self.groups
-        return FoundBounds(*(None if draw is None else draw.rungs[-1] for draw in draws))
+        rows = None if self.rows is None else self.rows.rungs[-1]
+        return FoundBounds(rows, None if self.groups is None else self.groups.rungs[-1])
 
     @property
     def least(self) -> FoundBounds:
         """The smallest bounds that can be drawn."""
-        draws = self.rows, self.groups
-        return FoundBounds(*(None if draw is None else draw.rungs[0] for draw in draws))
+        rows = None if self.rows is None else self.rows.rungs[0]
+        return FoundBounds(rows, None if self.groups is None else self.groups.rungs[0])
 
     def draw(
         self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource

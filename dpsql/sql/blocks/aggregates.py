@@ -19,6 +19,7 @@ from dpsql.ir.measures import (
     MeasureKind,
     Quantile,
 )
+from dpsql.ir.query import UnboundedValue
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
@@ -49,11 +50,27 @@ _AVAILABLE = (
 )
 
 
+_UNTIL_FOUND: Range = (-100.0, 100.0)
+
+
 class Aggregates:
     """Collects a block's aggregates and the measures they share, each once."""
 
-    def __init__(self, relation: Relation, options: AskedOptions, text: str) -> None:
+    def __init__(
+        self,
+        relation: Relation,
+        options: AskedOptions,
+        text: str,
+        values: Sequence[Range] | None = None,
+    ) -> None:
+        """Collect nothing yet.
+
+        ``values`` are the bounds that were found for values without any, in their order; empty
+        until they are, None where none can be found.
+        """
         assert relation.unit is not None
+        self._values = values
+        self.unbounded: list[UnboundedValue] = []
         self.relation = relation
         self.policy = with_truths(relation.policy, relation.table)
         self.table = relation.table
@@ -229,7 +246,7 @@ class Aggregates:
         if bounds is None and call.per_group is not None:
             bounds = room_for(call.per_group)
         if bounds is None:
-            raise self._unbounded(call)
+            bounds = self._found_bounds(call, argument)
         rows = self.parameters.rows_limit
         lattice = lattice_for(bounds, integral, rows, call.per_group)
         steps = None if call.per_group is None else steps_of(call.per_group, lattice.quantum)
@@ -274,8 +291,25 @@ class Aggregates:
         argument = self._summed(call)
         bounds = call.per_row or range_of(argument, self.policy)
         if bounds is None:
-            raise self._unbounded(call)
+            bounds = self._found_bounds(call, argument)
         return argument, bounds
+
+    def _found_bounds(self, call: AggregateCall, argument: exp.Expr) -> Range:
+        """Return the bounds that were found for a value, or until then those of a usual size.
+
+        Raises ``QueryRefused`` where none can be found: how wide intervals are must be known before
+        for a maximum error.
+        """
+        exact = self.parameters.max_error is not None or call.max_error is not None
+        if self._values is None or exact:
+            raise self._unbounded(call)
+        arguments = [value.argument for value in self.unbounded]
+        if argument in arguments:
+            return self.unbounded[arguments.index(argument)].bounds
+        place, whole = len(arguments), is_integral(argument, self.table)
+        bounds = self._values[place] if place < len(self._values) else _UNTIL_FOUND
+        self.unbounded.append(UnboundedValue(argument, display(argument), whole, bounds))
+        return bounds
 
     def _summed(self, call: AggregateCall) -> exp.Expr:
         """Return the summed value, as a number or NULL."""
@@ -377,7 +411,7 @@ class Aggregates:
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:
         return self._refusal(
-            "the summed expression has no declared bounds",
+            "the summed expression has no declared bounds, and here none can be found first",
             "unbounded_sum",
             call.function,
             hint="Say where its values are clamped: "

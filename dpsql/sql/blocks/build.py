@@ -54,15 +54,19 @@ def build_block(
     asked: AskedOptions,
     descend: Descend,
     found: FoundBounds | None = None,
+    finds: bool = False,
 ) -> Block:
     """Turn a SELECT over private rows into a block, rewriting the SELECT into its tail.
 
     ``relation`` is what its FROM clause means, ``names`` resolves columns, ``link_keys`` are those
     by which tables are linked. ``descend`` is called for every subquery of the tail part. ``found``
-    are the contribution bounds that were found for it, if any were asked to be. Raises
-    ``QueryRefused`` or ``UnknownName`` with the place of what cannot be answered.
+    are the bounds that were found for it, if any were asked to be; ``finds`` says that bounds of
+    values can be found. Raises ``QueryRefused`` or ``UnknownName`` with the place of what cannot be
+    answered.
     """
-    return _BlockBuilder(select, name, relation, names, link_keys, asked, descend, found).build()
+    return _BlockBuilder(
+        select, name, relation, names, link_keys, asked, descend, found, finds
+    ).build()
 
 
 @dataclass(eq=False)
@@ -75,6 +79,7 @@ class _BlockBuilder:
     options: AskedOptions
     descend: Descend
     found: FoundBounds | None
+    finds: bool
 
     def __post_init__(self) -> None:
         relation = self.relation
@@ -91,7 +96,8 @@ class _BlockBuilder:
         self.policy = relation.policy
         self.table = relation.table
         self.unit_column = relation.unit
-        self.aggregates = Aggregates(relation, self.asked, self.text)
+        values = (() if self.found is None else self.found.values) if self.finds else None
+        self.aggregates = Aggregates(relation, self.asked, self.text, values)
         self.keys: list[Key] = []
         # Apart from the SELECT from here on: it is no clause of it.
         self.step_number: exp.Expr | None = self.select.args.pop(STEP_NUMBER, None)
@@ -153,10 +159,11 @@ class _BlockBuilder:
         given = self.found or FoundBounds()
         changes = counted or quantiles or given.rows == 1
         rows, groups = self.found_rows is not None and changes, given.groups is not None
-        if not rows and not groups:
+        values = tuple(self.aggregates.unbounded)
+        if not rows and not groups and not values:
             return None
         most = None if self.found_rows is None else self.found_rows.most
-        return BoundsFound(rows, groups, most, known=self.found is not None)
+        return BoundsFound(rows, groups, most, values=values, known=self.found is not None)
 
     def _with_most_groups(
         self, parameters: Parameters, most: int | None

@@ -61,13 +61,14 @@ def validate(
     pools: bool = False,
     catalog: str = "",
     beside: Sequence[PublicSource] = (),
-    bounds: Sequence[FoundBounds | None] = (),
+    bounds: Sequence[FoundBounds | None] | None = None,
 ) -> Query:
     """Split a parsed statement into private blocks and a public tail; ``tree`` is used up.
 
     ``catalog`` is the database's own name, which may stand before that of a schema. ``beside`` are
-    public tables that the policy does not list. ``bounds`` are the contribution bounds that were
-    found for each block, in their order, as far as they are asked to be found.
+    public tables that the policy does not list. ``bounds`` are the bounds that were found
+    for each block, in their order, as far as they are asked to be found; None where bounds of
+    values cannot be.
 
     ``decide`` says what each block gets that was given no number of groups per unit, as what it
     releases depends on that. ``pools`` makes room for saying of each row from which releases it
@@ -214,14 +215,15 @@ class _Splitter:
         policy: Policy,
         parameters: Parameters,
         lineage: Lineage,
-        bounds: Sequence[FoundBounds | None],
+        bounds: Sequence[FoundBounds | None] | None,
     ) -> None:
         self.text = lineage.names.text
         self.policy = policy
         self.parameters = parameters
         self.lineage = lineage
         self.blocks: list[Block] = []
-        self._bounds = bounds
+        self._bounds = bounds or ()
+        self._finds = bounds is not None
         self.public_tables: dict[str, PublicSource] = {}  # by their names' keys
         self._shared: dict[int | None, exp.Query] = {}
 
@@ -346,6 +348,7 @@ class _Splitter:
             asked=asked,
             descend=subqueries.append,
             found=self._bounds[number] if number < len(self._bounds) else None,
+            finds=self._finds,
         )
         self.blocks.append(block)
         for subquery in subqueries:

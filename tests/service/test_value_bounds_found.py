@@ -1,0 +1,180 @@
+"""Bounds of values that questions find: paid once, reserved first, told, and good enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from helpers.failures import fails_with
+
+import dpsql
+from dpsql.budget.question import read_record
+from dpsql.ledger import LEFT_OUT_MECHANISM, Ledger
+from dpsql.policy.model import (
+    AccountPolicy,
+    ColumnPolicy,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
+from dpsql.policy.parameters import AUTO, Parameters
+from dpsql.privacy.accounting.zcdp import Composition
+
+ASKED = "SELECT k, sum(x) AS s FROM t GROUP BY k"
+UNITS = 4000
+ROWS = (
+    "SELECT range, ['a', 'b', 'c'][1 + range % 3], 10.0 + range % 40, -(range % 7), "
+    "(range % 50) / 100, NULL FROM range(?)"
+)
+
+
+@contextmanager
+def opened(
+    directory: Path,
+    *extra: str,
+    composition: Composition = Composition.ZCDP,
+    total: float = 100.0,
+    **defaults: Any,
+) -> Iterator[dpsql.Connection]:
+    """A connection to a table of units with one row each, none of whose values has bounds."""
+    path = directory / "data.duckdb"
+    if not path.exists():
+        with duckdb.connect(str(path)) as writer:
+            writer.execute(
+                "CREATE TABLE t (u BIGINT, k VARCHAR, x DOUBLE, i BIGINT, p DECIMAL(8,2), z DOUBLE)"
+            )
+            writer.execute(f"INSERT INTO t {ROWS}", [UNITS])
+            for statement in extra:
+                writer.execute(statement)
+    usual: dict[str, Any] = {
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "max_rows_contributed": 1,
+        "left_out_share": 0.0,
+    }
+    rules = Policy(
+        "data",
+        Parameters(**(usual | defaults)),
+        accounts={"ana": AccountPolicy("ana", total, 1e-3, composition)},
+        tables={
+            "t": TablePolicy(
+                "t", PrivacyUnit("unit", "u"), {"k": ColumnPolicy(domain=("a", "b", "c"))}
+            )
+        },
+    )
+    with dpsql.connect(path, rules, directory / "budget.db", "ana") as connection:
+        yield connection
+
+
+def entries(directory: Path) -> list[str]:
+    """The mechanisms of what was charged, in order."""
+    with Ledger.open(directory / "budget.db") as ledger:
+        found = sorted(ledger.history("data"), key=lambda entry: entry.entry)
+    return [read_record(entry.plan).blocks[0].mechanism for entry in found]
+
+
+@pytest.mark.parametrize("composition", Composition)
+def test_a_sum_finds_its_bounds_and_the_truth_for_its_price(
+    composition: Composition, tmp_path: Path
+) -> None:
+    with opened(tmp_path, composition=composition, epsilon=8.0) as con:
+        result = con.sql(ASKED)
+        truth = UNITS / 3 * 29.5
+        assert all(abs(total - truth) < 0.2 * truth for _, total in result.fetchall())
+        assert result.cost.settled_epsilon <= 8.0
+        if composition is not Composition.BASIC:
+            assert result.cost.settled_epsilon > 7.9
+        assert "x is clamped to" in " ".join(result.plan.blocks[0].declared)
+        (caveat,) = result.warnings
+        assert caveat.kind == "bounds_found"
+        assert not caveat.strong
+    assert entries(tmp_path) == [LEFT_OUT_MECHANISM, "known_domain"]
+
+
+def test_bounds_are_learned_once_for_rows_and_value(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        explained = con.explain(ASKED)
+        assert "the bounds of x are found first" in str(explained)
+        first = con.sql(ASKED).cost.settled.rho
+        assert first == pytest.approx(explained.reserved.rho)
+        assert con.sql(ASKED).cost.stored
+        again = con.sql(ASKED, fresh=True)
+        assert again.cost.settled.rho == pytest.approx(0.9 * first, rel=1e-6)
+        con.sql("SELECT k, avg(x) AS a FROM t GROUP BY k")
+        con.sql("SELECT i, sum(x) AS s FROM t WHERE i IN (-1, -2, -3) GROUP BY i")
+        assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 2  # one more for the condition
+        con.sql("SELECT k, sum(x + 1) AS s FROM t GROUP BY k")
+        con.sql(ASKED, epsilon=16.0)  # for which others are best
+        assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 4
+        con.sql("SELECT k, sum(x, contribution_bounds_per_row => (0, 50)) AS s FROM t GROUP BY k")
+        assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 4
+    with opened(tmp_path) as con:  # known beyond the connection
+        con.sql(ASKED, fresh=True)
+    assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 4
+
+
+SHAPES = (
+    "SELECT sum(x), avg(i), stddev(p), median(x) FROM t",
+    "SELECT k, sum(x) AS s FROM t GROUP BY ROLLUP (k) HAVING sum(x) > 5 ORDER BY s",
+    "SELECT i, sum(x) AS s FROM t GROUP BY i ORDER BY s DESC LIMIT 2",
+    "SELECT i, avg(x * p) AS s FROM t GROUP BY i",
+    "SELECT sum(x) FILTER (WHERE k = 'a') AS s FROM t",
+    "SELECT sum(s) FROM (SELECT u, sum(x) AS s FROM t GROUP BY u)",
+    "SELECT sum(a.x * b.p) FROM t AS a JOIN t AS b USING (u)",
+)
+
+
+@pytest.mark.parametrize("asked", SHAPES)
+@pytest.mark.parametrize("rows", [1, AUTO])
+def test_every_shape_of_question_finds_bounds(asked: str, rows: Any, tmp_path: Path) -> None:
+    with opened(tmp_path, max_rows_contributed=rows) as con:
+        assert "found first" in " ".join(con.explain(asked).blocks[0].declared)
+        assert len(con.sql(asked)) > 0
+        assert con.sql(asked).cost.stored
+
+
+def test_no_row_makes_a_question_fail_or_its_bounds_more_than_the_ladder(tmp_path: Path) -> None:
+    odd = [
+        "INSERT INTO t SELECT 10000 + range, 'a', v, w, 0, v FROM range(3), (VALUES "
+        "('nan'::DOUBLE, 9223372036854775807), ('inf', -9223372036854775808), ('-inf', NULL), "
+        "(1e308, 0), (-1e308, 1)) AS odd(v, w)"
+    ]
+    with opened(tmp_path, *odd) as con:
+        for asked in ("x", "i", "z", "p / i", "x * i", "i * i * i", "-i", "x * 1e308 * x"):
+            result = con.sql(f"SELECT sum({asked}) AS s, avg({asked}) AS a FROM t")
+            assert len(result) == 1
+
+
+def test_of_nothing_but_null_the_answer_is_next_to_nothing_and_says_so(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        result = con.sql("SELECT sum(z) AS s FROM t")
+        with pytest.warns(dpsql.errors.AnswerWarning, match="Few units"):
+            result.warn(2)
+        assert abs(result.fetchall()[0][0]) < 1
+        assert [caveat.strong for caveat in result.warnings if caveat.kind == "bounds_found"] == [
+            True
+        ]
+
+
+def test_bounds_are_not_paid_for_where_the_question_cannot_be(tmp_path: Path) -> None:
+    with opened(tmp_path, total=0.5) as con, fails_with("budget_exceeded"):
+        con.sql(ASKED)
+    assert entries(tmp_path) == []
+
+
+def test_a_maximum_error_needs_bounds_that_are_known_before(tmp_path: Path) -> None:
+    with opened(tmp_path) as con, fails_with("unbounded_sum"):
+        con.sql(ASKED, max_error=500.0)
+
+
+def test_no_roll_up_answers_before_bounds_are_known(tmp_path: Path) -> None:
+    with opened(tmp_path) as con:
+        given = "sum(x, contribution_bounds_per_row => (-100, 100)) AS s"  # those told until then
+        con.sql(f"SELECT k, {given} FROM t GROUP BY k")
+        with fails_with("nothing_released"):
+            con.sql("SELECT sum(x) AS s FROM t", answer_from="released")
+        con.sql(f"SELECT {given} FROM t", answer_from="released")
