@@ -90,7 +90,8 @@ def bounds_choice_fingerprint(plan: BlockPlan) -> str:
     """Hash the inputs of the choice of contribution bounds: table, filter, unit, keys, limits.
 
     And the ε of its question, within a factor of 2, and whether totals are asked for: others are
-    best for averages, and at another price. And for which bounds a maximum error has that ε.
+    best for averages, and at another price. And for which bounds a maximum error has that ε, and
+    whether groups are ranked, for which fewer are best.
     """
     block, found = plan.block, plan.block.bounds_found
     assert found is not None
@@ -99,8 +100,9 @@ def bounds_choice_fingerprint(plan: BlockPlan) -> str:
         *(found.rows, found.most_rows, found.groups, found.most_groups),
         *(plan.declared, _size(block.parameters.epsilon), block.totals),
     )
+    named = ("named",) if not plan.declared and block.top_k is None else ()
     error = ("max_error", *block.bounds_to_find.values()) if plan.price_open else ()
-    return _digest((*asked, *error))
+    return _digest((*asked, *named, *error))
 
 
 def value_bounds_fingerprint(plan: BlockPlan, value: UnboundedValue, draw: ValueBounds) -> str:

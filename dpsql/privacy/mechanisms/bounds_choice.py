@@ -12,8 +12,8 @@ probability proportional to
     base(B) * exp(-rate * max(tail(B) - target(B), 0)).
 
 The base measure stands for the noise, which grows with B: R ** -5 and G ** -1.5. The score
-stands for what B cuts. A score of both sides, with \\|tail - target\\|, would have twice the range,
-so four times the price.
+stands for what B cuts; a part of all weight may be free. A score of both sides, with
+\\|tail - target\\|, would have twice the range, so four times the price.
 """
 
 from __future__ import annotations
@@ -50,6 +50,8 @@ than intervals say."""
 POWER_OF_RANKED: Final = 5
 """Of the base measure of groups that a top-k ranks, squared: G ** -2.5, as its noise grows with
 the root of G."""
+POWER_OF_NAMED: Final = 8
+"""Of the base measure of groups, squared, where a part of all units may be cut: G ** -4."""
 
 BASE_OF_ZERO: Final = 32
 """The base measure of the rung 0, by that of 1: values of one sign have 0 for the other."""
@@ -101,11 +103,13 @@ class BoundDraw(Priced[int | None]):
     ``power`` is twice that of the base measure, ``targets`` the weight that should be cut at each
     rung, in steps of which a unit has ``WHOLE_WEIGHT``. ``loss`` is the price that it was built
     for, and costs. If ``lasting``, a rung is held against the targets of all from it on, the worst
-    of them: where targets fall, few pairs above it may hold many rows.
+    of them: where targets fall, few pairs above it may hold many rows. ``part`` of all weight may
+    be cut besides.
 
     Sensitivity: weights of a unit depend on its own rows alone, and sum to ``WHOLE_WEIGHT`` at
-    most. So a further unit raises every tail by 0 to 1 units, and so the worst of several, and
-    every score changes by -1 to 0.
+    most. So a further unit raises every tail by 0 to 1 units, and what may be cut by ``part`` of
+    one at most. What is cut beyond that, and so the worst of several, and every score changes
+    within a range of 1, which is one for all rungs.
 
     Guarantee: ``rate``-bounded range; hence rate**2/8-zCDP (Cesar & Rogers 2021, as in Rogers 2024,
     Theorem 5), ``rate``-DP, and the Gaussian DP of such a pick. The base measure and the targets
@@ -119,6 +123,7 @@ class BoundDraw(Priced[int | None]):
     targets: tuple[int, ...]
     loss: PrivacyLoss
     lasting: bool = False
+    part: Fraction = Fraction(0)
 
     def cost(self, composition: Composition, reach: int | None) -> float:
         """Compute the price of the draw, rounded up; ``reach`` changes nothing."""
@@ -141,7 +146,11 @@ class BoundDraw(Priced[int | None]):
         above the curve of a rung.
         """
         over = list(accumulate(reversed(weights)))[-2::-1]  # of what is above each rung
-        beyond = [max(0, tail - target) for tail, target in zip(over, self.targets, strict=True)]
+        free = self.part * sum(weights)
+        beyond = [
+            max(Fraction(0), tail - target - free)
+            for tail, target in zip(over, self.targets, strict=True)
+        ]
         scores = list(accumulate(reversed(beyond), max))[::-1] if self.lasting else beyond
         least = min(scores)
         rate = Fraction(self.rate)
@@ -239,12 +248,13 @@ def bound_draw(
     targets: Sequence[float],
     *,
     lasting: bool = False,
+    part: Fraction = Fraction(0),
 ) -> BoundDraw:
     """Build the most accurate draw of at most ``price``.
 
     ``targets`` are weights in units, of each rung, the worst of which from it on decides if they
-    are ``lasting``. Raises ParameterError if the price is not
-    positive.
+    are ``lasting``. ``part`` of all weight may be cut besides. Raises ParameterError if the price
+    is not positive.
     """
     if price.composition is Composition.BASIC:
         checked_positive(price.epsilon, "epsilon")
@@ -254,4 +264,4 @@ def bound_draw(
         checked_positive(rho, "rho")
         rate = math.sqrt(8 * rho) * (1 - 1e-11)
     aims = tuple(map(weight_in_steps, targets))
-    return BoundDraw(tuple(rungs), power, rate, aims, price, lasting)
+    return BoundDraw(tuple(rungs), power, rate, aims, price, lasting, part)

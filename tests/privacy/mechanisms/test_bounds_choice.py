@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms import bounds_choice as module
 from dpsql.privacy.mechanisms.bounds_choice import (
     POWER_OF_GROUPS,
+    POWER_OF_NAMED,
     POWER_OF_ROWS,
     WHOLE_WEIGHT,
     BoundDraw,
@@ -68,8 +70,9 @@ def log_law(
     """The logarithms of what each rung is drawn with, by the formula."""
     of_groups = choice.power == POWER_OF_GROUPS
     sums = list(accumulate(reversed(weights(units, choice.rungs, of_groups=of_groups))))[::-1]
+    free = float(choice.part) * sums[0]
     scores = [
-        score(over / WHOLE_WEIGHT, target / WHOLE_WEIGHT)
+        score((over - free) / WHOLE_WEIGHT, target / WHOLE_WEIGHT)
         for over, target in zip(sums[1:], choice.targets, strict=True)
     ]
     if choice.lasting:
@@ -120,6 +123,25 @@ def test_the_worst_of_several_falling_targets_has_the_range_of_one_and_their_sum
     assert spreads(choice) <= choice.rate * (1 + 1e-9)
     assert spreads(choice) > 0.9 * choice.rate
     assert spreads(choice, several=sum) > 1.9 * choice.rate
+
+
+@pytest.mark.parametrize("part", [Fraction(1, 5), Fraction(2, 5)])
+def test_a_part_of_all_weight_that_is_free_leaves_the_range_as_it_is(part: Fraction) -> None:
+    """That of a score of both sides would be wider: a unit moves it up at some rungs only."""
+    choice = bound_draw(PRICE, (1, 2, 3), POWER_OF_GROUPS, [0.0] * 3, part=part)
+    assert 0.9 * choice.rate < spreads(choice) <= choice.rate * (1 + 1e-9)
+    two_sided = spreads(choice, score=lambda over, target: abs(over - target))
+    assert two_sided > 1.1 * choice.rate
+
+
+def test_with_a_free_part_the_number_follows_the_quantile_of_units() -> None:
+    units: list[Unit] = [(1,) * groups for groups in range(1, 11)] * 60
+    choice = bound_draw(
+        PrivacyLoss(0.5), range(1, 11), POWER_OF_NAMED, [0.0] * 10, part=Fraction(2, 5)
+    )
+    exact = weights(units, choice.rungs, of_groups=True)
+    drawn = Counter(choice.draw(exact, SeededSource(seed)) for seed in range(40))
+    assert min(drawn) == drawn.most_common(1)[0][0] == 6
 
 
 def test_few_pairs_with_many_rows_count_where_targets_fall() -> None:
@@ -235,7 +257,9 @@ def test_what_is_drawn_has_the_law(
         monkeypatch.setattr(module, "_STRIPS", 5)
     falling = power == POWER_OF_GROUPS
     targets = [2.0, 1.5, 1.0, 0.5] if falling else [2.0] * len(RUNGS)
-    choice = bound_draw(PrivacyLoss(0.5**2 / 8), RUNGS, power, targets, lasting=falling)
+    part = Fraction(1, 5) if falling else Fraction(0)
+    price = PrivacyLoss(0.5**2 / 8)
+    choice = bound_draw(price, RUNGS, power, targets, lasting=falling, part=part)
     law = np.exp(log_law(choice, DATA[data]))
     source = SeededSource(5)
     exact = weights(DATA[data], of_groups=power == POWER_OF_GROUPS)
