@@ -55,8 +55,9 @@ class Guarantee:
     ``account`` says of whose view: that of all sessions of the analyst whose account it is, or that
     of all analysts together if it is the dataset's. ``per_window`` says that it is promised of each
     window of the account, of which there may be several. ``periods`` are the privacy units, in the
-    policy's words, that are protected in one period at a time. ``views`` counts the views of others
-    that the analyst may read: the whole price of each is in it, beside the account's own limits.
+    policy's words, that are protected in one period at a time, ``rows`` the tables of which each
+    row is protected by itself. ``views`` counts the views of others that the analyst may read: the
+    whole price of each is in it, beside the account's own limits.
     """
 
     account: str
@@ -64,6 +65,7 @@ class Guarantee:
     delta: float
     per_window: bool
     periods: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
     views: int = 0
 
 
@@ -248,7 +250,7 @@ def budget_report(
     return BudgetReport(
         own.path,
         accounts,
-        _promise(own, standing, budgets, shown, policy.units_per_period),
+        _promise(own, standing, budgets, shown, policy),
         shown,
         standing.total is not None,
         standing.suspended,
@@ -283,7 +285,7 @@ def _promise(
     standing: OwnStanding,
     budgets: Mapping[str, Budget],
     shown: Seen,
-    periods: tuple[str, ...],
+    policy: Policy,
 ) -> Guarantee | None:
     """Return the guarantee of the limits: of all analysts together, if there is a total.
 
@@ -306,7 +308,8 @@ def _promise(
         return None
     budget, views = report.binding.budget, shown.views if total is None else 0
     epsilon, delta = shown.most(budget) if views else (budget.epsilon, budget.delta)
-    return Guarantee(report.path, epsilon, delta, bool(per_window), periods, views)
+    periods, rows = policy.units_per_period, tuple(map(str, policy.tables_of_rows))
+    return Guarantee(report.path, epsilon, delta, bool(per_window), periods, rows, views)
 
 
 def _last(

@@ -19,7 +19,7 @@ from dpsql.core.sql import Sql, Written
 from dpsql.core.sql_types import SqlType
 from dpsql.errors import Place
 from dpsql.ir.measures import Aggregate, Measure, MeasureKind, Quantile
-from dpsql.ir.relations import PublicSource, RowSet, Scan
+from dpsql.ir.relations import EachRow, PublicSource, RowSet, Scan, bottom_up
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
 
@@ -187,6 +187,11 @@ class Block:
     bounds_found: BoundsFound | None = None
     followers: tuple[Follower, ...] = ()
     public_groups: bool = False
+
+    @property
+    def rows_are_units(self) -> bool:
+        """True if each row is a unit of its own: every unit has one row, by construction."""
+        return any(isinstance(node, EachRow) for node in bottom_up(self.source.rows))
 
     @property
     def known_domain(self) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TypeAlias
 
@@ -104,6 +104,19 @@ class Rename(_Derived):
     def _columns(self) -> tuple[Column, ...]:
         types = _types(self.source)
         return tuple(Column(new, types[old]) for old, new in self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class EachRow(_Derived):
+    """All rows of a table, each a privacy unit: ``name`` is a number that no other of them has.
+
+    Which number it is, and the order of them, is left open, and another time it is another one.
+    """
+
+    name: str
+
+    def _columns(self) -> tuple[Column, ...]:
+        return (*self.source.columns, Column(self.name, BIGINT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +325,27 @@ def bottom_up(rows: RowSet, known: Container[int] = ()) -> Iterator[RowSet]:
             seen.add(id(node))
             waiting.append((node, True))
             waiting += [(source, False) for source in reversed(node.sources)]
+
+
+def unnumbered(rows: RowSet) -> RowSet:
+    """Return a relation of the same columns, with 0 for the number of each row that is a unit.
+
+    Nothing is computed of such a number, so that all else is as it was.
+    """
+    made: dict[int, RowSet] = {}
+    for node in bottom_up(rows):
+        if isinstance(node, EachRow):
+            zero = Computed(node.name, exp.Literal.number(0))
+            extended = Extend(made[id(node.source)], (zero,))
+            made[id(node)] = Typed(extended, (Column(node.name, BIGINT),))
+        elif isinstance(node, _Derived):
+            made[id(node)] = replace(node, source=made[id(node.source)])
+        elif isinstance(node, _Pair):
+            left, right = made[id(node.left)], made[id(node.right)]
+            made[id(node)] = replace(node, left=left, right=right)
+        else:
+            made[id(node)] = node
+    return made[id(rows)]
 
 
 def scanned(rows: RowSet) -> tuple[TableName, ...]:

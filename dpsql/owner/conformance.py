@@ -19,7 +19,7 @@ from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base.engine import Definition, Misfit
 from dpsql.owner.declared_values import held_value, same_declared
 from dpsql.owner.keys import one_row_per_unit
-from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import ROW, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
 
 PERIOD_TYPES: Final = frozenset(
@@ -169,6 +169,9 @@ def _check_declared(policy: TablePolicy, table: Table) -> Iterator[Finding]:
 def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
     if policy.privacy_unit is None:
         return
+    if policy.privacy_unit.is_row:
+        yield from _check_word(policy, table)
+        return
     name = policy.privacy_unit.column
     column = table.column(name)
     if column is None:
@@ -181,6 +184,18 @@ def _check_unit(policy: TablePolicy, table: Table) -> Iterator[Finding]:
         )
     yield from _check_collation(column, policy.name)
     yield from _check_period(policy, policy.privacy_unit, table)
+
+
+def _check_word(policy: TablePolicy, table: Table) -> Iterator[Finding]:
+    """Require a table without a column by the name of single rows as units."""
+    column = table.column(ROW)
+    if column is not None:
+        yield _error(
+            f"{policy.name}.{column.name}",
+            f"has the name of a unit that is one row, so `privacy_unit: {ROW}` could mean both",
+            f"Write `privacy_unit: {{name: WHO, column: {column.name}}}` if it says whose row it "
+            "is, or make a view that calls it something else.",
+        )
 
 
 def doubtful_unit(type_: SqlType) -> str | None:

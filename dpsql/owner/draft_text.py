@@ -31,7 +31,7 @@ from dpsql.owner.draft_links import with_foreign_keys
 from dpsql.owner.draft_options import _TRUTHS
 from dpsql.owner.keys import references
 from dpsql.policy.load import parse_policy
-from dpsql.policy.model import DELTA_SHARE, PrivacyUnit
+from dpsql.policy.model import DELTA_SHARE, ROW, ROW_PROMISE, PrivacyUnit
 from dpsql.policy.parameters import Automatic, Parameters
 
 
@@ -268,7 +268,8 @@ def _undecided(table: Table, schema: Schema, draft: Draft) -> str:
     leads = ", ".join(printable(key.text, MAX_DRAFTED_NAME) for key in keys)
     return (
         f"  # DECIDE: no column of {name} looks like a person's identifier. Name the one that\n"
-        "  # says whose row it is, or write `public: true` instead, for a table about nobody.\n"
+        "  # says whose row it is, or write `public: true` instead, for a table about nobody, or\n"
+        f"  # `privacy_unit: {ROW}` if {ROW_PROMISE}.\n"
         + (f"  # It could be one of: {likely}\n" if likely else "")
         + (f"  # It could be linked, by one of its foreign keys: {leads}\n" if leads else "")
         + f"  # {name}:\n"

@@ -23,7 +23,7 @@ from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import EngineError
 from dpsql.ir.relations import scanned
 from dpsql.owner.conformance import Finding
-from dpsql.policy.model import Policy, TablePolicy
+from dpsql.policy.model import ROW_PROMISE, Policy, TablePolicy
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
 from dpsql.sql.relations.from_clause import from_clause
@@ -55,6 +55,9 @@ def promise_words(policy: Policy, proved: Collection[str]) -> Iterator[str]:
             if known.one_per_unit
         ]
         (kept if key in proved else trusted).extend(said)
+    of_rows = [printable(str(name), 60) for name in policy.tables_of_rows]
+    if of_rows:
+        yield f"Of {', '.join(of_rows)}, {ROW_PROMISE}."
     if kept:
         yield f"Keys of the database prove: {', '.join(kept)}."
     if trusted:

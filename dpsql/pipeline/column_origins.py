@@ -16,6 +16,7 @@ from dpsql.core.schema import Table
 from dpsql.ir.relations import (
     Computed,
     Distinct,
+    EachRow,
     Extend,
     Filter,
     Join,
@@ -263,7 +264,7 @@ def _where_from(rows: RowSet, column: str) -> tuple[RowSet, str] | None:
     return None
 
 
-_KEEPING: Final = (Distinct, Extend, Filter, Join, LinkJoin, OneSpelling, SemiJoin, Typed)
+_KEEPING: Final = (Distinct, EachRow, Extend, Filter, Join, LinkJoin, OneSpelling, SemiJoin, Typed)
 """Relations that give the values of their columns on as they are, under the same names."""
 
 

@@ -72,8 +72,12 @@ from dpsql.policy.limits import (
 )
 from dpsql.policy.model import (
     DELTA_SHARE,
+    EACH_ROW,
     PUBLIC_PROMISE,
     PUBLIC_TIME,
+    ROW,
+    ROW_IS_ONE,
+    ROW_PROMISE,
     AccountPolicy,
     ColumnPolicy,
     Link,
@@ -319,6 +323,24 @@ class UnitSection(Section):
         per = None if self.per is None or period is None else UnitPeriod(self.per.column, period)
         return PrivacyUnit(self.name, self.column, per)
 
+    @property
+    def is_row(self) -> bool:
+        """True if each row is a unit of its own."""
+        return False
+
+
+class RowUnitSection(UnitSection):
+    """The word ``row``: each row is a unit of its own."""
+
+    def as_unit(self) -> PrivacyUnit:
+        """Return the same content as a frozen value."""
+        return EACH_ROW
+
+    @property
+    def is_row(self) -> bool:
+        """True."""
+        return True
+
 
 class TimeSection(Section):
     """When the rows of a table happened, which materialized views count their steps by."""
@@ -407,6 +429,8 @@ UNIT_HINT: Final = "Name the column that says whose row it is; public tables get
 
 
 def _named(value: object) -> object:
+    if isinstance(value, str) and fold(value) == ROW:
+        return RowUnitSection(name=ROW, column=ROW)
     return {"name": value, "column": value} if isinstance(value, str) else value
 
 
@@ -457,7 +481,8 @@ class TableSection(Section):
         UnitSection | None, BeforeValidator(_named, json_schema_input_type=UnitSection | ColumnName)
     ] = Field(
         default=None,
-        description="Whose rows these are. A text alone is both the name and the column.",
+        description="Whose rows these are. A text alone is both the name and the column, but for "
+        f"`{ROW}`: {ROW_PROMISE}.",
     )
     public: bool = Field(
         default=False,
@@ -496,6 +521,9 @@ class TableSection(Section):
     def _not_both(self) -> Self:
         if self.privacy_unit is not None and self.public:
             raise problem_with(f"{NEEDS_UNIT}, not both", UNIT_HINT)
+        if self.privacy_unit is not None and self.privacy_unit.is_row:
+            of_units = [path for path in self._promises() if path != ("defaults",)]
+            raise_all([(path, problem_with(*ROW_IS_ONE)) for path in of_units])
         if self.public and self.time is not None:
             raise_all([(("time",), problem_with(*PUBLIC_TIME))])
         if self.public:

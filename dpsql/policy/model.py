@@ -45,12 +45,19 @@ class UnitPeriod:
     every: Period
 
 
+ROW: Final = "row"
+"""The word for a privacy unit that is one row, and the name of that unit."""
+ROW_PROMISE: Final = "each row is one person; nobody with two rows is protected as one"
+"""The promise of a table whose rows are units of their own."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
     """The unit that a table's rows belong to: a name (``aircraft``), and its column.
 
     Two tables share a unit when they give the same name. With ``per``, a unit is what one of them
-    did in one period, and rows of no period belong to nobody.
+    did in one period, and rows of no period belong to nobody. Each row is a unit of its own where
+    there is no column (:data:`EACH_ROW`): no other table shares it, whatever its unit is called.
     """
 
     name: str
@@ -58,8 +65,15 @@ class PrivacyUnit:
     per: UnitPeriod | None = None
 
     @property
+    def is_row(self) -> bool:
+        """True if each row is a unit of its own."""
+        return not self.column
+
+    @property
     def words(self) -> str:
         """The columns of a unit in words: one, or ``user_id per 1 day of played_at``."""
+        if self.is_row:
+            return ROW_PROMISE
         if self.per is None:
             return self.column
         return f"{self.column} per {self.per.every} of {self.per.column}"
@@ -68,6 +82,10 @@ class PrivacyUnit:
     def period(self) -> Period | None:
         """The length of the periods a unit is protected in; None for all time."""
         return None if self.per is None else self.per.every
+
+
+EACH_ROW: Final = PrivacyUnit(ROW, "")
+"""The unit of tables in which each row is one person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +278,10 @@ class Policy:
         said = table.rows_per_unit is not None or table.defaults
         if table.public and (said or any(c.one_per_unit for c in table.columns.values())):
             yield PUBLIC_PROMISE
+        unit, columns = table.privacy_unit, table.columns.values()
+        promised = table.rows_per_unit is not None or any(c.one_per_unit for c in columns)
+        if promised and unit is not None and unit.is_row:
+            yield ROW_IS_ONE
         for column in table.declared:
             if column.type.declared is None:
                 yield f"the column {_show(column.name)} has no type that is known", TYPE_HINT
@@ -334,6 +356,12 @@ class Policy:
         found = [f"{unit.name} ({unit.words})" for unit in units if unit.per is not None]
         return tuple(dict.fromkeys(found))
 
+    @property
+    def tables_of_rows(self) -> tuple[TableName, ...]:
+        """The tables in which each row is a unit of its own."""
+        tables = ((t.name, t.privacy_unit) for t in self.tables.values())
+        return tuple(name for name, unit in tables if unit is not None and unit.is_row)
+
     def refers_to_unit(self, link: Link) -> bool:
         """Tell whether the column a link refers to is the parent's privacy unit itself."""
         parent = self.table(link.parent)
@@ -366,6 +394,11 @@ PUBLIC_PROMISE: Final = (
     "Remove `rows_per_unit`, `one_per_unit` and `defaults`, or `public: true`.",
 )
 """The problem of a public table with declarations about units: reason and hint."""
+ROW_IS_ONE: Final = (
+    "each row is a unit of its own, so a unit has one row and one value of each column",
+    "Remove `rows_per_unit` and `one_per_unit`.",
+)
+"""The problem of a table of single rows with declarations about a unit's rows."""
 ROWS_HINT: Final = f"Give a whole number from {COUNT_LIMITS[0]} to {COUNT_LIMITS[1]}."
 
 
@@ -410,12 +443,14 @@ class UnitLike(Protocol):
     @property
     def column(self) -> str: ...
     @property
+    def is_row(self) -> bool: ...
+    @property
     def period(self) -> Period | None: ...
 
 
 def is_all_of(unit: UnitLike, column: str) -> bool:
     """Tell whether a column alone identifies the unit, without a period."""
-    return unit.period is None and fold(unit.column) == fold(column)
+    return not (unit.is_row or unit.period) and fold(unit.column) == fold(column)
 
 
 class Linkable(Protocol):
@@ -489,6 +524,12 @@ def _wrong_ends(
     if tables[child.key].public:
         return f"{child} is public", "Remove `public: true`, or the link."
     unit = tables[link.parent.key].privacy_unit
+    if unit is not None and unit.is_row:
+        return (
+            f"each row of {link.parent} is a unit of its own, which no other table shares",
+            f"Where rows of {child} belong to its people, its unit is the column that the link "
+            f"refers to: `privacy_unit: {{name: WHO, column: {link.parent_column}}}`.",
+        )
     if unit is not None and unit.period and fold(unit.column) == fold(link.parent_column):
         return (
             f"{link.parent}.{link.parent_column} says who, but not in which period",

@@ -16,6 +16,7 @@ from dpsql.budget.account import POLICY, AccountReport, Limit, Spending, StreamR
 from dpsql.budget.comparison import Analysis
 from dpsql.budget.forecasts import AGAIN, DEFAULTS, Forecast
 from dpsql.core.formatting import percent, printable, significant
+from dpsql.policy.model import ROW_PROMISE
 from dpsql.present.tables import bare, indented
 from dpsql.privacy.accounting.zcdp import Budget, Composition, PrivacyLoss
 
@@ -189,6 +190,8 @@ def _promise(report: BudgetReport) -> Iterator[str]:
     if promise.periods:
         units = ", ".join(map(printable, promise.periods))
         yield f"It protects each period for itself, not all of them together, of: {units}."
+    if promise.rows:
+        yield f"Of {', '.join(map(printable, promise.rows))}, {ROW_PROMISE}."
     if report.total:
         yield (
             "It is about all of them, as what others were answered decides whether their total "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Final
 
 from dpsql.accuracy.left_out import left_out_limits
 from dpsql.accuracy.wording import enumerated
@@ -204,6 +205,9 @@ class Explanation:
         return display.html(self)
 
 
+_ONE_ROW: Final = "none needed: a unit is one row, in one group"
+
+
 def explain_block(
     plan: BlockPlan,
     sql: str,
@@ -220,7 +224,7 @@ def explain_block(
         privacy_unit=f"{block.unit_name} ({block.unit_column})",
         mechanism=selection.name,
         source=selection.source,
-        bounding=kind.bounding,
+        bounding=_ONE_ROW if block.rows_are_units else kind.bounding,
         sql=sql,
         candidates=plan.candidates,
         counted=block.counted,

@@ -164,10 +164,24 @@ def table_listing(policy: Policy) -> Listing:
         policy.tables.values(), key=lambda table: (not table.name.in_main, table.name.key)
     )
     rows: list[tuple[object, ...]] = [
-        (str(t.name), _access(t), policy.unit_name(t), t.rows_per_unit, _defaults(policy, t))
+        (str(t.name), _access(t), _whose(policy, t), _most_rows(t), _defaults(policy, t))
         for t in listed
     ]
     return Listing(TABLE_COLUMNS, rows)
+
+
+def _whose(policy: Policy, table: TablePolicy) -> str | None:
+    """Name the unit of a table, with the promise of single rows."""
+    unit = policy.unit_of(table)
+    if unit is None:
+        return None
+    return f"{unit.name} ({unit.words})" if unit.is_row else unit.name
+
+
+def _most_rows(table: TablePolicy) -> int | None:
+    """Return how many rows a unit of a table has at most; None where that is not declared."""
+    unit = table.privacy_unit
+    return 1 if unit is not None and unit.is_row else table.rows_per_unit
 
 
 def _defaults(policy: Policy, table: TablePolicy) -> str | None:
@@ -321,6 +335,8 @@ def _role(policy: Policy, table: TablePolicy, column: Column) -> str:
     if unit is not None and unit.per is not None:
         if fold(column.name) in (fold(unit.column), fold(unit.per.column)):
             return f"part of the privacy unit: {unit.name} ({unit.words})"
+    elif unit is not None and unit.is_row:
+        return f"{_access(table)}; {unit.words}"
     elif unit is not None and fold(unit.column) == fold(column.name):
         return f"privacy unit: {unit.name}"
     if link is not None and fold(link.column) == fold(column.name):

@@ -287,3 +287,10 @@ plain: SELECT CAST(s AS INT) AS a, CAST(s AS INT) + 1 AS b, count(*) FROM t GROU
 plain: SELECT CAST(s AS INT) AS a, count(*) FROM t WHERE CAST(s AS INT) > 0 GROUP BY 1
 plain: SELECT DISTINCT s FROM t
 plain: SELECT s, f64, i64, count(*), sum(i32), avg(f64), sum(f64) FROM t GROUP BY 1, 2, 3
+plain: SELECT s, count(*), sum(i32), avg(f64) FROM answers GROUP BY s
+plain: SELECT count(*), sum(f64), stddev(f64) FROM answers
+plain: SELECT d, count(*) FROM answers WHERE i32 * i32 > 5 GROUP BY d ORDER BY 2 DESC LIMIT 3
+plain: SELECT i32 % 3, median(f64), count(DISTINCT s) FROM answers GROUP BY 1
+plain: SELECT DISTINCT s FROM answers
+plain: SELECT count(*) FROM answers, range(3)
+plain: SELECT s, count(*) FROM (FROM answers UNION ALL FROM answers) GROUP BY s

@@ -23,7 +23,14 @@ from helpers.linked_tables import POLICY_TABLES as LINEAGE_TABLES
 from helpers.support import POLICY_TABLES, TABLES
 
 import dpsql
-from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import (
+    EACH_ROW,
+    AccountPolicy,
+    ColumnPolicy,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
 from dpsql.policy.parameters import USUAL_ROWS, Automatic, Parameters
 
 from .values import MARKS, ODD, SCALARS, TARGET, Kind
@@ -237,6 +244,12 @@ def _plain() -> World:
     for wide in WIDE:
         before += [wide.create, wide.fill]
     nasty = [f"INSERT INTO {wide.name} VALUES {row}" for wide in WIDE for row in wide.nasty()]
+    before += [
+        "CREATE TABLE answers (i32 INTEGER, f64 DOUBLE, s VARCHAR, d DATE)",
+        "INSERT INTO answers SELECT i % 20, i % 13 - 2.0, 's' || i % 5, DATE '2024-01-01' + i % 9 FROM range(90) t(i)",
+    ]
+    # Of which one row is a unit: all that is nasty at once.
+    nasty += [f"INSERT INTO answers VALUES (2147483647, 'nan', '{MARKS[0]}', 'infinity')"]
     tables = {
         **LINEAGE_TABLES,
         **{name: POLICY_TABLES[name] for name in ("visits", "mails")},
@@ -244,6 +257,9 @@ def _plain() -> World:
         "w": TablePolicy("w", PERSON, {"i32": ColumnPolicy(-5, 100)}),
         "v": TablePolicy(
             "v", PERSON, {n: b for n, b in _BOUNDS.items() if n in ("i32", "f64", "u128")}
+        ),
+        "answers": TablePolicy(
+            "answers", EACH_ROW, {"i32": ColumnPolicy(-5, 100), "f64": ColumnPolicy(-2.5, 10.0)}
         ),
         "pub": TablePolicy("pub", None, {"i32": ColumnPolicy(-5, 100), "f64": ColumnPolicy(0, 10)}),
     }

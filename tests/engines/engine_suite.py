@@ -46,7 +46,7 @@ from dpsql.ir.plan import PreparedBlock, PreparedBoundsChoice
 from dpsql.ir.relations import scanned
 from dpsql.kinds.bounds_choice import bounds_choice_sql, read_weights
 from dpsql.kinds.union import UnionKind
-from dpsql.policy.model import PrivacyUnit, TablePolicy
+from dpsql.policy.model import EACH_ROW, ColumnPolicy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AUTO
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
 
@@ -209,6 +209,29 @@ class EngineSuite:
         self, world: EngineWorld
     ) -> None:
         self._audit(world, many_examples_of(100))
+
+    def test_a_row_that_is_a_unit_counts_once(self, world: EngineWorld) -> None:
+        columns = (("k", "INTEGER"), ("n", "INTEGER"), ("s", "VARCHAR"))
+        rows = [(place % 2, 1, "ab"[place % 3 % 2]) for place in range(7)]
+        tables = {"answers": Filled(columns, rows)}
+        answers = TablePolicy("answers", EACH_ROW, {"n": ColumnPolicy(0, 20)})
+        rules = replace(policy(), tables={"answers": answers})
+        for sql, expected in (
+            ("SELECT COUNT(*), SUM(n) FROM answers", {(): (7, 7)}),
+            ("SELECT k, COUNT(*) FROM answers GROUP BY k", {(0,): (4,), (1,): (3,)}),
+            (
+                "SELECT k, SUM(n + n), COUNT(*) FROM answers WHERE s = 'a' GROUP BY k",
+                {(0,): (6, 3), (1,): (4, 2)},
+            ),
+            (
+                "SELECT k, COUNT(DISTINCT s), COUNT(*) FROM answers GROUP BY k",
+                {(0,): (2, 4), (1,): (2, 3)},
+            ),
+        ):
+            plan = planned(sql, schema_for(tables), rules).plans[0]
+            block = prepared(plan, schema_for(tables))
+            with world.engine(tables).run() as run:
+                assert statement_groups(run, block, world.dialect) == expected, sql
 
     def _audit(self, world: EngineWorld, examples: settings) -> None:
         @examples

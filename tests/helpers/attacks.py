@@ -68,8 +68,10 @@ ATTACKS = list(_catalogue())
 
 
 GRID = """CREATE TABLE grid (
-    uid BIGINT, a INTEGER, b INTEGER, point STRUCT(x DOUBLE, y DOUBLE), size ENUM ('small', 'large'))"""
-"""A table of its own for what the small world is too small for: a and b have 2,000 values each."""
+    uid BIGINT, a INTEGER, b INTEGER, point STRUCT(x DOUBLE, y DOUBLE), size ENUM ('small', 'large'));
+CREATE TABLE answers (k INTEGER, n INTEGER)"""
+"""Tables for what the small world is too small for: a and b have 2,000 values each, and each row of
+answers is a unit."""
 
 GRID_ATTACKS = [
     Attack(sql, outcome, "what cannot be grouped or ordered by is refused")
@@ -78,6 +80,17 @@ GRID_ATTACKS = [
         ("select point, count(*) from grid group by point", "key_type"),
         ("select count(*) from grid where size < 'large'", "enum_order"),
         ("select size, count(*) from grid group by size order by size", "enum_order"),
+    )
+]
+GRID_ATTACKS += [
+    Attack(sql, outcome, "a row that is a unit of its own stands alone, and once")
+    for sql, outcome in (
+        ("select count(*) from answers, range(9)", "unit_row_repeats"),
+        ("select count(*) from (from answers union all from answers)", "unit_row_repeats"),
+        ("select count(*) from answers a join answers b on a.k = b.k", "join_units_differ"),
+        ("select count(*) from answers, grid where k = uid", "join_units_differ"),
+        ("select count(*) from (from answers union from answers)", "set_operation_unit"),
+        ("select rowid, count(*) from answers group by rowid", "unknown_column"),
     )
 ]
 

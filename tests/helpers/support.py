@@ -29,6 +29,7 @@ from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.planner import plan_query
 from dpsql.planner.groups import with_groups_decided
 from dpsql.policy.model import (
+    EACH_ROW,
     AccountPolicy,
     ColumnPolicy,
     Policy,
@@ -140,9 +141,10 @@ def connect(
 def connect_to_grid(directory: Path) -> dpsql.Connection:
     """A connection to a table, for GRID_ATTACKS, whose declared keys are too many to answer all."""
     values = ColumnPolicy(domain=tuple(range(2000)))
-    table = TablePolicy("grid", PrivacyUnit("person", "uid"), {"a": values, "b": values})
+    grid = TablePolicy("grid", PrivacyUnit("person", "uid"), {"a": values, "b": values})
+    tables = {"grid": grid, "answers": TablePolicy("answers", EACH_ROW)}
     accounts = {ANALYST: AccountPolicy(ANALYST, 10.0, 1e-3)}
-    rules = Policy("grid", accounts=accounts, tables={"grid": table})
+    rules = Policy("grid", accounts=accounts, tables=tables)
     with duckdb.connect(str(directory / "grid.duckdb")) as writer:
         writer.execute(GRID)
     return dpsql.connect(directory / "grid.duckdb", rules, directory / "grid_budget.db", ANALYST)

@@ -9,18 +9,30 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
+from helpers.columns import column_of
 from helpers.failures import fails_with
 from helpers.support import listed_engine
 
 from dpsql.core.periods import Period
+from dpsql.core.schema import Table, schema_of
 from dpsql.core.table_name import TableName
 from dpsql.engines.duckdb.engine import open_database
 from dpsql.errors import PolicyError
 from dpsql.interfaces.cli import cli
 from dpsql.owner.conformance import check_policy
-from dpsql.owner.promises import broken_promises
+from dpsql.owner.draft import Draft
+from dpsql.owner.draft_text import draft_policy
+from dpsql.owner.promises import broken_promises, promise_words
 from dpsql.policy.load import load_policy, parse_policy
-from dpsql.policy.model import ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import (
+    EACH_ROW,
+    ROW_PROMISE,
+    ColumnPolicy,
+    Link,
+    Policy,
+    PrivacyUnit,
+    TablePolicy,
+)
 from dpsql.policy.parameters import Automatic, Pooling
 from dpsql.policy.resolve import over_tables
 
@@ -132,6 +144,57 @@ def test_a_policy_of_python_is_checked_as_well() -> None:
     ):
         with fails_with("policy_invalid"):
             Policy("d", tables={"t": wrong})
+
+
+# -- people without an id --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("said", "meant"), [
+    ("row", EACH_ROW),
+    ("ROW", EACH_ROW),
+    ("{name: row, column: row}", PrivacyUnit("row", "row")),
+    ("rows", PrivacyUnit("rows", "rows")),
+])  # fmt: skip
+def test_each_row_is_a_unit_by_one_word_alone(said: str, meant: PrivacyUnit) -> None:
+    policy = parse_policy(f"{HEAD}tables:\n  t: {{privacy_unit: {said}}}\n", "p.yaml")
+    assert policy.tables["t"].privacy_unit == meant
+    assert not policy.tables["t"].public
+    assert [str(name) for name in policy.tables_of_rows] == ["t"] * (meant is EACH_ROW)
+
+
+@pytest.mark.parametrize("said", ["rows_per_unit: 1", "columns: {k: {one_per_unit: true}}"])
+def test_nothing_is_promised_of_the_rows_of_a_unit_that_is_one(said: str) -> None:
+    assert "a unit has one row" in problem(said, unit="privacy_unit: row").reason
+    with fails_with("policy_invalid"):
+        Policy("d", tables={"t": TablePolicy("t", EACH_ROW, rows_per_unit=1)})
+
+
+def test_no_link_leads_to_rows_that_are_units() -> None:
+    tables = "tables:\n  t: {privacy_unit: row}\n  l: {}\nlinks: [l.row -> t.row]\n"
+    with pytest.raises(PolicyError) as caught:
+        parse_policy(f"{HEAD}{tables}", "p.yaml")
+    assert "each row of t is a unit of its own" in caught.value.reason
+    linked = {"t": TablePolicy("t", EACH_ROW), "l": TablePolicy("l", None, {}, Link("k", "t", ""))}
+    with fails_with("policy_invalid"):
+        Policy("d", tables=linked)
+
+
+@pytest.mark.parametrize(("column", "fits"), [("k", True), ("Row", False)])
+def test_a_table_with_a_column_of_that_name_is_not_told_from_one_without(
+    column: str, fits: bool
+) -> None:
+    policy = Policy("d", tables={"t": TablePolicy("t", EACH_ROW)})
+    schema = schema_of(Table("t", (column_of(column, "INTEGER"),)))
+    errors = [f.subject for f in check_policy(policy, schema) if f.level == "error"]
+    assert errors == ([] if fits else ["t.Row"])
+    assert list(promise_words(policy, ())) == [f"Of t, {ROW_PROMISE}."]
+
+
+def test_a_draft_says_the_word_where_no_column_tells_people_apart() -> None:
+    schema = schema_of(Table("t", (column_of("answer", "INTEGER"),)))
+    text = draft_policy(schema, Draft("survey"))
+    assert ROW_PROMISE in text
+    assert "\n    privacy_unit: row" not in text
 
 
 # -- whether it is true: for the owner alone ------------------------------------------------------

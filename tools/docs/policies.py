@@ -67,6 +67,8 @@ tables:
       cost: { lower: 0, upper: 2000 } # higher costs count as 2000
   calls: # who called on one day is protected, and not all that somebody did over the years
     privacy_unit: { name: caller-day, column: caller, per: { column: called_at, every: 1 day } }
+  satisfaction: # a survey without names
+    privacy_unit: row # each row is one person; nobody with two rows is protected as one
   prescriptions: {} # says nothing about patients, but belongs to a visit: see links
   icd10:
     public: true # a list of codes, about nobody
@@ -101,6 +103,30 @@ BOUNDS = """\
 
 Bounds and domains come from public knowledge, from what a value *can* be. Taken from the data, from
 what it happens to be, they reveal it, and no noise covers that.
+
+## People without an id
+
+```yaml
+version: 1
+dataset: survey
+tables:
+  answers:
+    privacy_unit: row
+    columns:
+      income: { lower: 0, upper: 200000 }
+```
+
+Each row is one person; nobody with two rows is protected as one. That is true of a survey that
+everybody answered once, and of extracts with one row per household member; it is a weak promise
+where somebody may have answered twice, and none about visits or orders. Only the owner can know, so
+`dpsql init` never writes it. If there is a column that says whose row it is, name that.
+
+Nothing of a unit is then left out, no bounds on rows and groups are drawn, and COUNT(*) counts
+people. Such a table is read alone and once in a private SELECT: it is joined with no table, as a
+row could then stand several times, and combined with no other private one; IN, EXISTS, SEMI and
+ANTI JOIN over public tables test its rows. No link leads to it, and it has no materialized views,
+as nothing tells which of its rows were counted before. A column that is called `row` is named by
+`privacy_unit: { name: person, column: row }`, and no table that has one can be declared so.
 
 ## Types of columns
 

@@ -43,7 +43,7 @@ from dpsql.owner.draft_options import (
 from dpsql.owner.draft_text import checked
 from dpsql.owner.keys import references
 from dpsql.owner.profile import profile_columns, profile_units, values_of_types
-from dpsql.policy.model import ColumnPolicy
+from dpsql.policy.model import ROW, ROW_PROMISE, ColumnPolicy
 
 _T = TypeVar("_T")
 _Texts = tuple[str, ...]
@@ -215,6 +215,9 @@ class Questions:
             self._say(f"A foreign key leads to a unit: {printable(lead.text)}")
         elif likely and guess is None:
             self._say(f"Likely: {', '.join(printable(column.name) for column in likely)}")
+        elif guess is None:
+            self._say(f"If no column does, skip it, and declare `privacy_unit: {ROW}` by hand:")
+            self._say(f"{ROW_PROMISE}.")
 
         def answer(text: str) -> Column | str:
             word = fold(text)

@@ -103,6 +103,7 @@ class _BlockBuilder:
         self.step_number: exp.Expr | None = self.select.args.pop(STEP_NUMBER, None)
 
     def build(self) -> Block:
+        self._refuse_repeated_units()
         self._check_clauses()
         self._resolve_columns()
         refuse_deep(self.select)
@@ -189,6 +190,18 @@ class _BlockBuilder:
         return tuple((each.parameter, str(each.table)) for each in found)
 
     # -- what the SELECT may contain --------------------------------------------------------
+
+    def _refuse_repeated_units(self) -> None:
+        """Refuse a relation with several rows for one of a table of single rows."""
+        if self.relation.may_repeat_units:
+            raise self.names.refuse(
+                f"each row of {self.relation.names} is a privacy unit, and could stand here in "
+                "several rows",
+                "unit_row_repeats",
+                self.select,
+                hint="Such a table is read alone and once. Rows of public tables may test it: "
+                "WHERE x IN (SELECT …). Or aggregate it first, and join the result.",
+            )
 
     def _check_clauses(self) -> None:
         present = {clause for clause, value in self.select.args.items() if value}

@@ -20,7 +20,7 @@ from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import AS_TYPED, TWIN
 from dpsql.errors import QueryRefused
 from dpsql.ir.query import Block
-from dpsql.ir.relations import RowSet, Scan
+from dpsql.ir.relations import RowSet, Scan, unnumbered
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.expressions.totality import total_condition_sql, total_sql
 from dpsql.sql.relations.from_clause import from_clause
@@ -44,10 +44,11 @@ def examine(block: Block, engine: Engine, text: str) -> tuple[SqlType | None, ..
     expressions = examined_expressions(block, TWIN)
     if not expressions:
         return ()
-    rows = from_clause(block.source.rows, TWIN)
+    source = _source(block)
+    rows = from_clause(source, TWIN)
     # What is made total turns a constant that fails, as '2024-13-01' beside a date, into NULL: it
     # would be paid for, and answered as if no row matched.
-    rows_as_typed, as_typed = from_clause(block.source.rows, AS_TYPED), _whole(block, AS_TYPED)
+    rows_as_typed, as_typed = from_clause(source, AS_TYPED), _whole(block, AS_TYPED)
     changed = rows_as_typed != rows or not set(as_typed) <= set(expressions)
     typed = sql("SELECT {} FROM {}", join(", ", as_typed or [sql("1")]), rows_as_typed)
     found = engine.examine(rows, expressions, typed if changed else None)
@@ -133,13 +134,18 @@ def rows_to_try(block: Block) -> RowSet:
 
     The fewer columns, the shorter is a statement with constants for each of them.
     """
-    rows = block.source.rows
+    rows = _source(block)
     if not isinstance(rows, Scan):
         return rows
     whole = [*_computed(block), *([] if block.condition is None else [block.condition])]
     read = {fold(c.name) for node in whole for c in node.find_all(exp.Column)}
     columns = tuple(c for c in rows.table.columns if fold(c.name) in read)
     return Scan(replace(rows.table, columns=columns or rows.table.columns[:1]))
+
+
+def _source(block: Block) -> RowSet:
+    """Return the rows of a block, without the numbers of those that are units of their own."""
+    return unnumbered(block.source.rows) if block.rows_are_units else block.source.rows
 
 
 def _can_fail(block: Block, call: str, text: str) -> QueryRefused:

@@ -49,6 +49,13 @@ def timed_table(tree: exp.Query, policy: Policy) -> tuple[str, TablePolicy]:
             "A view reads one table with a privacy unit, joined with public ones if need be.",
         )
     node, table = found[0]
+    unit = policy.unit_of(table)
+    if unit is not None and unit.is_row:
+        raise no_view(
+            f"{unit.words}, so that a step could not tell which rows of {table.name} earlier ones "
+            "have counted",
+            "Ask the query itself, or let the owner name a column that says whose row it is.",
+        )
     if table.time is None:
         raise no_view(
             f"the policy does not say when the rows of {table.name} happened",

@@ -227,6 +227,15 @@ def _as_one_unit(
             join,
             hint="Aggregate each on its own, then join the results in an outer query.",
         )
+    if left.rows_are_units or right.rows_are_units:
+        of = (left if left.rows_are_units else right).tables[0]
+        raise refusal(
+            text,
+            f"each row of {of} is a privacy unit, which has no rows in another table",
+            "join_units_differ",
+            join,
+            hint="Aggregate each on its own, then join the results in an outer query.",
+        )
     # A child's row goes with its parent's row, whatever unit that has.
     if right.pending is not None and _refers(right.pending, left, equal):
         return left, right

@@ -17,7 +17,7 @@ from sqlglot import exp
 from dpsql.core.schema import Column, Table, fold
 from dpsql.core.sql_types import UNKNOWN, SqlType
 from dpsql.core.table_name import TableName
-from dpsql.ir.relations import RowSet, Scan
+from dpsql.ir.relations import EachRow, RowSet, Scan, bottom_up, scanned
 from dpsql.policy.model import ColumnPolicy, PrivacyUnit, TablePolicy
 
 Origin = tuple[str, str]
@@ -107,6 +107,24 @@ class Relation:
     def private(self) -> bool:
         """True if its rows belong to privacy units."""
         return self.unit_name is not None
+
+    @property
+    def rows_are_units(self) -> bool:
+        """True if rows of a table that it reads are units of their own."""
+        return any(isinstance(node, EachRow) for node in bottom_up(self.rows))
+
+    @property
+    def may_repeat_units(self) -> bool:
+        """True if a row that is a unit of its own could stand in several of its rows.
+
+        The numbers of such units tell them apart where rows are read once and each stands alone.
+        Nothing then depends on these numbers, which other rows have a part in: whose contribution
+        is cut, or which part of it is left, must follow from a unit's own rows.
+        """
+        if not self.rows_are_units:
+            return False
+        read = [name for name in scanned(self.rows) if name in self.tables]
+        return self.rows_per_unit != 1 or len(read) > 1
 
     @property
     def names(self) -> str:

@@ -8,6 +8,11 @@ together. The unit of a row is then its user and the period of its time, as one 
 text that begins with the number of the period, which has no colon, so that no two units have the
 same. It is NULL, so that the row belongs to nobody, where the user or the time is NULL or the time
 is infinite, and a function of its own row alone. Checked by ``tests/sql/test_unit_periods.py``.
+
+Where each row is a unit of its own, the unit is a number that no two rows share. It tells rows
+apart within a statement, and means nothing beyond: that each unit has one row, so that nothing is
+chosen by it, is required of each block (:attr:`Relation.may_repeat_units`). Checked by
+``tests/sql/test_row_units.py``.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from dpsql.core.table_name import TableName, only_namesake
 from dpsql.errors import UnknownName
 from dpsql.ir.relations import (
     Computed,
+    EachRow,
     Extend,
     PublicSource,
     PublicTable,
@@ -35,7 +41,7 @@ from dpsql.ir.relations import (
     Typed,
     ViewScan,
 )
-from dpsql.policy.model import Policy, PrivacyUnit, TablePolicy
+from dpsql.policy.model import ROW_PROMISE, Policy, PrivacyUnit, TablePolicy
 from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.lineage.relation import Field, Identity, Origin, Pending, Relation
 from dpsql.sql.lineage.table_names import is_qualified, name_of
@@ -131,7 +137,10 @@ class Tables:
         scan = ViewScan if isinstance(named.public, PublishedView) else Scan
         rows: RowSet = scan(Table(table.name, table.columns))
         who: str | None = None  # which column only says whose row it is once the period is known
-        if policy.privacy_unit is not None:
+        if policy.privacy_unit is not None and policy.privacy_unit.is_row:
+            unit = _free(table, ROW_PROMISE)
+            rows = EachRow(rows, unit)
+        elif policy.privacy_unit is not None:
             unit = _spelled(table, policy.privacy_unit.column)
             if policy.privacy_unit.per is not None:
                 who = unit
@@ -166,7 +175,7 @@ class Tables:
             pending=pending,
             tables=() if policy.public else (table.name,),
             joined=0 if policy.public else 1,
-        ).of_rows_per_unit(policy.rows_per_unit)
+        ).of_rows_per_unit(1 if isinstance(rows, EachRow) else policy.rows_per_unit)
 
     def parent_rows(self, pending: Pending) -> Relation:
         """Return the rows of the table that a link leads to."""
@@ -238,6 +247,13 @@ def _spelled(table: Table, name: str) -> str:
     return column.name
 
 
+def _free(table: Table, name: str) -> str:
+    """Return a name beside the columns of a table, the given one if it is free."""
+    while table.column(name) is not None:
+        name += "_"
+    return name
+
+
 _DAY: Final = 86_400
 _MINUTE: Final = 60
 
@@ -252,9 +268,7 @@ def per_period(rows: RowSet, table: Table, unit: PrivacyUnit) -> tuple[RowSet, s
     who, when = table.column(unit.column), table.column(unit.per.column)
     assert who is not None, "the policy is checked against the schema first"
     assert when is not None, "the policy is checked against the schema first"
-    name = unit.words
-    while table.column(name) is not None:
-        name += "_"
+    name = _free(table, unit.words)
     user = exp.cast(generated_column(who.name), exp.DType.VARCHAR)
     number = exp.cast(_period_number(when, unit.per.every), exp.DType.VARCHAR)
     start = exp.DPipe(this=number, expression=exp.Literal.string(":"))

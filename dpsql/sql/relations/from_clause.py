@@ -26,6 +26,7 @@ from dpsql.ir.relations import (
     Combined,
     Computed,
     Distinct,
+    EachRow,
     Extend,
     Filter,
     Join,
@@ -137,6 +138,9 @@ class FromClauses:
         match node:
             case Rename():
                 return sql("SELECT {} FROM {}", self._renamed(node.names), self._of(node.source))
+            case EachRow():
+                number = sql("{} AS {}", self._dialect.row_number(), quoted(node.name))
+                return sql("SELECT *, {} FROM {}", number, self._of(node.source))
             case Filter():
                 condition = total_condition_sql(
                     node.condition, _over(node.source.columns), self._dialect

@@ -346,10 +346,9 @@ class Rewriter:
     def _count_distinct(self) -> Sql:
         """Count distinct values straight on the rows."""
         outputs = [
-            sql("count(DISTINCT {})", self._counted(measure.kind, self._values[name]))
-            for measure, name in self._measures
+            self._count(measure.kind, self._values[name]) for measure, name in self._measures
         ]
-        units = sql("count(DISTINCT {})", self.rows.unit)
+        units = self._count(MeasureKind.UNITS, self.rows.unit)
         return self._grouped(outputs, units, self.rows.capped(self._steps()))
 
     def _by_pair(self, rows: Sql, columns: Callable[[_Found], Mapping[Sql, Sql]]) -> Sql:
@@ -568,8 +567,13 @@ class Rewriter:
         )
         return sql("{} GROUP BY {}{}", text, join(", ", keys), having)
 
-    def _counted(self, kind: MeasureKind, name: Sql) -> Sql:
-        """Write the counted value, NULL on rows without one."""
-        if kind is MeasureKind.MATCHING_UNITS:
-            return sql("CASE WHEN {} IS NOT NULL THEN {} END", name, self.rows.unit)
-        return self.rows.unit if kind is MeasureKind.UNITS else name
+    def _count(self, kind: MeasureKind, name: Sql) -> Sql:
+        """Count the distinct values of a column, or the units, or those with a value there."""
+        if kind is MeasureKind.DISTINCT:
+            return sql("count(DISTINCT {})", name)
+        if self.plan.block.rows_are_units:
+            return _ROWS if kind is MeasureKind.UNITS else sql("count({})", name)
+        if kind is MeasureKind.UNITS:
+            return sql("count(DISTINCT {})", self.rows.unit)
+        unit = self.rows.unit
+        return sql("count(DISTINCT CASE WHEN {} IS NOT NULL THEN {} END)", name, unit)

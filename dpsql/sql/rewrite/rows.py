@@ -111,8 +111,9 @@ class PrivateRows:
 
     @property
     def capped_at_all(self) -> bool:
-        """True if a unit keeps some of its keys only."""
-        return self.plan.bounding is not None and bool(self.keys)
+        """True if a unit keeps some of its keys only; a single row has one key."""
+        bounded = self.plan.bounding is not None and bool(self.keys)
+        return bounded and not self.plan.block.rows_are_units
 
     @property
     def ranks_rows(self) -> bool:
