@@ -12,6 +12,8 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.max_error import error_targets
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import (
+    BASE_OF_NONE,
+    NONE,
     POWER_OF_GROUPS,
     POWER_OF_NAMED,
     POWER_OF_RANKED,
@@ -97,7 +99,11 @@ def _values_share(block: Block) -> float:
 
 
 def priced_bounds_choice(
-    block: Block, budget: QueryBudget, others: float = 0.0, payer: QueryBudget | None = None
+    block: Block,
+    budget: QueryBudget,
+    others: float = 0.0,
+    payer: QueryBudget | None = None,
+    times_noise: float | None = None,
 ) -> BoundsChoice | None:
     """Return the draws of a block's bounds; None where they are known, or not asked for.
 
@@ -108,17 +114,21 @@ def priced_bounds_choice(
     the price that goes to estimates. ``payer`` is what the draws have their share of, if another
     budget. The ladders end before noise would be out of range. None where no draw in range is so
     cheap.
+
+    ``times_noise`` is how many times as wide as of one answer the noise of a view is. As it goes on
+    with what is drawn, it can be drawn that there are too few rows to tell: ``NONE``.
     """
     found = block.bounds_found
     if found is None or found.known:
         return None
     size, of_rows, payer = _groups(block), _rows_share(block), payer or budget
-    sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho))
+    sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho)) * (times_noise or 1.0)
+    least = () if times_noise is None else (NONE,)
     try:
         groups = None
         if found.groups:
             price = payer.part_beside(_GROUPS_SHARE, others + of_rows)
-            groups = _of_groups(block, price, sigma)
+            groups = _of_groups(block, price, sigma, least)
         limit = block.parameters.groups_limit
         kept = (size if limit is None else min(limit, size),) if groups is None else groups.rungs
         most = math.floor(MAX_SCALE / (_SPARE * kept[-1] * sigma))
@@ -129,18 +139,20 @@ def priced_bounds_choice(
             times *= block.parameters.rows_limit * _CUT_BESIDE_ERROR
         targets = [
             times * rows_target(size, min(each, size), sigma * _beside_usual(block, each))
-            for each in kept
+            for each in (max(1, groups) for groups in kept)
         ]
-        rungs = ladder(min(most, found.most_rows or most))
+        rungs = (*least, *ladder(min(most, found.most_rows or most)))
         price = payer.part_beside(of_rows, others)
         aims = targets[-1:] * len(rungs)
-        rows = bound_draw(price, rungs, POWER_OF_ROWS, aims, lasting=fixed)
+        rows = bound_draw(
+            price, rungs, POWER_OF_ROWS, aims, lasting=fixed, base_of_zero=BASE_OF_NONE
+        )
         return BoundsChoice(groups, rows, tuple(map(weight_in_steps, targets)))
     except ParameterError:
         return None
 
 
-def _of_groups(block: Block, price: PrivacyLoss, sigma: float) -> BoundDraw:
+def _of_groups(block: Block, price: PrivacyLoss, sigma: float, least: tuple[int, ...]) -> BoundDraw:
     """Build the draw of a number of groups of a unit.
 
     A top-k of unknown keys names a group beyond a threshold that grows with it, and what is cut
@@ -148,17 +160,23 @@ def _of_groups(block: Block, price: PrivacyLoss, sigma: float) -> BoundDraw:
     """
     found, known = block.bounds_found, block.known_domain
     assert found is not None
-    rungs = ladder(found.most_groups or _MOST_GROUPS)
+    rungs = (*least, *ladder(found.most_groups or _MOST_GROUPS))
     size, times = (block.domain_size, 1.0) if known else (_GROUPS_NAMED, _CUT_OF_RANKED)
     targets = [
-        times * groups_target(size, each, sigma * _beside_usual(block, each)) for each in rungs
+        times * groups_target(size, each, sigma * _beside_usual(block, each)) if each else 0.0
+        for each in rungs
     ]
     power, lasting = POWER_OF_GROUPS if known else POWER_OF_RANKED, bool(error_targets(block))
     part = Fraction(0)
     if not (known or lasting) and block.top_k is None:
         power = POWER_OF_NAMED
         part = _PART_OF_TOTALS if block.totals else _PART_OF_AVERAGES
-    return bound_draw(price, rungs, power, targets, lasting=lasting, part=part)
+    return bound_draw(
+        *(price, rungs, power, targets),
+        lasting=lasting,
+        part=part,
+        base_of_zero=BASE_OF_NONE,
+    )
 
 
 def _beside_usual(block: Block, groups: int) -> float:

@@ -30,6 +30,9 @@ _FEW_LARGEST = 50
 RANKED = "unlimited, as the largest groups are ranked by their units"
 """The words for a top-k of units that many groups of one unit do not change."""
 
+WHOLE_STREAM = "a view bounds the groups of a unit over all of its steps"
+"""Why a view has no rounds that name keys: they are for one answer."""
+
 FOUND = "auto, as no number is given and rounds can name its keys"
 """The words for a question that chooses the number of groups itself."""
 
@@ -111,6 +114,22 @@ def _of_largest(
         parameters = replace(parameters, max_groups_contributed=limit)
         return replace(block, parameters=parameters, groups_chosen=RANKED)
     return _drawn(block, limit)
+
+
+def with_groups_of_steps(block: Block) -> Block:
+    """Return a view's block that finds a number of groups where none was given.
+
+    ``auto`` by name is one: rounds that name keys are for one answer. Of known keys that are few,
+    all count; without keys there is nothing to be found.
+    """
+    parameters = block.parameters
+    if not (parameters.automatic and block.keys) or _needs_number(block):
+        return with_usual_groups(block, WHOLE_STREAM)
+    if block.known_domain:
+        return _of_known_keys(block, None) or block
+    if parameters.groups_limit == 1:
+        return replace(block, parameters=replace(parameters, max_groups_contributed=1))
+    return _drawn(block, parameters.groups_limit)
 
 
 def _needs_number(block: Block) -> bool:

@@ -216,8 +216,8 @@ _TABLE: Final = (
         int,
         option="Rows one unit may add to one group; auto finds out.",
         default="Rows one unit may add to one group, or `auto`: found privately for a part of the "
-        "price, once for the same rows and keys. Left out, it is `auto`; in materialized views it "
-        f"is {USUAL_ROWS}.",
+        "price, once for the same rows and keys. Left out, it is `auto`; in materialized views "
+        f"that choose groups it is {USUAL_ROWS}.",
         maximum="The most rows a query may let one unit add to one group.",
         automatic=Automatic(instead=USUAL_ROWS),
         several=Several.LARGEST,

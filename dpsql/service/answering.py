@@ -32,7 +32,7 @@ from dpsql.errors import (
     ParameterError,
     QueryRefused,
 )
-from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedEstimate
+from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBoundsChoice, PreparedEstimate
 from dpsql.ir.relations import scanned
 from dpsql.kinds.bounds_choice import decode_bounds
 from dpsql.kinds.left_out import decode_estimate
@@ -155,6 +155,7 @@ class Answerer:
                 self.buyer,
                 self._views_place,
                 ViewPreparer(self.engine, self.policy),
+                self._known_bounds_of_view,
                 self._progressed,
                 self.tell,
             )
@@ -485,6 +486,12 @@ class Answerer:
             if bounds is not None:
                 found[choice.fingerprint] = bounds
         return found
+
+    def _known_bounds_of_view(self, choice: PreparedBoundsChoice) -> FoundBounds | None:
+        """Find the contribution bounds that the account has drawn for a view; None without any."""
+        if self._ledger is None:
+            return None
+        return self._known_bounds((choice,), ANY_AGE).get(choice.fingerprint)
 
     def _given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
         """Find the latest release of a question; it has none while its bounds are open."""

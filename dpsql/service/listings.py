@@ -60,7 +60,7 @@ VIEW_COLUMNS: Final = (
     Column("published", BIGINT),
     Column("last", TIMESTAMP),
     Column("shared", BOOLEAN),
-    *_columns("query"),
+    *_columns("found", "query"),
 )
 REFRESH_COLUMNS: Final = (
     *_columns("view"),
@@ -234,14 +234,15 @@ def table_info_listing(
 
 
 def view_listing(found: Iterable[View]) -> Listing:
-    """List the materialized views that may be read: their steps, and how far they are published."""
+    """List the views that may be read: steps, how far they are published, found bounds."""
     rows: list[tuple[object, ...]] = []
     for view in found:
         steps, published = view.definition.steps, view.record.published
         last = steps.end(published[-1].step) if published else None
         query = " ".join(view.definition.text.split())
         counts = steps.count, len(published)
-        rows.append((view.name, str(steps.period), *counts, last, view.shared, query))
+        bounds = view.definition.found_bounds
+        rows.append((view.name, str(steps.period), *counts, last, view.shared, bounds, query))
     return Listing(VIEW_COLUMNS, rows)
 
 

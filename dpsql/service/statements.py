@@ -283,9 +283,10 @@ class Statements:
         """Create a view, at the cost of all of its steps."""
         prepared = self._defined(statement)
         with _at(statement.place):
-            self._answerer.views.create(prepared)
-        plan, listing = prepared.plan, listings.view_listing(self._answerer.views.all())
-        cost = Cost(plan.loss, plan.loss, plan.conversion_delta)
+            plan = self._answerer.views.create(prepared).plan
+        loss = prepared.loss if prepared.bounds is not None else plan.loss
+        listing = listings.view_listing(self._answerer.views.all())
+        cost = Cost(loss, loss, plan.conversion_delta)
         return self._listed(listing, Explanation(text), cost)
 
     def _defined(self, statement: CreateView) -> PreparedView:

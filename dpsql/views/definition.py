@@ -16,7 +16,9 @@ from typing import Final
 
 from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
+from dpsql.ir.query import BoundsFound
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.privacy.streams.factorisation import MAX_STEPS
 from dpsql.privacy.streams.topk import doubling_steps
 from dpsql.views.steps import ViewSteps, read_wall_time
@@ -73,6 +75,24 @@ class ChoiceOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class DrawnBounds:
+    """Contribution bounds of a unit that were drawn when a view was created, None where given.
+
+    ``NONE`` is drawn where too few units have rows: then the view has the usual number. ``share``
+    is the part of its price that the draws had.
+    """
+
+    rows: int | None
+    groups: int | None
+    share: float
+
+    @property
+    def told(self) -> BoundsFound:
+        """Which of them say something of the rows."""
+        return BoundsFound(bool(self.rows), bool(self.groups), known=True)
+
+
+@dataclass(frozen=True, slots=True)
 class ViewDefinition:
     """A view as it was created: ``text`` is its SELECT, ``name`` as it was written.
 
@@ -80,7 +100,8 @@ class ViewDefinition:
     ``buffers`` are the decays and weights of a BLT factorisation: an optimiser may find others
     another time, and the noise of a view must stay what it was. ``parameters`` are all that were in
     force when it was paid for, wherever they were given. ``mechanism`` is the one that was
-    asked for by name, None where the query decides, and ``choices`` belongs to it.
+    asked for by name, None where the query decides, and ``choices`` belongs to it. ``drawn`` says
+    which bounds in the parameters were found privately.
     """
 
     name: str
@@ -92,6 +113,24 @@ class ViewDefinition:
     buffers: tuple[tuple[float, ...], tuple[float, ...]] | None = None
     mechanism: ContinualMechanism | None = None
     choices: ChoiceOptions = ChoiceOptions()
+    drawn: DrawnBounds | None = None
+
+    @property
+    def bounds(self) -> FoundBounds:
+        """The contribution bounds that nobody gave, as they are in the parameters."""
+        drawn, parameters = self.drawn, self.parameters
+        if drawn is None:
+            return FoundBounds()
+        return FoundBounds(
+            None if drawn.rows is None else parameters.rows_limit,
+            None if drawn.groups is None else parameters.groups_limit,
+        )
+
+    @property
+    def found_bounds(self) -> str | None:
+        """The contribution bounds that nobody gave in words; None without any."""
+        named = (("rows", self.bounds.rows), ("groups", self.bounds.groups))
+        return ", ".join(f"{name} {n:,}" for name, n in named if n is not None) or None
 
     def record(self, fingerprint: str) -> str:
         """Write the view as the ledger keeps it: JSON text that :func:`read_definition` reads."""
@@ -109,6 +148,7 @@ class ViewDefinition:
             "fingerprint": fingerprint,
             "mechanism": self.mechanism,
             "choices": asdict(self.choices),
+            "drawn": None if self.drawn is None else asdict(self.drawn),
         }
         return json.dumps({"statement": self.text, "stream": stream}, sort_keys=True)
 
@@ -133,6 +173,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             stream["zone"],
         )
         buffers, mechanism = stream["buffers"], stream["mechanism"]
+        drawn = stream["drawn"]
         definition = ViewDefinition(
             stream["name"],
             found["statement"],
@@ -143,6 +184,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             None if buffers is None else (tuple(buffers[0]), tuple(buffers[1])),
             None if mechanism is None else ContinualMechanism(mechanism),
             _read_choices(**stream["choices"]),
+            None if drawn is None else DrawnBounds(**drawn),
         )
         return definition, str(stream["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ParameterError):

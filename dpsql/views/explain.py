@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from dpsql.privacy.mechanisms.bounds_choice import NONE
 from dpsql.privacy.streams.mechanism import few_steps
 from dpsql.privacy.streams.topk import single_top_k_std
 from dpsql.results.explanation import (
@@ -15,27 +16,43 @@ from dpsql.results.explanation import (
     explain_block,
 )
 from dpsql.views.plan import ViewPlan
+from dpsql.views.prepare import PreparedView
 
 
-def explain_view(plan: ViewPlan, sql: str) -> Explanation:
+def explain_view(view: PreparedView, sql: str) -> Explanation:
     """Return the explanation of a view; ``sql`` is the reading of its first step."""
-    definition = plan.definition
-    last = plan.at(definition.steps.count)
+    plan, definition = view.plan, view.plan.definition
+    choice = None if view.bounds is None else view.bounds.choice
+    last = replace(plan.at(definition.steps.count), bounds_choice=choice)
+    shown = explain_block(last, sql)
     block = replace(
-        explain_block(last, sql),
+        shown,
+        declared=(*shown.declared, *_drawn(plan)),
         bounding=_bounding(plan),
         base_rank=plan.mechanism.base_rank,
-        reserved=plan.loss,
-        least=plan.loss,
+        reserved=view.loss,
+        least=view.loss,
         stream=_figures(plan),
     )
     return Explanation(
         query=definition.text,
         blocks=(block,),
-        reserved=plan.loss,
+        reserved=view.loss,
         reserved_epsilon=definition.parameters.epsilon,
         conversion_delta=plan.conversion_delta,
     )
+
+
+def _drawn(plan: ViewPlan) -> Iterator[str]:
+    """Say which contribution bounds are the usual numbers, as rows did not tell others."""
+    drawn, parameters = plan.definition.drawn, plan.definition.parameters
+    if drawn is None:
+        return
+    why = "the usual number, as too few units had rows to find one"
+    if drawn.rows == NONE:
+        yield f"max_rows_contributed is {parameters.rows_limit:,}, {why}"
+    if drawn.groups == NONE:
+        yield f"max_groups_contributed is {parameters.groups_limit:,}, {why}"
 
 
 def _bounding(plan: ViewPlan) -> str:

@@ -14,12 +14,14 @@ from typing import Final
 
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.query import Block
+from dpsql.planner.bounds_choice import priced_bounds_choice
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.policy.model import AccountPolicy
 from dpsql.policy.parameters import AnswerFrom
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import one_shot_distance
+from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
 from dpsql.privacy.streams.buffers import optimal_buffers
 from dpsql.privacy.streams.factorisation import (
     BufferedToeplitz,
@@ -54,7 +56,7 @@ from dpsql.views.definition import (
 from dpsql.views.plan import ViewPlan
 
 _BUFFERS: Final = 4
-_FINE_BITS: Final = 36  # of what one unit may add: totals of 2**27 units fit 64 bits
+_REACH_BITS: Final = 24  # of what one unit may add: rounding it is nothing beside the noise
 _COUNTS: Final = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, MeasureKind.ROWS)
 """Measures that can decide whether a group exists, the best first: they only grow."""
 _MAX_DOMAIN: Final = 100_000  # groups that each step publishes
@@ -77,10 +79,22 @@ _BY_CHANCE: Final = 0.25
 """How likely each of the noises, of a threshold and of all counts, is to exceed its margin."""
 
 
+def chooses_groups(definition: ViewDefinition) -> bool:
+    """Tell whether the options of a view say that it chooses groups."""
+    return definition.mechanism in _OWN_OPTIONS or definition.choices.schedule is not None
+
+
 def plan_view(
-    definition: ViewDefinition, block: Block, account: AccountPolicy, *, short_lived: bool
+    definition: ViewDefinition,
+    block: Block,
+    account: AccountPolicy,
+    *,
+    short_lived: bool,
+    beside: float = 0.0,
 ) -> ViewPlan:
     """Plan a view by the mechanism it names, or by the one its query asks for.
+
+    ``beside`` is the part of the price that a choice of contribution bounds has.
 
     ``short_lived`` says that no unit has rows of several steps. A top-k of unknown
     keys without a bound on a unit's groups is chosen on a schedule; all else that names no
@@ -91,7 +105,7 @@ def plan_view(
     if not (short_lived or definition.choices.unit_steps is UnitSteps.FIRST):
         _refuse_window(definition)
     if kind not in _OWN_OPTIONS:
-        return _running(definition, block, account)
+        return _running(definition, block, _view_budget(block, account).without(beside))
     return _Listing(definition, block, account, kind, short_lived=short_lived).plan()
 
 
@@ -184,7 +198,7 @@ class _Listing:
                 "with min_units_per_group above 1 only unit counts can rank groups",
                 "ORDER BY COUNT(DISTINCT unit), or set min_units_per_group to 1.",
             )
-        return _fine_measure(measure)
+        return _stream_measure(measure, self.block.parameters.rows_limit)
 
     def _refuse_sizes(self) -> None:
         block, k_bar = self.block, self.block.parameters.k_bar
@@ -279,7 +293,7 @@ def _usual_margin(mechanism: SparseTopK) -> int:
 # -- all measures of all groups -----------------------------------------------------------------
 
 
-def _running(definition: ViewDefinition, block: Block, account: AccountPolicy) -> ViewPlan:
+def _running(definition: ViewDefinition, block: Block, budget: QueryBudget) -> ViewPlan:
     """Spread the noise of running measures over the steps: measures share epsilon and delta."""
     _refuse_no_running_answer(block)
     _refuse_other_names(definition, block)
@@ -288,11 +302,10 @@ def _running(definition: ViewDefinition, block: Block, account: AccountPolicy) -
     deciding = block.parameters.min_units_per_group > 1
     counted = [m.kind for m in block.measures if m.kind in _COUNTS]
     needs_units = deciding if known else deciding or not counted
-    measures = tuple(map(_fine_measure, with_units(block) if needs_units else block.measures))
+    asked, rows = with_units(block) if needs_units else block.measures, block.parameters.rows_limit
+    measures = tuple(_stream_measure(measure, rows) for measure in asked)
     score = min(range(len(measures)), key=lambda i: _rank(measures[i], units=needs_units))
-    budget = _view_budget(block, account)
     split = budget.whole() if known else budget.halved()
-    rows = block.parameters.rows_limit
     factorisation = _factorisation_of(definition)
     reaches = [_stream_reach(measure, rows) for measure in measures]
     if budget.one_shot and len(measures) == 1:
@@ -321,6 +334,18 @@ def _running(definition: ViewDefinition, block: Block, account: AccountPolicy) -
         budget.loss if budget.basic else loss,
         0.0 if budget.basic else conversion,
     )
+
+
+def bounds_to_draw(plan: ViewPlan, account: AccountPolicy) -> BoundsChoice | None:
+    """Return the draws of contribution bounds that a view was given none of; None without any.
+
+    ``plan`` has the usual ones. Chosen groups have these in any case.
+    """
+    if plan.mechanism.chooses:
+        return None
+    block, steps = replace(plan.block, measures=plan.measures), plan.definition.steps.count
+    times = max(noise.std(steps) / noise.once for noise in plan.noises)
+    return priced_bounds_choice(block, _view_budget(block, account), times_noise=times)
 
 
 # -- what both have in common --------------------------------------------------------------------
@@ -368,7 +393,7 @@ def _refuse_no_running_answer(block: Block) -> None:
     """Refuse a block that no view answers. Raises ``QueryRefused`` (``no_view``)."""
     if block.parameters.automatic:
         raise no_view(
-            "max_groups_contributed is auto, which looks at the rows of one step alone",
+            "max_groups_contributed is auto, and is found for running counts of all groups alone",
             "Set max_groups_contributed to a number: it bounds a unit's groups over all steps.",
         )
     if block.parameters.max_error is not None or any(a.max_error for a in block.aggregates):
@@ -451,23 +476,18 @@ def _rank(measure: Measure, *, units: bool) -> int:
     return _COUNTS.index(measure.kind) if measure.kind in _COUNTS else len(_COUNTS)
 
 
-def _fine_measure(measure: Measure) -> Measure:
-    """Return the measure as it is without weights, on a lattice as fine as totals allow."""
+def _stream_measure(measure: Measure, rows: int) -> Measure:
+    """Return the measure without weights, on a lattice as fine as a running sum may be.
+
+    What a unit adds is rounded to it, and not totals: a state counts what units add.
+    """
     if measure.lattice is None:
         return replace(measure, weights=None)
-    lattice = measure.lattice
-    return replace(measure, weights=None, lattice=replace(lattice, coarsening=1))
+    spare = max(0, measure.reach(rows).bit_length() - _REACH_BITS)
+    return replace(measure, weights=None, lattice=replace(measure.lattice, coarsening=1 << spare))
 
 
 def _stream_reach(measure: Measure, rows: int) -> int:
-    """Bound what a unit adds to a group over all steps, in steps of the measure.
-
-    Raises ``QueryRefused`` (``no_view``) for more than a running sum can hold.
-    """
-    reach = max(1, measure.reach(rows))
-    if reach.bit_length() > _FINE_BITS:
-        raise no_view(
-            "the values that one unit may add to a group are too large for a running sum",
-            "Lower max_rows_contributed, or declare closer bounds of the column.",
-        )
-    return reach
+    """Bound what a unit adds to a group over all steps, in steps of the measure."""
+    reach = measure.reach(rows)
+    return max(1, reach) if measure.lattice is None else measure.lattice.released(reach)

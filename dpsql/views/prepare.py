@@ -7,7 +7,10 @@ anew for every step from the definition alone, so that nothing of it depends on 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -18,15 +21,21 @@ from dpsql.core.table_name import NameRules
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN, dialect_of
-from dpsql.ir.plan import BlockPlan
+from dpsql.errors import ParameterError, QueryRefused
+from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
 from dpsql.ir.query import Block, PlainTail, Query
+from dpsql.ir.relations import scanned
+from dpsql.kinds.bounds_choice import bounds_choice_sql
 from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, worded
-from dpsql.pipeline.kept.fingerprint import fingerprint
+from dpsql.pipeline.kept.fingerprint import bounds_choice_fingerprint, fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
-from dpsql.planner.groups import with_usual_groups
+from dpsql.planner.bounds_choice import bounds_share
+from dpsql.planner.groups import WHOLE_STREAM, with_groups_of_steps, with_usual_groups
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
-from dpsql.policy.parameters import PARAMETER_NAMES
+from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
 from dpsql.policy.resolve import again
+from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice, FoundBounds
 from dpsql.privacy.streams.factorisation import (
     BaseTree,
     BufferedToeplitz,
@@ -47,16 +56,15 @@ from dpsql.sql.lineage.table_names import parsed
 from dpsql.sql.rewrite.rewrite import Rewriter, SteppedSQL
 from dpsql.sql.rewrite.rows import PrivateRows
 from dpsql.syntax.parse import understood
-from dpsql.views.definition import ViewDefinition
+from dpsql.views.definition import DrawnBounds, ViewDefinition
 from dpsql.views.plan import ListingNoise, ListingSelection, StepNoise, StepSelection, ViewPlan
-from dpsql.views.planning import plan_view
+from dpsql.views.planning import bounds_to_draw, chooses_groups, plan_view
 from dpsql.views.state import StateShape
 from dpsql.views.steps import ViewSteps
 
 AS_OF: Final = "as_of"
 """The column of every view that holds the wall time at which a step ended."""
 
-_ALL_STEPS: Final = "a view bounds the groups of a unit over all of its steps"
 _KEY_TYPES: Final = frozenset(
     {"VARCHAR", "BOOLEAN", "DATE", "TIME", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "UUID"}
     | {"TIMESTAMP_NS", "DECIMAL"}
@@ -82,7 +90,8 @@ class PreparedView:
     """A view ready to be created or refreshed.
 
     ``keys`` are the key columns in generated SQL with their types, ``columns`` those of the view
-    after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step.
+    after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step. ``bounds``
+    are the draws of contribution bounds that nobody gave: until then the plan has the usual ones.
     """
 
     plan: ViewPlan
@@ -90,6 +99,13 @@ class PreparedView:
     keys: tuple[Column, ...]
     columns: tuple[ViewColumn, ...]
     fingerprint: str
+    bounds: PreparedBoundsChoice | None = None
+
+    @property
+    def loss(self) -> PrivacyLoss:
+        """The price of all steps, and of the bounds that are to be drawn."""
+        drawn = ZERO if self.bounds is None else self.bounds.choice.loss
+        return self.plan.loss + drawn
 
     @property
     def shape(self) -> StateShape:
@@ -134,8 +150,12 @@ class ViewPreparer:
         assert table.time is not None
         return table.time
 
-    def prepare(self, definition: ViewDefinition, account: AccountPolicy) -> PreparedView:
+    def prepare(
+        self, definition: ViewDefinition, account: AccountPolicy, now: datetime | None = None
+    ) -> PreparedView:
         """Plan a view for the account that pays for it.
+
+        One that is new is planned ``now``: contribution bounds that were not given are found then.
 
         Its parameters are resolved by this policy, as those of a query are: what was given beside
         the definition, then OPTIONS in its text. All of them are part of the plan's definition,
@@ -157,16 +177,47 @@ class ViewPreparer:
                 "a view has no max_age: its rows say of which step they are",
                 "Leave it out. REFRESH publishes the steps that have closed since.",
             )
+        drawn, bounds = definition.drawn, None
+        if drawn is not None:  # also where OPTIONS in the text ask for auto
+            parameters = _bounded(block.parameters, definition.bounds)
+            block = replace(block, parameters=parameters, bounds_found=drawn.told)
         settled = replace(block.parameters, given=frozenset(PARAMETER_NAMES))
         definition = replace(definition, parameters=settled)
-        short_lived = self._short_lived(definition)
-        plan = plan_view(definition, block, account, short_lived=short_lived)
+        planned = partial(
+            plan_view, definition, account=account, short_lived=self._short_lived(definition)
+        )
+        plan = planned(block, beside=0.0 if drawn is None else drawn.share)
+        choice = None if now is None else bounds_to_draw(plan, account)
+        if choice is not None and now is not None:
+            share = bounds_share(block)
+            with suppress(QueryRefused, ParameterError):  # then the usual numbers hold
+                planned(replace(block, parameters=_bounded(settled, choice.most)), beside=share)
+                plan = planned(block, beside=share)
+                bounds = self._bounds(plan, choice, now)
         examine(block, self._engine, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
         shown = tuple(_columns(plan, keys, tail, len(query.supports)))
-        return PreparedView(plan, unit.type, keys, shown, fingerprint([first], STEP_VOCABULARY))
+        marked = fingerprint([first], STEP_VOCABULARY)
+        return PreparedView(plan, unit.type, keys, shown, marked, bounds)
+
+    def _bounds(self, plan: ViewPlan, choice: BoundsChoice, now: datetime) -> PreparedBoundsChoice:
+        """Prepare the draws of bounds over as long a time as the view will have, up to now.
+
+        Where the table is as old, its rows tell what a unit will have in all steps.
+        """
+        definition = plan.definition
+        steps = definition.steps
+        (before,) = self._query(definition, 1, between=steps.as_long(now)).blocks
+        first = plan.of_block(replace(plan.block, condition=before.condition)).at(1)
+        return PreparedBoundsChoice(
+            bounds_choice_fingerprint(first, steps.count),
+            scanned(before.source.rows),
+            choice=choice,
+            write=partial(bounds_choice_sql, first, choice, self._dialect),
+            renderer=self._dialect.renderer,
+        )
 
     def text(self, view: PreparedView) -> str:
         """Return the SQL that reads the first step."""
@@ -204,8 +255,14 @@ class ViewPreparer:
     def _contributions(self, plan: BlockPlan) -> Sql:
         return Rewriter(PrivateRows(plan, 0, self._dialect)).contributions()
 
-    def _query(self, definition: ViewDefinition, step: int, first: int | None = None) -> Query:
-        """Make the query over the rows up to the end of a step.
+    def _query(
+        self,
+        definition: ViewDefinition,
+        step: int,
+        first: int | None = None,
+        between: tuple[datetime, datetime] | None = None,
+    ) -> Query:
+        """Make the query over the rows up to the end of a step, or over those of another time.
 
         With ``first``, it says of a row in which step from that one on it counts first.
         """
@@ -215,7 +272,7 @@ class ViewPreparer:
             alias, table = timed_table(tree, self._policy)
             assert table.time is not None
             type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
-            between = steps.end(0), steps.end(step)
+            between = between or (steps.end(0), steps.end(step))
             bound_time(tree, alias, table.time.column, type_, steps.zone, between)
             if first is not None:
                 ends = [steps.end(each) for each in range(first, step)]
@@ -225,12 +282,10 @@ class ViewPreparer:
                 text,
                 self._lasting,
                 self._engine.schema,
-                again(self._lasting, definition.parameters).with_usual_rows,
+                again(self._lasting, definition.parameters),
                 self._engine.bind,
                 self._dialect,
-                lambda block: with_usual_groups(
-                    with_keys_narrowed(block, self._engine), why=_ALL_STEPS
-                ),
+                partial(self._decided, definition),
                 catalog=self._engine.name,
             )
         if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
@@ -251,6 +306,13 @@ class ViewPreparer:
             )
         return query
 
+    def _decided(self, definition: ViewDefinition, block: Block) -> Block:
+        """Return the block with its known groups, and with the number of groups of a unit."""
+        block = with_keys_narrowed(block, self._engine)
+        if chooses_groups(definition):
+            return with_usual_groups(block, why=WHOLE_STREAM)
+        return with_groups_of_steps(block)
+
     def _rules(self) -> NameRules:
         """Tell how queries name tables."""
         return rules_of(self._engine.schema, self._engine.name, self._policy.names)
@@ -268,6 +330,27 @@ class ViewPreparer:
                 "Take steps of whole days.",
             )
         return found.type
+
+
+def with_drawn(view: PreparedView, found: FoundBounds) -> ViewDefinition:
+    """Return the definition of a view whose contribution bounds were drawn, before it is paid.
+
+    It has the usual number where there were too few units to tell.
+    """
+    definition, share = view.plan.definition, bounds_share(view.plan.block)
+    return replace(
+        definition,
+        parameters=_bounded(definition.parameters, found),
+        drawn=DrawnBounds(found.rows, found.groups, share),
+    )
+
+
+def _bounded(parameters: Parameters, found: FoundBounds) -> Parameters:
+    return replace(
+        parameters,
+        max_rows_contributed=found.rows or parameters.max_rows_contributed,
+        max_groups_contributed=found.groups or parameters.max_groups_contributed,
+    )
 
 
 def _over(view: PreparedView, block: Block) -> ViewPlan:

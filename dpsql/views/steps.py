@@ -16,6 +16,7 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.streams.factorisation import MAX_STEPS
 
 _EPOCH: Final = datetime(1970, 1, 1)
+_FIRST_YEAR: Final = 1000
 _LAST_YEAR: Final = 9000  # so that no sum of dates leaves the calendar
 
 
@@ -45,8 +46,7 @@ class ViewSteps:
                 code="bad_steps",
                 hint="An hour is lost or doubled where clocks change: take days, or zone: UTC.",
             )
-        years = self.count * (self.period.seconds / 31_000_000 + self.period.months / 12)
-        if self.start.year + years > _LAST_YEAR:
+        if self.start.year + self._years > _LAST_YEAR:
             raise ParameterError(
                 "the steps of the view reach beyond the calendar",
                 code="bad_steps",
@@ -60,6 +60,21 @@ class ViewSteps:
     def end_instant(self, step: int) -> datetime:
         """Return the instant at which a step ends, in UTC."""
         return self.end(step).replace(tzinfo=zone_named(self.zone)).astimezone(UTC)
+
+    def as_long(self, now: datetime) -> tuple[datetime, datetime]:
+        """Return two wall times as far apart as start and end of all steps, the later one past.
+
+        That is the end of the last step that has closed at the instant ``now``, or else the start.
+        """
+        closed = self.closed(now)
+        if self.start.year - self._years < _FIRST_YEAR:
+            return datetime(_FIRST_YEAR, 1, 1), self.end(closed)
+        return self.end(closed - self.count), self.end(closed)
+
+    @property
+    def _years(self) -> float:
+        """At least as many years as the steps take."""
+        return self.count * (self.period.seconds / 31_000_000 + self.period.months / 12)
 
     def consist_of(self, period: Period) -> bool:
         """Tell whether no period, of those that follow each other since 1970, is in two steps."""

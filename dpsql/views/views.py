@@ -37,17 +37,26 @@ from dpsql.errors import (
     QueryRefused,
     UnknownName,
 )
+from dpsql.ir.plan import PreparedBoundsChoice
 from dpsql.ir.relations import PublishedView, scanned
+from dpsql.kinds.bounds_choice import read_weights
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
 from dpsql.pipeline.buyer import Buyer, Failure
-from dpsql.pipeline.events import Observer, StepFailed, StepPublished, ViewCreated
-from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader
+from dpsql.pipeline.events import (
+    Observer,
+    ReadingFailed,
+    StepFailed,
+    StepPublished,
+    ViewCreated,
+)
+from dpsql.pipeline.purchase import Bought, Purchase, PurchaseReader, purchase_of_bounds
 from dpsql.pipeline.tail.rooms import Stay
 from dpsql.pipeline.till import Till
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Overrides, suggestion
 from dpsql.policy.resolve import resolve
 from dpsql.privacy.accounting.zcdp import ZERO, Amount
+from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
 from dpsql.results.explanation import Explanation
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 from dpsql.views.definition import (
@@ -60,7 +69,7 @@ from dpsql.views.drawing import draw_step
 from dpsql.views.explain import explain_view
 from dpsql.views.noise import ViewNoise
 from dpsql.views.planning import optimised
-from dpsql.views.prepare import PreparedView, ViewPreparer
+from dpsql.views.prepare import PreparedView, ViewPreparer, with_drawn
 from dpsql.views.publication import GroupTexts, StepRelease, packed, unpacked
 from dpsql.views.rows import ViewRows, view_rows
 from dpsql.views.state import ViewState
@@ -166,6 +175,7 @@ class Views:
     _buyer: Buyer
     _place: Path | None
     _preparer: ViewPreparer
+    _bounds_known: Callable[[PreparedBoundsChoice], FoundBounds | None]
     _progress: Percent
     _tell: Observer
 
@@ -206,28 +216,33 @@ class Views:
             found.mechanism,
             found.choices,
         )
-        return self._preparer.prepare(definition, self._account(self._payer.analyst))
+        view = self._preparer.prepare(definition, self._account(self._payer.analyst), _now())
+        known = None if view.bounds is None else self._bounds_known(view.bounds)
+        return view if known is None else self._with_drawn(view, known)
 
     def explain(self, view: PreparedView) -> Explanation:
         """Explain the cost of a view, and the noise of its steps."""
-        explanation = explain_view(view.plan, self._preparer.text(view))
-        bought = delta_buys(self._payer, Amount.charge(view.plan.loss))
+        explanation = explain_view(view, self._preparer.text(view))
+        bought = delta_buys(self._payer, Amount.charge(view.loss))
         return replace(explanation, limits=self._policy.limits, delta_buys=bought)
 
-    def create(self, view: PreparedView) -> View:
-        """Pay for a view, and make its private state. Nothing of the rows is read yet.
+    def create(self, view: PreparedView) -> PreparedView:
+        """Pay for a view, and make its private state. Only open bounds are drawn from rows before.
 
-        The charge comes first: a state that nobody paid for is never there, and one that is not
-        made any more, as the process was killed, is made by the first refresh. Raises
-        ``BudgetExceeded``, ``LedgerError`` (``ledger_stream_exists``), and ``EngineError`` where
-        no state can be made.
+        Returns the view with its bounds. The charge comes first: a state that nobody paid for is
+        never there, and one that is not made any more, as the process was killed, is made by the
+        first refresh. Raises ``BudgetExceeded``, ``LedgerError`` (``ledger_stream_exists``), and
+        ``EngineError`` where no state can be made, or rows cannot be read.
         """
         self._sweep()
         self._rehearse(view, range(1, 2))
         self._rehearse(view, range(1, 1 + min(_AT_ONCE, view.plan.definition.steps.count)))
-        stream, definition = secrets.token_hex(16), view.plan.definition
+        stream = secrets.token_hex(16)
         place = self._state_of(stream)
         ViewState.require_room(place)
+        if view.bounds is not None:
+            view = self._with_drawn(view, self._drawn(view, view.bounds))
+        definition = view.plan.definition
         self._till.pay_stream(
             *(view.plan.loss, view.fingerprint),
             name=fold(definition.name),
@@ -237,7 +252,39 @@ class Views:
         with suppress(EngineError):  # the first refresh makes it, or says why it cannot
             ViewState.create(place, stream, view.shape)
         self._tell(ViewCreated(self._payer.path, stream))
-        return self.named(definition.name)
+        return view
+
+    def _drawn(self, view: PreparedView, choice: PreparedBoundsChoice) -> FoundBounds:
+        """Draw the contribution bounds of a view, if the account can pay for all of it.
+
+        They are kept: whatever stops it then, another attempt has them for nothing.
+        """
+        definition = view.plan.definition
+        if fold(definition.name) in {s.name for s in self._ledger().streams(self._payer.path)}:
+            raise LedgerError(
+                "the account has a stream of this name",
+                code="ledger_stream_exists",
+                hint="Choose another name, or drop the view first.",
+            )
+        self._engine.rehearse(lambda source: _discard(read_weights(source, choice)))
+        self._engine.refuse_changed()
+        purchase = purchase_of_bounds(choice, definition.text, ())
+        with self._buyer.begun(choice.tables) as run:
+            charges = self._till.reserve((purchase,), then=view.plan.loss)
+            found = self._buyer.buy_all(run, (purchase,))
+        if isinstance(found, Failure):
+            kept = "What it had reserved stays spent, and there is no view."
+            error = self._buyer.failed(found, kept, partial(self._till.fail, charges))
+            self._tell(ReadingFailed(self._payer.path, None, found.code))
+            raise error
+        self._till.settle(charges, found)
+        (bought,) = found
+        assert bought.bounds is not None
+        return bought.bounds
+
+    def _with_drawn(self, view: PreparedView, found: FoundBounds) -> PreparedView:
+        account = self._account(self._payer.analyst)
+        return self._preparer.prepare(with_drawn(view, found), account)
 
     def refresh(self, name: str, until: datetime | None = None) -> Refreshed:
         """Publish every step that has closed and is not used yet, in order.
@@ -549,6 +596,10 @@ class Views:
                 hint="run `dpsql budget verify`, and restore the ledger from a backup",
             )
         return self._place / stream
+
+
+def _discard(_: object) -> None:
+    """Accept and ignore a value."""
 
 
 def _of_another(ledger: Ledger, path: str) -> tuple[StreamRecord, ...]:

@@ -86,12 +86,13 @@ def estimate_fingerprints(plan: BlockPlan, estimates: Iterable[LeftOutPlan]) -> 
         yield _digest_of(f"({begins},{described.together(asked)})")
 
 
-def bounds_choice_fingerprint(plan: BlockPlan) -> str:
+def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
     """Hash the inputs of the choice of contribution bounds: table, filter, unit, keys, limits.
 
     And the ε of its question, within a factor of 2, and whether totals are asked for: others are
     best for averages, and at another price. And for which bounds a maximum error has that ε, and
-    whether groups are ranked, for which fewer are best.
+    whether groups are ranked, for which fewer are best, or the number of ``steps`` of a view, whose
+    noise is wider than that of one answer.
     """
     block, found = plan.block, plan.block.bounds_found
     assert found is not None
@@ -99,6 +100,7 @@ def bounds_choice_fingerprint(plan: BlockPlan) -> str:
         *("bounds choice", block.source, block.unit_column, block.condition, block.keys),
         *(found.rows, found.most_rows, found.groups, found.most_groups),
         *(plan.declared, _size(block.parameters.epsilon), block.totals),
+        *(() if steps is None else ("steps", steps)),
     )
     named = ("named",) if not plan.declared and block.top_k is None else ()
     error = ("max_error", *block.bounds_to_find.values()) if plan.price_open else ()

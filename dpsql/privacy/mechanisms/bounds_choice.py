@@ -56,6 +56,13 @@ POWER_OF_NAMED: Final = 8
 BASE_OF_ZERO: Final = 32
 """The base measure of the rung 0, by that of 1: values of one sign have 0 for the other."""
 
+NONE: Final = 0
+"""The rung of a ladder that says that too few units have rows to find a number.
+
+Its tail is the weight of all units, and nothing of that should be cut."""
+BASE_OF_NONE: Final = 2**20
+"""Its base measure, by that of 1: over no rows another is drawn once in a million times."""
+
 _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
 _CUT_PER_NOISE = 0.6  # pairs to cut for each standard deviation of the noise on a group
@@ -101,10 +108,11 @@ class BoundDraw(Priced[int | None]):
     """A draw of one bound from a ladder.
 
     ``power`` is twice that of the base measure, ``targets`` the weight that should be cut at each
-    rung, in steps of which a unit has ``WHOLE_WEIGHT``. ``loss`` is the price that it was built
-    for, and costs. If ``lasting``, a rung is held against the targets of all from it on, the worst
-    of them: where targets fall, few pairs above it may hold many rows. ``part`` of all weight may
-    be cut besides.
+    rung, in steps of which a unit has ``WHOLE_WEIGHT``. What the last rung cuts cannot be helped:
+    its score is 0. ``loss`` is the price that it was built for, and costs. If ``lasting``, a rung
+    is held against the targets of all from it on, the worst of them: where targets fall, few pairs
+    above it may hold many rows. ``part`` of all weight may be cut besides. ``base_of_zero`` is the
+    base measure of the rung 0, by that of 1.
 
     Sensitivity: weights of a unit depend on its own rows alone, and sum to ``WHOLE_WEIGHT`` at
     most. So a further unit raises every tail by 0 to 1 units, and what may be cut by ``part`` of
@@ -124,6 +132,7 @@ class BoundDraw(Priced[int | None]):
     loss: PrivacyLoss
     lasting: bool = False
     part: Fraction = Fraction(0)
+    base_of_zero: int = BASE_OF_ZERO
 
     def cost(self, composition: Composition, reach: int | None) -> float:
         """Compute the price of the draw, rounded up; ``reach`` changes nothing."""
@@ -134,7 +143,7 @@ class BoundDraw(Priced[int | None]):
     def bases(self) -> list[Fraction]:
         """List the base measure of each rung, of which their ratios matter."""
         return [
-            Fraction(1, math.isqrt(rung**self.power)) if rung else Fraction(BASE_OF_ZERO)
+            Fraction(1, math.isqrt(rung**self.power)) if rung else Fraction(self.base_of_zero)
             for rung in self.rungs
         ]
 
@@ -151,6 +160,7 @@ class BoundDraw(Priced[int | None]):
             max(Fraction(0), tail - target - free)
             for tail, target in zip(over, self.targets, strict=True)
         ]
+        beyond[-1] = Fraction(0)
         scores = list(accumulate(reversed(beyond), max))[::-1] if self.lasting else beyond
         least = min(scores)
         rate = Fraction(self.rate)
@@ -238,7 +248,9 @@ class BoundsChoice:
         """List the targets of all rungs of rows, at a rung of groups."""
         assert self.rows is not None
         target, falling = self.targets[place], self.rows.lasting
-        return tuple(target // rung if falling else target for rung in self.rows.rungs)
+        return tuple(
+            0 if rung == NONE else target // rung if falling else target for rung in self.rows.rungs
+        )
 
 
 def bound_draw(
@@ -249,12 +261,13 @@ def bound_draw(
     *,
     lasting: bool = False,
     part: Fraction = Fraction(0),
+    base_of_zero: int = BASE_OF_ZERO,
 ) -> BoundDraw:
     """Build the most accurate draw of at most ``price``.
 
     ``targets`` are weights in units, of each rung, the worst of which from it on decides if they
-    are ``lasting``. ``part`` of all weight may be cut besides. Raises ParameterError if the price
-    is not positive.
+    are ``lasting``. ``part`` of all weight may be cut besides, and ``base_of_zero`` is the base
+    measure of the rung 0. Raises ParameterError if the price is not positive.
     """
     if price.composition is Composition.BASIC:
         checked_positive(price.epsilon, "epsilon")
@@ -264,4 +277,4 @@ def bound_draw(
         checked_positive(rho, "rho")
         rate = math.sqrt(8 * rho) * (1 - 1e-11)
     aims = tuple(map(weight_in_steps, targets))
-    return BoundDraw(tuple(rungs), power, rate, aims, price, lasting, part)
+    return BoundDraw(tuple(rungs), power, rate, aims, price, lasting, part, base_of_zero)

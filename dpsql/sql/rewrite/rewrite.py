@@ -242,12 +242,12 @@ class Rewriter:
     def contributions(self, steps: Sql | None = None) -> Sql:
         """Write one row per (unit, key) with the unit's contribution to the group.
 
-        Columns: the unit, the keys, and per measure an integer within ``measure.contribution``. No
-        cap on groups: whoever adds up has to bound what a unit contributes in all. ``steps`` are
-        the rows to read, by default all.
+        Columns: the unit, the keys, and per measure an integer within ``measure.contribution``,
+        in released steps, of which there are fewer. No cap on groups: whoever adds up has to bound
+        what a unit contributes in all. ``steps`` are the rows to read, by default all.
         """
         assert all(m.kind is not MeasureKind.DISTINCT for m, _ in self._measures)
-        return self._by_pair(self._steps() if steps is None else steps, self._contributed)
+        return self._by_pair(self._steps() if steps is None else steps, self._coarsened)
 
     def stepped(self, number: exp.Expr, steps: int) -> SteppedSQL:
         """Write what :meth:`contributions` computes, by the end of each of ``steps`` steps.
@@ -277,9 +277,9 @@ class Rewriter:
         return SteppedSQL(table, rows, tuple(self.contributions(of(s)) for s in range(steps)))
 
     def pairs(self) -> Sql:
-        """Write :meth:`contributions`, or nothing but the pairs where only units are counted."""
+        """Write what units contribute to groups in fine steps; only pairs where units count."""
         if any(measure.kind is not MeasureKind.UNITS for measure, _ in self._measures):
-            return self.contributions()
+            return self._by_pair(self._steps(), self._contributed)
         columns = join(", ", [self.rows.unit, *self.rows.keys])
         rows = self._to_group(self.dialect.derived(self.rows.select()))
         return sql("SELECT DISTINCT {} FROM {}", columns, rows)
@@ -392,6 +392,15 @@ class Rewriter:
             for measure, name in self._measures
             if measure.kind is not MeasureKind.DISTINCT
         }
+
+    def _coarsened(self, found: _Found) -> dict[Sql, Sql]:
+        """Write a unit's contributions to each measure of a group, in released steps."""
+        written = self._contributed(found)
+        for measure, name in self._measures:
+            if measure.lattice is not None and measure.lattice.coarsening > 1:
+                fine = self._gathered(name, found).contribution(measure)
+                written[name] = (fine // measure.lattice.coarsening).narrowed().sql
+        return written
 
     def _gathered(self, name: Sql, found: _Found) -> Gathered:
         values = self._values[name]

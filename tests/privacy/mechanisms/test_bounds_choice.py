@@ -19,6 +19,8 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms import bounds_choice as module
 from dpsql.privacy.mechanisms.bounds_choice import (
+    BASE_OF_NONE,
+    NONE,
     POWER_OF_GROUPS,
     POWER_OF_NAMED,
     POWER_OF_ROWS,
@@ -42,8 +44,9 @@ Law = NDArray[np.float64]
 def draw_of(
     price: PrivacyLoss, rungs: Sequence[int], target: float, power: int = POWER_OF_ROWS
 ) -> BoundDraw:
-    """A draw with one target for all rungs."""
-    return bound_draw(price, rungs, power, [target] * len(rungs))
+    """A draw with one target for all rungs but that for too few units."""
+    targets = [target if rung else 0.0 for rung in rungs]
+    return bound_draw(price, rungs, power, targets, base_of_zero=BASE_OF_NONE)
 
 
 def weights(
@@ -75,13 +78,14 @@ def log_law(
         score((over - free) / WHOLE_WEIGHT, target / WHOLE_WEIGHT)
         for over, target in zip(sums[1:], choice.targets, strict=True)
     ]
+    scores[-1] = 0.0
     if choice.lasting:
         scores = [several(scores[place:]) for place in range(len(scores))]
-    logs = [
-        -math.log(math.isqrt(rung**choice.power)) - choice.rate * each
-        for rung, each in zip(choice.rungs, scores, strict=True)
+    bases = [
+        -math.log(math.isqrt(r**choice.power)) if r else math.log(choice.base_of_zero)
+        for r in choice.rungs
     ]
-    found = np.array(logs)
+    found = np.array(bases) - choice.rate * np.array(scores)
     law: Law = found - np.log(np.exp(found - found.max()).sum()) - found.max()
     return law
 
@@ -110,10 +114,13 @@ def spreads(choice: BoundDraw, **broken: Callable[..., float]) -> float:
     return widest
 
 
+@pytest.mark.parametrize("rungs", [RUNGS[:3], (NONE, *RUNGS[:3])])
 @pytest.mark.parametrize("power", [POWER_OF_ROWS, POWER_OF_GROUPS])
 @pytest.mark.parametrize("target", [0.0, 0.4, 1.0, 3.5])
-def test_the_privacy_loss_has_the_stated_range(target: float, power: int) -> None:
-    choice = draw_of(PRICE, RUNGS[:3], target, power)
+def test_the_privacy_loss_has_the_stated_range(
+    target: float, power: int, rungs: tuple[int, ...]
+) -> None:
+    choice = draw_of(PRICE, rungs, target, power)
     assert choice.rate * (1 - 1e-9) <= spreads(choice) <= choice.rate * (1 + 1e-9)
 
 
@@ -159,6 +166,7 @@ def test_divergences_are_within_the_price() -> None:
     for choice in (
         bound_draw(PRICE, RUNGS, POWER_OF_ROWS, [4.0, 2.0, 1.0, 0.5], lasting=True),
         draw_of(PRICE, RUNGS, 1.0),
+        draw_of(PRICE, (NONE, *RUNGS), 1.0),
         bound_draw(PRICE, RUNGS, POWER_OF_GROUPS, [1.0, 0.7, 0.5, 0.3]),
     ):
         for without, with_unit in neighbours():
@@ -275,6 +283,26 @@ def test_huge_tails_are_drawn_from_as_well() -> None:
     assert choice.draw(huge, SeededSource(1)) == choice.rungs[-1]
     nothing = [0] * (len(choice.rungs) + 1)
     assert {choice.draw(nothing, SeededSource(seed)) for seed in range(20)} <= {1, 2, 3, 4}
+
+
+def test_a_draw_says_that_there_are_too_few_units_and_only_then() -> None:
+    """Over no rows once in a million times; with two hundred units a number comes out."""
+    choice = draw_of(PrivacyLoss(0.2**2 / 8), (NONE, *ladder()), 20.0)
+    none = np.exp(log_law(choice, []))[0]
+    assert 1 - 1e-5 < none < 1
+    for number in (2, 10):
+        assert np.exp(log_law(choice, [(3,)] * number))[0] > 0.99
+    assert np.exp(log_law(choice, [(3,)] * 250))[0] < 1e-8
+    assert {choice.draw(weights([], choice.rungs), SeededSource(n)) for n in range(9)} == {NONE}
+    many = weights([(3,)] * 500, choice.rungs)
+    assert {choice.draw(many, SeededSource(seed)) for seed in range(9)} <= {3, 4}
+
+
+def test_where_a_ladder_ends_below_what_units_have_its_end_is_drawn() -> None:
+    """All of its rungs cut alike: the last one lets most rows through."""
+    units: list[Unit] = [(40,)] * 3000
+    choice = draw_of(PRICE, ladder(20), 20.0)
+    assert {choice.draw(weights(units, choice.rungs), SeededSource(n)) for n in range(9)} == {20}
 
 
 # -- the ladder, and what it chooses ----------------------------------------------------------
