@@ -90,8 +90,9 @@ def value_bounds_sql(
         weight=weight,
     )
     return sql(
-        "WITH {} SELECT ROW_NUMBER() OVER () AS {}, {}, {} FROM {}",
+        "WITH {} SELECT {} AS {}, {}, {} FROM {}",
         steps,
+        dialect.row_number(),
         rows.row_id,
         place,
         weight,

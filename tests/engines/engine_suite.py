@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -42,10 +42,11 @@ from worlds import DuckDBWorld, small_tables
 
 from dpsql.engines.base.dialect import Dialect
 from dpsql.errors import EngineError, QueryRefused
-from dpsql.ir.plan import PreparedBlock, PreparedBoundsChoice
+from dpsql.ir.plan import OpenBounds, PreparedBlock, PreparedBoundsChoice, PreparedValueBounds
 from dpsql.ir.relations import scanned
 from dpsql.kinds.bounds_choice import bounds_choice_sql, read_weights
 from dpsql.kinds.union import UnionKind
+from dpsql.kinds.value_bounds import value_bounds_sql
 from dpsql.policy.model import EACH_ROW, ColumnPolicy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import AUTO
 from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT
@@ -55,6 +56,20 @@ LIFTED = {"max_groups_contributed": 1000, "max_rows_contributed": 10**5}
 R_COLUMNS = sensitivity.COLUMNS
 
 # -- data ------------------------------------------------------------------------------------------
+
+
+def odd_rows(*more: float) -> list[Row]:
+    """Rows of few units, at the edges of types, with ``more`` values of ``f``."""
+    drawn = random.Random(3)
+    return [
+        (
+            *(drawn.choice((1, 1, 1, 2, 2, 3, 4, None)), drawn.choice((0, 1, None, -(2**31)))),
+            *(drawn.choice((0.0, -0.0, 1.5, None, *more)), drawn.choice(("", "1", "bad", None))),
+            *(drawn.choice(("p", "q", "other", None)), drawn.choice((-3, 2**31 - 1, None))),
+            *(drawn.choice((0, 4, -(2**63), None)), drawn.choice((0.1, 1e308, None))),
+        )
+        for _ in range(250)
+    ]
 
 
 def lineage_tables(seed: int = 7, rows: int = 60) -> dict[str, Filled]:
@@ -271,29 +286,53 @@ class EngineSuite:
     def test_one_unit_moves_the_weights_of_its_pairs_by_a_whole_at_most(
         self, question: str, world: EngineWorld, reference: EngineWorld
     ) -> None:
-        drawn = random.Random(3)
-        rows: list[Row] = [
-            (
-                *(drawn.choice((1, 1, 1, 2, 2, 3, 4, None)), drawn.choice((0, 1, None, -(2**31)))),
-                *(drawn.choice((0.0, -0.0, 1.5, None)), drawn.choice(("", "1", "bad", None))),
-                *(drawn.choice(("p", "q", "other", None)), drawn.choice((-3, 2**31 - 1, None))),
-                *(drawn.choice((0, 4, -(2**63), None)), drawn.choice((0.1, 1e308, None))),
-            )
-            for _ in range(250)
-        ]
         parameters: dict[str, Any] = {"epsilon": 1.0, "max_rows_contributed": AUTO}
         (plan,) = planned(
             question, sensitivity.SCHEMA, sensitivity.RULES, usual=False, **parameters
         ).plans
+        choice = plan.bounds_choice
+        assert choice is not None
+
+        def asked(dialect: Dialect) -> PreparedBoundsChoice:
+            write = partial(bounds_choice_sql, plan, choice, dialect)
+            tables, renderer = scanned(plan.block.source.rows), dialect.renderer
+            return PreparedBoundsChoice("f", tables, choice=choice, write=write, renderer=renderer)
+
+        self._moves_a_whole(world, reference, asked, odd_rows())
+
+    @pytest.mark.parametrize(
+        "value", ["f", "a", "f * a", "a * a * j", "CAST(s AS DOUBLE) * a", "abs(f) / i"]
+    )
+    def test_one_unit_moves_the_weights_of_its_values_by_a_whole_at_most(
+        self, value: str, world: EngineWorld, reference: EngineWorld
+    ) -> None:
+        question = f"SELECT c, sum({value}) FROM r WHERE i IS NOT NULL GROUP BY c"
+        schema, rules = sensitivity.SCHEMA, sensitivity.RULES
+        (plan,) = planned(question, schema, rules, bounds=(), epsilon=1.0).plans
+        (draw,), found = plan.value_bounds, plan.block.bounds_found
+        assert found is not None
+
+        def asked(dialect: Dialect) -> PreparedValueBounds:
+            write = partial(value_bounds_sql, plan, found.values[0], draw, dialect)
+            tables, renderer = scanned(plan.block.source.rows), dialect.renderer
+            return PreparedValueBounds("f", tables, choice=draw, write=write, renderer=renderer)
+
+        infinite = float("inf")
+        rows = odd_rows(float("nan"), infinite, -infinite, 1e308, -1e308, 2.0**-12)
+        self._moves_a_whole(world, reference, asked, rows)
+
+    def _moves_a_whole(
+        self,
+        world: EngineWorld,
+        reference: EngineWorld,
+        asked: Callable[[Dialect], OpenBounds],
+        rows: Sequence[Row],
+    ) -> None:
+        """Check that a unit moves the weights that bounds are drawn from by a whole at most."""
 
         def weights(each: EngineWorld, kept: Sequence[Row]) -> tuple[list[int], list[int]]:
-            choice = plan.bounds_choice
-            assert choice is not None
-            write = partial(bounds_choice_sql, plan, choice, each.dialect)
-            tables, renderer = scanned(plan.block.source.rows), each.dialect.renderer
-            asked = PreparedBoundsChoice("f", tables, choice=choice, write=write, renderer=renderer)
             with each.engine(one_table(kept)).run() as run:
-                return read_weights(run, asked)
+                return read_weights(run, asked(each.dialect))
 
         before = weights(world, rows)
         assert before == weights(reference, rows)
