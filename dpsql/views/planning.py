@@ -19,9 +19,10 @@ from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.policy.model import AccountPolicy
 from dpsql.policy.parameters import AnswerFrom
-from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import one_shot_distance
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
+from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.streams.buffers import optimal_buffers
 from dpsql.privacy.streams.factorisation import (
     BufferedToeplitz,
@@ -56,6 +57,7 @@ from dpsql.views.definition import (
 from dpsql.views.plan import ViewPlan
 
 _BUFFERS: Final = 4
+_SLIGHTLY_LESS: Final = 1 - 2.0**-40  # exceeds the rounding of what is added up
 _REACH_BITS: Final = 24  # of what one unit may add: rounding it is nothing beside the noise
 _COUNTS: Final = (MeasureKind.UNITS, MeasureKind.MATCHING_UNITS, MeasureKind.ROWS)
 """Measures that can decide whether a group exists, the best first: they only grow."""
@@ -154,6 +156,11 @@ class _Listing:
         self.floor = block.parameters.min_units_per_group - 1
 
     def plan(self) -> ViewPlan:
+        if self.budget.gaussian:
+            raise no_view(
+                "what a view costs that chooses groups is not proved in Gaussian DP",
+                "Create it from an account of another composition.",
+            )
         for name in self.definition.choices.given:
             if name not in _OWN_OPTIONS[self.kind]:
                 raise no_view(f"{self.kind} has no option {name}", "Leave it out.")
@@ -314,6 +321,10 @@ def _running(definition: ViewDefinition, block: Block, budget: QueryBudget) -> V
         distance = one_shot_distance(budget.epsilon, delta)
         noises = [one_shot_continual_noise(distance, factorisation, groups, reaches[0])]
         spare, conversion = budget.delta - delta, 0.0
+    elif budget.gaussian:
+        distance = 2 * split.rho / len(measures) * _SLIGHTLY_LESS
+        noises = [one_shot_continual_noise(distance, factorisation, groups, r) for r in reaches]
+        spare, conversion = split.delta, split.conversion
     else:
         share = split.rho / len(measures)
         noises = [continual_noise_for_rho(share, factorisation, groups, r) for r in reaches]
@@ -321,6 +332,9 @@ def _running(definition: ViewDefinition, block: Block, budget: QueryBudget) -> V
     floor = None if known else block.parameters.min_units_per_group - 1
     histogram = ContinualHistogram(noises[score], 0.0 if known else spare, floor)
     loss = PrivacyLoss(sum(noise.rho for noise in noises), histogram.delta)
+    if budget.gaussian:
+        rho = sum(noise.gaussian_rho for noise in noises)
+        loss = PrivacyLoss(rho, histogram.delta + SMOOTHING_DELTA, gaussian=True)
     return ViewPlan(
         definition,
         block,
@@ -353,11 +367,6 @@ def bounds_to_draw(plan: ViewPlan, account: AccountPolicy) -> BoundsChoice | Non
 
 def _view_budget(block: Block, account: AccountPolicy) -> QueryBudget:
     """Return the (epsilon, delta) that a view may spend, by the rules of the paying account."""
-    if account.composition is Composition.GDP:
-        raise no_view(
-            "the cost of a view in Gaussian DP is not proved",
-            "Create it from an account of another composition.",
-        )
     share = account.delta_for_conversion
     return QueryBudget.of(block.parameters, account.composition, delta_for_conversion=share)
 

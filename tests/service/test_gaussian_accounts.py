@@ -17,7 +17,7 @@ from rich.console import Console, RenderableType
 
 import dpsql
 from dpsql.core.formatting import significant
-from dpsql.errors import BudgetExceeded, Error, QueryRefused
+from dpsql.errors import BudgetExceeded, QueryRefused
 from dpsql.ledger import Ledger
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import Parameters
@@ -97,18 +97,36 @@ def test_what_has_no_proof_is_refused_before_anything_is_reserved(tmp_path: Path
         assert connection.budget().queries == 0
 
 
-def test_a_view_is_refused(tmp_path: Path) -> None:
-
-    place = tmp_path / "plays.duckdb"
+def test_a_view_of_running_counts_costs_what_it_adds_to_the_account(tmp_path: Path) -> None:
+    """With less noise than under zCDP at the same ε; what chooses groups has no proof."""
+    place, sigmas = tmp_path / "plays.duckdb", {}
     with duckdb.connect(str(place)) as writer:
         writer.execute(PLAYS)
-    account = AccountPolicy(ANALYST, 100.0, 1e-3, Composition.GDP)
-    gaussian = replace(plays_policy(8), accounts={ANALYST: account})
-    with dpsql.connect(place, gaussian, tmp_path / "plays.db", ANALYST) as connection:
-        for statement in VIEWS:
-            with pytest.raises(Error, match="a view in Gaussian DP is not proved"):
-                connection.sql(statement)
-        assert connection.budget().queries == 0
+    for composition in (Composition.GDP, Composition.ZCDP):
+        account = AccountPolicy(ANALYST, 100.0, 1e-3, composition)
+        policy = replace(plays_policy(8), accounts={ANALYST: account})
+        ledger = tmp_path / f"{composition}.db"
+        with dpsql.connect(place, policy, ledger, ANALYST) as connection:
+            paid = [connection.sql(view).cost.settled for view in VIEWS]
+            connection.sql("REFRESH MATERIALIZED VIEW songs")
+            assert connection.sql("SELECT max(step) AS n FROM songs").fetchall()
+            views = connection._answerer.views
+            sigmas[composition] = [
+                views.plan_of(views.named(name)).plan.noises[0].sigma for name in ("songs", "sums")
+            ]
+            if composition is Composition.GDP:
+                assert all(loss.gaussian and loss.delta > 0 for loss in paid)
+                chosen = VIEWS[0].replace(" songs ", " top ") + " order by plays desc limit 2"
+                chosen = chosen.replace("(step", "(schedule = 'doubling', step")
+                with fails_with("no_view"):
+                    connection.sql(chosen)
+                assert connection.budget().queries == 2
+        with Ledger.open(ledger) as opened_again:
+            spent = opened_again.spent(f"{policy.dataset}/{ANALYST}").amount.loss
+            assert spent.rho == pytest.approx(sum(loss.rho for loss in paid))
+            assert opened_again.verify().sound
+    for gaussian, other in zip(*sigmas.values(), strict=True):
+        assert 0.92 * other < gaussian < 0.95 * other
 
 
 def test_an_account_ends_where_its_mu_does(tmp_path: Path) -> None:

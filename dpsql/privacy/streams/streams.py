@@ -89,6 +89,18 @@ class ContinualNoise:
         return rounded_up(self.distance_squared / 2)
 
     @property
+    def gaussian_rho(self) -> float:
+        """Half of mu**2 in Gaussian DP for the whole stream, rounded up.
+
+        As for continuous noise with a variance of SMOOTHING_VARIANCE units of the lattice less, for
+        SMOOTHING_DELTA (docs/mechanisms/accounting.md). A step is an answer whose cost depends on
+        what was shown before, and all together cost no more than ``distance_squared`` says.
+        """
+        squared = Fraction(self.sigma) ** 2
+        smoothed = squared - Fraction(SMOOTHING_VARIANCE) / 4**self.factorisation.bits
+        return rounded_up(self.distance_squared * squared / smoothed / 2)
+
+    @property
     def once(self) -> float:
         """The standard deviation of a single answer that costs as much as the whole stream."""
         return self.sigma / math.sqrt(float(self.factorisation.norm_squared))

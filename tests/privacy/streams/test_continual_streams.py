@@ -15,6 +15,7 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
 from dpsql.privacy.accounting.zcdp import PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import one_shot_distance
+from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import (
@@ -89,6 +90,23 @@ def test_calibration_spends_the_budget_and_no_more(
     hidden = math.sqrt(once.distance_squared)
     assert gaussian_delta(1.0, hidden) <= 1e-6
     assert gaussian_delta(1.0, hidden * (1 + 1e-5)) > 1e-6 * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0, 4.0])
+def test_its_price_in_gaussian_dp_covers_the_exact_law(epsilon: float) -> None:
+    """And not of noise that is a thousandth smaller, on the coarsest lattice there is."""
+    noise = ContinualNoise(SquareRoot(1).on_lattice(10), 1.0, 1, 1)
+    assert noise.rho < noise.gaussian_rho < noise.rho * (1 + 1e-5)
+    units = np.arange(-12 * 1024, 13 * 1024 + 1)
+
+    def exact(sigma: float) -> float:
+        """The delta of a shift by 1, from the law on the lattice."""
+        laws = [np.exp(-((units - shift) ** 2) / (2 * (1024 * sigma) ** 2)) for shift in (0, 1024)]
+        p, q = (law / law.sum() for law in laws)
+        return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+    covered = gaussian_delta(epsilon, math.sqrt(2 * noise.gaussian_rho)) + SMOOTHING_DELTA
+    assert exact(1.0) <= covered < exact(0.999)
 
 
 def gaussian_divergence(shift: NDArray[np.float64], covariance: NDArray[np.float64]) -> float:
