@@ -13,6 +13,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
+from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -24,6 +25,8 @@ class Interval:
     high: FloatArray
 
 
+_OF_ROWS = frozenset({MeasureKind.ROWS, MeasureKind.VALUES, MeasureKind.NUMBERS})
+_BEYOND = 0.75  # rows of a pair beyond a bound, as a part of the bound
 _WORTH_IT = 1.1  # times the margin of noise alone
 
 MOST_CONFIDENCE = 1 - 1e-12
@@ -57,7 +60,7 @@ def risked_confidence(plan: BlockPlan, released: int, index: int, confidence: fl
     m is how many groups came out before LIMIT. A mechanism that keeps the k largest itself does not
     say how many that were, but k_bar at most.
     """
-    top_k = plan.block.top_k
+    top_k = plan.block.chosen_by
     if top_k is None or top_k.measure != index:
         return confidence
     among, shown = released, min(top_k.limit, released)
@@ -86,7 +89,7 @@ def chosen_noise(
     mechanism has kept. None as well where allowing for the choice whatever it is
     (:func:`risked_confidence`) widens intervals by a tenth at most.
     """
-    top_k, selection = plan.block.top_k, plan.selection
+    top_k, selection = plan.block.chosen_by, plan.selection
     if top_k is None or top_k.measure != index or released <= top_k.limit:
         return None
     if selection.leaves_out:
@@ -105,7 +108,7 @@ def largest_left_out(plan: BlockPlan, values: FloatArray) -> float | None:
 
     ``values``: float64 of shape (groups,), those of all groups that came out.
     """
-    top_k = plan.block.top_k
+    top_k = plan.block.chosen_by
     if top_k is None or len(values) <= top_k.limit:
         return None
     place = len(values) - 1 - top_k.limit
@@ -122,6 +125,32 @@ def interval_given_choice(
     rounded = int(measure.lattice is not None and measure.lattice.coarsening > 1)
     step = measure.step
     return Interval(values - (down + rounded) * step, values + (up + rounded) * step)
+
+
+def allows_for_cut(plan: BlockPlan, index: int) -> bool:
+    """Tell whether intervals of an aggregate allow for rows beyond a number that was drawn."""
+    aggregate = plan.block.aggregates[index]
+    if not plan.weight_cut or aggregate.kind.composed or aggregate.quantile is not None:
+        return False
+    return plan.measures[aggregate.measures[0]].measure.kind in _OF_ROWS
+
+
+def supposedly_cut(
+    plan: BlockPlan, released: int, index: int, values: FloatArray, total: float | None
+) -> FloatArray:
+    """Compute how many rows of each group are supposedly beyond a number of rows that was drawn.
+
+    It is an allowance, and not a bound: nothing that was released says what the heaviest units
+    have. Each of the pairs that the draw supposedly cuts has three quarters as many rows beyond the
+    bound as below it, as where numbers of rows fall off like a power between -2 and -3. Groups lack
+    rows in proportion to their values. ``total`` is that of all positive values that came out. All
+    is 0 for aggregates that do not count rows, and where the number was given.
+    """
+    if not allows_for_cut(plan, index) or not total:
+        return np.zeros_like(values)
+    groups = released if plan.groups is None else min(plan.groups, released)
+    rows = _BEYOND * plan.weight_cut * groups * plan.block.parameters.rows_limit
+    return np.asarray(rows * np.maximum(values, 0.0) / max(total, 1.0))
 
 
 def with_rounding(plan: BlockPlan, index: int, whole: bool, margin: float) -> float:

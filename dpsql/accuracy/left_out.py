@@ -23,6 +23,7 @@ from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, LeftOutNoise, LeftOu
 
 LEFT_OUT_CONFIDENCE: Final = 0.95
 _PERCENT = 0.01
+_FEW = 0.05  # the largest share that is told where its lower end says nothing
 _CLOSE = 0.2  # the widest interval of which both ends are told
 
 
@@ -330,6 +331,8 @@ def left_out_words(found: LeftOutPart) -> str:
         text = (
             f"Of what {limits} left out of the {of}, nothing was found beyond noise: at most {high}"
         )
+    elif found.at_least and found.low < _PERCENT and found.share > _FEW:
+        text = f"Some of the {of} {were} left out by {limits}: noise hides how much"
     elif found.at_least and found.low < _PERCENT:
         text = (
             f"By estimate {share} of the {of} {were} left out by {limits}, units that may have "

@@ -228,7 +228,9 @@ class BlockPlan:
     Gaussian DP costs, and the block is charged so. ``estimates`` are asked and paid for apart,
     where the account has no release of them yet. ``bounds_choice`` are the draws of contribution
     bounds, and ``value_bounds`` those of the bounds of values without any, which go before: with
-    them, the plan is one for the usual bounds. ``kept`` are the
+    them, the plan is one for the usual bounds. ``weight_cut`` is the weight of pairs of a unit and
+    a group that supposedly have more rows than count, of each unit 1 divided among its groups,
+    where that number was drawn. ``kept`` are the
     earlier releases that values follow from: several that are pooled, in the order of the bits by
     which each row says from which, or one of more groups, which are rolled up; None where values
     are of their own.
@@ -249,6 +251,7 @@ class BlockPlan:
     estimates: tuple[LeftOutPlan, ...] = ()
     bounds_choice: BoundsChoice | None = None
     value_bounds: tuple[ValueBounds, ...] = ()
+    weight_cut: float = 0.0
 
     @property
     def draws(self) -> tuple[BoundsChoice | ValueBounds, ...]:

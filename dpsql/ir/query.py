@@ -158,7 +158,8 @@ class Block:
     ``bounds_found`` says which bounds are found privately, and whether they are found
     yet: until then they are the usual ones. None where they were given, or change nothing.
     ``followers`` are keys that its tail says by others. ``public_groups`` asks to refuse it unless
-    all keys are known.
+    all keys are known. ``limited`` is an ORDER BY and LIMIT that its tail alone applies, to groups
+    that were named without it.
     """
 
     name: str
@@ -187,6 +188,12 @@ class Block:
     bounds_found: BoundsFound | None = None
     followers: tuple[Follower, ...] = ()
     public_groups: bool = False
+    limited: TopK | None = None
+
+    @property
+    def chosen_by(self) -> TopK | None:
+        """ORDER BY and LIMIT over its groups, whoever applies them; None without."""
+        return self.top_k or self.limited
 
     @property
     def rows_are_units(self) -> bool:

@@ -22,6 +22,7 @@ from dpsql.accuracy.intervals import (
     interval_given_choice,
     largest_left_out,
     risked_confidence,
+    supposedly_cut,
     with_rounding,
 )
 from dpsql.accuracy.wording import (
@@ -157,20 +158,26 @@ class ReleaseKind(ABC):
         columns: Sequence[FloatArray],
         confidence: float,
         left_out: float | None = None,
+        total: float | None = None,
     ) -> Interval:
         """Compute the intervals of an aggregate in a release of ``released`` groups.
 
         ``columns`` are those of ``Block.interval_columns``. Each interval covers, with at least
         this probability, the value without noise, and takes in the value that is shown.
         ``left_out`` is the largest value that LIMIT left out, as :func:`largest_left_out` finds it.
+        ``total`` is that of the positive values of all groups that came out: with it, intervals of
+        counts of rows reach further up, for rows beyond a number that was drawn
+        (:func:`supposedly_cut`).
         """
         aggregate, each = self.plan.block.aggregates[index], confidence
         if aggregate.kind.composed:  # all values that fit the measures, which share the risk
             each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
+        above = supposedly_cut(self.plan, released, index, columns[0], total)
         chosen = self.chosen(released, index, confidence)
         if chosen is not None and left_out is not None:
             (values,), (measure,) = columns, aggregate.measures
-            return interval_given_choice(self.plan, chosen, measure, values, left_out)
+            given = interval_given_choice(self.plan, chosen, measure, values, left_out)
+            return Interval(given.low, given.high + above)
         low, high = np.full_like(columns[0], np.nan), np.full_like(columns[0], np.nan)
         number, whole = len(aggregate.measures), self.plan.is_whole(aggregate)
         measures = [noisy.measure for noisy in self.plan.measures]
@@ -184,7 +191,7 @@ class ReleaseKind(ABC):
             low[rows], high[rows] = found.low, found.high
         if not aggregate.kind.composed:
             low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])
-        return Interval(low, high)
+        return Interval(low, high + above)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List the ways in which rows were released, each with its rows."""
@@ -283,7 +290,8 @@ class ReleaseKind(ABC):
                 found = self.scales(index, values)
             else:
                 left, groups = largest_left_out(self.plan, values[0]), len(values[0])
-                interval = self.interval(groups, index, values, asked.confidence, left)
+                total = float(np.maximum(values[0], 0.0).sum())
+                interval = self.interval(groups, index, values, asked.confidence, left, total)
                 found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
             columns[block.noise_column(position)] = found
         return answers | columns

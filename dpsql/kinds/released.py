@@ -60,12 +60,23 @@ class ReleasedBlock:
     def left_out(self) -> float | None:
         """The largest value outside of a LIMIT that chooses by value; None without such a LIMIT."""
         plan = self.block.plan
-        top_k, aggregates = plan.block.top_k, plan.block.aggregates
+        top_k, aggregates = plan.block.chosen_by, plan.block.aggregates
         if top_k is None:
             return None
         index = next(i for i, each in enumerate(aggregates) if each.measures == (top_k.measure,))
         values = self.rows.values[plan.block.aggregate_column(index)]
         return largest_left_out(plan, values.astype(np.float64))
+
+    @property
+    def totals(self) -> tuple[float, ...]:
+        """The totals of the positive values of each aggregate of one measure; else 0."""
+        block = self.block.plan.block
+        return tuple(
+            0.0
+            if len(aggregate.measures) != 1 or aggregate.quantile is not None
+            else float(np.maximum(self.rows.values[block.aggregate_column(index)], 0).sum())
+            for index, aggregate in enumerate(block.aggregates)
+        )
 
 
 @dataclass(frozen=True, slots=True)

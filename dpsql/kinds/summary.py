@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from dpsql.accuracy.intervals import allows_for_cut
 from dpsql.accuracy.wording import Part, ShownAggregate, enumerated, printable_name
 from dpsql.core.formatting import figure_above as _up
 from dpsql.core.formatting import level
@@ -42,6 +43,12 @@ def _heading(part: Part) -> str:
 
 def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _accuracy(part, confidence)
+    if any(allows_for_cut(part.plan, shown.aggregate) for shown in part.shown):
+        rows = f"{part.plan.block.parameters.rows_limit:,}"
+        yield (
+            "Intervals reach further up, as some units may have more rows than count: "
+            f"max_rows_contributed is {rows}, found for this question."
+        )
     yield from release_kind(part.plan).sentences(part, confidence)
     if part.plan.block.counted:
         yield COUNTED
@@ -90,7 +97,7 @@ def _before(part: Part) -> str:
         return "after bounding, before the outer query"
     if not _chosen(part):
         return "after bounding"
-    top_k = part.plan.block.top_k
+    top_k = part.plan.block.chosen_by
     if top_k is not None and part.rows == min(top_k.limit, part.released):
         return "after bounding, LIMIT's choice allowed for"
     return "after bounding, before rows were chosen"
@@ -98,7 +105,7 @@ def _before(part: Part) -> str:
 
 def _chosen(part: Part) -> bool:
     """Tell whether some groups may have been left out by their noisy values."""
-    top_k = part.plan.block.top_k
+    top_k = part.plan.block.chosen_by
     full = top_k is not None and part.released >= top_k.limit
     return part.rows < part.released or (full and part.plan.selection.leaves_out)
 

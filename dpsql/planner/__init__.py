@@ -16,7 +16,12 @@ from functools import partial
 from dpsql.errors import Error, ParameterError, QueryRefused
 from dpsql.ir.plan import BlockPlan, Candidate, PrivacyPlan
 from dpsql.ir.query import Block, Query
-from dpsql.planner.bounds_choice import bounds_share, priced_bounds, priced_bounds_choice
+from dpsql.planner.bounds_choice import (
+    bounds_share,
+    priced_bounds,
+    priced_bounds_choice,
+    supposed_weight_cut,
+)
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.cascade import cascade_options
 from dpsql.planner.groups import with_groups_decided
@@ -129,9 +134,11 @@ def plan_within_epsilon(
             estimates = priced_estimates(plan, budget, share)
             if estimates:
                 choice, values = priced_bounds(block, budget, share)
-                return replace(plan, estimates=estimates, bounds_choice=choice, value_bounds=values)
+                plan = replace(plan, estimates=estimates, bounds_choice=choice, value_bounds=values)
+                return replace(plan, weight_cut=supposed_weight_cut(block, budget, share))
     choice, values = draws
-    return replace(planned(first), bounds_choice=choice, value_bounds=values)
+    plan = replace(planned(first), bounds_choice=choice, value_bounds=values)
+    return replace(plan, weight_cut=supposed_weight_cut(block, budget))
 
 
 def _plan_for_share(

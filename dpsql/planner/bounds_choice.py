@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -34,7 +35,7 @@ _TOTAL_SHARE: Final = 0.25
 _GROUPS_SHARE: Final = 0.1
 """The part of a price that chooses a number of groups. Found best by simulation, as the target is:
 half of it is as near the best number, and less of the truth lies within intervals."""
-_CUT_OF_AVERAGES: Final = 15.0
+_CUT_OF_AVERAGES: Final = 9.0
 """How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
@@ -43,7 +44,7 @@ _GROUPS_NAMED: Final = 50
 """The number of groups that are supposed to come out where nothing public says it."""
 _CUT_OF_RANKED: Final = 4.0
 """How many times as many units are cut where a top-k ranks groups: those for the least error."""
-_CUT_BESIDE_ERROR: Final = 0.33
+_CUT_BESIDE_ERROR: Final = 0.2
 """How many times as many pairs are cut where a maximum error is asked for.
 
 What each rung of the ladder cuts adds up there. So 88 to 100% of counts of flights by carrier are
@@ -152,6 +153,21 @@ def priced_bounds_choice(
         return None
 
 
+def supposed_weight_cut(block: Block, budget: QueryBudget, others: float = 0.0) -> float:
+    """Return the weight of pairs that a found number of rows supposedly cuts; 0 of a given one.
+
+    ``budget`` and ``others`` are those that the number was found for. Where a maximum error is
+    asked for, that is little beside it.
+    """
+    found = block.bounds_found
+    if found is None or not (found.known and found.rows and block.totals) or error_targets(block):
+        return 0.0
+    open_block = replace(block, bounds_found=replace(found, known=False))
+    choice = priced_bounds_choice(open_block, budget, others + _values_share(block))
+    limit = block.parameters.groups_limit
+    return 0.0 if choice is None else choice.weight_cut(_groups(block) if limit is None else limit)
+
+
 def _of_groups(block: Block, price: PrivacyLoss, sigma: float, least: tuple[int, ...]) -> BoundDraw:
     """Build the draw of a number of groups of a unit.
 
@@ -197,13 +213,15 @@ def _rows_share(block: Block) -> float:
     """Return the part of a block's price that chooses its number of rows per unit.
 
     The noise on a single total is small beside what a wrong number cuts: its choice has a quarter,
-    that of several groups less, down to a twentieth, which that of averages has. Found best by
-    simulation, over counts of light and heavy tails.
+    that of several groups less by the root of their number, down to a twentieth, which that of
+    averages has. Found best by simulation, over counts of light and heavy tails.
     """
     found = block.bounds_found
     if found is None or not found.rows:
         return 0.0
-    return max(_ROWS_SHARE, _TOTAL_SHARE / _groups(block)) if block.totals else _ROWS_SHARE
+    return (
+        max(_ROWS_SHARE, _TOTAL_SHARE / math.sqrt(_groups(block))) if block.totals else _ROWS_SHARE
+    )
 
 
 def _groups(block: Block) -> int:

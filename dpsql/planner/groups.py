@@ -103,7 +103,9 @@ def _of_largest(
     by_units = block.measures[top_k.measure].sensitivity(parameters.rows_limit) == 1
     ranked = block.ranks_groups and top_k.limit <= _FEW_LARGEST
     if not (ranked and by_units):
-        rounds = replace(block, parameters=parameters.with_automatic_groups, top_k=None)
+        rounds = replace(
+            block, parameters=parameters.with_automatic_groups, top_k=None, limited=top_k
+        )
         obstacle = _objection(rounds, None) or _obstacle(rounds, composition, delta_for_conversion)
         if obstacle is None:
             return replace(rounds, groups_chosen=FOUND)

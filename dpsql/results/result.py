@@ -96,7 +96,8 @@ class AnswerNoise:
 
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
     each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
-    the largest value that LIMIT left out of them. An answer without noise has none of these.
+    the largest value that LIMIT left out of them, ``totals`` those of positive values by aggregate.
+    An answer without noise has none of these.
     """
 
     outputs: tuple[OutputColumn | None, ...] = ()
@@ -105,6 +106,7 @@ class AnswerNoise:
     released: tuple[int, ...] = ()
     uniform: tuple[bool, ...] = ()
     left_out: tuple[float | None, ...] = ()
+    totals: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +230,8 @@ class Result(ReadableAnswer):
         columns = [self._numbers(position) for position in positions]
         left_out = self._noise.left_out[output.block]
         kind = release_kind(plan)
-        return kind.interval(released, output.aggregate, columns, confidence, left_out)
+        total = self._noise.totals[output.block][output.aggregate]
+        return kind.interval(released, output.aggregate, columns, confidence, left_out, total)
 
     def plot(
         self,

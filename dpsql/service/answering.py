@@ -619,11 +619,12 @@ class Answerer:
             release_kind(each.block.plan).uniform(each.rows.values) for each in released
         )
         left_out = tuple(each.left_out for each in released)
+        totals = tuple(each.totals for each in released)
         return Result(
             answer,
             lambda: self._explained(prepared),
             cost,
-            AnswerNoise(query.outputs, query.supports, plans, counts, uniform, left_out),
+            AnswerNoise(query.outputs, query.supports, plans, counts, uniform, left_out, totals),
             _evidence(prepared, estimates),
             partial(_advice, tuple(zip(plans, counts, strict=True)), prepared.terms),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,7 +115,7 @@ def test_a_number_is_learned_once_for_rows_and_keys(tmp_path: Path) -> None:
         again = con.sql(ASKED)
         assert again.cost.stored
         sums = con.sql("SELECT k, sum(x) AS s, avg(x) AS a FROM t GROUP BY k")
-        assert sums.cost.settled.rho == pytest.approx((1 - 0.25 / 3) * first, rel=1e-6)
+        assert sums.cost.settled.rho == pytest.approx((1 - 0.25 / math.sqrt(3)) * first, rel=1e-6)
         con.sql("SELECT k, avg(x) AS a FROM t GROUP BY k")  # for which a smaller number is best
         con.sql(ASKED, fresh=True)
         assert entries(tmp_path).count(LEFT_OUT_MECHANISM) == 2
@@ -340,7 +341,7 @@ def test_a_failure_while_weights_are_read_keeps_the_price_and_suspends(
         raise ZeroDivisionError("row 17 of ana")
 
     with opened(tmp_path) as con:
-        price = 0.25 / 3 * con.explain(ASKED).reserved.rho
+        price = 0.25 / math.sqrt(3) * con.explain(ASKED).reserved.rho
         monkeypatch.setattr("dpsql.pipeline.purchase.release_bounds", failing)
         with fails_with("engine_failed") as caught:
             con.sql(ASKED)

@@ -127,7 +127,7 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             "aggregates, top_k: top, parameters",
             left_out="name, table, mechanism, noise_columns, fresh, pools, counted, "
             "groups_chosen, most_rows, most_groups, unit_rows, unit_groups, table_defaults, "
-            "step_number, bounds_found, followers, public_groups",
+            "step_number, bounds_found, followers, public_groups, limited",
         ),
         Parameters: worded(
             "parameters",
@@ -183,7 +183,8 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
             "release",
             "block, selection: groups by, measures, score, groups: groups of a unit, bounding, "
             "conversion_delta: conversion delta, quantiles, one_shot: one shot, gaussian",
-            left_out="candidates, estimates, kept, bounds_choice, value_bounds",
+            left_out="candidates, estimates, kept, bounds_choice, value_bounds, "
+            "weight_cut",
         ),
         Bounding: worded("bounding", "groups, kept"),
         NoisyMeasure: worded("noisy measure", "measure, noise"),

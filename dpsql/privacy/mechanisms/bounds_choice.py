@@ -3,7 +3,8 @@
 A count whose units add at most R rows to each of at most G groups errs by what the bounds cut, and
 by noise in proportion to R and to the root of G. Its mean error over groups is least where *as many
 units and pairs of a unit and a group are cut as the noise is wide*: those are ranks from the top,
-so a bound is one private draw. Fewer are cut here, so that intervals of the noise hold the truth.
+so a bound is one private draw. Of units fewer are cut here: each is missing in many groups, and
+intervals do not say so.
 
 Each unit weighs 1, divided among its groups. The tail of R is the weight of the pairs with more
 than R rows, that of G the weight of the units in more than G groups. A bound B is drawn with
@@ -65,7 +66,8 @@ BASE_OF_NONE: Final = 2**20
 
 _STRIPS = 40  # bits of the resolution that proposals are drawn with
 _SLACK = 2.0**-36  # relative error ascribed to float64 weights; the real one is below 2**-40
-_CUT_PER_NOISE = 0.6  # pairs to cut for each standard deviation of the noise on a group
+_CUT_PER_NOISE = 1.0  # pairs to cut for each standard deviation of the noise on a group
+_BEYOND_TARGET = 2.5  # inverse rates that a draw supposedly cuts beyond its target
 _LEFT_PER_NOISE = 0.1  # units to cut, likewise: each lacks in many groups
 
 
@@ -80,12 +82,11 @@ def ladder(most: int | None = None) -> tuple[int, ...]:
 
 
 def rows_target(groups: int, kept: int, sigma: float) -> float:
-    """Compute the weight of pairs to be cut.
+    """Compute the weight of pairs to be cut, for the least mean error of a count by group.
 
-    Half of that for the least mean error of a count by group: intervals do not say what is cut, and
-    hold for it. ``groups`` come out, a unit may be in ``kept`` of them, and ``sigma`` is the noise
-    on a count to which each unit adds one row in one group. The noise on a group is sqrt(kept)
-    times as wide; a pair weighs 1 / ``kept``.
+    ``groups`` come out, a unit may be in ``kept`` of them, and ``sigma`` is the noise on a count to
+    which each unit adds one row in one group. The noise on a group is sqrt(kept) times as wide; a
+    pair weighs 1 / ``kept``.
     """
     return _CUT_PER_NOISE * groups * sigma / math.sqrt(kept)
 
@@ -232,6 +233,19 @@ class BoundsChoice:
         """The smallest bounds that can be drawn."""
         rows = None if self.rows is None else self.rows.rungs[0]
         return FoundBounds(rows, None if self.groups is None else self.groups.rungs[0])
+
+    def weight_cut(self, groups: int) -> float:
+        """Return the weight of pairs that a drawn number of rows supposedly cuts, in units.
+
+        ``groups`` is the number of groups that counts. A draw cuts more than its target by some
+        inverses of its rate, seldom by more than 2.5 where numbers of rows fall off like a power
+        from -2 to -4. Zero where no number of rows is drawn.
+        """
+        if self.rows is None:
+            return 0.0
+        rungs = () if self.groups is None else self.groups.rungs
+        target = self.targets[rungs.index(groups) if groups in rungs else 0]
+        return target / WHOLE_WEIGHT + _BEYOND_TARGET / self.rows.rate
 
     def draw(
         self, of_rows: Sequence[int], of_groups: Sequence[int], source: EntropySource

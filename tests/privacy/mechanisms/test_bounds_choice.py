@@ -379,8 +379,35 @@ def test_both_bounds_are_drawn_and_those_of_rows_aim_by_the_groups() -> None:
     assert replace(choice, groups=None).most == FoundBounds(8, None)
 
 
+def test_what_a_draw_supposedly_cuts_is_its_target_and_its_error() -> None:
+    choice = both()
+    assert choice.rows is not None
+    beyond = 2.5 / choice.rows.rate
+    for place, groups in enumerate((1, 2, 3)):
+        target = choice.targets[place] / WHOLE_WEIGHT
+        assert choice.weight_cut(groups) == pytest.approx(target + beyond)
+    assert replace(choice, rows=None).weight_cut(1) == 0.0
+
+
+def test_a_draw_among_heavy_tails_seldom_cuts_more_than_it_supposedly_does() -> None:
+    """Pareto numbers of rows in a single group, with exponents of 2 to 4."""
+    rng, source, cut = np.random.default_rng(5), SeededSource(4), []
+    for exponent in (2.0, 3.0, 4.0):
+        of_units = np.floor(rng.pareto(exponent, size=20_000) + 1)
+        draw = bound_draw(
+            PrivacyLoss(0.01), ladder(10**6), POWER_OF_ROWS, [10.0] * len(ladder(10**6))
+        )
+        choice = BoundsChoice(None, draw, (10 * WHOLE_WEIGHT,))
+        exact = weights([(int(n),) for n in of_units], draw.rungs)
+        for _ in range(100):
+            drawn = choice.draw(exact, [], source).rows
+            cut.append(float((of_units > drawn).sum()) / choice.weight_cut(1))
+    assert np.mean(np.array(cut) <= 1) > 0.8
+    assert np.mean(np.array(cut) <= 0.2) < 0.5  # nor much less
+
+
 def test_a_target_is_what_the_noise_wants() -> None:
     assert draw_of(PRICE, RUNGS, 1e6).targets == (10**6 * WHOLE_WEIGHT,) * len(RUNGS)
-    assert rows_target(16, 16, 5.0) == pytest.approx(0.6 * 4 * 5.0)
-    assert rows_target(16, 1, 5.0) == pytest.approx(0.6 * 16 * 5.0)
+    assert rows_target(16, 16, 5.0) == pytest.approx(4 * 5.0)
+    assert rows_target(16, 1, 5.0) == pytest.approx(16 * 5.0)
     assert groups_target(16, 4, 5.0) == pytest.approx(0.1 * 8 * 5.0)
