@@ -294,7 +294,8 @@ def test_another_analyst_learns_nothing_for_free(tmp_path: Path) -> None:
 
 def test_the_same_costs_are_known_under_basic_composition(tmp_path: Path) -> None:
     accounts = {ANALYST: AccountPolicy(ANALYST, 10.0, 1e-4, Composition.BASIC)}
-    given = Parameters(epsilon=2.0, delta=1e-6, max_rows_contributed=10, left_out_share=0.1)
+    bounds = {"max_rows_contributed": 10, "max_groups_contributed": 10}
+    given = Parameters(epsilon=2.0, delta=1e-6, left_out_share=0.1, **bounds)
     rules = policy(given, **accounts)
     with opened_with(rules, tmp_path) as opened:
         result = opened.sql(ASKED)
