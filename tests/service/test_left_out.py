@@ -294,9 +294,8 @@ def test_another_analyst_learns_nothing_for_free(tmp_path: Path) -> None:
 
 def test_the_same_costs_are_known_under_basic_composition(tmp_path: Path) -> None:
     accounts = {ANALYST: AccountPolicy(ANALYST, 10.0, 1e-4, Composition.BASIC)}
-    bounds = {"max_rows_contributed": 10, "max_groups_contributed": 10}
-    given = Parameters(epsilon=2.0, delta=1e-6, left_out_share=0.1, **bounds)
-    rules = policy(given, **accounts)
+    given = Parameters(epsilon=2.0, delta=1e-6, max_rows_contributed=10, left_out_share=0.1)
+    rules = policy(replace(given, max_groups_contributed=10), **accounts)
     with opened_with(rules, tmp_path) as opened:
         result = opened.sql(ASKED)
         assert result.cost.settled.epsilon == pytest.approx(2.0, rel=1e-9)
