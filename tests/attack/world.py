@@ -246,7 +246,7 @@ def _plain() -> World:
     nasty = [f"INSERT INTO {wide.name} VALUES {row}" for wide in WIDE for row in wide.nasty()]
     before += [
         "CREATE TABLE answers (i32 INTEGER, f64 DOUBLE, s VARCHAR, d DATE)",
-        "INSERT INTO answers SELECT i % 20, i % 13 - 2.0, 's' || i % 5, DATE '2024-01-01' + i % 9 FROM range(90) t(i)",
+        "INSERT INTO answers SELECT i % 20, i % 13 - 2.0, 's' || i % 5, DATE '2024-01-01' + CAST(i % 9 AS INTEGER) FROM range(90) t(i)",
     ]
     # Of which one row is a unit: all that is nasty at once.
     nasty += [f"INSERT INTO answers VALUES (2147483647, 'nan', '{MARKS[0]}', 'infinity')"]

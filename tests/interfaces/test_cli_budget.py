@@ -159,6 +159,7 @@ def test_json_says_where_every_account_stands_and_what_is_left(used: Path) -> No
         "delta": 1e-5,
         "per_window": False,
         "periods": [],
+        "rows": [],
         "views": 0,
     }
     nothing = {"epsilon": 0.0, "rho": 0.0, "delta": 0.0}
