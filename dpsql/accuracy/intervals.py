@@ -132,25 +132,32 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     aggregate = plan.block.aggregates[index]
     if not plan.weight_cut or aggregate.kind.composed or aggregate.quantile is not None:
         return False
-    return plan.measures[aggregate.measures[0]].measure.kind in _OF_ROWS
+    measure = plan.measures[aggregate.measures[0]].measure
+    summed = plan.block.sums_alone and measure.kind is MeasureKind.SUM
+    if summed and measure.per_group is None and measure.lattice is not None:
+        return measure.lattice.low >= 0  # else what is cut may lie on both sides
+    return measure.kind in _OF_ROWS
 
 
 def supposedly_cut(
     plan: BlockPlan, released: int, index: int, values: FloatArray, total: float | None
 ) -> FloatArray:
-    """Compute how many rows of each group are supposedly beyond a number of rows that was drawn.
+    """Compute how much of each group is supposedly beyond a number of rows that was drawn.
 
     It is an allowance, and not a bound: nothing that was released says what the heaviest units
     have. Each of the pairs that the draw supposedly cuts has three quarters as many rows beyond the
-    bound as below it, as where numbers of rows fall off like a power between -2 and -3. Groups lack
-    rows in proportion to their values. ``total`` is that of all positive values that came out. All
-    is 0 for aggregates that do not count rows, and where the number was given.
+    bound as below it, as where numbers of rows fall off like a power between -2 and -3, or as much
+    of a sum. Groups lack it in proportion to their values. ``total`` is that of all positive values
+    that came out. All is 0 for other aggregates, and where the number was given.
     """
     if not allows_for_cut(plan, index) or not total:
         return np.zeros_like(values)
     groups = released if plan.groups is None else min(plan.groups, released)
-    rows = _BEYOND * plan.weight_cut * groups * plan.block.parameters.rows_limit
-    return np.asarray(rows * np.maximum(values, 0.0) / max(total, 1.0))
+    lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
+    each = 1.0 if lattice is None else lattice.high * lattice.quantum
+    most = plan.block.parameters.rows_limit * each
+    beyond = _BEYOND * plan.weight_cut * groups * most
+    return np.asarray(beyond * np.maximum(values, 0.0) / max(total, each))
 
 
 def with_rounding(plan: BlockPlan, index: int, whole: bool, margin: float) -> float:

@@ -263,6 +263,17 @@ class Block:
         return any(a.quantile is None and not a.kind.composed for a in self.aggregates)
 
     @property
+    def sums_alone(self) -> tuple[Measure, ...]:
+        """The sums whose clamps a number of rows decides, where it decides nothing else.
+
+        None where bounds of their values are to be found as well: those are drawn at once.
+        """
+        bounded = [m for m in self.measures if m.per_group is None and not m.counts_units]
+        others = any(m.kind is not MeasureKind.SUM for m in bounded) or self.quantiles
+        values = self.bounds_found is not None and self.bounds_found.values
+        return () if others or values else tuple(bounded)
+
+    @property
     def weighted(self) -> bool:
         """True if units with many groups are to count less in each.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import reduce
 from typing import Final
 
 import numpy as np
@@ -22,6 +23,7 @@ from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedValueBounds
 from dpsql.kinds.stored_json import json_object, require_sound
 from dpsql.kinds.value_bounds import read_value_weights
 from dpsql.privacy.mechanisms.bounds_choice import (
+    MOST_CHOSEN,
     WHOLE_WEIGHT,
     BoundDraw,
     BoundsChoice,
@@ -29,6 +31,8 @@ from dpsql.privacy.mechanisms.bounds_choice import (
 )
 from dpsql.privacy.sampling.entropy import EntropySource
 from dpsql.sql.expressions.proven_integers import MOST_ROWS, column
+from dpsql.sql.expressions.totality import total_sql
+from dpsql.sql.rewrite.contributions import Gathered, RowValue, step
 from dpsql.sql.rewrite.rows import PrivateRows
 
 _PARTS: Final = frozenset({"bounds choice", "rows", "groups"})
@@ -47,11 +51,13 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     rows, derived = PrivateRows(plan, 0, dialect), dialect.derived
     found, weight = rows.internal("found"), rows.internal("weight")
     pair = join(", ", [rows.unit, *rows.keys])
+    read, size = _sized(rows)
     pairs = sql(
-        "SELECT {pair}, count(*) AS {found} FROM {rows} GROUP BY {pair}",
+        "SELECT {pair}, {size} AS {found} FROM {rows} GROUP BY {pair}",
         pair=pair,
+        size=size,
         found=found,
-        rows=dialect.to_group(derived(rows.select()), [rows.unit, *rows.keys]),
+        rows=dialect.to_group(derived(read), [rows.unit, *rows.keys]),
     )
     all_pairs, all_sizes = rows.internal("pairs"), rows.internal("sizes")
     sizes = sql(
@@ -95,6 +101,34 @@ def bounds_choice_sql(plan: BlockPlan, choice: BoundsChoice, dialect: Dialect) -
     ]
     selected = join(", ", [sql("1 AS {}", rows.row_id), *sums])
     return sql("WITH {} SELECT {} FROM {}", steps, selected, derived(by_place))
+
+
+def _sized(rows: PrivateRows) -> tuple[Sql, Sql]:
+    """Write rows, and the size of a unit's pair with a group: the number of rows that cuts nothing.
+
+    That is its number of rows; of sums alone, the sum as a multiple of the bound of a value, as the
+    sum is clamped to so many bounds.
+    """
+    block, dialect = rows.plan.block, rows.dialect
+    if not block.sums_alone:
+        return rows.select(), sql("count(*)")
+    named = [(m, rows.internal(f"value{index}")) for index, m in enumerate(block.sums_alone)]
+    arguments, steps, sizes = [], [], []
+    for measure, name in named:
+        assert measure.argument is not None
+        assert measure.lattice is not None
+        source = total_sql(measure.argument, rows.table, dialect)
+        arguments.append(sql("{} AS {}", source, name))
+        value = RowValue.of(measure.argument, name, rows.table, dialect)
+        steps.append(sql("{} AS {}", step(measure, value, dialect), name))
+        total = Gathered(name, name, 1, dialect).of(measure)
+        for end, side in ((measure.lattice.high, total), (-measure.lattice.low, total * -1)):
+            if end > 0:
+                most = side.clamped(0, end * (MOST_CHOSEN + 1))
+                sizes.append(((most + (end - 1)) // end).narrowed().sql)
+    selected = join(", ", [rows.unit, *rows.keys, *steps])
+    read = sql("SELECT {} FROM {}", selected, dialect.derived(rows.select(arguments)))
+    return read, reduce(dialect.greatest, sizes, sql("0"))
 
 
 def _place(draw: BoundDraw, number: Sql) -> Sql:

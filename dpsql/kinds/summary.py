@@ -46,7 +46,7 @@ def _sentences(part: Part, confidence: float) -> Iterator[str]:
     if any(allows_for_cut(part.plan, shown.aggregate) for shown in part.shown):
         rows = f"{part.plan.block.parameters.rows_limit:,}"
         yield (
-            "Intervals reach further up, as some units may have more rows than count: "
+            "Intervals reach further up, as some units may add more than counts: "
             f"max_rows_contributed is {rows}, found for this question."
         )
     yield from release_kind(part.plan).sentences(part, confidence)

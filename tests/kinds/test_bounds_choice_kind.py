@@ -166,6 +166,30 @@ def test_weights_are_those_of_units_divided_among_their_groups() -> None:
     assert not any(exact(plan, []))
 
 
+@pytest.mark.parametrize(
+    ("measures", "sizes"),
+    [
+        ("sum(x, contribution_bounds_per_row => (-2, 3))", (2, 0, 3)),
+        ("sum(x, contribution_bounds_per_row => (-2, 3)), count(DISTINCT u)", (2, 0, 3)),
+        ("sum(x), sum(x, contribution_bounds_per_row => (-2, 3))", (2, 0, 3)),
+        ("sum(x, contribution_bounds_per_row => (-2, 3)), count(*)", (5, 2, 4)),
+        ("sum(x, contribution_bounds_per_row => (-2, 3)), median(x)", (5, 2, 4)),
+    ],
+)
+def test_a_pair_of_sums_alone_is_as_large_as_its_sum(measures: str, sizes: tuple[int, ...]) -> None:
+    (plan,) = asked(f"SELECT c, {measures} FROM r GROUP BY c").plans
+    rows = [
+        *[(1, 0, "", "p", 1.0)] * 5,
+        *[(2, 0, "", "q", value) for value in (None, float("nan"))],
+        *[(3, 0, "", "q", value) for value in (-9.0, -1.0, -1.5, None)],
+    ]
+    draw = chosen(plan).rows
+    assert draw is not None
+    found = Counter(sum(rung < size for rung in draw.rungs) for size in sizes)
+    expected = [WHOLE_WEIGHT * found[place] for place in range(len(draw.rungs) + 1)]
+    assert parts_of(plan, exact(plan, rows))[0] == expected
+
+
 # -- when there is one ------------------------------------------------------------------------
 
 
