@@ -28,6 +28,7 @@ from . import tape as tapes
 DOORS = (
     (purchase, "release_block"),
     (purchase, "release_estimate"),
+    (purchase, "release_bounds"),
     (views, "draw_step"),
 )
 """All functions through which exact values become released ones."""

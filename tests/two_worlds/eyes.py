@@ -29,7 +29,7 @@ from dpsql.ir.plan import PreparedBlock
 from dpsql.kinds.cascade import CascadeKind, ExactCascade
 from dpsql.kinds.groups import ExactGroups
 from dpsql.kinds.union import ExactUnion, UnionKind
-from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice, FoundBounds
+from dpsql.privacy.mechanisms.bounds_choice import WHOLE_WEIGHT, BoundsChoice, FoundBounds
 from dpsql.privacy.mechanisms.set_union import Weighting
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS
@@ -173,7 +173,7 @@ def look(name: str, arguments: tuple[Any, ...]) -> Any:
             return _union(block, exact)
         if isinstance(exact, ExactCascade):
             return _cascade(block, exact)
-    if name == "release_estimate":
+    if name in ("release_estimate", "release_bounds"):
         return arguments[1]
     if name == "draw_step":
         totals = arguments[2]
@@ -252,6 +252,8 @@ def compare(name: str, planned: Any, one: Any, other: Any) -> Iterator[str]:
         problems = min((_moves(planned, *pair) for pair in ((one, other), (other, one))), key=len)
     elif name == "draw_step":
         problems = _stream_moves(planned, one, other)
+    elif name == "release_bounds":
+        problems = min((_weights_move(*pair) for pair in ((one, other), (other, one))), key=len)
     else:
         return
     for problem in problems[:1]:
@@ -274,6 +276,15 @@ def _within(norm: int, bound: float, one: Groups, other: Groups) -> list[str]:
     changes = [other.get(k, (0,))[0] - one.get(k, (0,))[0] for k in one.keys() | other.keys()]
     size = sum(map(abs, changes)) if norm == 1 else math.sqrt(sum(c * c for c in changes))
     return [f"weights move by {size}, more than {bound}"] if size > bound else []
+
+
+def _weights_move(without: Any, with_unit: Any) -> list[str]:
+    found = []
+    for before, after in zip(without, with_unit, strict=True):
+        changes = [b - a for a, b in zip(before, after, strict=True)]
+        if min(changes, default=0) < 0 or sum(changes) > WHOLE_WEIGHT:
+            found.append(f"weights of a unit move by {changes}")
+    return found
 
 
 def _stream_moves(plan: ViewPlan, one: Groups, other: Groups) -> list[str]:

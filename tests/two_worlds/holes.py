@@ -38,6 +38,9 @@ from dpsql.views import planning, prepare, state, views
 from .programs import Step
 
 VIEW: Final = "WITH (step = '1 day', start = '2026-01-01', steps = 6, epsilon = 5)"
+FOUND: Final = VIEW.replace(
+    ")", ", max_rows_contributed = 'auto', max_groups_contributed = 'auto')"
+)
 COUNTED: Final = "SELECT s, count(DISTINCT uid) AS users FROM t GROUP BY s"
 
 
@@ -243,6 +246,16 @@ def _newcomers_counted() -> tuple[tuple[Any, str, Any], ...]:
     return ((planning, "_refuse_window", lambda definition: None),)
 
 
+def _units_weigh_more() -> tuple[tuple[Any, str, Any], ...]:
+    """A unit has three times its weight where bounds are drawn."""
+    original: Any = vars(purchase)["read_weights"]
+
+    def read(*arguments: Any) -> Any:
+        return tuple([3 * weight for weight in part] for part in original(*arguments))
+
+    return ((purchase, "read_weights", read),)
+
+
 # -- what was paid for ---------------------------------------------------------------------------
 
 
@@ -304,6 +317,15 @@ HOLES: Final[tuple[Hole, ...]] = (
             Step("renews"), Step("clock", "48"), *_ask("REFRESH MATERIALIZED VIEW v0", "SHOW BUDGET"),
         ),
         _windows_open_empty,
+    ),
+    Hole(
+        "A unit has three times its weight where the bounds of a view are drawn",
+        ("door",),
+        (
+            Step("clock", "48"),
+            *_ask(f"CREATE MATERIALIZED VIEW v0 {FOUND} AS SELECT s, count(*) AS n FROM t GROUP BY s"),
+        ),
+        _units_weigh_more,
     ),
     Hole(
         "A view goes on with the parameters and rights that it once had",

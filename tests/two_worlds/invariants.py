@@ -106,7 +106,7 @@ class Parameters:
         side = self._worlds.sides[0 if self._worlds.door.leading else 1]
         planned = arguments[0]
         block = planned.plan.block if isinstance(planned, PreparedBlock) else None
-        if block is None and door != "release_estimate":
+        if block is None and door not in ("release_estimate", "release_bounds"):
             block = planned.block
         if block is None:
             return
@@ -195,6 +195,8 @@ class Price:
             self._bought.append(drawn.rows.loss.rho)
         elif door == "release_estimate":
             self._bought.append(drawn.noise.loss.rho)
+        elif door == "release_bounds":
+            self._bought.append(arguments[0].choice.loss.rho)
         else:
             definition = arguments[0].definition
             self._published[f"{definition.name} {definition!r}"] = arguments[0].loss.rho

@@ -256,6 +256,10 @@ class Drawing:
                     )
                 )
             )
+        if rng.random() < 0.3:
+            options.append("max_rows_contributed = 'auto'")
+        if rng.random() < 0.2:
+            options.append("max_groups_contributed = 'auto'")
         inner = (
             " WITH DIFFERENTIAL_PRIVACY OPTIONS (min_units_per_group = 1)"
             if rng.random() < 0.1

@@ -21,8 +21,8 @@ from .sources import READERS
 
 NEEDED = (
     "comparisons", "texts searched", "files compared", "statements sent", "ids drawn",
-    "noise words", "release_block", "draw_step", "parameters compared", "words compared",
-    "steps compared", "accounts priced", "asked again", "primitives",
+    "noise words", "release_block", "release_bounds", "draw_step", "parameters compared",
+    "words compared", "steps compared", "accounts priced", "asked again", "primitives",
 )  # fmt: skip
 """The counters of all nets: one that counts nothing was off."""
 OF_VIEWS = ("draw_step", "steps compared")

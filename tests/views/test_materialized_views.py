@@ -794,8 +794,9 @@ REFUSED = [
     (view(select="SELECT artist FROM plays GROUP BY artist"), "no_view"),
     (
         view(
-            select="SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = auto) "
-            "artist, COUNT(*) AS n FROM plays GROUP BY artist"
+            ", continual = 'scheduled_top_k'",
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = auto) "
+            "artist, COUNT(*) AS n FROM plays GROUP BY artist ORDER BY n DESC LIMIT 2",
         ),
         "no_view",
     ),
