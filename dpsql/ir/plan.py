@@ -270,6 +270,15 @@ class BlockPlan:
         return exact and self.bounds_choice is not None
 
     @property
+    def names_alone(self) -> bool:
+        """True if groups come out in their order, and no score of theirs is drawn.
+
+        What stands for the score then counts down from the number of groups to 1.
+        """
+        noises = [noisy.noise for noisy in self.measures]
+        return bool(noises) and self.selection.score_noise is None and not any(noises)
+
+    @property
     def declared(self) -> bool:
         """True if the groups are those of declared keys.
 

@@ -44,10 +44,14 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class TopK:
-    """ORDER BY one aggregate DESC LIMIT k: ``measure`` is the score, by index."""
+    """ORDER BY one aggregate DESC LIMIT k: ``measure`` is the score, by index.
+
+    ``unseen``: it is the only aggregate, and only the order of the groups is made of it.
+    """
 
     measure: int
     limit: int
+    unseen: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,12 +73,14 @@ class ExactGroups:
         # Without a score all groups come out, and only their number matters.
         selected = plan.selection.select(ids if plan.score is None else columns[plan.score], source)
         chosen = selected.indices
+        in_order = np.arange(len(chosen), 0, -1, dtype=np.float64)
+        scores = in_order if selected.noisy is None else selected.noisy
         noisy = [
-            selected.noisy if measure.noise is None else measure.noise.add(column[chosen], source)
+            scores if measure.noise is None else measure.noise.add(column[chosen], source)
             for measure, column in zip(plan.measures, columns, strict=True)
         ]
         named = ids[chosen]
-        answers = aggregate_answers(plan, [n for n in noisy if n is not None])
+        answers = aggregate_answers(plan, noisy)
         answers |= self.beside(plan, named, source)
         keys = None
         if not plan.declared:

@@ -13,7 +13,7 @@ from dpsql.accuracy.appearance import large_enough
 from dpsql.accuracy.wording import UNBOUNDED, Part, rows_per_group, score_unit
 from dpsql.core.formatting import figure_above, ordinal
 from dpsql.core.sql import Sql, join, sql
-from dpsql.ir.plan import BlockPlan, ReleaseNoise
+from dpsql.ir.plan import BlockPlan, ColumnFigure, ReleaseNoise
 from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.quantiles import QuantilesKind
 from dpsql.sql.rewrite.rows import PrivateRows
@@ -101,6 +101,17 @@ class RankedKind(GroupsKind):
         if self.plan.bounding is not None:
             return super().bounding
         return f"a unit may touch any number of groups, {rows_per_group(self.plan)}"
+
+    def figure(self, index: int) -> ColumnFigure:
+        """Describe the noise on a score, unless it is none of the answer."""
+        if not self.plan.names_alone:
+            return super().figure(index)
+        text = self.plan.block.aggregates[index].text
+        return ColumnFigure(text, "none: names alone, in order", 0.0, None, None)
+
+    def widest_margin(self, index: int, confidence: float) -> float | None:
+        """Return None for a score that is none of the answer."""
+        return None if self.plan.names_alone else super().widest_margin(index, confidence)
 
     def published(self, released: int, *, alone: bool) -> ReleaseNoise | None:
         """Return None: whether a group comes out depends on the scores of others."""

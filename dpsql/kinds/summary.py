@@ -86,7 +86,12 @@ def _accuracy(part: Part, confidence: float) -> Iterator[str]:
 
 
 def _says_something(part: Part, shown: ShownAggregate) -> bool:
-    """Tell whether a sentence is due: quantiles have their own, averages shown have intervals."""
+    """Tell whether a sentence is due: quantiles have their own, averages shown have intervals.
+
+    Names alone have none.
+    """
+    if part.plan.names_alone:
+        return False
     aggregate = part.plan.block.aggregates[shown.aggregate]
     return aggregate.quantile is None and (bool(part.shown) or not aggregate.kind.composed)
 

@@ -2,8 +2,9 @@
 
 Either way all that matters is the noise. With a LIMIT, answering every group spends nothing on
 choosing but noise on groups that will not be shown; choosing first spends a share on the choice and
-noise on k groups only. Options are compared by the noise on what is shown: how far the ranking may
-err is of the same order in both, and changes sides at about the same size (twice k, without a cap).
+noise on k groups only, or none on them where their order alone is asked for. Options are compared
+by the noise on what is shown: how far the ranking may err is of the same order in both, and changes
+sides at about the same size (twice k, without a cap). Of an order alone, it is that of the ranking.
 
 A cap loses what units have beyond it, which no figure here tells. So it must be worth it without
 noise that is shared among the groups of capped units: that is a gain on top, and no reason to cap.
@@ -129,12 +130,18 @@ def _largest(block: Block, top_k: TopK, budget: QueryBudget, size: int) -> list[
     if top_k.limit >= size:
         return [impossible(KNOWN_DOMAIN_TOP_K.name, _NONE_LEFT_OUT)]
     split = budget.whole()
-    price = split.price(len(measured(block)) + 1)
+    unseen = top_k.unseen and not block.hides_small_groups
+    price = split.price(1 if unseen else len(measured(block)) + 1)
     position = top_k.measure
     score = block.measures[position]
     sensitivity = score.sensitivity(block.parameters.rows_limit)
     sizes = Sizes(sensitivity=sensitivity, k=top_k.limit, domain=size)
     selection = KNOWN_DOMAIN_TOP_K.built(sizes, price)
+    if unseen:
+        names = (NoisyMeasure(score, None),)
+        plan = BlockPlan(block, selection, names, position, top_k.limit, None, split.conversion)
+        error = selection.std * score.step
+        return [Option(selection.name, plan, error, variant="any number of groups")]
     composed = composed_noise(block, price)
 
     def offered(cap: int | None, sharing: bool) -> list[Option]:

@@ -73,6 +73,8 @@ def estimates_possible(block: Block, budget: QueryBudget) -> bool:
     """
     if block.parameters.left_out_share == 0.0 or budget.gaussian or block.cascades:
         return False
+    if block.top_k is not None and block.top_k.unseen:
+        return False
     simple = any(a.quantile is None and not a.kind.composed for a in block.aggregates)
     return simple and not block.quantiles
 

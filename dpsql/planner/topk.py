@@ -74,6 +74,7 @@ class _TopK:
         self.block = block
         self.score = top_k.measure
         self.k = top_k.limit
+        self.unseen = top_k.unseen
         self.budget = budget
         parameters = block.parameters
         self.cap = parameters.groups_limit
@@ -97,29 +98,44 @@ class _TopK:
             found += [self.laplace(), *self.exact_correlated(found), self.fixed_threshold()]
         return [*found, tightest(self.chosen_k_bar)]
 
-    # -- names only, by Gumbel noise ----------------------------------------------------------
+    # -- names in order, by Gumbel noise ------------------------------------------------------
+
+    def naming(self, split: BudgetSplit) -> PrivacyLoss:
+        """Return the price of the names: all of it where only their order is asked for.
+
+        Otherwise it is one of equal parts, and each measure has another.
+        """
+        return split.price(1 if self.unseen else self.share + 1)
 
     def gumbel(self, cap: int | None, split: BudgetSplit) -> Option:
         """Offer Gumbel noise for any number of groups per unit; with a cap, ⊥ is lower."""
-        price = split.price(self.share + 1)
+        price = self.naming(split)
         sizes = replace(self.sizes, groups=ANY_GROUPS if cap is None else cap)
         selection = GUMBEL_TOP_K.within(sizes, price)
         if selection is None:
             return _epsilon_too_small(GUMBEL_TOP_K)
-        return self._named(selection, composed_noise(self.block, price), cap, split.conversion)
+        return self._in_order(selection, price, cap, split.conversion)
 
     def chosen_k_bar(self, split: BudgetSplit) -> Option:
         """Offer k_bar chosen on the data, for whoever asks: only the data say if that is better."""
-        price = split.price(self.share + 1)
+        price = self.naming(split)
         try:
             selection = GUMBEL_TOP_K_CHOSEN_K_BAR.within(self.sizes, price)
         except ParameterError as error:
             return impossible(GUMBEL_TOP_K_CHOSEN_K_BAR.name, str(error), "Lower k_bar.")
         if selection is None:
             return _epsilon_too_small(GUMBEL_TOP_K_CHOSEN_K_BAR)
-        values = composed_noise(self.block, price)
-        option = self._named(selection, values, None, split.conversion)
+        option = self._in_order(selection, price, None, split.conversion)
         return replace(option, rank=math.inf, variant=_ONLY_BY_NAME)
+
+    def _in_order(
+        self, selection: Selection, price: PrivacyLoss, cap: int | None, conversion: float
+    ) -> Option:
+        """Offer a selection of at most k names in order, with values where these are asked for."""
+        if not self.unseen:
+            return self._named(selection, composed_noise(self.block, price), cap, conversion)
+        values = (NoisyMeasure(self.block.measures[self.score], None),)
+        return self._option(selection, values, None, cap, conversion)
 
     def _named(
         self, selection: Selection, noise_of: NoiseOf, cap: int | None, conversion: float

@@ -138,7 +138,8 @@ VOCABULARY: Final[Vocabulary] = MappingProxyType(
         Key: worded(
             "key", "expression: of, domain: declared values", left_out="text, origin, type"
         ),
-        TopK: worded("top", "measure: by measure, limit"),
+        # Whether its score is seen shows in the noise on that.
+        TopK: worded("top", "measure: by measure, limit", left_out="unseen"),
         # Its columns are among those of the rows; what else is declared is none of the question's.
         Source: worded(
             "source", "rows, edition", optional="edition", left_out="table, declared, bounds, given"

@@ -61,6 +61,11 @@ class KnownDomainTopK(Usual):
         """How many groups come out, always."""
         return min(self.k, self.size)
 
+    @property
+    def std(self) -> float:
+        """The standard deviation of the Gumbel noise on a score, in its steps."""
+        return math.pi / math.sqrt(6) * self.sensitivity / self.epsilon
+
     def cost(self, composition: Composition, reach: int | None) -> float:
         return self.picks * cost_of_pick(composition, self.epsilon)
 

@@ -547,7 +547,19 @@ class _BlockBuilder:
         (measure,) = aggregate.measures
         if not self.aggregates.measures[measure].monotone:
             return None
-        return TopK(measure, wanted)
+        unseen = aggregate.max_error is None and self._only_named_in(term)
+        return TopK(measure, wanted, unseen=unseen)
+
+    def _only_named_in(self, term: exp.Expr) -> bool:
+        """Tell whether a term names the only aggregate, and nothing else in the SELECT does."""
+        named, others = (
+            sum(
+                column.name.startswith(f"{INTERNAL_PREFIX}a")
+                for column in part.find_all(exp.Column)
+            )
+            for part in (term, self.select)
+        )
+        return named == others == len(self.aggregates.found) == 1
 
     # -- the SELECT that stays ----------------------------------------------------------------
 
