@@ -48,9 +48,9 @@ POWER_OF_GROUPS: Final = 3
 A larger power takes too few groups where a few units are in very many: their counts then lack more
 than intervals say."""
 
-POWER_OF_RANKED: Final = 5
-"""Of the base measure of groups that a top-k ranks, squared: G ** -2.5, as its noise grows with
-the root of G."""
+POWER_OF_RANKED: Final = 10
+"""Of the base measure of groups that a top-k ranks, squared: G ** -5, as its threshold
+grows with the root of G, and what it leaves out is missing whole."""
 POWER_OF_NAMED: Final = 8
 """Of the base measure of groups, squared, where a part of all units may be cut: G ** -4."""
 
