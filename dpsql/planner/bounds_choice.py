@@ -35,7 +35,7 @@ _TOTAL_SHARE: Final = 0.25
 _GROUPS_SHARE: Final = 0.1
 """The part of a price that chooses a number of groups. Found best by simulation, as the target is:
 half of it is as near the best number, and less of the truth lies within intervals."""
-_CUT_OF_AVERAGES: Final = 9.0
+_CUT_OF_AVERAGES: Final = 20.0
 """How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
