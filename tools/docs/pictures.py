@@ -62,7 +62,8 @@ RESULTS = HERE.parent / "benchmarks" / "results"
 MEASURED = RESULTS / "set_union.json"
 
 INK = "#777e87"
-BLUE, ORANGE, GREEN, RED, PURPLE = "#3b82c4", "#cf7a1f", "#2a9d6f", "#d1495b", "#9467bd"
+BLUE, ORANGE, GREEN, RED = "#3b82c4", "#cf7a1f", "#2a9d6f", "#d1495b"
+PURPLE, BROWN = "#9467bd", "#8c6243"
 STYLE: dict[Any, Any] = {  # matplotlib types every name
     "axes.edgecolor": INK,
     "axes.grid": True,
@@ -139,7 +140,7 @@ def set_union_size(axes: Axes) -> None:
 def cascade_worth(axes: Axes) -> None:
     """Groups named and their error on 5,000,000 rows: one round at many caps, and a cascade."""
     rows = json.loads((RESULTS / "utility.json").read_text(encoding="utf-8"))["worth"]
-    kinds = (("sample", "sampled", ORANGE), ("weight", "weighted", BLUE), ("rounds", "auto", GREEN))
+    kinds = (("sample", "sampled", ORANGE), ("weight", "weighted", BLUE), ("auto", "auto", GREEN))
     for bounding, label, colour in kinds:
         own = [row for row in rows if row["bounding"] == bounding]
         groups, errors = [row["groups"] for row in own], [row["error"] for row in own]
@@ -158,7 +159,7 @@ def beside_peers(axes: Axes) -> None:
     plain, *private = rows
     marks = {"dpsql": (BLUE, "o"), "dpsql, auto": (GREEN, "o"), "OpenDP": (ORANGE, "s")}
     marks |= {"Qrlew": (RED, "^"), "SmartNoise SQL": (PURPLE, "v")}
-    marks |= {"PipelineDP": (ORANGE, "D"), "Tumult Analytics": (INK, "P")}
+    marks |= {"PipelineDP": (BROWN, "D"), "Tumult Analytics": (INK, "P")}
     for row in private:
         colour, marker = marks[row["peer"]]
         times = row["cpu_seconds"] / plain["cpu_seconds"]
@@ -456,7 +457,9 @@ def draw(name: str, folder: Path = OUTPUT) -> Path:
         axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), borderaxespad=0.0)
         path = folder / name
         title = (PICTURES[name].__doc__ or name).strip()
-        figure.savefig(path, metadata={"Title": title, "Date": None, "Creator": None})
+        metadata = {"Title": title, "Date": None, "Creator": None}
+        # Tight, so that no legend and no title is cut off, however long.
+        figure.savefig(path, metadata=metadata, bbox_inches="tight", pad_inches=0.1)
     # One trailing newline and no trailing blanks, as in every file of the repository.
     lines = path.read_text(encoding="utf-8").splitlines()
     path.write_text("\n".join(text.rstrip() for text in lines) + "\n", encoding="utf-8")
