@@ -62,6 +62,8 @@ _SPARE: Final = 16.0
 """How many times the noise of a count must be in range at the largest bounds."""
 
 
+_CUT_OF_VALUES: Final = 0.6
+"""How many times as many values are cut as pairs, where bounds of values are drawn."""
 _VALUES_SHARE: Final = 0.1
 _VALUES_TOTAL_SHARE: Final = 0.2
 """The part of a price that chooses the bounds of values: that of a single total, as for rows."""
@@ -85,7 +87,8 @@ def _value_bounds(block: Block, budget: QueryBudget, others: float) -> tuple[Val
         return ()
     size, limit = _groups(block), block.parameters.groups_limit
     sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho))
-    target = rows_target(size, size if limit is None else min(limit, size), sigma)
+    kept = size if limit is None else min(limit, size)
+    target = _CUT_OF_VALUES * rows_target(size, kept, sigma)
     draws = 2 * len(found.values)
     price = budget.part_beside(_values_share(block), others, draws)
     return tuple(value_bounds(price, target, whole=value.whole) for value in found.values)

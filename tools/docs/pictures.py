@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from statistics import NormalDist
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -49,6 +50,7 @@ from dpsql.privacy.mechanisms.left_out import LADDER_STEPS, Ladder
 from dpsql.privacy.mechanisms.pooling import PublishedNoise, pooled_margin
 from dpsql.privacy.mechanisms.sparse_histogram import DeltaAnalysis, sparse_histogram_tau
 from dpsql.privacy.mechanisms.topk import GaussianTopK, gumbel_top_k
+from dpsql.privacy.mechanisms.value_bounds import POWER_OF_VALUES, value_bounds
 from dpsql.privacy.streams.factorisation import (
     SlidingWindow,
     SquareRoot,
@@ -305,6 +307,32 @@ def rows_drawn(axes: Axes) -> None:
     axes.set_title("5,000 units with a heavy tail, 12 groups, ρ 0.02")
 
 
+def values_drawn(axes: Axes) -> None:
+    """The error of a sum by the upper bound of its values, and the law of the draw."""
+    units, rho = 3000, 0.02
+    tops = (np.arange(units) + 0.5) / units
+    values = np.array([30_000 * math.exp(0.7 * NormalDist().inv_cdf(top)) for top in tops])
+    sigma = 1 / math.sqrt(2 * 0.8 * rho)
+    side = value_bounds(PrivacyLoss(0.1 * rho), 0.6 * sigma, whole=True).side
+    rungs = np.array([rung for rung in side.rungs if rung > 0], float)
+    cut = np.array([np.maximum(values - rung, 0).sum() for rung in rungs])
+    noise = 0.8 * sigma * rungs
+    tails = np.array([(values > rung).sum() - 0.6 * sigma for rung in rungs])
+    law = rungs ** (-POWER_OF_VALUES / 2) * np.exp(-side.rate * np.maximum(tails, 0))
+    least = (cut + noise).min()
+    line(axes, rungs, cut / least, "what is cut", ORANGE)
+    line(axes, rungs, noise / least, "noise", BLUE)
+    line(axes, rungs, (cut + noise) / least, "error: both", INK)
+    line(axes, rungs, law / law.sum(), "chance to be drawn", GREEN)
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(2**12, 2**20)
+    axes.set_xlabel("upper bound of a value")
+    axes.set_ylabel("in units of the least error, or chance")
+    axes.set_ylim(0, 4)
+    thousands(axes.xaxis)
+    axes.set_title("3,000 units with an income each, ρ 0.02")
+
+
 def top_k_threshold(axes: Axes) -> None:
     """What a group needs above the (k_bar+1)-th count, for one query, by mechanism."""
     epsilon, delta, k = 1.0, 1e-6, 10
@@ -444,6 +472,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "pooling.svg": pooled,
     "ladder.svg": ladder,
     "rows.svg": rows_drawn,
+    "values.svg": values_drawn,
 }
 
 
