@@ -52,7 +52,8 @@ def result_panel(
         return explanation_panel(result.plan)
     table = result_table(result, confidence, max_rows)
     if not result.released:
-        return Group(table)
+        said = [Text(caveat.text) for caveat in result.warnings]
+        return Group(table, Text(), *said) if said else Group(table)
     return Group(table, Text(), result_footer(result, confidence))
 
 

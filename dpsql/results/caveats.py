@@ -90,6 +90,18 @@ def bounds_found(value: UnboundedValue) -> Caveat:
     return Caveat(CaveatKind.BOUNDS_FOUND, f"{text} {give}", strong=cut)
 
 
+def view_bounds(view: str, words: str, *, told: bool) -> Caveat:
+    """Return the caveat of a view whose contribution bounds nobody gave; ``words`` name them.
+
+    It is strong where too few units had rows for others than the usual ones to be ``told``.
+    """
+    text = f"{printable_name(view)} counts {words}, over all of its steps"
+    if told:
+        return Caveat(CaveatKind.BOUNDS_FOUND, f"{text}: found privately.", strong=False)
+    why = "the usual numbers, as too few had rows to find others when it was created."
+    return Caveat(CaveatKind.BOUNDS_FOUND, f"Beware: {text}: {why}", strong=True)
+
+
 def left_out(found: LeftOutPart, beware: str) -> Caveat | None:
     """Return the caveat of a left-out part, None for a small one.
 

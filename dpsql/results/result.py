@@ -97,7 +97,8 @@ class AnswerNoise:
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
     each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
     the largest value that LIMIT left out of them, ``totals`` those of positive values by aggregate.
-    An answer without noise has none of these.
+    An answer without noise has none of these. ``of_views`` are the caveats of the views that it
+    reads.
     """
 
     outputs: tuple[OutputColumn | None, ...] = ()
@@ -107,6 +108,7 @@ class AnswerNoise:
     uniform: tuple[bool, ...] = ()
     left_out: tuple[float | None, ...] = ()
     totals: tuple[tuple[float, ...], ...] = ()
+    of_views: tuple[Caveat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +288,8 @@ class Result(ReadableAnswer):
             for caveat in self.warnings
             if caveat.kind in (CaveatKind.EMPTY, CaveatKind.DROWNED)
         ]
-        lines = [self.staleness, said, *self._left_out_sentences(confidence), *last]
+        of_views = [caveat.text for caveat in noise.of_views]
+        lines = [self.staleness, said, *self._left_out_sentences(confidence), *of_views, *last]
         return "\n".join(line for line in lines if line)
 
     @property
@@ -295,8 +298,8 @@ class Result(ReadableAnswer):
 
         That the data was written since, that the answer is empty or noise alone, that bounding
         left out more than intervals take in, that groups are missing from a sum, or that bounds
-        of values were found. Empty where
-        there is nothing of the kind. All ways to read an answer pass them on.
+        of values, or of units in a view, were found. Empty where there is nothing of the kind. All
+        ways to read an answer pass them on.
         """
         if self._caveats is None:
             self._caveats = tuple(self._found_caveats())
@@ -305,6 +308,7 @@ class Result(ReadableAnswer):
     def _found_caveats(self) -> Iterator[Caveat]:
         if self.staleness:
             yield caveats.stale(self.staleness)
+        yield from self._noise.of_views
         if not self.released:
             return
         if len(self):

@@ -18,7 +18,7 @@ from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
 from dpsql.ir.query import BoundsFound
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
-from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
+from dpsql.privacy.mechanisms.bounds_choice import NONE, FoundBounds
 from dpsql.privacy.streams.factorisation import MAX_STEPS
 from dpsql.privacy.streams.topk import doubling_steps
 from dpsql.views.steps import ViewSteps, read_wall_time
@@ -93,6 +93,14 @@ class DrawnBounds:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewBounds:
+    """Contribution bounds of a view in words, and whether its rows told all of them."""
+
+    words: str
+    told: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ViewDefinition:
     """A view as it was created: ``text`` is its SELECT, ``name`` as it was written.
 
@@ -131,6 +139,18 @@ class ViewDefinition:
         """The contribution bounds that nobody gave in words; None without any."""
         named = (("rows", self.bounds.rows), ("groups", self.bounds.groups))
         return ", ".join(f"{name} {n:,}" for name, n in named if n is not None) or None
+
+    def bounds_in_words(self, unit: str) -> ViewBounds | None:
+        """Name the contribution bounds that nobody gave, if any."""
+        drawn, bounds = self.drawn, self.bounds
+        if drawn is None:
+            return None
+        parts = [f"each {unit}"]
+        if bounds.rows is not None:
+            parts.insert(0, f"at most {bounds.rows:,} row{'s' * (bounds.rows > 1)} of")
+        if bounds.groups is not None:
+            parts.append(f"in at most {bounds.groups:,} group{'s' * (bounds.groups > 1)}")
+        return ViewBounds(" ".join(parts), NONE not in (drawn.rows, drawn.groups))
 
     def record(self, fingerprint: str) -> str:
         """Write the view as the ledger keeps it: JSON text that :func:`read_definition` reads."""

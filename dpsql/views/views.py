@@ -61,6 +61,7 @@ from dpsql.results.explanation import Explanation
 from dpsql.sql.rewrite.rewrite import SteppedSQL
 from dpsql.views.definition import (
     Factoring,
+    ViewBounds,
     ViewDefinition,
     read_definition,
     read_options,
@@ -450,6 +451,11 @@ class Views:
             return None
         figures = prepared.plan.figures(found.aggregate, confidence)
         return None if figures is None else figures[:last]
+
+    def bounds_of(self, source: PublishedView) -> ViewBounds | None:
+        """Return the contribution bounds of a view that nobody gave; None if they were given."""
+        view = self._now_of(source.stream, str(source.table.name))
+        return view.definition.bounds_in_words(self.plan_of(view).plan.block.unit_name)
 
     def rows(self, view: View) -> ViewRows:
         """Return all published rows of a view."""

@@ -356,3 +356,22 @@ def test_a_killed_draw_is_paid_and_one_that_was_kept_is_not_paid_again(
         a.sql(REFRESH)
         assert len(last(a)) == GROUPS
     assert draws(tmp_path) == (1 if moment == "settled" else 2)
+
+
+# -- whoever reads it ---------------------------------------------------------------------------
+
+
+def test_answers_from_a_view_say_which_bounds_it_has_found(tmp_path: Path) -> None:
+    with opened(tmp_path) as ana:
+        ana.sql(create())
+        ana.sql(REFRESH)
+        (caveat,) = ana.sql("SELECT sum(n) AS n FROM v WHERE step = 3").warnings
+        assert (caveat.kind, caveat.strong) == ("bounds_found", False)
+        assert f"v counts at most {drawn(ana).rows} rows of each user in at most" in caveat.text
+        assert not ana.sql("SELECT 1 AS n").warnings
+        ana.sql(create(start="2026-03-01", name="w"))
+        (caveat,) = ana.sql("SELECT * FROM w").warnings
+        assert caveat.strong
+        assert "at most 10 rows of each user in at most 10 groups" in caveat.text
+        ana.sql(create(more=", max_rows_contributed = 7, max_groups_contributed = 2", name="x"))
+        assert "bounds_found" not in {c.kind for c in ana.sql("SELECT * FROM x").warnings}
