@@ -83,7 +83,7 @@ _HEAD: Final = """\
 {origin}
 # Before use: confirm every line marked GUESS, decide every table marked DECIDE, and fill in bounds
 # from public knowledge (what a value can be), never from the data (what it happens to be): a bound
-# that depends on the data reveals it.
+# that depends on the data reveals it. Where nothing is known, leave them out.
 
 version: 1
 
@@ -110,8 +110,9 @@ accounts:
 
 # Tables that are not listed here do not exist for analysts.
 # The names and types of columns are what every analyst sees. {typed}
-# A column needs lower and upper to be summed or averaged. One whose values are public knowledge
-# can list them, and each is then answered: `carrier: {{domain: [AA, B6, UA]}}`.
+# A column has lower and upper where these are public knowledge; of others a question finds bounds
+# privately, for a part of its price. One whose values are public knowledge can list them, and each
+# is then answered: `carrier: {{domain: [AA, B6, UA]}}`.
 # A table that reaches its unit through another one is linked to it below `tables`, by a column that
 # is unique there: `links: [lineitem.l_orderkey -> orders.o_orderkey]`.
 tables:

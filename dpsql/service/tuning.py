@@ -234,7 +234,8 @@ class _Trial:
             summed = with_bounds(block.measures[measure], bounds, self._rows)
             measures = list(block.measures)
             measures[measure] = summed
-            plan = prepared.terms.replan(replace(block, measures=tuple(measures)))
+            tried = replace(block, measures=tuple(measures), bounds_found=None)  # none to be found
+            plan = prepared.terms.replan(tried)
             found[CandidateSetting(groups or 1, self._rows, bounds)] = plan
         return found
 

@@ -179,6 +179,11 @@ TWINS: tuple[Twin, ...] = (
         ("sensitivity",),
     ),
     Twin(
+        "a unit's whole weight in the draws of bounds of values",
+        (Patch("dpsql.kinds.value_bounds", "WHOLE_WEIGHT", lambda whole: 4 * whole),),
+        ("sensitivity",),
+    ),
+    Twin(
         "clamped rows",
         (Patch("dpsql.sql.rewrite.contributions", "_bounded", _said_to_be_clamped),),
         ("sensitivity", "ranges"),

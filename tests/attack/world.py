@@ -46,9 +46,9 @@ _BOUNDS: Final = {
         for k in SCALARS
         if k.name in ("i8", "i16", "i32", "i64", "i128")
     },
-    **{name: ColumnPolicy(0, 100) for name in ("u8", "u16", "u32", "u64", "u128")},
-    **{name: ColumnPolicy(-2.5, 10.0) for name in ("f32", "f64")},
-    **{name: ColumnPolicy(0, 50) for name in ("dec4", "dec18", "dec38", "deep")},
+    **{name: ColumnPolicy(0, 100) for name in ("u8", "u16", "u64", "u128")},
+    **{name: ColumnPolicy(-2.5, 10.0) for name in ("f64",)},
+    **{name: ColumnPolicy(0, 50) for name in ("dec4", "dec38", "deep")},
     "e": ColumnPolicy(domain=("red", "green", "blue")),
 }
 _CORPUS_UNITS: Final = {

@@ -178,3 +178,14 @@ def test_no_roll_up_answers_before_bounds_are_known(tmp_path: Path) -> None:
         with fails_with("nothing_released"):
             con.sql("SELECT sum(x) AS s FROM t", answer_from="released")
         con.sql(f"SELECT {given} FROM t", answer_from="released")
+
+
+def test_bounds_can_be_tried_of_a_sum_that_has_none(tmp_path: Path) -> None:
+    asked, given = "SELECT sum(x) AS s FROM t", "sum(x, contribution_bounds_per_row => (0, 100))"
+    with opened(tmp_path) as con:
+        tried, of_given = (
+            con.tune(text, bounds=[(0, 50), (0, 1000)], dry_run=True)
+            for text in (asked, asked.replace("sum(x)", given))
+        )
+        assert str(tried) == str(of_given).replace(given, "sum(x)")
+    assert entries(tmp_path) == []
