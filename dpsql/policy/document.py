@@ -514,8 +514,8 @@ class TableSection(Section):
     ] = Field(
         default_factory=dict,
         description="What is publicly known about columns: their types, and what values can be. "
-        "Where data have types of their own, those left out can be used as keys and in conditions, "
-        "but not summed.",
+        "Where data have types of their own, those left out can be used as well; bounds of what is "
+        "summed are then found privately.",
     )
 
     @model_validator(mode="after")

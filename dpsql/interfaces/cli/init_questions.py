@@ -273,13 +273,16 @@ class Questions:
         return self._fitting(draft.with_link(table, column, parent, key))
 
     def _bounds(self, draft: Draft, table: Table) -> Draft:
-        """Ask for the bounds of those columns that are to be summed."""
+        """Ask for the bounds of those columns where they are publicly known."""
         numeric = [
             column
             for column in numeric_columns(table, draft)
             if (known := draft.known(table, column)) is None or known.lower is None
         ]
-        question = f"Which of {printable(str(table.name))} are to be summed or averaged"
+        question = (
+            f"Of which of {printable(str(table.name))} is it publicly known what values can be "
+            "(bounds of others are found privately)"
+        )
         for column in self._chosen(question, table, numeric):
             draft = self._ask(
                 f"What can {printable(column.name)} be, as is publicly known? LOW:HIGH, such as "

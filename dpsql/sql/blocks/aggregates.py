@@ -410,6 +410,7 @@ class Aggregates:
         )
 
     def _unbounded(self, call: AggregateCall) -> QueryRefused:
+        else_found = "" if self._values is None else " Without max_error they are found first."
         return self._refusal(
             "the summed expression has no declared bounds, and here none can be found first",
             "unbounded_sum",
@@ -417,7 +418,7 @@ class Aggregates:
             hint="Say where its values are clamped: "
             f"{written_name(call.function).upper()}(x, {PER_ROW} => (lower, upper)). Or ask the "
             "data owner to declare lower and upper for its columns under "
-            f"tables.{self.policy.name}.columns in the policies file.",
+            f"tables.{self.policy.name}.columns in the policies file.{else_found}",
         )
 
     def _refusal(
