@@ -19,7 +19,6 @@ from dpsql.ir.query import Block, Query
 from dpsql.planner.bounds_choice import (
     bounds_share,
     priced_bounds,
-    priced_bounds_choice,
     supposed_weight_cut,
 )
 from dpsql.planner.budget import QueryBudget
@@ -97,7 +96,8 @@ def plan_block(
     if not error_targets(block):
         return replan(block)
     plan = plan_with_least_epsilon(block, replan, most_epsilon)
-    if plan.bounds_choice is None or plan.block.parameters.epsilon >= block.parameters.epsilon:
+    is_open = plan.bounds_choice is not None or bool(plan.value_bounds)
+    if not is_open or plan.block.parameters.epsilon >= block.parameters.epsilon:
         return plan
     # A wide error costs little, and bounds that are drawn for as little would be no good ones.
     usual, own = (
@@ -105,8 +105,8 @@ def plan_block(
         for each in (block, plan.block)
     )
     others = block.parameters.left_out_share if plan.estimates else 0.0
-    choice = priced_bounds_choice(plan.block, own, others, payer=usual)
-    return replace(plan, bounds_choice=choice or plan.bounds_choice)
+    choice, values = priced_bounds(plan.block, own, others, payer=usual)
+    return replace(plan, bounds_choice=choice or plan.bounds_choice, value_bounds=values)
 
 
 def plan_within_epsilon(

@@ -70,18 +70,22 @@ _VALUES_TOTAL_SHARE: Final = 0.2
 
 
 def priced_bounds(
-    block: Block, budget: QueryBudget, others: float = 0.0
+    block: Block, budget: QueryBudget, others: float = 0.0, payer: QueryBudget | None = None
 ) -> tuple[BoundsChoice | None, tuple[ValueBounds, ...]]:
     """Return the draws of a block's bounds: of units, and of each value without bounds.
 
+    ``payer`` is what they have their share of, if another budget than that of the answer.
     None and none where they are known, or not asked for. Raises ``ParameterError`` where the
     bounds of values have no price.
     """
     beside = others + _values_share(block)
-    return priced_bounds_choice(block, budget, beside), _value_bounds(block, budget, others)
+    values = _value_bounds(block, budget, others, payer or budget)
+    return priced_bounds_choice(block, budget, beside, payer), values
 
 
-def _value_bounds(block: Block, budget: QueryBudget, others: float) -> tuple[ValueBounds, ...]:
+def _value_bounds(
+    block: Block, budget: QueryBudget, others: float, payer: QueryBudget
+) -> tuple[ValueBounds, ...]:
     found = block.bounds_found
     if found is None or found.known or not found.values:
         return ()
@@ -90,7 +94,7 @@ def _value_bounds(block: Block, budget: QueryBudget, others: float) -> tuple[Val
     kept = size if limit is None else min(limit, size)
     target = _CUT_OF_VALUES * rows_target(size, kept, sigma)
     draws = 2 * len(found.values)
-    price = budget.part_beside(_values_share(block), others, draws)
+    price = payer.part_beside(_values_share(block), others, draws)
     return tuple(value_bounds(price, target, whole=value.whole) for value in found.values)
 
 
@@ -199,7 +203,10 @@ def _of_groups(block: Block, price: PrivacyLoss, sigma: float, least: tuple[int,
 
 
 def _beside_usual(block: Block, groups: int) -> float:
-    """Return the growth of the noise at one row and group if the usual number of groups falls."""
+    """Return the factor by which the noise at one row and group grows to be as wide for fewer.
+
+    That is where a maximum error is asked for, beside the usual number of groups; 1 elsewhere.
+    """
     usual = block.parameters.groups_limit
     return math.sqrt(usual / groups) if usual is not None and error_targets(block) else 1.0
 

@@ -18,7 +18,7 @@ from helpers.support import ANALYST, NO_NUMBER, connect, plays_policy, policy
 import dpsql
 from dpsql.errors import ParameterError, QueryRefused
 from dpsql.interfaces.shell.candidates import Nameable
-from dpsql.ir.measures import Measure
+from dpsql.ir.measures import MaxError, Measure
 from dpsql.ir.plan import BlockPlan
 from dpsql.ir.query import Block, BoundsFound
 from dpsql.kinds.cascade import CascadeKind
@@ -148,6 +148,27 @@ def test_of_known_keys_the_number_is_found(composition: Composition) -> None:
     assert plan.bounds_choice is not None
     assert plan.bounds_choice.groups is not None
     assert plan.bounds_choice.groups.rungs == (1, 2, 3, 4, 6)
+
+
+@pytest.mark.parametrize("composition", list(Composition))
+@pytest.mark.parametrize(("error", "dearer"), [(5000.0, False), (2.0, True)])
+def test_draws_for_a_maximum_error_cost_what_they_do_without_or_their_share_of_it(
+    error: float, dearer: bool, composition: Composition
+) -> None:
+    made = block(DEFAULTS, UNITS, domain=40)
+    aggregate = replace(made.aggregates[0], max_error=MaxError(error))
+    plan = plan_block(replace(made, aggregates=(aggregate,)), None, composition)
+    usual = plan_block(made, None, composition)
+    assert plan.bounds_choice is not None
+    assert usual.bounds_choice is not None
+    assert plan.price_open
+    assert not usual.price_open
+    found, other = plan.bounds_choice.loss, usual.bounds_choice.loss
+    if dearer:
+        assert found.rho + found.epsilon > 2 * (other.rho + other.epsilon)
+    else:
+        assert found == other
+        assert plan.block.parameters.epsilon < 0.1 * DEFAULTS.epsilon
 
 
 @pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
