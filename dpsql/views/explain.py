@@ -27,7 +27,7 @@ def explain_view(view: PreparedView, sql: str) -> Explanation:
     shown = explain_block(last, sql)
     block = replace(
         shown,
-        declared=(*shown.declared, *_drawn(plan)),
+        declared=(*shown.declared, *_drawn(view)),
         bounding=_bounding(plan),
         base_rank=plan.mechanism.base_rank,
         reserved=view.loss,
@@ -43,8 +43,12 @@ def explain_view(view: PreparedView, sql: str) -> Explanation:
     )
 
 
-def _drawn(plan: ViewPlan) -> Iterator[str]:
-    """Say which contribution bounds are the usual numbers, as rows did not tell others."""
+def _drawn(view: PreparedView) -> Iterator[str]:
+    """Name the rows of a draw, and contribution bounds without a drawn number."""
+    plan = view.plan
+    if view.bounds is not None and view.between is not None:
+        first, last = (f"{moment:%Y-%m-%d %H:%M}" for moment in view.between)
+        yield f"rows from {first} to {last} tell, as long a time as all steps take"
     drawn, parameters = plan.definition.drawn, plan.definition.parameters
     if drawn is None:
         return

@@ -91,7 +91,8 @@ class PreparedView:
 
     ``keys`` are the key columns in generated SQL with their types, ``columns`` those of the view
     after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step. ``bounds``
-    are the draws of contribution bounds that nobody gave: until then the plan has the usual ones.
+    are the draws of contribution bounds that nobody gave, over the rows ``between`` two wall times:
+    until then the plan has the usual ones.
     """
 
     plan: ViewPlan
@@ -100,6 +101,7 @@ class PreparedView:
     columns: tuple[ViewColumn, ...]
     fingerprint: str
     bounds: PreparedBoundsChoice | None = None
+    between: tuple[datetime, datetime] | None = None
 
     @property
     def loss(self) -> PrivacyLoss:
@@ -177,7 +179,7 @@ class ViewPreparer:
                 "a view has no max_age: its rows say of which step they are",
                 "Leave it out. REFRESH publishes the steps that have closed since.",
             )
-        drawn, bounds = definition.drawn, None
+        drawn, bounds, between = definition.drawn, None, None
         if drawn is not None:  # also where OPTIONS in the text ask for auto
             parameters = _bounded(block.parameters, definition.bounds)
             block = replace(block, parameters=parameters, bounds_found=drawn.told)
@@ -193,23 +195,26 @@ class ViewPreparer:
             with suppress(QueryRefused, ParameterError):  # then the usual numbers hold
                 planned(replace(block, parameters=_bounded(settled, choice.most)), beside=share)
                 plan = planned(block, beside=share)
-                bounds = self._bounds(plan, choice, now)
+                between = definition.steps.as_long(now)
+                bounds = self._bounds(plan, choice, between)
         examine(block, self._engine, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
         keys = tuple(_key_columns(first.block, columns))
         shown = tuple(_columns(plan, keys, tail, len(query.supports)))
         marked = fingerprint([first], STEP_VOCABULARY)
-        return PreparedView(plan, unit.type, keys, shown, marked, bounds)
+        return PreparedView(plan, unit.type, keys, shown, marked, bounds, between)
 
-    def _bounds(self, plan: ViewPlan, choice: BoundsChoice, now: datetime) -> PreparedBoundsChoice:
-        """Prepare the draws of bounds over as long a time as the view will have, up to now.
+    def _bounds(
+        self, plan: ViewPlan, choice: BoundsChoice, between: tuple[datetime, datetime]
+    ) -> PreparedBoundsChoice:
+        """Prepare the draws of bounds over the rows of as long a time as the view will have.
 
-        Where the table is as old, its rows tell what a unit will have in all steps.
+        Where the table is as old, they tell what a unit will have in all steps.
         """
         definition = plan.definition
         steps = definition.steps
-        (before,) = self._query(definition, 1, between=steps.as_long(now)).blocks
+        (before,) = self._query(definition, 1, between=between).blocks
         first = plan.of_block(replace(plan.block, condition=before.condition)).at(1)
         return PreparedBoundsChoice(
             bounds_choice_fingerprint(first, steps.count),

@@ -250,6 +250,7 @@ def test_explain_tells_the_price_of_the_draw_and_then_the_bounds(tmp_path: Path)
     with opened(tmp_path) as ana:
         told = explained(ana, create())
         assert "max_rows_contributed and max_groups_contributed are found first, for ρ" in told
+        assert "rows from 2026-01-01 00:00 to 2026-01-16 00:00 tell, as long a time" in told
         assert ana.budget().rho_spent == 0
         before = reserved(ana, other).rho
         paid = ana.sql(create()).cost.settled.rho
