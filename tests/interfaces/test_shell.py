@@ -600,16 +600,15 @@ def test_a_price_says_what_would_be_left_and_how_many_more(
 @pytest.mark.parametrize(
     ("composition", "aggregate", "said"),
     [
-        (Composition.ZCDP, "COUNT(*)", "auto, as no number is given"),
-        (Composition.ZCDP, "MEDIAN(cost)", "10, the usual number, as auto cannot draw quantiles"),
-        (Composition.BASIC, "COUNT(*)", "auto, as no number is given"),
-        (Composition.GDP, "COUNT(*)", "10, the usual number, as the cost of auto in Gaussian DP"),
+        (Composition.ZCDP, ", COUNT(*)", "auto, as no number is given"),
+        (Composition.BASIC, ", COUNT(*)", "auto, as no number is given"),
+        (Composition.GDP, "", "10, the usual number, as the cost of auto in Gaussian DP"),
     ],
 )
 def test_a_price_says_what_a_question_without_a_number_gets(
     composition: Composition, aggregate: str, said: str, tmp_path: Path
 ) -> None:
-    sql = f"SELECT cost + 1 AS dear, {aggregate} FROM visits GROUP BY 1"
+    sql = f"SELECT cost + 1 AS dear{aggregate} FROM visits GROUP BY 1"
     found, *_ = prices(tmp_path, composition, sql)
     assert f"is left, enough for about {present(found.affordable) - 1} more" in found.question
     assert f" max_groups_contributed is {said}" in found.question
@@ -636,6 +635,9 @@ def test_a_price_looks_at_the_scarcest_account_and_quantity() -> None:
     last = found((0.0101, 1e-6))
     assert last.affordable == 1
     assert "no more such queries" in last.question
+    assert not last.open
+    asked = Explanation("q", "", (), PrivacyLoss(0.01, 1e-9), 0.5, 1e-9, price_open=True)
+    assert "found first make it more or less" in found((0.1, 1e-6)).question
 
 
 def test_a_limit_of_the_owner_counts_where_it_is_lower(tmp_path: Path) -> None:

@@ -196,6 +196,20 @@ def test_wide_answers_are_shown_line_by_line(terminal: Terminal) -> None:
 
 
 @pytest.mark.slow
+def test_a_price_that_bounds_decide_is_asked_about_however_small(terminal: Terminal) -> None:
+    question = "SELECT COUNT(*, max_error => 900) AS rough FROM visits WHERE cost > 18;"
+    terminal.run("SET max_rows_contributed = auto;")
+    terminal.type(question)
+    terminal.send("\r")
+    assert "found first make it more or less" in " ".join(terminal.see("[y/N]").split())
+    terminal.send("y\r")
+    assert "paid ε" in terminal.see(lambda: terminal.waits)
+    terminal.clear()
+    assert "[y/N]" not in terminal.run(question.replace("rough", "again"))
+    terminal.run("RESET max_rows_contributed;")
+
+
+@pytest.mark.slow
 def test_an_expensive_query_is_asked_about_and_run_only_if_told_so(
     terminal: Terminal,
 ) -> None:

@@ -59,7 +59,8 @@ class Price:
     ``left`` is the ε of the account that remains afterwards. ``affordable`` is how many queries of
     this price can be paid for, this one among them; None for any number. ``chosen`` says what each
     private block got that was given no number of groups per unit. ``anew`` says why it is not
-    answered from what was released before; empty if nothing was, or not of this question.
+    answered from what was released before; empty if nothing was, or not of this question. ``open``
+    says that bounds that are found first make it another price.
     """
 
     epsilon: float
@@ -69,6 +70,7 @@ class Price:
     affordable: int | None
     chosen: tuple[str, ...] = ()
     anew: str = ""
+    open: bool = False
 
     @property
     def question(self) -> str:
@@ -80,6 +82,7 @@ class Price:
             f"of what is left. Afterwards ε {significant(self.left, 3)} is left{more}."
             + "".join(f" max_groups_contributed is {chosen}." for chosen in self.chosen)
             + (f" It is asked anew: {self.anew}." if self.anew else "")
+            + " Bounds that are found first make it more or less." * self.open
         )
 
 
@@ -96,6 +99,7 @@ def price(explanation: Explanation, now: Balance) -> Price:
         affordable=min((count for count in affordable if count is not None), default=None),
         chosen=tuple(dict.fromkeys(b.groups_chosen for b in explanation.blocks if b.groups_chosen)),
         anew=explanation.anew,
+        open=explanation.price_open,
     )
 
 

@@ -122,7 +122,7 @@ class Shell:
         if now is None or not explanation.blocks or free:
             return True
         found = price(explanation, now)
-        if found.affordable == 0 or found.share <= most:
+        if not found.open and (found.affordable == 0 or found.share <= most):
             return True  # what cannot be paid for is refused, for nothing
         return self.ask(found.question)
 
