@@ -13,7 +13,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import MeasureKind
+from dpsql.ir.measures import AggregateKind, MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -27,6 +27,7 @@ class Interval:
 
 _OF_ROWS = frozenset({MeasureKind.ROWS, MeasureKind.VALUES, MeasureKind.NUMBERS})
 _BEYOND = 0.75  # rows of a pair beyond a bound, as a part of the bound
+_DRIFT = 0.1  # of an average, in halves of the range of values, if all rows were cut
 _WORTH_IT = 1.1  # times the margin of noise alone
 
 MOST_CONFIDENCE = 1 - 1e-12
@@ -128,15 +129,20 @@ def interval_given_choice(
 
 
 def allows_for_cut(plan: BlockPlan, index: int) -> bool:
-    """Tell whether intervals of an aggregate allow for rows beyond a number that was drawn."""
+    """Tell whether intervals of an aggregate allow for rows beyond a number that was drawn.
+
+    Those of counts of rows and of sums of one sign, which lack them, and of averages, which drift.
+    """
     aggregate = plan.block.aggregates[index]
-    if not plan.weight_cut or aggregate.kind.composed or aggregate.quantile is not None:
+    if not plan.weight_cut or aggregate.quantile is not None:
         return False
+    if aggregate.kind is AggregateKind.AVG:
+        return True
     measure = plan.measures[aggregate.measures[0]].measure
     summed = plan.block.sums_alone and measure.kind is MeasureKind.SUM
     if summed and measure.per_group is None and measure.lattice is not None:
         return measure.lattice.low >= 0  # else what is cut may lie on both sides
-    return measure.kind in _OF_ROWS
+    return measure.kind in _OF_ROWS and not aggregate.kind.composed
 
 
 def supposedly_cut(
@@ -152,12 +158,31 @@ def supposedly_cut(
     """
     if not allows_for_cut(plan, index) or not total:
         return np.zeros_like(values)
-    groups = released if plan.groups is None else min(plan.groups, released)
     lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
     each = 1.0 if lattice is None else lattice.high * lattice.quantum
-    most = plan.block.parameters.rows_limit * each
-    beyond = _BEYOND * plan.weight_cut * groups * most
+    beyond = _rows_beyond(plan, released) * each
     return np.asarray(beyond * np.maximum(values, 0.0) / max(total, each))
+
+
+def supposed_drift(plan: BlockPlan, released: int, index: int, number: FloatArray) -> FloatArray:
+    """Compute how far averages are supposedly from those of all rows, as some rows are cut.
+
+    Each group lacks what :func:`supposedly_cut` says, its ``number`` of values being what counts,
+    and the average of these rows differs by a tenth of half the range from that of others.
+    """
+    aggregate = plan.block.aggregates[index]
+    lattice = plan.measures[aggregate.measures[0]].measure.lattice
+    if not allows_for_cut(plan, index) or lattice is None:
+        return np.zeros_like(number)
+    kept = np.maximum(number, 1.0)
+    cut = _rows_beyond(plan, released) * kept / max(float(kept.sum()), 1.0)
+    return np.asarray(_DRIFT * (lattice.upper - lattice.lower) / 2 * cut / (kept + cut))
+
+
+def _rows_beyond(plan: BlockPlan, released: int) -> float:
+    """Compute how many rows of all groups are supposedly beyond the number that was drawn."""
+    groups = released if plan.groups is None else min(plan.groups, released)
+    return _BEYOND * plan.weight_cut * groups * plan.block.parameters.rows_limit
 
 
 def with_rounding(plan: BlockPlan, index: int, whole: bool, margin: float) -> float:

@@ -16,12 +16,18 @@ from numpy.typing import NDArray
 
 from dpsql.accuracy.appearance import Appearance, Threshold, appearance, large_enough, threshold
 from dpsql.accuracy.chosen import ChosenNoise
-from dpsql.accuracy.estimates import FloatArray, PlausibleRange, estimate_range
+from dpsql.accuracy.estimates import (
+    FloatArray,
+    PlausibleRange,
+    estimate_range,
+    joint_average,
+)
 from dpsql.accuracy.intervals import (
     Interval,
     interval_given_choice,
     largest_left_out,
     risked_confidence,
+    supposed_drift,
     supposedly_cut,
     with_rounding,
 )
@@ -40,7 +46,7 @@ from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
-from dpsql.ir.measures import Aggregate, MeasureKind
+from dpsql.ir.measures import Aggregate, AggregateKind, MeasureKind
 from dpsql.ir.plan import (
     BlockPlan,
     ColumnFigure,
@@ -64,6 +70,8 @@ KeysOf = Callable[[NDArray[np.int64]], KeyArrays | ArrowStream]
 Rows: TypeAlias = NDArray[np.bool_] | slice
 """Some of the rows of an answer."""
 
+LARGE: Final = 3.0
+"""The standard deviation from which noise on integers is like noise on a continuum."""
 USUAL: Final = 0
 """The usual way of release, for rows without another."""
 GROUPS: Final = f"{INTERNAL_PREFIX}groups"
@@ -172,7 +180,9 @@ class ReleaseKind(ABC):
         aggregate, each = self.plan.block.aggregates[index], confidence
         if aggregate.kind.composed:  # all values that fit the measures, which share the risk
             each = float(np.nextafter(1 - (1 - confidence) / len(aggregate.measures), 1))
-        above = supposedly_cut(self.plan, released, index, columns[0], total)
+        above = np.zeros_like(columns[0])
+        if not aggregate.kind.composed:
+            above = supposedly_cut(self.plan, released, index, columns[0], total)
         chosen = self.chosen(released, index, confidence)
         if chosen is not None and left_out is not None:
             (values,), (measure,) = columns, aggregate.measures
@@ -180,9 +190,19 @@ class ReleaseKind(ABC):
             return Interval(given.low, given.high + above)
         low, high = np.full_like(columns[0], np.nan), np.full_like(columns[0], np.nan)
         number, whole = len(aggregate.measures), self.plan.is_whole(aggregate)
-        measures = [noisy.measure for noisy in self.plan.measures]
+        measures = [one.measure for one in self.plan.measures]
         measured = columns if len(columns) == number else columns[-1 - number : -1]
         for way, rows in self.ways(columns):
+            if aggregate.kind is AggregateKind.AVG and self.large_gaussian(aggregate, way):
+                noisy = [column[rows] for column in measured]
+                reaches = [
+                    self.margin(released, m, whole, confidence, way) for m in aggregate.measures
+                ]
+                lattice = measures[aggregate.measures[0]].lattice
+                found = joint_average(lattice, noisy, reaches)
+                drift = supposed_drift(self.plan, released, index, noisy[1])
+                low[rows], high[rows] = found.low - drift, found.high + drift
+                continue
             parts = [
                 PlausibleRange.around(column[rows], self.margin(released, m, whole, each, way))
                 for column, m in zip(measured, aggregate.measures, strict=True)
@@ -192,6 +212,11 @@ class ReleaseKind(ABC):
         if not aggregate.kind.composed:
             low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])
         return Interval(low, high + above)
+
+    def large_gaussian(self, aggregate: Aggregate, way: int) -> bool:
+        """Tell whether the noise of all measures is Gaussian, and large beside their steps."""
+        noises = [self.plan.noise_of(measure) for measure in aggregate.measures]
+        return all(n.name.endswith("gaussian") and n.scale >= LARGE for n in noises)
 
     def ways(self, columns: Sequence[FloatArray]) -> Iterable[tuple[int, Rows]]:
         """List the ways in which rows were released, each with its rows."""

@@ -40,9 +40,19 @@ from dpsql.core.sql import EMPTY_SQL, Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, KeyArrays, Scratch
-from dpsql.ir.measures import Measure, MeasureKind
+from dpsql.ir.measures import Aggregate, Measure, MeasureKind
 from dpsql.ir.plan import BlockPlan, StepFigure
-from dpsql.kinds.base import FEW, GROUPS, MANY, BlockReading, KeysOf, ReleaseKind, Rows, keys_in
+from dpsql.kinds.base import (
+    FEW,
+    GROUPS,
+    LARGE,
+    MANY,
+    BlockReading,
+    KeysOf,
+    ReleaseKind,
+    Rows,
+    keys_in,
+)
 from dpsql.kinds.left_out import ExactLeftOut
 from dpsql.kinds.released import NumericArray, ReleasedRows, aggregate_answers, drawn_columns
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps
@@ -153,6 +163,11 @@ class CascadeKind(ReleaseKind):
         """Bound how far noise and rounding move a measure, as it was counted."""
         margin = noise_at(self.plan, index, way).margin(confidence, abs(way))
         return with_rounding(self.plan, index, whole, margin)
+
+    def large_gaussian(self, aggregate: Aggregate, way: int) -> bool:
+        """Tell whether noise is large beside steps, as each measure was counted: it is Gaussian."""
+        noises = [noise_at(self.plan, measure, way) for measure in aggregate.measures]
+        return all(noise.scale >= LARGE for noise in noises)
 
     def widest_margin(self, index: int, confidence: float) -> float | None:
         """Return None: the noise is chosen on the way."""

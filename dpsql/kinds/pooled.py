@@ -24,6 +24,7 @@ from dpsql.accuracy.estimates import FloatArray
 from dpsql.accuracy.intervals import with_rounding
 from dpsql.accuracy.wording import Part, score_unit
 from dpsql.core.formatting import figure_above
+from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan, ReleaseNoise
 from dpsql.kinds.base import Rows
 from dpsql.kinds.groups import GroupsKind, deciding_measure, whole_units
@@ -94,6 +95,10 @@ class PooledKind(GroupsKind):
         """List each set of releases that rows come from, as bits."""
         masks = columns[-1]
         return [(int(mask), masks == mask) for mask in np.unique(masks[np.isfinite(masks)])]
+
+    def large_gaussian(self, aggregate: Aggregate, way: int) -> bool:
+        """Tell that measures have noise of several releases, each taken by itself."""
+        return False
 
     def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
         """Bound how far noise and rounding move a measure of rows that some releases have.

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from dpsql.accuracy.wording import Part, printable_name
+from dpsql.ir.measures import Aggregate
 from dpsql.ir.plan import BlockPlan, Bounding, NoisyMeasure, RolledUp
 from dpsql.kinds.groups import GroupsKind
 from dpsql.kinds.released import NumericArray, ReleasedRows, answer_of_parts
@@ -57,6 +58,10 @@ class RolledUpKind(GroupsKind):
         """The release whose groups were summed."""
         assert isinstance(self.plan.kept, RolledUp)
         return self.plan.kept
+
+    def large_gaussian(self, aggregate: Aggregate, way: int) -> bool:
+        """Tell that measures have noise of several releases, each taken by itself."""
+        return False
 
     def reach(self, released: int, index: int, whole: bool, confidence: float, way: int) -> float:
         """Bound how far noise and rounding move a sum of groups.

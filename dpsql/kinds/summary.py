@@ -43,10 +43,13 @@ def _heading(part: Part) -> str:
 
 def _sentences(part: Part, confidence: float) -> Iterator[str]:
     yield from _accuracy(part, confidence)
-    if any(allows_for_cut(part.plan, shown.aggregate) for shown in part.shown):
+    allowed = [s.aggregate for s in part.shown if allows_for_cut(part.plan, s.aggregate)]
+    if allowed:
+        composed = [part.plan.block.aggregates[index].kind.composed for index in allowed]
+        where = "further" if any(composed) else "further up"
         rows = f"{part.plan.block.parameters.rows_limit:,}"
         yield (
-            "Intervals reach further up, as some units may add more than counts: "
+            f"Intervals reach {where}, as some units may add more than counts: "
             f"max_rows_contributed is {rows}, found for this question."
         )
     yield from release_kind(part.plan).sentences(part, confidence)

@@ -35,7 +35,7 @@ _TOTAL_SHARE: Final = 0.25
 _GROUPS_SHARE: Final = 0.1
 """The part of a price that chooses a number of groups. Found best by simulation, as the target is:
 half of it is as near the best number, and less of the truth lies within intervals."""
-_CUT_OF_AVERAGES: Final = 20.0
+_CUT_OF_AVERAGES: Final = 15.0
 """How many times as many pairs are cut where only averages, spreads and quantiles are asked for.
 
 Rows that are cut are missing from a count, but of an average they are missing above and below: it
@@ -167,7 +167,7 @@ def supposed_weight_cut(block: Block, budget: QueryBudget, others: float = 0.0) 
     asked for, that is little beside it.
     """
     found = block.bounds_found
-    if found is None or not (found.known and found.rows and block.totals) or error_targets(block):
+    if found is None or not (found.known and found.rows) or error_targets(block):
         return 0.0
     open_block = replace(block, bounds_found=replace(found, known=False))
     choice = priced_bounds_choice(open_block, budget, others + _values_share(block))
