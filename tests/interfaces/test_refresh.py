@@ -212,7 +212,7 @@ def test_a_cursor_runs_statements_about_views_and_describes_what_they_list(
 ) -> None:
     cursor = connection.cursor()
     cursor.execute(CREATE.format(name="songs", steps=10, step="1 day"))
-    names = ["name", "step", "steps", "published", "last", "shared", "query"]
+    names = ["name", "step", "steps", "published", "last", "shared", "found", "query"]
     assert [column[0] for column in cursor.description or ()] == names
     cursor.execute("REFRESH MATERIALIZED VIEW songs UNTIL '2024-01-03'")
     assert [column[:2] for column in cursor.description or ()] == [
