@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
-from dpsql.errors import ParameterError
+from dpsql.errors import ParameterError, QueryRefused
 from dpsql.ir.query import Block
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.max_error import error_targets
@@ -95,7 +95,15 @@ def _value_bounds(
     target = _CUT_OF_VALUES * rows_target(size, kept, sigma)
     draws = 2 * len(found.values)
     price = payer.part_beside(_values_share(block), others, draws)
-    return tuple(value_bounds(price, target, whole=value.whole) for value in found.values)
+    try:
+        return tuple(value_bounds(price, target, whole=value.whole) for value in found.values)
+    except ParameterError:
+        raise QueryRefused(
+            f"the price is too small to find bounds of {found.values[0].text}, and it has none",
+            code="unbounded_sum",
+            hint="Raise epsilon, or say where its values are clamped: "
+            "contribution_bounds_per_row => (lower, upper).",
+        ) from None
 
 
 def _values_share(block: Block) -> float:

@@ -85,7 +85,9 @@ def bounds_found(value: UnboundedValue) -> Caveat:
     cut = upper - lower <= _CLOSEST
     text = f"{printable_name(value.text)} is clamped to {value.range}, found privately."
     if cut:
-        text = f"Beware: {text} Few units have values for wider bounds to be found."
+        text = (
+            f"Beware: {text} Of so few units, or at so small a price, no wider ones can be found."
+        )
     give = "Bounds of your own: contribution_bounds_per_row => (lower, upper)."
     return Caveat(CaveatKind.BOUNDS_FOUND, f"{text} {give}", strong=cut)
 

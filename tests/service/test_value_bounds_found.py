@@ -152,7 +152,7 @@ def test_no_row_makes_a_question_fail_or_its_bounds_more_than_the_ladder(tmp_pat
 def test_of_nothing_but_null_the_answer_is_next_to_nothing_and_says_so(tmp_path: Path) -> None:
     with opened(tmp_path) as con:
         result = con.sql("SELECT sum(z) AS s FROM t")
-        with pytest.warns(dpsql.errors.AnswerWarning, match="Few units"):
+        with pytest.warns(dpsql.errors.AnswerWarning, match="Of so few units"):
             result.warn(2)
         assert abs(result.fetchall()[0][0]) < 1
         assert [caveat.strong for caveat in result.warnings if caveat.kind == "bounds_found"] == [
@@ -188,4 +188,10 @@ def test_bounds_can_be_tried_of_a_sum_that_has_none(tmp_path: Path) -> None:
             for text in (asked, asked.replace("sum(x)", given))
         )
         assert str(tried) == str(of_given).replace(given, "sum(x)")
+    assert entries(tmp_path) == []
+
+
+def test_a_price_that_buys_no_bounds_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with opened(tmp_path) as con, fails_with("unbounded_sum", match="too small"):
+        con.sql("SELECT sum(x), avg(i) FROM t", epsilon=1e-6)
     assert entries(tmp_path) == []
