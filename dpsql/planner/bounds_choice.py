@@ -75,8 +75,8 @@ def priced_bounds(
     """Return the draws of a block's bounds: of units, and of each value without bounds.
 
     ``payer`` is what they have their share of, if another budget than that of the answer.
-    None and none where they are known, or not asked for. Raises ``ParameterError`` where the
-    bounds of values have no price.
+    None and none where they are known, or not asked for. Raises ``QueryRefused`` where the price
+    buys no bounds of values.
     """
     beside = others + _values_share(block)
     values = _value_bounds(block, budget, others, payer or budget)
