@@ -194,9 +194,14 @@ class SqlType:
         return Spellings.ONE if _SEVERAL.isdisjoint(words) else Spellings.NESTED
 
     @property
+    def is_opaque(self) -> bool:
+        """True if of a value nothing can be asked but whether there is one."""
+        return self.kind == "JSON"
+
+    @property
     def has_one_spelling(self) -> bool:
         """True if a dialect can give equal values one spelling; nested types may have several."""
-        return self.spellings is not Spellings.NESTED
+        return self.spellings is not Spellings.NESTED and not self.is_opaque
 
     def is_declared_as(self, other: SqlType) -> bool:
         """Tell whether two types are one, however they are written."""

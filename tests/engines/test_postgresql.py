@@ -387,12 +387,12 @@ def test_columns_without_an_equal_are_left_out_with_the_reason(odd: PostgreSQLEn
     assert [(c.name, str(c.type)) for c in table.columns] == [
         ("uid", "BIGINT"),
         ("m", "VARCHAR"),
+        ("j", "JSON"),
         ("ok", "DECIMAL(9,2)"),
     ]
     assert [c.name for c in table.columns if c.enumerated] == ["m"]
     reasons = {left.name: left.reason for left in table.left_out}
-    assert set(reasons) == {"Uid", "a", "t", "n", "arr", "b", "j", "ch", "iv", "hidden", "f"}
-    assert "generated column" in reasons["j"]
+    assert set(reasons) == {"Uid", "a", "t", "n", "arr", "b", "ch", "iv", "hidden", "f"}
     assert "case of letters" in reasons["Uid"]
     assert "collation" in reasons["t"]
     assert "may not read" in reasons["hidden"]
@@ -511,3 +511,31 @@ def test_sessions_that_the_server_ended_are_replaced(
     connection.sql(QUESTIONS[0])
     world.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{READER}'")
     assert connection.sql(QUESTIONS[1]).fetchall()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_of_json_only_its_presence_is_told(postgres_server: Server, tmp_path: Path) -> None:
+    world = PostgreSQLWorld(postgres_server, f"json_{os.getpid()}")
+    world.run(
+        "CREATE TABLE t AS SELECT i % 50 AS uid, CASE WHEN i % 2 = 0 THEN "
+        "jsonb_build_object('a', i) END AS j FROM generate_series(1, 200) i"
+    )
+    world.run("CREATE TABLE pub AS SELECT 1 AS k, CAST('{\"a\": [1]}' AS json) AS j")
+    world.run(f"GRANT SELECT ON t, pub TO {READER}")
+    policy = dpsql.parse_policy(
+        "version: 1\ndataset: j\naccounts: {ana: {epsilon: 1000, delta: 1e-3}}\n"
+        "defaults: {epsilon: 200, max_rows_contributed: 4, max_groups_contributed: 2}\n"
+        "tables:\n  t: {privacy_unit: {name: person, column: uid}}\n  pub: {public: true}\n"
+    )
+    with dpsql.connect(world.url, policy, tmp_path / "b.db", "ana") as connection:
+        ((some,),) = connection.sql("SELECT COUNT(j) FROM t").fetchall()
+        ((none,),) = connection.sql("SELECT COUNT(*) FROM t WHERE j IS NULL").fetchall()
+        assert abs(some - 100) < 20
+        assert abs(none - 100) < 20
+        assert connection.sql("SELECT j FROM pub").fetchall() == [('{"a": [1]}',)]
+        for refused in ("j = '{}'", "CAST(j AS VARCHAR) LIKE '%a%'", "j IN ('1')", "length(j) > 2"):
+            with fails_with("expression_not_allowed", match="whether there is a value"):
+                connection.sql(f"SELECT COUNT(*) FROM t WHERE {refused}")
+        with fails_with("key_type"):
+            connection.sql("SELECT j, COUNT(*) FROM t GROUP BY j")
+    world.close()

@@ -404,9 +404,6 @@ def _table(
     return Table(name, kept, kind == "v", reason, tuple(left_out))
 
 
-_OF_PARTS: Final = ("json", "jsonb")
-
-
 def _columns(found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Column, str | None]]:
     """Yield columns, and why they are left out if they are."""
     seen: set[str] = set()
@@ -417,11 +414,6 @@ def _columns(found: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Column, str | N
         problem = None
         if not readable:
             problem = "the role may not read it"
-        elif known is None and type_ in _OF_PARTS and namespace == "pg_catalog":
-            problem = (
-                f"it is {type_}, of several parts: make a generated column of each part of "
-                f"{name} that is asked for"
-            )
         elif known is None:
             problem = (
                 f"dpsql has no equal of the type {shown if namespace == 'pg_catalog' else type_}"

@@ -16,12 +16,12 @@ from sqlglot import exp
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Table
 from dpsql.core.sql import EMPTY_SQL, Sql, digits, join, name, sql, written_as
-from dpsql.core.sql_types import Spellings, SqlType
+from dpsql.core.sql_types import VARCHAR, Spellings, SqlType
 from dpsql.engines.base.row_types import INTEGERS, TypedValue
 from dpsql.engines.base.server_dialect import ServerDialect
 from dpsql.engines.postgresql import types as pg
 from dpsql.engines.postgresql.expressions import POSTGRESQL_ROWS
-from dpsql.engines.postgresql.reading import POSTGRESQL_TEXT, rows_of
+from dpsql.engines.postgresql.reading import POSTGRESQL_TEXT, rows_to_question
 from dpsql.engines.postgresql.types import double_sql
 from dpsql.errors import QueryRefused
 
@@ -47,7 +47,7 @@ class PostgreSQLDialect(ServerDialect):
         Texts get the collation "C". NULL are dates and timestamps outside of the years 1 to 9999,
         infinite ones among them, and NaN among decimals: DuckDB has no equal of these.
         """
-        return self.derived(rows_of(table))
+        return self.derived(rows_to_question(table))
 
     def double(self, value: float) -> Sql:
         """Write a cast of the digits of Python's repr: numbers alone are decimals."""
@@ -81,6 +81,8 @@ class PostgreSQLDialect(ServerDialect):
 
     def declared(self, value: object, type_: SqlType) -> Sql:
         """Write a constant of the type, read from its text as DuckDB does."""
+        if type_.is_opaque:  # which is read as its text
+            type_ = VARCHAR
         if pg.sql_type(type_) is None:
             raise QueryRefused(
                 f"values of type {type_.kind} cannot be declared of a PostgreSQL database",

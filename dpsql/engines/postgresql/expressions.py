@@ -488,7 +488,9 @@ class PostgreSQLRows(RowEngine):
     part_named = staticmethod(extracted_part)
 
     def column_type(self, type_: SqlType) -> SqlType | None:
-        """Keep the type: all that have a name there are computed with."""
+        """Keep the type: all that have a name there are computed with; JSON is read as text."""
+        if type_.is_opaque:
+            return VARCHAR
         return None if pg.sql_type(type_) is None else type_
 
     def text(self, text: str) -> Sql:

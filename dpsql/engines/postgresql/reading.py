@@ -8,11 +8,12 @@ time zone are timestamps in UTC, the zone of each session.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from dpsql.core.quoting import Quoted
 from dpsql.core.schema import Column, Table
-from dpsql.core.sql import Sql, SqlRenderer, join, name, sql
+from dpsql.core.sql import Sql, SqlRenderer, join, literal, name, sql
 from dpsql.core.sql_types import SqlType
 
 POSTGRESQL_TEXT: Final[SqlRenderer] = Quoted()
@@ -31,8 +32,11 @@ _TYPES: Final = {
     "timestamptz": "TIMESTAMP",
     "time": "TIME",
     "uuid": "UUID",
+    "json": "JSON",
+    "jsonb": "JSON",
 }
 _MOST_DIGITS: Final = 38
+_DOCUMENT: Final = literal("{}")
 _NUMERIC: Final = re.compile(r"numeric\((\d+),(-?\d+)\)")
 
 
@@ -52,7 +56,19 @@ def duckdb_type(name: str, shown: str) -> SqlType | None:
 
 def rows_of(table: Table) -> Sql:
     """Write the statement that reads all rows of a table, with the columns of the schema."""
-    columns = join(", ", (sql("{} AS {}", _read(c), name(c.name)) for c in table.columns))
+    return _rows(table, _read)
+
+
+def rows_to_question(table: Table) -> Sql:
+    """Write the same for questions, where no row may fail: JSON is the text ``{}``, or NULL.
+
+    The text of a document can be larger than any that the server holds.
+    """
+    return _rows(table, lambda c: _present(c) if c.type.is_opaque else _read(c))
+
+
+def _rows(table: Table, read: Callable[[Column], Sql]) -> Sql:
+    columns = join(", ", (sql("{} AS {}", read(c), name(c.name)) for c in table.columns))
     schema = "public" if table.name.in_main else table.name.schema
     return sql("SELECT {} FROM {}.{}", columns, name(schema), name(table.name.table))
 
@@ -71,10 +87,14 @@ def sent(column: Column) -> Sql:
     return sql("CAST({} AS TEXT)", own) if column.type.kind == "DECIMAL" else own
 
 
+def _present(column: Column) -> Sql:
+    return sql("CASE WHEN {} IS NOT NULL THEN CAST({} AS TEXT) END", name(column.name), _DOCUMENT)
+
+
 def _read(column: Column) -> Sql:
     own = name(column.name)
     match column.type.kind:
-        case "VARCHAR":
+        case "VARCHAR" | "JSON":
             return sql('(CAST({} AS TEXT) COLLATE "C")', own)
         case "DECIMAL":
             return sql("NULLIF({}, CAST('NaN' AS NUMERIC))", own)

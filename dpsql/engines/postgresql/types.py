@@ -62,6 +62,8 @@ def sql_type(type_: SqlType) -> Sql | None:
 
 def named(type_: SqlType) -> Sql:
     """Write a type's name on the server: its equal, or the type itself without one."""
+    if type_.is_opaque:  # which is read as its text
+        return _NAMES["VARCHAR"]
     return sql_type(type_) or type_.sql
 
 

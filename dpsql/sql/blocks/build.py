@@ -342,6 +342,8 @@ class _BlockBuilder:
         columns = () if isinstance(key.unnest(), exp.Cast) else key.find_all(exp.Column)
         for column in columns:
             found = self.relation.field_of(column.name)
+            if found is not None and found.type.is_opaque and column is not key.unnest():
+                continue  # whether there is a value has one spelling
             if found is not None and not found.type.has_one_spelling:
                 raise self.names.refuse(
                     f"column {output_name(column)} is of type {found.type}, by which rows cannot "

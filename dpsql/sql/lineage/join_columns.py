@@ -17,6 +17,7 @@ from dpsql.core.schema import fold
 from dpsql.sql.expressions.comparisons import refuse_unlike_columns
 from dpsql.sql.expressions.legality import refusal
 from dpsql.sql.lineage.joins import Pair
+from dpsql.sql.lineage.names import opaque
 from dpsql.sql.lineage.relation import Field, Relation
 
 
@@ -94,6 +95,8 @@ def shared_columns(
                 hint="Write JOIN … ON with the columns to compare.",
             )
         types = [one[0].type, other[0].type]
+        if types[0].is_opaque or types[1].is_opaque:
+            raise opaque(one[0] if types[0].is_opaque else other[0], join, text)
         refuse_unlike_columns(one[0].name, types, join, text)
         shared.append((one[0], other[0]))
     return shared

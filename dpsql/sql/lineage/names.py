@@ -25,6 +25,29 @@ Meaning: TypeAlias = Callable[[exp.Column], exp.Expr | None]
 """The resolved expression that a name stands for, or None if it is to be a column's name."""
 
 
+def opaque(field: Field, node: exp.Expr, text: str) -> QueryRefused:
+    """Build the error for a column of which nothing but its presence is known."""
+    return refusal(
+        text,
+        f"of {field.name}, of type {field.type}, nothing can be asked but whether there is a value",
+        "expression_not_allowed",
+        node,
+        hint=f"Available: {field.name} IS NULL, IS NOT NULL and COUNT({field.name}). For more, the "
+        "owner adds a generated column of each part that is asked for.",
+    )
+
+
+def _asks_whether(node: exp.Column) -> bool:
+    """Tell whether a column stands where its presence counts, or where it is passed on as it is."""
+    place: exp.Expr = node
+    while isinstance(place.parent, exp.Paren):
+        place = place.parent
+    above = place.parent
+    if isinstance(above, exp.Is):
+        return isinstance(above.expression, exp.Null)
+    return above is None or isinstance(above, exp.Count | exp.Alias | exp.Select | exp.Group)
+
+
 class Names:
     """Resolves the column names of one statement."""
 
@@ -64,6 +87,8 @@ class Names:
         matches = relation.matches(node.table, node.name)
         if len(matches) != 1:
             raise self._not_one(node, relation, len(matches))
+        if matches[0].type.is_opaque and not _asks_whether(node):
+            raise opaque(matches[0], node, self.text)
         _point_to(node, matches[0])
         return matches[0]
 
