@@ -72,6 +72,11 @@ def estimate_range(
     return _ESTIMATES[aggregate.kind](lattices, parts)
 
 
+def is_quotient(aggregate: Aggregate) -> bool:
+    """Tell whether an aggregate is a sum over a number, which :func:`joint_average` places."""
+    return aggregate.kind is AggregateKind.AVG
+
+
 def joint_average(
     lattice: Lattice | None, parts: Sequence[FloatArray], margins: Sequence[float]
 ) -> PlausibleRange:

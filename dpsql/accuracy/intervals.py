@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpsql.accuracy.chosen import ChosenNoise
-from dpsql.accuracy.estimates import FloatArray
+from dpsql.accuracy.estimates import FloatArray, is_quotient
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import AggregateKind, MeasureKind
+from dpsql.ir.measures import MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -136,7 +136,7 @@ def allows_for_cut(plan: BlockPlan, index: int) -> bool:
     aggregate = plan.block.aggregates[index]
     if not plan.weight_cut or aggregate.quantile is not None:
         return False
-    if aggregate.kind is AggregateKind.AVG:
+    if is_quotient(aggregate):
         return True
     measure = plan.measures[aggregate.measures[0]].measure
     summed = plan.block.sums_alone and measure.kind is MeasureKind.SUM

@@ -20,6 +20,7 @@ from dpsql.accuracy.estimates import (
     FloatArray,
     PlausibleRange,
     estimate_range,
+    is_quotient,
     joint_average,
 )
 from dpsql.accuracy.intervals import (
@@ -46,7 +47,7 @@ from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import ArrowStream, ExactRows, KeyArrays, PrivateReader, Scratch
-from dpsql.ir.measures import Aggregate, AggregateKind, MeasureKind
+from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import (
     BlockPlan,
     ColumnFigure,
@@ -193,7 +194,7 @@ class ReleaseKind(ABC):
         measures = [one.measure for one in self.plan.measures]
         measured = columns if len(columns) == number else columns[-1 - number : -1]
         for way, rows in self.ways(columns):
-            if aggregate.kind is AggregateKind.AVG and self.large_gaussian(aggregate, way):
+            if is_quotient(aggregate) and self.large_gaussian(aggregate, way):
                 noisy = [column[rows] for column in measured]
                 reaches = [
                     self.margin(released, m, whole, confidence, way) for m in aggregate.measures

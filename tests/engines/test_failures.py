@@ -80,6 +80,7 @@ def suspended(con: dpsql.Connection, sql: str = OTHER) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_a_failing_engine_suspends_the_account_everywhere(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

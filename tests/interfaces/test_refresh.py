@@ -68,6 +68,7 @@ def spent(analyst: str = "ana") -> float:
 # -- dpsql refresh --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_refresh_publishes_what_has_closed_and_tells_of_each_view(world: Path) -> None:
     create("songs")
     before = spent()
@@ -95,6 +96,7 @@ def test_all_refreshes_own_views_and_nothing_to_publish_is_no_failure(world: Pat
     assert (quiet.exit_code, quiet.output) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_view_that_fails_stops_no_other_one_and_decides_the_exit_code(world: Path) -> None:
     create("broken")
     (state,) = (world / "music.views").iterdir()
@@ -108,6 +110,7 @@ def test_a_view_that_fails_stops_no_other_one_and_decides_the_exit_code(world: P
     assert "state" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_named_view_that_has_nothing_to_publish_or_is_not_there_is_a_failure(
     world: Path,
 ) -> None:

@@ -287,6 +287,7 @@ def test_ctrl_c_cancels_a_running_query_and_says_what_that_cost(
     assert "± " in terminal.run("SELECT COUNT(*) AS after FROM visits WHERE cost > 20;")
 
 
+@pytest.mark.slow
 def test_what_an_editor_leaves_is_shown_at_the_prompt_and_not_run(
     opening: Opening, tmp_path: Path
 ) -> None:

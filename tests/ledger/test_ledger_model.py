@@ -383,6 +383,7 @@ def test_the_ledger_on_postgres_agrees_with_a_small_model(
     run_state_machine_as_test(OnPostgres, settings=settings(SETTINGS, max_examples=40))
 
 
+@pytest.mark.slow
 def test_a_ledger_that_forgets_one_unit_does_not_agree(
     model: type[LedgerModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -339,6 +339,7 @@ def put_together(name: str, tree: ast.Module) -> Iterator[str]:
             yield f"{name}:{getattr(node, 'lineno', 0)}: a text that is SQL is put together"
 
 
+@pytest.mark.slow
 def test_no_text_is_put_together_to_sql_elsewhere() -> None:
     """In the ledger and wherever else no SQL is generated, statements are of constants."""
     found = [
@@ -502,6 +503,7 @@ def test_statements_of_constants_are_fine(fine: str) -> None:
     assert list(put_together("ledger/planted.py", ast.parse(fine))) == []
 
 
+@pytest.mark.slow
 def test_nothing_but_values_makes_sql() -> None:
     found = [each for name, tree in modules() for each in objections(name, tree)]
     assert found == []

@@ -50,6 +50,7 @@ def of_a_kind(source: str) -> list[str]:
     return [*told_apart(source, (HOME,)), *asked(source, OF_PLANS, ("plan", "selection", "Kind"))]
 
 
+@pytest.mark.slow
 def test_nobody_outside_asks_for_a_kind() -> None:
     found = {
         name: questions
@@ -59,6 +60,7 @@ def test_nobody_outside_asks_for_a_kind() -> None:
     assert not found, "ask the kind, or give it an answer: see ReleaseKind"
 
 
+@pytest.mark.slow
 def test_what_a_question_is_of_is_asked_where_plans_are_made() -> None:
     found = {
         name: questions
@@ -69,6 +71,7 @@ def test_what_a_question_is_of_is_asked_where_plans_are_made() -> None:
     assert not found
 
 
+@pytest.mark.slow
 def test_a_mechanism_of_one_kind_is_looked_for_there_alone() -> None:
     finders = {
         "dpsql.privacy.mechanisms.cascade.cascade_in",

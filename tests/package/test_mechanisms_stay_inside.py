@@ -37,6 +37,7 @@ def told_apart(source: str, homes: tuple[str, ...] = KINDS) -> Iterator[str]:
         yield from (name.id for name in names if name.id in kinds)
 
 
+@pytest.mark.slow
 def test_nobody_outside_of_the_library_asks_for_a_class() -> None:
     found = {
         name: classes

@@ -66,6 +66,7 @@ def predicates_over_text(source: str) -> Iterator[str]:
                 yield node.name
 
 
+@pytest.mark.slow
 def test_types_are_text_only_where_they_enter_and_leave() -> None:
     found = {
         str(path.relative_to(PACKAGE)): names

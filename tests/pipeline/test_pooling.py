@@ -269,6 +269,7 @@ def test_combined_intervals_cover(tmp_path: Path) -> None:
         assert coverage(con, ASKED, TRUTH, 70) > 0.84
 
 
+@pytest.mark.slow
 def test_a_twin_that_weighs_all_releases_alike_is_caught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_names_and_types_that_yaml_would_misread_are_quoted() -> None:
     ),
     st.text(max_size=5),
 )
+@pytest.mark.slow
 def test_any_schema_gives_a_draft_that_reads_back(
     shapes: list[tuple[str, str, str]], dataset: str
 ) -> None:

@@ -752,6 +752,7 @@ def test_a_default_is_checked_against_the_maxima_even_when_tables_are_broken() -
     assert "maxima.delta" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_thousand_problems_are_listed_briefly() -> None:
     tables = "".join(f"  t{i}: {{public: 3}}\n" for i in range(1000))
     with pytest.raises(PolicyError, match="and 960 more") as caught:

@@ -97,6 +97,7 @@ def test_what_has_no_proof_is_refused_before_anything_is_reserved(tmp_path: Path
         assert connection.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_a_view_of_running_counts_costs_what_it_adds_to_the_account(tmp_path: Path) -> None:
     """With less noise than under zCDP at the same ε; what chooses groups has no proof."""
     place, sigmas = tmp_path / "plays.duckdb", {}

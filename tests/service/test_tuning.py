@@ -127,6 +127,7 @@ def test_rows_in_groups_are_tuned_over_both_caps(connection: dpsql.Connection) -
     assert found.size == pytest.approx(900 * 18 / 40, rel=0.1)
 
 
+@pytest.mark.slow
 def test_rows_are_found_to_be_the_trouble_where_nobody_gives_a_number(tmp_path: Path) -> None:
     engine = dpsql.DuckDBEngine()
     rows = np.arange(60 * 400)
@@ -281,6 +282,7 @@ def test_tuning_that_is_too_dear_spends_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
+@pytest.mark.slow
 def test_all_settings_together_cost_the_share(composition: Composition, tmp_path: Path) -> None:
     rules = replace(RULES, accounts={ANALYST: AccountPolicy(ANALYST, 4.0, 1e-6, composition)})
     with opened(tmp_path, rules) as connection:

@@ -139,6 +139,7 @@ def search(examples: settings) -> None:
     within()
 
 
+@pytest.mark.slow
 def test_one_unit_moves_an_estimate_within_its_sensitivity() -> None:
     search(examples_of(5))
 

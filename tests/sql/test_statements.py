@@ -309,6 +309,7 @@ def test_explain_answers_the_plan_in_lines_reads_nothing_and_costs_nothing(
     assert connection.budget().queries == 0
 
 
+@pytest.mark.slow
 def test_explain_fits_a_screen_and_shows_sql_where_it_is_asked_for(
     shared: dpsql.Connection,
 ) -> None:

@@ -121,6 +121,7 @@ STREAMS = (st.sampled_from(EVERY), st.sampled_from(QUESTIONS), st.integers(1, 3)
 
 @examples_of(12)
 @given(*STREAMS)
+@pytest.mark.slow
 def test_one_period_moves_exact_rows_within_the_declared_sensitivity(
     every: str, sql: str, groups: int, rows: list[Row]
 ) -> None:

@@ -72,6 +72,7 @@ def test_numbers_that_a_server_deals_out_are_no_finding(
     assert report.counted["statements sent"] > 0
 
 
+@pytest.mark.slow
 def test_worlds_without_a_difference_give_no_finding() -> None:
     report = run(READERS["duckdb"], 1, first=400, same=True)
     assert found(report) == []

@@ -147,6 +147,7 @@ def interrupt_creates(place: Path, few: bool, pass_minutes: Callable[[int], None
     raise AssertionError("there is an end")
 
 
+@pytest.mark.slow
 def test_a_view_that_was_paid_for_has_its_state_whatever_is_interrupted(
     place: Path, pass_minutes: Callable[[int], None]
 ) -> None:
