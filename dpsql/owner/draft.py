@@ -20,7 +20,7 @@ from dpsql.core.schema import Column, Schema, Table, fold
 from dpsql.owner.checks import Checked, checked_values
 from dpsql.owner.draft_options import wrong_option
 from dpsql.owner.keys import key_columns_of, one_row_per_unit
-from dpsql.policy.model import ColumnPolicy, Link, PrivacyUnit
+from dpsql.policy.model import EACH_ROW, ColumnPolicy, Link, PrivacyUnit
 from dpsql.policy.parameters import Parameters, check_value
 
 MAX_DRAFTED_NAME: Final = 200
@@ -109,10 +109,14 @@ class Draft:
     def with_unit(self, table: Table, column: Column, name: str) -> Draft:
         """Declare that the rows of a table belong to the unit in a column.
 
-        This and the next three decide a table. Raises ``ParameterError`` if it is decided already.
+        This and the next four decide a table. Raises ``ParameterError`` if it is decided already.
         """
         units = {**self.units, self._undecided(table): PrivacyUnit(name, column.name)}
         return replace(self, units=units)
+
+    def with_rows(self, table: Table) -> Draft:
+        """Declare that each row of a table is a unit of its own."""
+        return replace(self, units={**self.units, self._undecided(table): EACH_ROW})
 
     def with_link(self, child: Table, column: Column, parent: Table, key: Column) -> Draft:
         """Declare a link: the rows of a table belong to the unit of the row they refer to."""

@@ -202,6 +202,9 @@ def _table(table: Table, schema: Schema, draft: Draft) -> str:
     head = view if table.is_view else ""
     unit = draft.units.get(table.name.key)
     guess = guess_unit(table, draft.constraints) if draft.guesses else None
+    if unit is not None and unit.is_row:
+        said = f"    privacy_unit: {ROW}  # {ROW_PROMISE}\n"
+        return f"{head}  {name}:\n{said}{_columns(table, draft)}"
     if unit is not None:
         said = _unit(table, unit) + _promises(table, unit, schema, draft) + _time(table)
         return f"{head}  {name}:\n{said}{_columns(table, draft)}"

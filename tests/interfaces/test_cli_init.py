@@ -17,6 +17,7 @@ from helpers.present import present
 import dpsql
 from dpsql.interfaces.cli import cli
 from dpsql.policy.load import load_policy
+from dpsql.policy.model import EACH_ROW
 
 SHOP = (
     "CREATE TABLE customer (c_id BIGINT, name VARCHAR, balance DOUBLE)",
@@ -541,7 +542,7 @@ def test_answers_are_proposed_that_keys_and_checks_suggest(store: Path) -> None:
     assert asked.exit_code == 0, asked.output
     for words in (
         "A foreign key leads to a unit: l_order -> orders.o_key",
-        "public, skip [link]: ",
+        "public, row, skip [link]: ",
         "COLUMN -> TABLE.COLUMN [o_cust -> customer.c_key]: ",
         "such as 0:100 (by CHECK at least 0): ",
         "of: o_parts, o_note? With commas; - for none [o_parts]: ",
@@ -584,3 +585,25 @@ def test_a_first_count_of_one_row_per_unit_buys_no_estimate(store: Path) -> None
             ends = result.intervals()["n"]
             margins.append(float(ends.high[0] - ends.low[0]))
     assert margins[0] < margins[1]
+
+
+def test_rows_that_are_people_are_declared_by_an_option_or_an_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("survey.duckdb") as writer:
+        writer.execute(
+            "CREATE TABLE replies AS SELECT i % 5 AS answer, now() AS at FROM range(9) r(i)"
+        )
+    given = run("survey.duckdb", "-o", "given.yaml", "--row", "replies", "--look", "--no-ask")
+    assert given.exit_code == 0, given.output
+    asked = run("survey.duckdb", "--ask", answers=("survey", "row", "", "", "ana", "3,1e-6", "y"))
+    assert asked.exit_code == 0, asked.output
+    for name in ("given.yaml", "policies.yaml"):
+        assert load_policy(name).tables["replies"].privacy_unit == EACH_ROW
+        text = Path(name).read_text()
+        assert "nobody with two rows is protected as one" in text
+        assert "time:" not in text  # no view can be of such rows
+        assert check(name, "survey.duckdb").exit_code == 0
+    twice = run("survey.duckdb", "-o", "x.yaml", "--row", "replies", "--public", "replies")
+    assert "decided twice" in twice.output

@@ -46,6 +46,7 @@ def _many(name: str, metavar: str, explanation: str) -> options.Decorator:
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.option("--dataset", help="The name the budget belongs to.  [default: the file's name]")
 @_many("--unit", "TABLE.COLUMN=NAME", "The column says whose row it is, and NAME what one is.")
+@_many("--row", "TABLE", "Each row is one person, and nobody has two.")
 @_many("--link", "TABLE.COLUMN=TABLE.COLUMN", "Rows belong to whom the other table's row does.")
 @_many("--public", "TABLE", "A table about nobody.")
 @_many("--only", "TABLE", "Draft these tables and leave out the others.")
@@ -109,7 +110,8 @@ def init_command(
     elif not parse_policy(text, str(target)).tables:
         click.echo(
             "No table is in it yet, so nobody can ask anything: say with --unit TABLE.COLUMN=NAME "
-            "whose rows they are, or fill in what is marked DECIDE.",
+            "whose rows they are, or with --row TABLE that each is one person, or fill in what is "
+            "marked DECIDE.",
             err=True,
         )
     to_do = "" if asking else " Read it through: it marks what to confirm and what to fill in."

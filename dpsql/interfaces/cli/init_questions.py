@@ -89,7 +89,7 @@ def profiled(draft: Draft, schema: Schema, database: DatabasePlace, asking: bool
             "from it. Go on?",
             abort=True,
         )
-    units = {key: unit.column for key, unit in draft.units.items()}
+    units = {key: unit.column for key, unit in draft.units.items() if not unit.is_row}
     for table in schema.values():
         guess = guess_unit(table, draft.constraints)
         if guess is not None and not draft.decided(table):
@@ -105,6 +105,7 @@ class Given:
     """The options that decide something, as they were written."""
 
     unit: _Texts
+    row: _Texts
     link: _Texts
     public: _Texts
     only: _Texts
@@ -120,6 +121,8 @@ class Given:
                 draft = draft.without(table)
         for name in self.public:
             draft = draft.with_public(table_named(schema, name))
+        for name in self.row:
+            draft = draft.with_rows(table_named(schema, name))
         for place, name in _split("--unit TABLE.COLUMN=NAME", self.unit):
             draft = draft.with_unit(*column_named(schema, place), name)
         for place, parent in _split("--link TABLE.COLUMN=TABLE.COLUMN", self.link):
@@ -216,19 +219,18 @@ class Questions:
         elif likely and guess is None:
             self._say(f"Likely: {', '.join(printable(column.name) for column in likely)}")
         elif guess is None:
-            self._say(f"If no column does, skip it, and declare `privacy_unit: {ROW}` by hand:")
-            self._say(f"{ROW_PROMISE}.")
+            self._say(f"If no column does, the answer is {ROW}: {ROW_PROMISE}.")
 
         def answer(text: str) -> Column | str:
             word = fold(text)
-            if word in ("link", "public", "skip") and table.column(text) is None:
+            if word in ("link", "public", ROW, "skip") and table.column(text) is None:
                 return word
             column = column_in(table, text)
             self._fitting(draft.with_unit(table, column, "unit"))
             return column
 
         found = self._ask(
-            "Whose rows are these? A column that says so, or: link, public, skip",
+            f"Whose rows are these? A column that says so, or: link, public, {ROW}, skip",
             answer,
             "link" if lead is not None else None if guess is None else guess.name,
         )
@@ -244,6 +246,8 @@ class Questions:
         if found == "link":
             linked.append(table)
             return draft
+        if found == ROW:
+            return draft.with_rows(table)
         return draft.with_public(table) if found == "public" else draft.without(table)
 
     def _linked(
