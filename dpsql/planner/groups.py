@@ -24,8 +24,11 @@ from dpsql.privacy.mechanisms.histogram import KnownDomain
 _FEWEST_DRAWN = 4
 """The fewest groups of which a draw takes a better number than all of them."""
 
-_FEW_LARGEST = 50
-"""The most groups of a top-k that are ranked: of more, rounds miss less."""
+_FEW_LARGEST = 10
+"""The most groups of a top-k that are ranked: of more, rounds miss less.
+
+Of the mass of the true 10, 20 and 30 largest of 132 teams, ranks miss 7, 28 and 47%, and rounds 1%;
+of 1,128 lecturers 1, 67 and 78%, and rounds 6 to 8%; of 104 destinations 0%, and rounds 2 to 5%."""
 
 RANKED = "unlimited, as the largest groups are ranked by their units"
 """The words for a top-k of units that many groups of one unit do not change."""

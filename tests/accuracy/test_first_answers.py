@@ -122,3 +122,90 @@ def test_intervals_allow_for_the_rows_of_heavy_units(heavy: Path, tmp_path: Path
 def test_with_a_number_that_cuts_they_do_not(shop: Path, tmp_path: Path) -> None:
     share, _ = held(shop, BY_KIND, tmp_path, max_rows_contributed=2)
     assert share < 0.1
+
+
+LIMIT_K = "ORDER BY n DESC LIMIT 50"
+
+
+@pytest.mark.slow
+def test_a_limit_misses_no_more_of_the_largest_groups_than_all_groups_cut_to_it(
+    tmp_path: Path,
+) -> None:
+    """Of 12,000 people with some 12 of 5,000 keys each, whose sizes fall off like 1/rank."""
+    rng = np.random.default_rng(12)
+    chances = 1 / np.arange(1, 5001)
+    of_each = np.minimum(rng.geometric(1 / 12, 12_000), 200)
+    keys = rng.choice(5000, size=of_each.sum(), p=chances / chances.sum())
+    path = tmp_path / "shop.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        table = {"customer": np.repeat(np.arange(12_000), of_each), "kind": keys}
+        writer.register("rows", dpsql_table(table))
+        writer.execute("CREATE TABLE orders AS SELECT *, 1.0 AS price FROM rows")
+        counted = "SELECT kind, COUNT(DISTINCT customer) AS n FROM orders GROUP BY kind"
+        truth = dict(writer.execute(counted).fetchall())
+    largest = sum(sorted(truth.values())[-50:])
+    undeclared = POLICY.replace("      kind: {domain: [book, disc, game, toy]}\n", "")
+    policy = parse_policy(undeclared)
+
+    def missed(asked: str, name: str, **given: Any) -> float:
+        with dpsql.connect(path, policy, tmp_path / f"{name}.db", "ana") as con:
+            named = con.sql(asked, **given).fetchall()
+        return 1 - float(sum(truth[row[0]] for row in named)) / float(largest)
+
+    direct = f"{counted} {LIMIT_K}"
+    for number in range(3):
+        cut = missed(f"SELECT * FROM ({counted}) {LIMIT_K}", f"cut{number}")
+        assert missed(direct, f"direct{number}") < cut + 0.02
+    assert missed(direct, "ten", max_groups_contributed=10, mechanism="gumbel_top_k") > 0.02
+
+
+@pytest.fixture(scope="module")
+def menu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some 1,250 customers with 40 orders each, of 32 dishes and in 53 weeks."""
+    rng = np.random.default_rng(22)
+    orders = np.maximum(1, rng.poisson(40, size=1250))
+    customer = np.repeat(np.arange(1250), orders)
+    chances = rng.uniform(0.5, 2.0, size=32)
+    kind = rng.choice(32, size=len(customer), p=chances / chances.sum())
+    week = rng.integers(0, 53, size=len(customer))
+    path = tmp_path_factory.mktemp("menu") / "menu.duckdb"
+    with duckdb.connect(str(path)) as writer:
+        table = {"customer": customer, "kind": kind, "week": week}
+        writer.register("rows", dpsql_table(table))
+        writer.execute("CREATE TABLE orders AS SELECT *, 1.0 AS price FROM rows")
+    return path
+
+
+UNDECLARED = POLICY.replace("      kind: {domain: [book, disc, game, toy]}\n", "")
+DISHES = "SELECT kind, COUNT(DISTINCT customer) AS n FROM orders GROUP BY kind {}"
+WEEKS = "SELECT week, COUNT(DISTINCT customer) AS n FROM orders GROUP BY week {}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("asked", "tail"), [(DISHES, "ORDER BY n DESC LIMIT 10"), (WEEKS, "")])
+def test_customers_of_unknown_dishes_and_weeks_are_counted(
+    asked: str, tail: str, menu: Path, tmp_path: Path
+) -> None:
+    with duckdb.connect(str(menu), read_only=True) as reader:
+        truth = dict(reader.execute(asked.format("")).fetchall())
+
+    def counted(**given: Any) -> tuple[float, float, float]:
+        """The share of values whose interval holds the truth, their error, and their width."""
+        inside, errors, widths = [], [], []
+        for number in range(6):
+            ledger = tmp_path / f"{number}{len(given)}.db"
+            with dpsql.connect(menu, parse_policy(UNDECLARED), ledger, "ana") as con:
+                result = con.sql(asked.format(tail), **given)
+                ends = result.intervals(0.95)["n"]
+                for (key, n), low, high in zip(result.fetchall(), ends.low, ends.high, strict=True):
+                    inside.append(low <= truth[key] <= high)
+                    errors.append(abs(n - truth[key]))
+                    widths.append((high - low) / 2)
+        return float(np.mean(inside)), float(np.mean(errors)), float(np.mean(widths))
+
+    held, error, width = counted()
+    assert held > 0.8
+    assert error < 120  # of some 900 and 660
+    assert width < 12 * error  # 3 and 6 times
+    few, *_ = counted(max_groups_contributed=10)
+    assert few < 0.2
