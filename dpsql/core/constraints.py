@@ -28,14 +28,16 @@ class Constraints:
     """The constraints of a table, to which all of its committed rows are held.
 
     ``keys`` are the columns of which no two rows have the same value, NULL apart: the rows without
-    a value may be many. ``references`` are its foreign keys of one column each. ``conditions`` are
-    those of CHECK as the engine writes them; none is false for a row. Columns are named as the
-    database spells them.
+    a value may be many. ``combinations`` are the columns, several together, in all of which no two
+    rows have the same values; none of these columns is NULL in any row. ``references`` are its
+    foreign keys of one column each. ``conditions`` are those of CHECK as the engine writes them;
+    none is false for a row. Columns are named as the database spells them.
     """
 
     keys: frozenset[str] = frozenset()
     references: tuple[ForeignKey, ...] = ()
     conditions: tuple[str, ...] = ()
+    combinations: frozenset[frozenset[str]] = frozenset()
 
 
 ConstraintsOf: TypeAlias = Mapping[str, Constraints]
@@ -47,6 +49,7 @@ def gathered(
     keys: Iterable[tuple[TableName, str]],
     references: Iterable[tuple[TableName, ForeignKey]],
     conditions: Iterable[tuple[TableName, str]],
+    combinations: Iterable[tuple[TableName, frozenset[str]]],
 ) -> ConstraintsOf:
     """Put together the constraints of each table from those of all tables."""
     found: dict[str, Constraints] = {}
@@ -60,4 +63,6 @@ def gathered(
         found[table.key] = replace(of(table), references=(*of(table).references, reference))
     for table, condition in conditions:
         found[table.key] = replace(of(table), conditions=(*of(table).conditions, condition))
+    for table, columns in combinations:
+        found[table.key] = replace(of(table), combinations=of(table).combinations | {columns})
     return found

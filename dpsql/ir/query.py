@@ -150,16 +150,16 @@ class Block:
     ``table`` names the private tables behind ``source``, for people. ``mechanism`` is the one its
     OPTIONS ask for, by name, if any. ``noise_columns`` say what its tail asks of the noise.
     ``fresh`` asks for new noise even where the same was answered before. ``pools`` says that its
-    values are pooled from several releases, and that each row says from which. ``counted``
-    says that its tail aggregates the groups that come out, of which small ones are missing.
+    values are pooled from several releases, and that each row says from which. ``counted`` says
+    that its tail aggregates the groups that come out, of which small ones are missing.
     ``groups_chosen`` says what became of a number of groups that nobody gave, and why; empty where
     one was given, or ``auto`` by name, and until it is decided. ``most_rows`` and ``most_groups``
-    are how many rows a unit has, and in how many groups it is, by what the owner declares, where
-    that was less than what was asked for; ``unit_rows`` and ``unit_groups`` are the same whatever
-    was asked for, None where nothing is declared. ``table_defaults`` are the parameters that a
-    table's defaults decided, by name, each with that table's. ``step_number`` says of a row in
-    which of several steps of a view it counts first, where these are read together.
-    ``bounds_found`` says which bounds are found privately, and whether they are found
+    are how many rows a unit has in a group, and in how many groups it is, by what the owner
+    declares, where that was less than what was asked for; ``unit_rows`` and ``unit_groups`` are the
+    same whatever was asked for, None where nothing is declared. ``table_defaults`` are the
+    parameters that a table's defaults decided, by name, each with that table's. ``step_number``
+    says of a row in which of several steps of a view it counts first, where these are read
+    together. ``bounds_found`` says which bounds are found privately, and whether they are found
     yet: until then they are the usual ones. None where they were given, or change nothing.
     ``followers`` are keys that its tail says by others. ``public_groups`` asks to refuse it unless
     all keys are known. ``limited`` is an ORDER BY and LIMIT that its tail alone applies, to groups

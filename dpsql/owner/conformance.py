@@ -18,8 +18,8 @@ from dpsql.core.sql_types import SqlType
 from dpsql.core.table_name import TableName, only_namesake
 from dpsql.engines.base.engine import Definition, Misfit
 from dpsql.owner.declared_values import held_value, same_declared
-from dpsql.owner.keys import one_row_per_unit
-from dpsql.policy.model import ROW, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
+from dpsql.owner.keys import one_row_per_unit, unique_columns_of
+from dpsql.policy.model import ROW, ColumnPolicy, Link, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import suggestion
 
 PERIOD_TYPES: Final = frozenset(
@@ -92,6 +92,9 @@ def _check_table(policy: TablePolicy, schema: Schema) -> Iterator[Finding]:
     yield from _check_unit(policy, table)
     yield from _check_link(policy, table, schema)
     yield from _check_time(policy, table)
+    unknown = {name for names in policy.unique for name in names if table.column(name) is None}
+    for name in sorted(unknown):
+        yield _no_column(policy.name, name, table, "a column of `unique` ")
     declared = {fold(each.name) for each in policy.declared}
     for name, column_policy in policy.columns.items():
         column = table.column(name)
@@ -360,19 +363,57 @@ def _domain_hint(type_: SqlType) -> str:
     return "List values of that type; dates are written 2024-12-31, without quotes."
 
 
+def column_words(names: Iterable[str]) -> str:
+    """Write names of columns beside each other."""
+    return ", ".join(printable(name, 60) for name in names)
+
+
+Unique: TypeAlias = Mapping[str, Sequence[tuple[str, ...]]]
+"""Columns in all of which no two rows are the same, by the keys of their tables' names."""
+
+
 def tables_of_one_row(policy: Policy, schema: Schema, constraints: ConstraintsOf) -> frozenset[str]:
     """List the tables, by the keys of their names, whose own keys prove one row per unit."""
-    tables = policy.tables.items()
-    units = {key: t.privacy_unit for key, t in tables if t.privacy_unit is not None}
-    links = {key: t.link for key, t in tables if t.link is not None}
+    units, links = _ends(policy)
     return frozenset(
         key for key in policy.tables if one_row_per_unit(key, units, links, schema, constraints)
     )
 
 
+def unique_by_keys(policy: Policy, schema: Schema, constraints: ConstraintsOf) -> Unique:
+    """List, by the keys of tables' names, the columns that keys of several prove to be unique."""
+    units, links = _ends(policy)
+    tables = (schema[key] for key in policy.tables if key in schema)
+    return {
+        table.name.key: [
+            tuple(column.name for column in columns)
+            for columns in unique_columns_of(table, units, links, constraints)
+        ]
+        for table in tables
+    }
+
+
+def _ends(policy: Policy) -> tuple[dict[str, PrivacyUnit], dict[str, Link]]:
+    tables = policy.tables.items()
+    units = {key: t.privacy_unit for key, t in tables if t.privacy_unit is not None}
+    return units, {key: t.link for key, t in tables if t.link is not None}
+
+
 def _check_rows(policy: Policy, schema: Schema, constraints: ConstraintsOf) -> Iterator[Finding]:
     """Name the tables of one row per unit of which the policy does not say so."""
-    for key in sorted(tables_of_one_row(policy, schema, constraints)):
+    single = tables_of_one_row(policy, schema, constraints)
+    for key, lists in sorted(unique_by_keys(policy, schema, constraints).items()):
+        table = policy.tables[key]
+        for names in () if key in single or table.rows_per_unit == 1 else lists:
+            if not any(set(said) <= set(map(fold, names)) for said in table.unique):
+                yield _warning(
+                    str(table.name),
+                    f"has no two rows with the same {column_words(names)}, as a key proves, and "
+                    "the policy does not say so",
+                    f"Write `unique: [[{column_words(names)}]]`: questions by what is beside the "
+                    "unit then have less noise, and leave out nothing.",
+                )
+    for key in sorted(single):
         if policy.tables[key].rows_per_unit != 1:
             yield _warning(
                 str(policy.tables[key].name),

@@ -29,7 +29,7 @@ from dpsql.owner.draft import (
 )
 from dpsql.owner.draft_links import with_foreign_keys
 from dpsql.owner.draft_options import _TRUTHS
-from dpsql.owner.keys import references
+from dpsql.owner.keys import references, unique_columns_of
 from dpsql.policy.load import parse_policy
 from dpsql.policy.model import DELTA_SHARE, ROW, ROW_PROMISE, PrivacyUnit
 from dpsql.policy.parameters import Automatic, Parameters
@@ -211,7 +211,7 @@ def _table(table: Table, schema: Schema, draft: Draft) -> str:
     if table.name.key in draft.links:
         says = "  # its link, below, says whose rows these are\n"
         column = draft.links[table.name.key].column
-        one = _one_row(column) if draft.has_one_row(table, schema) else ""
+        one = _one_row(column) if draft.has_one_row(table, schema) else _unique(table, draft)
         return f"{head}  {name}:{says}{one}{_time(table)}{_columns(table, draft)}"
     if guess is None:
         return head + _undecided(table, schema, draft)
@@ -225,6 +225,16 @@ def _table(table: Table, schema: Schema, draft: Draft) -> str:
 
 def _one_row(column: str) -> str:
     return f"    rows_per_unit: 1  # KEY: no two rows have the same {printable(column)}\n"
+
+
+def _unique(table: Table, draft: Draft) -> str:
+    """Declare the columns, several together, that keys hold to be unique."""
+    found = unique_columns_of(table, draft.units, draft.links, draft.constraints)
+    lists = [", ".join(_quoted(column.name) for column in columns) for columns in found]
+    if not lists:
+        return ""
+    shown = ", ".join(f"[{names}]" for names in lists)
+    return f"    unique: [{shown}]  # KEY: no two rows have the same of each list\n"
 
 
 def _unit(table: Table, unit: PrivacyUnit) -> str:
@@ -242,16 +252,17 @@ def _promises(table: Table, unit: PrivacyUnit, schema: Schema, draft: Draft) -> 
     """
     if draft.has_one_row(table, schema):
         return _one_row(unit.column)
+    unique = _unique(table, draft)
     key = (table.name.key, fold(unit.column))
     if key not in draft.single:
-        return ""
+        return unique
     single, who = draft.single[key], printable(unit.name)
     if single is None:
-        return (
+        return unique + (
             f"    # rows_per_unit: 1  # SEEN: no {who} has two rows. Confirm that none ever can.\n"
         )
     names = "".join(f"    #   {_quoted(name)}\n" for name in single)
-    return (
+    return unique + (
         f"    # SEEN: no {who} has two values in these columns. To each of which that is always\n"
         f"    # so, add `one_per_unit: true` below `columns`:\n{names}"
     )

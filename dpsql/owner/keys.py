@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dpsql.core.constraints import Constraints, ConstraintsOf
 from dpsql.core.schema import Column, Schema, Table
 from dpsql.core.table_name import written_part
-from dpsql.policy.model import Link, PrivacyUnit
+from dpsql.policy.model import Link, PrivacyUnit, is_all_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,28 @@ def key_columns_of(table: Table, constraints: ConstraintsOf) -> list[Column]:
     keys = constraints.get(table.name.key, Constraints()).keys
     found = (table.spelled(name) for name in sorted(keys))
     return [column for column in found if column is not None and not column.collated]
+
+
+def unique_columns_of(
+    table: Table, units: Mapping[str, PrivacyUnit], links: Mapping[str, Link], of: ConstraintsOf
+) -> list[list[Column]]:
+    """List the columns, the unit's among them, in all of which no two rows are the same."""
+    unit, link = units.get(table.name.key), links.get(table.name.key)
+    if link is not None:
+        above = units.get(link.parent.key)
+        if above is None or not is_all_of(above, link.parent_column):
+            return []
+    said = unit or link
+    whose = None if said is None or table.is_view else table.column(said.column)
+    if whose is None:
+        return []
+    found = []
+    for names in of.get(table.name.key, Constraints()).combinations:
+        columns = [column for column in table.columns if column.name in names]
+        if whose in columns and len(columns) == len(names):
+            found.append([whose, *(column for column in columns if column is not whose)])
+    plain = [columns for columns in found if not any(column.collated for column in columns)]
+    return sorted(plain, key=lambda columns: [len(columns), *(str(c.name) for c in columns)])
 
 
 def one_row_per_unit(

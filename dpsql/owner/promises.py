@@ -1,20 +1,23 @@
 """Whether the data keep what a policy says of units: for the owner alone, who may see the data.
 
-What is declared as ``rows_per_unit`` and ``one_per_unit`` only chooses bounds, which the SQL of
-every question keeps, so that nobody is less protected where it is not true. But answers leave out
-what is beyond it, and nobody would be told.
+What is declared as ``rows_per_unit``, ``unique`` and ``one_per_unit`` only chooses bounds, which
+the SQL of every question keeps, so that nobody is less protected where it is not true. But answers
+leave out what is beyond it, and nobody would be told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
 
 from sqlglot import exp
 
 from dpsql.core.formatting import printable
 from dpsql.core.quoting import ROW_ID, table_sql
 from dpsql.core.schema import fold
-from dpsql.core.sql import Sql, sql
+from dpsql.core.sql import Sql, join, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.dialect import Dialect
@@ -22,7 +25,7 @@ from dpsql.engines.base.engine import Engine, Reads
 from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import EngineError
 from dpsql.ir.relations import scanned
-from dpsql.owner.conformance import Finding
+from dpsql.owner.conformance import Finding, Unique, column_words
 from dpsql.policy.model import ROW_PROMISE, Policy, TablePolicy
 from dpsql.sql.lineage.relation import Relation
 from dpsql.sql.lineage.resolver import Lineage
@@ -30,19 +33,33 @@ from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.parse import parse
 
 _FOUND = "broken"
+NO_KEYS: Final[Unique] = MappingProxyType({})
 
 
-def broken_promises(policy: Policy, engine: Engine, proved: Collection[str] = ()) -> list[Finding]:
+def broken_promises(
+    policy: Policy, engine: Engine, proved: Collection[str] = (), unique: Unique = NO_KEYS
+) -> list[Finding]:
     """List declarations about units that the data violate, with the number of units.
 
-    Reads private rows, but not of tables of one row per unit that keys have ``proved`` to be such.
-    The policy must fit the engine's schema.
+    Reads private rows, but not of tables of one row per unit that keys have ``proved`` to be such,
+    nor for columns that keys have proved to be ``unique``. The policy must fit the engine's schema.
     """
     tables = (table for key, table in policy.tables.items() if key not in proved)
-    return [found for table in tables for found in _of_table(policy, table, engine)]
+    found: list[Finding] = []
+    for table in tables:
+        keys = unique.get(table.name.key, ())
+        left = tuple(names for names in table.unique if not _is_proved(names, keys))
+        found += _of_table(policy, replace(table, unique=left), engine)
+    return found
 
 
-def promise_words(policy: Policy, proved: Collection[str]) -> Iterator[str]:
+def _is_proved(names: Collection[str], keys: Sequence[Collection[str]]) -> bool:
+    return any(set(map(fold, key)) <= set(names) for key in keys)
+
+
+def promise_words(
+    policy: Policy, proved: Collection[str], unique: Unique = NO_KEYS
+) -> Iterator[str]:
     """Write the declarations about units that keys prove, and those of the owner's word alone."""
     kept: list[str] = []
     trusted: list[str] = []
@@ -55,6 +72,9 @@ def promise_words(policy: Policy, proved: Collection[str]) -> Iterator[str]:
             if known.one_per_unit
         ]
         (kept if key in proved else trusted).extend(said)
+        for names in table.unique:
+            held = key in proved or _is_proved(names, unique.get(key, ()))
+            (kept if held else trusted).append(f"unique ({column_words(names)}) of {name}")
     of_rows = [printable(str(name), 60) for name in policy.tables_of_rows]
     if of_rows:
         yield f"Of {', '.join(of_rows)}, {ROW_PROMISE}."
@@ -89,7 +109,7 @@ def repeats(policy: Policy, engine: Engine, table: TableName, column: str) -> bo
 
 def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Finding]:
     columns = [name for name, known in table.columns.items() if known.one_per_unit]
-    if table.public or (table.rows_per_unit is None and not columns):
+    if table.public or not (table.rows_per_unit is not None or table.unique or columns):
         return
     dialect = dialect_of(engine.verdicts)
     rows = _rows(policy, table, engine, dialect)
@@ -100,6 +120,14 @@ def _of_table(policy: Policy, table: TablePolicy, engine: Engine) -> Iterator[Fi
         hint = "Raise or remove rows_per_unit, or mend the data."
         found = _count(engine, policy, _too_many(rows, most, dialect), scanned(rows.rows))
         yield from _finding(str(table.name), what, f"have more: of these {most} count", hint, found)
+    for names in table.unique:
+        same = [f.column for f in rows.fields if fold(f.name) in names]
+        if len(same) < len(names):
+            continue  # reported as a column that does not exist
+        what = f"a {unit} has no two rows with the same {column_words(names)} by the policy"
+        hint = "Remove the list from `unique`, or mend the data; NULL is a value like others."
+        found = _count(engine, policy, _repeated(rows, same, dialect), scanned(rows.rows))
+        yield from _finding(str(table.name), what, "have some: of these one counts", hint, found)
     for name in columns:
         column = next((f for f in rows.fields if fold(f.name) == name), None)
         if column is None:
@@ -136,6 +164,14 @@ def _too_many(rows: Relation, most: int, dialect: Dialect) -> Sql:
     """Write which units have more rows than so many."""
     source, unit = _source(rows, dialect)
     return sql("SELECT 1 AS one FROM {} GROUP BY {} HAVING count(*) > {}", source, unit, most)
+
+
+def _repeated(rows: Relation, columns: Sequence[str], dialect: Dialect) -> Sql:
+    """Write which units have several rows with the same values in columns."""
+    source, unit = _source(rows, dialect)
+    keys = join(", ", map(quoted, dict.fromkeys([str(rows.unit), *columns])))
+    pairs = sql("SELECT {} AS u FROM {} GROUP BY {} HAVING count(*) > 1", unit, source, keys)
+    return sql("SELECT 1 AS one FROM {} GROUP BY u", dialect.derived(pairs))
 
 
 def _several(rows: Relation, column: str, dialect: Dialect) -> Sql:

@@ -472,7 +472,10 @@ class TableSection(Section):
         json_schema_extra={
             "not": {
                 "required": ["public"],
-                "anyOf": [{"required": [key]} for key in ("privacy_unit", "time", "rows_per_unit")],
+                "anyOf": [
+                    {"required": [key]}
+                    for key in ("privacy_unit", "time", "rows_per_unit", "unique")
+                ],
                 "properties": {"public": {"const": True}},
             }
         }
@@ -498,6 +501,18 @@ class TableSection(Section):
         description="The most rows that a unit has here, in your word: 1 where each unit has at "
         "most one. Questions then take no larger bounds, and have less noise. Rows beyond it "
         "would be left out, so that a unit with more is protected all the same.",
+    )
+    unique: MayBeLeftOut[
+        Annotated[
+            list[Annotated[list[ColumnName], Field(min_length=1)]],
+            Field(min_length=1),
+        ]
+    ] = Field(
+        default=None,
+        description="Lists of columns in all of which no two rows have the same values, in your "
+        "word, NULL taken for a value: `[[person, year]]` where a person has one row a year. A "
+        "question by year, or about one year, then counts one row of a unit in a group. Rows "
+        "beyond it would be left out, so that a unit with more is protected all the same.",
     )
     defaults: MayBeEmpty[TableDefaultsSection] = Field(
         default_factory=TableDefaultsSection,
@@ -535,6 +550,8 @@ class TableSection(Section):
         """Yield where something is said of units."""
         if self.rows_per_unit is not None:
             yield ("rows_per_unit",)
+        if self.unique is not None:
+            yield ("unique",)
         if self.defaults.given():
             yield ("defaults",)
         for name, column in self.columns.items():
@@ -775,4 +792,5 @@ def _table_policy(name: TableName, table: TableSection, link: Link | None) -> Ta
             for name, column in table.columns.items()
             if column.type is not None
         ),
+        unique=tuple(tuple(map(fold, columns)) for columns in table.unique or ()),
     )

@@ -141,7 +141,9 @@ class TablePolicy:
     types of its own, such as CSV, has these columns and no others; elsewhere types must be these.
     ``time`` says when a row happened, which materialized views need. ``rows_per_unit`` is the
     owner's word on how many rows a unit has at most, which is trusted as ``one_per_unit`` of a
-    column is. ``defaults`` are checked privacy parameters of questions that read the table.
+    column is. ``unique`` are lists of folded names of columns in all of which no two rows are the
+    same, NULL taken for a value: the owner's word, trusted likewise. ``defaults`` are checked
+    privacy parameters of questions that read the table.
     """
 
     name: TableName
@@ -152,6 +154,7 @@ class TablePolicy:
     rows_per_unit: int | None = None
     defaults: Mapping[str, ParameterValue] = field(default_factory=dict)
     declared: tuple[Column, ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
 
     def __init__(
         self,
@@ -163,11 +166,12 @@ class TablePolicy:
         rows_per_unit: int | None = None,
         defaults: Mapping[str, ParameterValue] | None = None,
         declared: tuple[Column, ...] = (),
+        unique: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         known: dict[str, object] = {"name": TableName.of(name), "privacy_unit": privacy_unit}
         known |= {"link": link, "columns": {} if columns is None else columns, "time": time}
         known |= {"rows_per_unit": rows_per_unit, "defaults": {} if defaults is None else defaults}
-        known |= {"declared": declared}
+        known |= {"declared": declared, "unique": unique}
         for each, value in known.items():
             object.__setattr__(self, each, value)
 
@@ -275,11 +279,11 @@ class Policy:
         """Yield problems in a table's declarations: reasons and hints."""
         if table.public and table.time is not None:
             yield PUBLIC_TIME
-        said = table.rows_per_unit is not None or table.defaults
-        if table.public and (said or any(c.one_per_unit for c in table.columns.values())):
-            yield PUBLIC_PROMISE
         unit, columns = table.privacy_unit, table.columns.values()
-        promised = table.rows_per_unit is not None or any(c.one_per_unit for c in columns)
+        promised = table.rows_per_unit is not None or bool(table.unique)
+        promised = promised or any(c.one_per_unit for c in columns)
+        if table.public and (promised or table.defaults):
+            yield PUBLIC_PROMISE
         if promised and unit is not None and unit.is_row:
             yield ROW_IS_ONE
         for column in table.declared:
@@ -391,12 +395,12 @@ PUBLIC_TIME: Final = (
 
 PUBLIC_PROMISE: Final = (
     "a public table has no units, so nothing is promised of them, and no default is for it",
-    "Remove `rows_per_unit`, `one_per_unit` and `defaults`, or `public: true`.",
+    "Remove `rows_per_unit`, `unique`, `one_per_unit` and `defaults`, or `public: true`.",
 )
 """The problem of a public table with declarations about units: reason and hint."""
 ROW_IS_ONE: Final = (
     "each row is a unit of its own, so a unit has one row and one value of each column",
-    "Remove `rows_per_unit` and `one_per_unit`.",
+    "Remove `rows_per_unit`, `unique` and `one_per_unit`.",
 )
 """The problem of a table of single rows with declarations about a unit's rows."""
 ROWS_HINT: Final = f"Give a whole number from {COUNT_LIMITS[0]} to {COUNT_LIMITS[1]}."

@@ -286,7 +286,9 @@ def _declared(plan: BlockPlan) -> Iterator[str]:
             f"{them}, and is said below for {usual}"
         )
     if block.most_rows is not None:
-        yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows here"
+        in_all = block.unit_groups is not None and block.unit_groups <= block.most_rows
+        where = "here" if in_all or not block.keys else "in a group"
+        yield f"max_rows_contributed is {block.most_rows}, as no {unit} has more rows {where}"
     if block.most_groups is not None:
         most = "at most " if parameters.automatic else ""
         why = "more rows here" if block.most_groups > 1 else "two values of the keys"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,8 @@ DUCKDB = (
     "CREATE TABLE s.people (id INT PRIMARY KEY)",
     "CREATE TABLE s.visits (pid INT REFERENCES s.people (id), no INT, k INT, z INT)",
     "CREATE TABLE pairs (a INT, b INT, PRIMARY KEY (a, b))",
+    'CREATE TABLE filled (a INT NOT NULL, "Od d" INT NOT NULL, c INT, UNIQUE ("Od d", a), '
+    "UNIQUE (a, c))",
     "CREATE TABLE of_pairs (a INT, b INT, FOREIGN KEY (a, b) REFERENCES pairs (a, b))",
     "CREATE UNIQUE INDEX one ON s.visits (no)",
     'CREATE UNIQUE INDEX spaced ON people ("Od d")',
@@ -55,6 +58,8 @@ def test_duckdb_tells_what_its_tables_are_held_to(tmp_path: Path) -> None:
         "s.visits": Constraints(
             frozenset({"no"}), (ForeignKey("pid", TableName("people", "s"), "id"),)
         ),
+        "pairs": Constraints(combinations=frozenset({frozenset({"a", "b"})})),
+        "filled": Constraints(combinations=frozenset({frozenset({"a", "Od d"})})),
     }
 
 
@@ -130,6 +135,62 @@ def test_rows_without_a_unit_are_nobodys_though_a_key_lets_in_many(
         assert found.fetchall() == [("a", 150), ("b", 150)]
 
 
+@pytest.mark.usefixtures("no_noise")
+def test_a_key_of_person_and_year_is_drafted_checked_and_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it promises is kept of tables that have no such key, and told where it is broken."""
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect("c.duckdb") as writer:
+        writer.execute("CREATE TABLE people (person INT PRIMARY KEY)")
+        writer.execute(
+            "CREATE TABLE taxes (person INT REFERENCES people (person), year INT, "
+            "PRIMARY KEY (person, year))"
+        )
+        writer.execute("CREATE TABLE other (person INT, year INT)")
+        writer.execute("INSERT INTO people SELECT range FROM range(300)")
+        writer.execute("INSERT INTO taxes SELECT person, 2000 + y FROM people, range(3) r(y)")
+        # Twice each of 300 people, rows of nobody, and one person's rows without a year.
+        writer.execute("INSERT INTO other SELECT person, 2000 FROM people, range(2)")
+        writer.execute("INSERT INTO other SELECT NULL, 2001 FROM range(9)")
+        writer.execute("INSERT INTO other SELECT 1000, NULL FROM range(9)")
+    units = ("--unit=people.person=person", "--unit=other.person=person")
+    drafted = CliRunner().invoke(cli, ["init", "c.duckdb", "--no-ask", *units])
+    assert drafted.exit_code == 0, drafted.output
+    text = Path("policies.yaml").read_text()
+    assert text.count("    unique: [[person, year]]  # KEY:") == 1
+    assert load_policy("policies.yaml").tables["taxes"].unique == (("person", "year"),)
+
+    Path("policies.yaml").write_text(
+        text.replace("    unique: [[person, year]]", "    #").replace(
+            "  other:\n", "  other:\n    unique: [[person, year]]\n"
+        )
+    )
+    told = CliRunner().invoke(cli, ["check", "-d", "c.duckdb", "--format=json"]).stdout
+    found = {each["subject"]: each["message"] for each in json.loads(told)}
+    assert found["taxes"].startswith("has no two rows with the same person, year, as a key proves")
+    assert "but 301 have some: of these one counts" in found["other"]
+    assert (
+        "unique (person, year) of other"
+        in CliRunner().invoke(cli, ["check", "-d", "c.duckdb"]).output
+    )
+
+    Path("policies.yaml").write_text(
+        text.replace("  other:\n", "  other:\n    unique: [[person, year]]\n")
+    )
+    with dpsql.connect("c.duckdb", "policies.yaml", "b.db", "analyst") as opened:
+        kept = (
+            "SELECT WITH DIFFERENTIAL_PRIVACY OPTIONS (max_groups_contributed = 3) year, count(*) "
+            "FROM taxes GROUP BY year ORDER BY year"
+        )
+        assert opened.explain(kept).blocks[0].declared == (
+            "max_rows_contributed is 1, as no person has more rows in a group",
+        )
+        assert opened.sql(kept).fetchall() == [(2000, 300), (2001, 300), (2002, 300)]
+        broken = opened.sql("SELECT year, count(*) FROM other GROUP BY year")
+        assert broken.fetchall() == [(2000, 300)]
+
+
 LISTINGS = (
     "SHOW TABLES",
     "DESCRIBE people",
@@ -180,6 +241,9 @@ HELD = (
     "CREATE TABLE people (id INT PRIMARY KEY, ssn TEXT UNIQUE, age INT CHECK (age <= 120), n INT)",
     "CREATE TABLE visits (pid INT REFERENCES people, no INT UNIQUE NULLS NOT DISTINCT)",
     "CREATE TABLE covered (id INT, n INT)",
+    "CREATE TABLE pairs (id INT, n INT, PRIMARY KEY (id, n))",
+    'CREATE TABLE filled (id INT NOT NULL, "Od d" INT NOT NULL, c INT NOT NULL)',
+    'CREATE UNIQUE INDEX ON filled ("Od d", id) INCLUDE (c)',
     "CREATE UNIQUE INDEX ON covered (id) INCLUDE (n)",
     "CREATE TABLE parts (id INT PRIMARY KEY, pid INT REFERENCES people) PARTITION BY RANGE (id)",
     "CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (9)",
@@ -189,7 +253,13 @@ NOT_HELD = {
     "partial": "CREATE TABLE partial (id INT, n INT); "
     "CREATE UNIQUE INDEX ON partial (id) WHERE n > 0",
     "computed": "CREATE TABLE computed (id INT); CREATE UNIQUE INDEX ON computed (abs(id))",
-    "pairs": "CREATE TABLE pairs (id INT, n INT, PRIMARY KEY (id, n))",
+    "may_be_null": "CREATE TABLE may_be_null (id INT NOT NULL, n INT, UNIQUE (id, n))",
+    "partial_pairs": "CREATE TABLE partial_pairs (id INT NOT NULL, n INT NOT NULL); "
+    "CREATE UNIQUE INDEX ON partial_pairs (id, n) WHERE n > 0",
+    "computed_pairs": "CREATE TABLE computed_pairs (id INT NOT NULL, n INT NOT NULL); "
+    "CREATE UNIQUE INDEX ON computed_pairs (id, abs(n))",
+    "deferred_pairs": "CREATE TABLE deferred_pairs (id INT NOT NULL, n INT NOT NULL, "
+    "UNIQUE (id, n) DEFERRABLE INITIALLY DEFERRED)",
     "deferred": "CREATE TABLE deferred (id INT UNIQUE DEFERRABLE INITIALLY DEFERRED)",
     "excluded": "CREATE TABLE excluded (id INT, EXCLUDE USING btree (id WITH =))",
     "plain": "CREATE TABLE plain (id INT); CREATE INDEX ON plain (id)",
@@ -232,6 +302,8 @@ def test_postgresql_tells_what_its_tables_are_held_to(world: PostgreSQLWorld) ->
         "people": Constraints(frozenset({"id", "ssn"}), (), ("(age <= 120)",)),
         "visits": Constraints(frozenset({"no"}), (to_people,)),
         "covered": Constraints(frozenset({"id"})),
+        "pairs": Constraints(combinations=frozenset({frozenset({"id", "n"})})),
+        "filled": Constraints(combinations=frozenset({frozenset({"id", "Od d"})})),
         "parts": Constraints(frozenset({"id"}), (to_people,)),
         "of_parts": Constraints(references=(ForeignKey("part", TableName("parts"), "id"),)),
     }
@@ -244,7 +316,7 @@ def test_a_server_is_drafted_by_its_keys_and_checks(
     world: PostgreSQLWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    named = ("people", "partial", "deferred", "parent")
+    named = ("people", "partial", "deferred", "parent", "pairs", "filled", "may_be_null")
     options = [f"--unit={name}.id=person" for name in named]
     done = CliRunner().invoke(cli, ["init", world.url, "--no-ask", *options])
     assert done.exit_code == 0, done.output
@@ -252,9 +324,11 @@ def test_a_server_is_drafted_by_its_keys_and_checks(
     linked = {key: str(t.link.parent) for key, t in tables.items() if t.link is not None}
     assert linked == {"visits": "people", "parts": "people", "of_parts": "parts"}
     assert {key for key, t in tables.items() if t.rows_per_unit == 1} == {"people", "covered"}
+    unique = {key: t.unique for key, t in tables.items() if t.unique}
+    assert unique == {"pairs": (("id", "n"),), "filled": (("id", "od d"),)}
     assert "upper: 120}, one by CHECK" in Path("policies.yaml").read_text()
     told = CliRunner().invoke(cli, ["check", "-d", world.url])
     assert (
-        "Keys of the database prove: rows_per_unit of covered, rows_per_unit of people."
-        in told.output
+        "Keys of the database prove: rows_per_unit of covered, unique (id, od d) of filled, "
+        "unique (id, n) of pairs, rows_per_unit of people." in told.output
     )

@@ -159,6 +159,9 @@ left in the file.
 * **PRIMARY KEY, UNIQUE, a unique index** on the column of the unit alone: `rows_per_unit: 1`. The
   column may be NULL in many rows, as such rows are nobody's. A linked table has one row per unit
   where the column of its link is a key, and its parent has one row per unit.
+* **PRIMARY KEY, UNIQUE** of several columns with the unit's among them, on PostgreSQL a unique
+  index as well: `unique: [[person, year]]`. All of them must be NOT NULL: of rows with a NULL,
+  UNIQUE lets in any number.
 * **The only key** of one column in a table that is called like people (`customer`, `patients`) is
   guessed to be its unit, where no column is called like one.
 * **FOREIGN KEY** of one column to a table that has a unit, or reaches one: a link, by the way with
@@ -177,9 +180,9 @@ NULL, of which policies say nothing. Views, files and lakes have none, and those
 informational.
 
 `dpsql check` names the tables that keys prove to have one row per unit where the policy does not
-say `rows_per_unit: 1`, and says of each `rows_per_unit` and `one_per_unit` whether a key proves it
-or you vouch for it. It warns where a privacy unit has a type that does not tell people apart:
-BOOLEAN, dates and times, floating point, lists, records, JSON.
+say `rows_per_unit: 1`, or `unique`, and says of each `rows_per_unit`, `unique` and `one_per_unit`
+whether a key proves it or you vouch for it. It warns where a privacy unit has a type that does not
+tell people apart: BOOLEAN, dates and times, floating point, lists, records, JSON.
 
 ## Tables of other schemas
 

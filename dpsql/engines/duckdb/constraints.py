@@ -27,20 +27,31 @@ def read_constraints(connection: duckdb.DuckDBPyConnection) -> ConstraintsOf:
         "WHERE database_name = {} ORDER BY schema_name, table_name, constraint_index",
         literal(DATA),
     )
-    keys, references, conditions = [], [], []
+    keys, references, conditions, several = [], [], [], []
+    filled: set[tuple[TableName, str]] = set()
     for schema, name, kind, columns, parent, parents, condition in execute(
         connection, asked
     ).fetchall():
         table = TableName(name, schema)
         if kind in ("PRIMARY KEY", "UNIQUE") and len(columns) == 1:
             keys.append((table, columns[0]))
+        elif kind in ("PRIMARY KEY", "UNIQUE"):
+            several.append((table, frozenset(columns)))
+        elif kind == "NOT NULL":
+            filled.add((table, columns[0]))
         elif kind == "FOREIGN KEY" and len(columns) == 1:
             # Both tables of a foreign key are in one schema.
             to = ForeignKey(columns[0], TableName(parent, schema), parents[0])
             references.append((table, to))
         elif kind == "CHECK":
             conditions.append((table, condition))
-    return gathered([*keys, *_unique_indexes(connection)], references, conditions)
+    combinations = [
+        (table, columns)
+        for table, columns in several
+        if all((table, column) in filled for column in columns)
+    ]
+    single = [*keys, *_unique_indexes(connection)]
+    return gathered(single, references, conditions, combinations)
 
 
 def _unique_indexes(connection: duckdb.DuckDBPyConnection) -> list[tuple[TableName, str]]:

@@ -121,6 +121,16 @@ WHERE i.indisunique AND i.indnkeyatts = 1 AND i.indisvalid AND i.indimmediate
   AND i.indpred IS NULL AND {held}
 ORDER BY 1, 2, 3
 """
+_COMBINATIONS: Final = """
+SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), CAST(i.indexrelid AS TEXT),
+  CAST(a.attname AS TEXT), a.attnotnull
+FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+  CROSS JOIN generate_series(0, i.indnkeyatts - 1) AS p(place)
+  LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[p.place]
+WHERE i.indisunique AND i.indnkeyatts > 1 AND i.indisvalid AND i.indimmediate
+  AND i.indpred IS NULL AND {held}
+ORDER BY 1, 2, 3, 4
+"""
 _REFERENCES: Final = """
 SELECT CAST(n.nspname AS TEXT), CAST(c.relname AS TEXT), CAST(a.attname AS TEXT),
   CAST(pn.nspname AS TEXT), CAST(p.relname AS TEXT), CAST(pa.attname AS TEXT)
@@ -348,7 +358,21 @@ def server_constraints(ask: Ask) -> ConstraintsOf:
             (TableName(name, _schema(schema)), text)
             for schema, name, text in ask(sql(_CONDITIONS, held=held))
         ],
+        _combinations(ask(sql(_COMBINATIONS, held=held))),
     )
+
+
+def _combinations(
+    rows: Iterable[tuple[Any, ...]],
+) -> Iterator[tuple[TableName, frozenset[str]]]:
+    """Yield the columns of each unique index of several, none of them an expression or NULL."""
+    columns: dict[tuple[str, str, str], list[str | None]] = {}
+    for schema, name, index, column, filled in rows:
+        columns.setdefault((schema, name, index), []).append(column if filled else None)
+    for (schema, name, _), found in columns.items():
+        plain = frozenset(column for column in found if column is not None)
+        if len(plain) == len(found):
+            yield TableName(name, _schema(schema)), plain
 
 
 def _schema(name: str) -> str:

@@ -62,6 +62,7 @@ def check_command(
         misfit,
         no_tables,
         tables_of_one_row,
+        unique_by_keys,
         unreadable_files,
     )
     from dpsql.owner.promises import broken_promises, promise_words, repeats
@@ -75,6 +76,7 @@ def check_command(
         tables, constraints = found.catalog().tables, found.constraints()
         findings = check_policy(policy, tables, found.definition, constraints)
         proved = tables_of_one_row(policy, tables, constraints)
+        unique = unique_by_keys(policy, tables, constraints)
         if not any(finding.level == "error" for finding in findings):
             unreadable = found.prove(policy.tables)
             findings += [unreadable_files(tables[key].name) for key in unreadable]
@@ -82,7 +84,7 @@ def check_command(
             findings += [misfit(name, each) for name in listed for each in found.misfits(name)]
         if not any(finding.level == "error" for finding in findings):
             engine = found.open(policy.tables, policy.limits.memory)
-            findings += broken_promises(policy, engine, proved)
+            findings += broken_promises(policy, engine, proved, unique)
             findings += check_links(policy, engine.schema, partial(repeats, policy, engine))
         if not tables:
             findings.append(no_tables(place_name(database)))
@@ -95,7 +97,7 @@ def check_command(
     else:
         click.echo("The policies fit the database.")
     if format_ != "json":
-        for line in (*promise_words(policy, proved), *_seen_by_analysts(policy, tables)):
+        for line in (*promise_words(policy, proved, unique), *_seen_by_analysts(policy, tables)):
             click.echo(line)
     shown = without_password(place) if is_url(place) else place
     click.echo(f"What is spent is kept in {shown}, unless --ledger says otherwise.", err=True)

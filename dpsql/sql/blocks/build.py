@@ -84,20 +84,10 @@ class _BlockBuilder:
     def __post_init__(self) -> None:
         relation = self.relation
         assert relation.unit is not None
-        self.asked = self.options.with_most_rows(relation.rows_per_unit)
-        asked = self.asked.parameters.max_rows_contributed
-        self.found_rows = asked if isinstance(asked, Automatic) else None
-        if self.found_rows is not None:
-            rows = self.found and self.found.rows
-            self.asked = self.asked.with_rows(rows or self.asked.parameters.rows_limit)
-        if self.found is not None and self.found.groups is not None:
-            self.asked = self.asked.with_groups(self.found.groups)
         self.text = self.names.text
         self.policy = relation.policy
         self.table = relation.table
         self.unit_column = relation.unit
-        values = (() if self.found is None else self.found.values) if self.finds else None
-        self.aggregates = Aggregates(relation, self.asked, self.text, values)
         self.keys: list[Key] = []
         # Apart from the SELECT from here on: it is no clause of it.
         self.step_number: exp.Expr | None = self.select.args.pop(STEP_NUMBER, None)
@@ -109,6 +99,7 @@ class _BlockBuilder:
         refuse_deep(self.select)
         condition = self._condition()
         self._collect_keys()
+        self._bound_rows(condition)
         top_k_order = self._top_k_candidate()
         aliases = self._replace_everywhere()
         top_k = self._top_k(top_k_order, aliases)
@@ -140,13 +131,31 @@ class _BlockBuilder:
             fresh=self.asked.fresh,
             most_rows=rows if rows < usual and self.found_rows is None else None,
             most_groups=most,
-            unit_rows=self.relation.rows_per_unit,
+            unit_rows=self.most_in_group,
             unit_groups=in_groups,
             table_defaults=self._table_defaults(),
             step_number=self.step_number,
             bounds_found=self._bounds_found(),
             public_groups=self.asked.public_groups,
         )
+
+    def _bound_rows(self, condition: exp.Expr | None) -> None:
+        """Take no more rows of a unit in a group than there can be, by what is declared."""
+        if condition is not None:
+            self.relation = self.relation.where(condition)
+        columns = (key.expression.unnest() for key in self.keys)
+        same = {column.name for column in columns if isinstance(column, exp.Column)}
+        most = 1 if self.relation.one_row_at(same) else self.relation.rows_per_unit
+        self.most_in_group, self.asked = most, self.options.with_most_rows(most)
+        asked = self.asked.parameters.max_rows_contributed
+        self.found_rows = asked if isinstance(asked, Automatic) else None
+        if self.found_rows is not None:
+            rows = self.found and self.found.rows
+            self.asked = self.asked.with_rows(rows or self.asked.parameters.rows_limit)
+        if self.found is not None and self.found.groups is not None:
+            self.asked = self.asked.with_groups(self.found.groups)
+        values = (() if self.found is None else self.found.values) if self.finds else None
+        self.aggregates = Aggregates(self.relation, self.asked, self.text, values)
 
     def _bounds_found(self) -> BoundsFound | None:
         """Say which bounds are found privately, or were, where they change anything.

@@ -61,7 +61,7 @@ def joined(
     ):
         raise _keeps_public(join, text)
     equal = _equalities(left, right, pairs)
-    most = _most_rows(left, right, equal, kind)
+    most, unique = _most_rows(left, right, equal, kind), _unique(left, right, equal, kind)
     if left.private and right.private:
         left, right = _as_one_unit(left, right, equal, join, kind, text)
     keeper, other = (right, left) if kind == "right" else (left, right)
@@ -88,6 +88,7 @@ def joined(
         equal=_lasting(left, right, equal, kind),
         joined=left.joined + right.joined,
         given=given,
+        unique=unique,
     ).of_rows_per_unit(most)
 
 
@@ -108,6 +109,28 @@ def _most_rows(left: Relation, right: Relation, equal: Equal, kind: str) -> int 
     if left.rows_per_unit is None or right.rows_per_unit is None:
         return None
     return left.rows_per_unit * right.rows_per_unit
+
+
+def _unique(left: Relation, right: Relation, equal: Equal, kind: str) -> tuple[frozenset[str], ...]:
+    """List the columns in which no two of a unit's rows of the join are the same.
+
+    They are those of a side each of whose rows is in one row of the join. A row that an outer join
+    keeps of the other side has NULL in all of them.
+    """
+    if kind in ("semi", "anti"):
+        return left.unique
+    if not (left.private and right.private):
+        return ()  # a private row can meet any number of public ones
+    lasting = left.unique if kind != "right" and _meets_one(left, right, equal) else ()
+    return lasting + (right.unique if kind != "left" and _meets_one(right, left, equal) else ())
+
+
+def _meets_one(rows: Relation, others: Relation, equal: Equal) -> bool:
+    """Tell whether a row meets one of its unit's other rows at most."""
+    if rows.pending is not None and _refers(rows.pending, others, equal):
+        return True
+    columns = {f.column for f in rows.fields}
+    return others.one_row_at({c for same in equal if same & columns for c in same})
 
 
 def _paired(left: Relation, right: Relation, conditions: Sequence[exp.Expr], kind: str) -> RowSet:

@@ -132,6 +132,11 @@ class Operators:
             equal=tuple(
                 frozenset(names[c] for c in columns if c in names) for columns in relation.equal
             ),
+            unique=tuple(
+                frozenset(names[c] for c in columns)
+                for columns in relation.unique
+                if columns <= names.keys()
+            ),
         )
 
     def _may_need(self, field: Field) -> bool:
@@ -158,16 +163,17 @@ class Operators:
         self._names.resolve(condition, source)
         check_row_expression(condition, self._names.text)
         refuse_unlike(condition, source.type_of, self._names.text)
-        return replace(source, rows=Filter(source.rows, condition))
+        return replace(source, rows=Filter(source.rows, condition)).where(condition)
 
     def distinct(self, rows: Relation, node: exp.Expr) -> Relation:
         """Make rows distinct; of private rows, one column is the unit."""
         columns = dict.fromkeys(f.column for f in rows.fields)
-        units = (f.column for f in rows.fields if f.identity is Identity.UNIT)
+        unit = next((f.column for f in rows.fields if f.identity is Identity.UNIT), None)
         found = Distinct(rows.rows, tuple(columns))
         if all(f.single for f in rows.fields):
             rows = rows.of_rows_per_unit(1)
-        return self.one_spelling(replace(rows, rows=found, unit=next(units, None)), node)
+        unique = (*rows.unique, frozenset(columns))
+        return self.one_spelling(replace(rows, rows=found, unit=unit, unique=unique), node)
 
     def one_spelling(self, rows: Relation, node: exp.Expr) -> Relation:
         """Spell each value of distinct or grouped rows as all its equals are spelled.

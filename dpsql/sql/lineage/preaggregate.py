@@ -143,6 +143,7 @@ class _PerUnit:
             unit=unit,
             tables=source.tables,
             joined=source.joined,
+            unique=(frozenset(key.name for key in keys),),
         ).of_rows_per_unit(self._most_groups())
         return self.operators.one_spelling(groups, self.select.args["group"])
 

@@ -8,7 +8,7 @@ knows of them. Which rows they are is a value of :mod:`dpsql.ir.relations`, in n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -72,9 +72,11 @@ class Relation:
     unit. ``tables`` are the private tables it reads, for messages. ``equal`` are sets of columns
     that are the same value, and not NULL, in every row that the statement keeps. ``joined`` is the
     number of private tables that are joined in it. ``rows_per_unit`` is how many rows a unit has
-    at most, if what the owner declares is true; None where that is not known. Like ``single``
-    columns, it only chooses bounds: the rewriting keeps them, whatever the rows are. ``given`` are
-    the public rows that an outer join keeps, of which only those with a match are among its rows.
+    at most, if what the owner declares is true; None where that is not known. ``unique`` are sets
+    of columns in all of which no two rows of a unit are the same, NULL taken for a value. Like
+    ``single`` columns, they only choose bounds: the rewriting keeps them, whatever the rows are.
+    ``given`` are the public rows that an outer join keeps, of which only those with a match are
+    among its rows.
     """
 
     rows: RowSet
@@ -87,6 +89,7 @@ class Relation:
     joined: int = 0
     rows_per_unit: int | None = None
     given: RowSet | None = None
+    unique: tuple[frozenset[str], ...] = ()
     _by_name: Mapping[str, Sequence[Field]] = field(init=False, repr=False, compare=False)
     _by_column: Mapping[str, Field] = field(init=False, repr=False, compare=False)
 
@@ -202,6 +205,20 @@ class Relation:
         fields = tuple(replace(f, single=f.single or single) for f in self.fields)
         return replace(self, fields=fields, rows_per_unit=most)
 
+    def one_row_at(self, same: Collection[str]) -> bool:
+        """Tell whether no two rows of a unit have the same values in these columns."""
+        single = {f.column for f in self.fields if f.single}
+        return self.rows_per_unit == 1 or any(s <= single.union(same) for s in self.unique)
+
+    def where(self, condition: exp.Expr) -> Relation:
+        """Return the relation where all rows satisfy a condition.
+
+        A column that equals a constant has one value.
+        """
+        fixed = {column.name for column in _fixed(condition)}
+        kept = replace(self, unique=tuple(columns - fixed for columns in self.unique))
+        return kept.of_rows_per_unit(1) if kept.one_row_at(()) else kept
+
     def filled_with_nulls(self, *, per_unit: bool) -> Relation:
         """Return the relation as the side of an outer join that may have no row.
 
@@ -212,3 +229,28 @@ class Relation:
             for f in self.fields
         )
         return replace(self, fields=fields, equal=())
+
+
+def _fixed(condition: exp.Expr) -> Iterator[exp.Column]:
+    """Yield the columns that a resolved condition lets have one value, and not NULL."""
+    node = condition.unnest()
+    if isinstance(node, exp.And):
+        yield from _fixed(node.this)
+        yield from _fixed(node.expression)
+    elif isinstance(node, exp.EQ):
+        one, other = node.this.unnest(), node.expression.unnest()
+        for column, value in ((one, other), (other, one)):
+            if isinstance(column, exp.Column) and _is_constant(value):
+                yield column
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """Tell whether an expression is a text, a whole number or a text as another type.
+
+    Beside a floating-point number, different values of a column can be equal to it.
+    """
+    if isinstance(node, exp.Cast):
+        return isinstance(node.this, exp.Literal) and node.this.is_string
+    if isinstance(node, exp.Neg):
+        node = node.this
+    return isinstance(node, exp.Literal) and (node.is_string or node.is_int)

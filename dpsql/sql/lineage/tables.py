@@ -161,7 +161,7 @@ class Tables:
                 policy=policy.column(c.name),
                 origin=(name, fold(c.name)),
                 identity=_identity(c.name, unit, who),
-                single=c.name == unit or _declared_single(policy, c.name),
+                single=c.name in (unit, who) or _declared_single(policy, c.name),
                 enumerated=c.enumerated,
             )
             for c in table.columns
@@ -175,6 +175,9 @@ class Tables:
             pending=pending,
             tables=() if policy.public else (table.name,),
             joined=0 if policy.public else 1,
+            unique=tuple(
+                frozenset(_spelled(table, name) for name in names) for names in policy.unique
+            ),
         ).of_rows_per_unit(1 if isinstance(rows, EachRow) else policy.rows_per_unit)
 
     def parent_rows(self, pending: Pending) -> Relation:

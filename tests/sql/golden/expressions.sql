@@ -301,17 +301,15 @@ FROM (
 SELECT since, COUNT(*) FROM (SELECT DISTINCT uid, ts - TIMESTAMP '2024-01-01' AS since FROM visits)
 GROUP BY since;
 
--- __dpsql_released_0, as one: cd31875b97773a4f
+-- __dpsql_released_0, as one: f5837c0b526691a0
 SELECT
   ROW_NUMBER() OVER () AS "__dpsql_rid",
   "__dpsql_k0",
-  "__dpsql_m0",
-  "__dpsql_m1"
+  "__dpsql_m0"
 FROM (
   SELECT
     "__dpsql_k0",
-    COUNT(*) AS "__dpsql_m0",
-    COUNT(CASE WHEN "__dpsql_row" = "__dpsql_first" THEN 1 END) AS "__dpsql_m1"
+    COUNT(*) AS "__dpsql_m0"
   FROM (
     SELECT
       *,
@@ -354,7 +352,7 @@ FROM (
   WHERE
     "__dpsql_rank" <= 10 AND (
       "__dpsql_row" - "__dpsql_first"
-    ) < 10
+    ) < 1
   GROUP BY
     "__dpsql_k0"
 );
