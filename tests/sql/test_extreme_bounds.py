@@ -235,8 +235,9 @@ def test_bounds_that_the_usual_number_bears_are_borne_without_one(
         return
     found = planned(sql, SCHEMA, UNDECLARED, usual=False, **parameters)
     (plan,) = found.plans
-    if not CascadeKind.fits(plan):
-        assert found.fingerprint == number.fingerprint
+    if not CascadeKind.fits(plan):  # a number that is drawn first leaves less for the answer
+        drawn = plan.bounds_choice is not None and plan.bounds_choice.groups is not None
+        assert drawn or found.fingerprint == number.fingerprint
         return
     steps = CascadeKind(plan).sql(7, DUCKDB)
     for cap in (CAP_CHOICES[0], CAP_CHOICES[-1]):
