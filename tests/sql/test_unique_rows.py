@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from helpers.linked_tables import POLICY_TABLES, RULES, planned_here
+from helpers.linked_tables import POLICY_TABLES, RULES, SCHEMA, planned_here
 from helpers.random_examples import many_examples_of
 from helpers.support import Planned
 from hypothesis import given
@@ -15,6 +15,7 @@ from test_lineage_sensitivity import WORLDS, World, audit, questions
 
 from dpsql.errors import PolicyError, QueryRefused
 from dpsql.ir.query import Block
+from dpsql.owner.conformance import check_policy
 from dpsql.policy.model import EACH_ROW, Policy, TablePolicy
 
 UNIQUE = {
@@ -159,3 +160,11 @@ def test_public_tables_and_rows_that_are_units_promise_no_keys() -> None:
         with pytest.raises(PolicyError) as refused:
             replace(RULES, tables={"t": table})
         assert refused.value.code == "policy_invalid"
+
+
+def test_a_column_that_does_not_exist_is_an_error_of_the_policy() -> None:
+    tables = {"visits": replace(POLICY_TABLES["visits"], unique=(("uid", "nope"),))}
+    errors = [f for f in check_policy(replace(RULES, tables=tables), SCHEMA) if f.level == "error"]
+    assert [(each.subject, each.message) for each in errors] == [
+        ("visits.nope", "a column of `unique` does not exist in the table")
+    ]
