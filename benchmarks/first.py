@@ -15,13 +15,16 @@ suggests, with an epsilon of 1 for a question. Answers are held against the same
   of ``max_rows_contributed`` and ``max_groups_contributed`` without the policy's maxima. Missing
   groups count as 0. The error of the best is measured by further answers;
 * *groups missed*, beside the best options, and answers without a group;
-* *width*: half the width of an interval over the 95% quantile of errors.
+* *width*: half the width of an interval over the 95% quantile of errors;
+* beside these, coverage and error with 10 rows and 10 groups for each question, which is what one
+  gets who gives the same numbers to all.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import re
 import statistics
@@ -50,6 +53,7 @@ ROWS = (1, 8, 64, 512)
 STEPS = (0.25, 0.5, 2, 4)
 GROUPS = (1, 3, 10, 30, None)
 FINALISTS = 2
+TEN_REPEATS = 4
 JOBS = 2
 VALUES, ADDS = ("n", "s", "a", "m"), ("n", "s")
 """The names of columns that are no keys, and of those of which nothing is 0."""
@@ -71,6 +75,9 @@ class Options:
     def __str__(self) -> str:
         groups = "unlimited" if self.max_groups_contributed is None else self.max_groups_contributed
         return f"{self.max_rows_contributed or 'any'} rows, {groups} groups"
+
+
+TEN = Options(10, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,8 @@ class Measured:
     best_missed: float | None = None
     best_empty: float | None = None
     ratio: float | None = None
+    ten_covered: float | None = None
+    ten_ratio: float | None = None
 
     @property
     def failures(self) -> list[str]:
@@ -256,9 +265,10 @@ def measured(
             ]
         options = best_options(asker, exact, question, single) if best_repeats else None
         best = answers if options is None else [asker.ask(options) for _ in range(best_repeats)]
+        ten = [] if single else [asker.ask(TEN) for _ in range(TEN_REPEATS)]
     seconds = time.perf_counter() - began
     found = [
-        _measured(data_set, question, column, values, answers, best, options, seconds)
+        _measured(data_set, question, column, values, answers, best, options, ten, seconds)
         for column, values in exact.items()
     ]
     return found if best_repeats else [without_best(one) for one in found]
@@ -266,7 +276,8 @@ def measured(
 
 def without_best(one: Measured) -> Measured:
     """Return figures of which nothing says what the best options would have given."""
-    return replace(one, best="", best_error=None, best_missed=None, best_empty=None, ratio=None)
+    one = replace(one, best="", best_error=None, best_missed=None, best_empty=None)
+    return replace(one, ratio=None, ten_ratio=None)
 
 
 def _measured(
@@ -277,12 +288,13 @@ def _measured(
     answers: Sequence[Answered],
     best: Sequence[Answered],
     options: Options | None,
+    ten: Sequence[Answered],
     seconds: float,
 ) -> Measured:
     adds, top = column in ADDS, question.top
-    found, hindsight = (
+    found, hindsight, usual = (
         figures(exact, [one.columns[column] for one in some], adds=adds, top=top)
-        for some in (answers, best)
+        for some in (answers, best, ten or answers)
     )
     drawn = [one.rows for one in answers if one.rows is not None]
     return Measured(
@@ -300,6 +312,8 @@ def _measured(
         best_missed=hindsight.missed,
         best_empty=hindsight.empty,
         ratio=ratio(exact, found.error, hindsight.error, adds=adds, top=top),
+        ten_covered=usual.covered,
+        ten_ratio=ratio(exact, usual.error, hindsight.error, adds=adds, top=top),
     )
 
 
@@ -325,6 +339,12 @@ def summary(found: Sequence[Measured]) -> dict[str, float | int | None]:
         "width": statistics.median(widths),
         "median error ratio": statistics.median(ratios) if ratios else None,
         "worst error ratio": max(ratios, default=None),
+        "coverage with 10 and 10": statistics.fmean(
+            each.ten_covered for each in found if each.ten_covered is not None
+        ),
+        "median error ratio with 10 and 10": statistics.median(
+            [each.ten_ratio for each in found if each.ten_ratio is not None] or [math.nan]
+        ),
         "questions with empty answers": sum(
             each.figures is not None and each.figures.empty > (each.best_empty or 0.0)
             for each in found

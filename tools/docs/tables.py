@@ -244,9 +244,11 @@ def robust_table() -> str:
 def first_table() -> str:
     """What benchmarks/first.py saw of each data set: means over the values of its questions."""
     by_data_set: dict[str, list[dict[str, Any]]] = {}
-    for one in json.loads(FIRST.read_text(encoding="utf-8"))["measured"]:
+    everything = json.loads(FIRST.read_text(encoding="utf-8"))["measured"]
+    for one in everything:
         name = one["data_set"] + " (held out)" * one["held_out"]
         by_data_set.setdefault(name, []).append(one)
+    by_data_set["**all**"] = everything
     heads = [
         "data set",
         "values",
@@ -256,7 +258,7 @@ def first_table() -> str:
         "largest groups",
         "median error",
     ]
-    heads += ["worst error", "miss a target"]
+    heads += ["worst error", "miss a target", "holds with 10 and 10", "median error"]
     rows = []
     for name, some in by_data_set.items():
         covered = _told(some, "covered")
@@ -266,7 +268,10 @@ def first_table() -> str:
         cells += [f"{median(ratios):.2f}", f"{max(ratios):.1f}"] if ratios else ["", ""]
         missed = sum(bool(one["failures"]) for one in some)
         asked = f"{min(one['repeats'] for one in some)} times"
-        rows.append([name, str(len(some)), asked, *cells, str(missed)])
+        ten = [one["ten_covered"] for one in some if one["ten_covered"] is not None]
+        beside = [one["ten_ratio"] for one in some if one["ten_ratio"] is not None]
+        ends = [f"{fmean(ten):.0%}", f"{median(beside):.1f}" if beside else ""]
+        rows.append([name, str(len(some)), asked, *cells, str(missed), *ends])
     return _table(heads, rows)
 
 
