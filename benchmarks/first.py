@@ -340,7 +340,7 @@ def summary(found: Sequence[Measured]) -> dict[str, float | int | None]:
         "median error ratio": statistics.median(ratios) if ratios else None,
         "worst error ratio": max(ratios, default=None),
         "coverage with 10 and 10": statistics.fmean(
-            each.ten_covered for each in found if each.ten_covered is not None
+            [each.ten_covered for each in found if each.ten_covered is not None] or [math.nan]
         ),
         "median error ratio with 10 and 10": statistics.median(
             [each.ten_ratio for each in found if each.ten_ratio is not None] or [math.nan]
