@@ -5,6 +5,7 @@ That of an aggregate is put together by its kind of release (:mod:`dpsql.kinds.b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,7 @@ from dpsql.accuracy.chosen import ChosenNoise
 from dpsql.accuracy.estimates import FloatArray, is_quotient
 from dpsql.core.plain import plain_number
 from dpsql.errors import ParameterError, Place
-from dpsql.ir.measures import MeasureKind
+from dpsql.ir.measures import Aggregate, MeasureKind
 from dpsql.ir.plan import BlockPlan
 
 
@@ -153,8 +154,8 @@ def supposedly_cut(
     It is an allowance, and not a bound: nothing that was released says what the heaviest units
     have. Each of the pairs that the draw supposedly cuts has three quarters as many rows beyond the
     bound as below it, as where numbers of rows fall off like a power between -2 and -3, or as much
-    of a sum. Groups lack it in proportion to their values. ``total`` is that of all positive values
-    that came out. All is 0 for other aggregates, and where the number was given.
+    of a sum. Groups lack it in proportion to their values, of a ``total`` of them. All is 0 for
+    other aggregates, and where the number was given.
     """
     if not allows_for_cut(plan, index) or not total:
         return np.zeros_like(values)
@@ -164,19 +165,38 @@ def supposedly_cut(
     return np.asarray(beyond * np.maximum(values, 0.0) / max(total, each))
 
 
-def supposed_drift(plan: BlockPlan, released: int, index: int, number: FloatArray) -> FloatArray:
-    """Compute how far averages are supposedly from those of all rows, as some rows are cut.
+def with_drift(
+    plan: BlockPlan,
+    released: int,
+    index: int,
+    interval: Interval,
+    number: FloatArray,
+    total: float | None,
+) -> Interval:
+    """Widen intervals of averages by how far these supposedly are from those of all rows.
 
-    Each group lacks what :func:`supposedly_cut` says, its ``number`` of values being what counts,
-    and the average of these rows differs by a tenth of half the range from that of others.
+    Each group lacks rows in proportion to its ``number`` of values, of a ``total`` of them, as
+    :func:`supposedly_cut` says, and the average of these rows differs by a tenth of half the range.
+    Averages are within the bounds of values all the same.
     """
-    aggregate = plan.block.aggregates[index]
-    lattice = plan.measures[aggregate.measures[0]].measure.lattice
-    if not allows_for_cut(plan, index) or lattice is None:
-        return np.zeros_like(number)
-    kept = np.maximum(number, 1.0)
-    cut = _rows_beyond(plan, released) * kept / max(float(kept.sum()), 1.0)
-    return np.asarray(_DRIFT * (lattice.upper - lattice.lower) / 2 * cut / (kept + cut))
+    lattice = plan.measures[plan.block.aggregates[index].measures[0]].measure.lattice
+    if not allows_for_cut(plan, index) or not total or lattice is None:
+        return interval
+    cut = _rows_beyond(plan, released) / max(total, 1.0)  # of each row that counts
+    drift = _DRIFT * (lattice.upper - lattice.lower) / 2 * cut / (1 + cut)
+    low, high = interval.low - drift, interval.high + drift
+    return Interval(np.clip(low, lattice.lower, None), np.clip(high, None, lattice.upper))
+
+
+def total_counted(aggregate: Aggregate, columns: Sequence[FloatArray]) -> float:
+    """Add up the positive values of all groups that came out: of averages, the numbers of values.
+
+    ``columns`` are those of ``Block.interval_columns``. It is 0 of other aggregates of several
+    measures, and of quantiles.
+    """
+    if aggregate.quantile is not None or (aggregate.kind.composed and not is_quotient(aggregate)):
+        return 0.0
+    return float(np.maximum(columns[1 if is_quotient(aggregate) else 0], 0.0).sum())
 
 
 def _rows_beyond(plan: BlockPlan, released: int) -> float:

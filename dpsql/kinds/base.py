@@ -28,8 +28,9 @@ from dpsql.accuracy.intervals import (
     interval_given_choice,
     largest_left_out,
     risked_confidence,
-    supposed_drift,
     supposedly_cut,
+    total_counted,
+    with_drift,
     with_rounding,
 )
 from dpsql.accuracy.wording import (
@@ -174,9 +175,8 @@ class ReleaseKind(ABC):
         ``columns`` are those of ``Block.interval_columns``. Each interval covers, with at least
         this probability, the value without noise, and takes in the value that is shown.
         ``left_out`` is the largest value that LIMIT left out, as :func:`largest_left_out` finds it.
-        ``total`` is that of the positive values of all groups that came out: with it, intervals of
-        counts of rows reach further up, for rows beyond a number that was drawn
-        (:func:`supposedly_cut`).
+        ``total`` is that of :func:`total_counted`: with it, intervals reach further for rows beyond
+        a number that was drawn.
         """
         aggregate, each = self.plan.block.aggregates[index], confidence
         if aggregate.kind.composed:  # all values that fit the measures, which share the risk
@@ -201,8 +201,7 @@ class ReleaseKind(ABC):
                 ]
                 lattice = measures[aggregate.measures[0]].lattice
                 found = joint_average(lattice, noisy, reaches)
-                drift = supposed_drift(self.plan, released, index, noisy[1])
-                low[rows], high[rows] = found.low - drift, found.high + drift
+                low[rows], high[rows] = found.low, found.high
                 continue
             parts = [
                 PlausibleRange.around(column[rows], self.margin(released, m, whole, each, way))
@@ -212,6 +211,8 @@ class ReleaseKind(ABC):
             low[rows], high[rows] = found.low, found.high
         if not aggregate.kind.composed:
             low, high = np.minimum(low, columns[0]), np.maximum(high, columns[0])
+        if is_quotient(aggregate):
+            return with_drift(self.plan, released, index, Interval(low, high), measured[1], total)
         return Interval(low, high + above)
 
     def large_gaussian(self, aggregate: Aggregate, way: int) -> bool:
@@ -316,7 +317,7 @@ class ReleaseKind(ABC):
                 found = self.scales(index, values)
             else:
                 left, groups = largest_left_out(self.plan, values[0]), len(values[0])
-                total = float(np.maximum(values[0], 0.0).sum())
+                total = total_counted(block.aggregates[index], values)
                 interval = self.interval(groups, index, values, asked.confidence, left, total)
                 found = interval.low if asked.figure is NoiseFigure.LOW else interval.high
             columns[block.noise_column(position)] = found

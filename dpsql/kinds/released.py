@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpsql.accuracy.estimates import estimate
-from dpsql.accuracy.intervals import largest_left_out
+from dpsql.accuracy.intervals import largest_left_out, total_counted
 from dpsql.engines.base.engine import ArrowStream, KeyArrays
 from dpsql.ir.measures import Measure
 from dpsql.ir.plan import BlockPlan, PreparedBlock, ReleaseNoise
@@ -69,12 +69,13 @@ class ReleasedBlock:
 
     @property
     def totals(self) -> tuple[float, ...]:
-        """The totals of the positive values of each aggregate of one measure; else 0."""
+        """The total of each aggregate over all groups, as :func:`total_counted` finds it."""
         block = self.block.plan.block
         return tuple(
-            0.0
-            if len(aggregate.measures) != 1 or aggregate.quantile is not None
-            else float(np.maximum(self.rows.values[block.aggregate_column(index)], 0).sum())
+            total_counted(
+                aggregate,
+                [self.rows.values[n].astype(np.float64) for n in block.interval_columns(index)],
+            )
             for index, aggregate in enumerate(block.aggregates)
         )
 

@@ -96,7 +96,7 @@ class AnswerNoise:
 
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
     each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
-    the largest value that LIMIT left out of them, ``totals`` those of positive values by aggregate.
+    the largest value that LIMIT left out of them, ``totals`` what was counted in all, by aggregate.
     An answer without noise has none of these. ``of_views`` are the caveats of the views that it
     reads.
     """

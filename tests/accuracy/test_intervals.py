@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -14,8 +16,10 @@ import dpsql
 from dpsql.accuracy.estimates import PlausibleRange, estimate_range, joint_average
 from dpsql.errors import ParameterError
 from dpsql.ir.measures import Aggregate, AggregateKind, Lattice, Measure, MeasureKind
+from dpsql.kinds.registry import release_kind
 from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit, TablePolicy
 from dpsql.policy.parameters import Parameters
+from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, IndependentNoise
 from dpsql.privacy.sampling.noise import DiscreteGaussian, DiscreteLaplace
 
@@ -84,6 +88,31 @@ def test_an_average_is_placed_by_the_noise_of_sum_and_number_together() -> None:
     ]
     rectangle = estimate_range(average, measures, apart)
     assert np.all((found.high - found.low)[:2] < (rectangle.high - rectangle.low)[:2])
+
+
+@pytest.mark.parametrize("composition", list(Composition))
+def test_averages_drift_whatever_the_noise_and_within_the_bounds_of_values(
+    composition: Composition, tmp_path: Path
+) -> None:
+    """By as much if they are of a few groups of the answer alone, as LIMIT may show."""
+    engine = dpsql.DuckDBEngine()
+    engine.register("visits", data())
+    options = {"max_rows_contributed": "auto", "max_groups_contributed": 2, "epsilon": 5.0}
+    policy = replace(POLICY, accounts={"ana": AccountPolicy("ana", 900.0, 0.1, composition)})
+    with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as con:
+        result = con.sql(f"SELECT place, AVG(x) v {DECLARED}", **options)
+    noise = result._noise
+    (plan,), (released,), (totals,) = noise.plans, noise.released, noise.totals
+    assert plan.weight_cut > 0
+    assert "Intervals reach further" in result.summary()
+    kind, none = release_kind(plan), release_kind(replace(plan, weight_cut=0.0))
+    columns = [np.array([-20.0, 0.0, 30.0]), np.array([120.0, 150.0, 90.0])]
+    wide, plain = (k.interval(released, 0, columns, 0.95, None, totals[0]) for k in (kind, none))
+    assert np.all(wide.high >= plain.high)
+    assert np.any(wide.high > plain.high)
+    assert np.all((wide.low >= -1) & (wide.high <= 4))
+    few = kind.interval(released, 0, [column[:1] for column in columns], 0.95, None, totals[0])
+    assert few.high[0] == wide.high[0]
 
 
 # -- measured ---------------------------------------------------------------------------------

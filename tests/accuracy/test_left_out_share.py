@@ -238,6 +238,12 @@ def test_words_round_away_from_what_is_claimed() -> None:
     assert left_out_words(none).startswith("By estimate, none of the rows were left out by")
     nothing_known = replace(PART, low=0.0, high=1.0, at_least=True)
     assert "cannot be told from so little budget" in left_out_words(nothing_known)
+    hidden = replace(PART, low=0.001, share=0.62, high=1.0, at_least=True)
+    assert left_out_words(hidden) == (
+        "Some of the rows were left out by max_rows_contributed: noise hides how much, groups that "
+        "do not appear included."
+    )
+    assert left_out_words(replace(hidden, share=0.01)).startswith("By estimate 1% of the rows")
     sums = replace(PART, of="sum(x\x1b[31m)", limits=("a", "b"))
     assert "\x1b" not in left_out_words(sums)
     assert "was left out by a and b" in left_out_words(sums)
