@@ -120,6 +120,8 @@ TWICE = [
     "SELECT COUNT(*) FROM survey, (VALUES (1), (2)) v",
     "SELECT COUNT(*) FROM survey CROSS JOIN range(9)",
     "SELECT k, COUNT(*) FROM (FROM survey UNION ALL FROM other) GROUP BY k",
+    "SELECT COUNT(*) FROM (SELECT * FROM (SELECT DISTINCT title FROM survey JOIN regions USING (k))"
+    " WHERE title = 'a')",
 ]
 
 

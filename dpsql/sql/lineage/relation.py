@@ -213,11 +213,13 @@ class Relation:
     def where(self, condition: exp.Expr) -> Relation:
         """Return the relation where all rows satisfy a condition.
 
-        A column that equals a constant has one value.
+        A column that equals a constant has one value. That only chooses bounds: that a row which is
+        a unit stands alone must not rest on what an engine takes for equal.
         """
         fixed = {column.name for column in _fixed(condition)}
         kept = replace(self, unique=tuple(columns - fixed for columns in self.unique))
-        return kept.of_rows_per_unit(1) if kept.one_row_at(()) else kept
+        alone = kept.one_row_at(()) and not self.rows_are_units
+        return kept.of_rows_per_unit(1) if alone else kept
 
     def filled_with_nulls(self, *, per_unit: bool) -> Relation:
         """Return the relation as the side of an outer join that may have no row.
