@@ -97,10 +97,10 @@ def test_averages_drift_whatever_the_noise_and_within_the_bounds_of_values(
     """By as much if they are of a few groups of the answer alone, as LIMIT may show."""
     engine = dpsql.DuckDBEngine()
     engine.register("visits", data())
-    options = {"max_rows_contributed": "auto", "max_groups_contributed": 2, "epsilon": 5.0}
     policy = replace(POLICY, accounts={"ana": AccountPolicy("ana", 900.0, 0.1, composition)})
     with dpsql.connect(engine, policy, tmp_path / "budget.db", "ana") as con:
-        result = con.sql(f"SELECT place, AVG(x) v {DECLARED}", **options)
+        asked = f"SELECT place, AVG(x) v {DECLARED}"
+        result = con.sql(asked, max_rows_contributed="auto", max_groups_contributed=2, epsilon=5.0)
     noise = result._noise
     (plan,), (released,), (totals,) = noise.plans, noise.released, noise.totals
     assert plan.weight_cut > 0
