@@ -35,6 +35,8 @@ QUESTIONS = [
     "SELECT k % 2 AS a, k, COUNT(*) FROM visits GROUP BY GROUPING SETS ((k % 2, k), (k % 2), (k))",
     "SELECT k, s, COUNT(*) FROM visits GROUP BY GROUPING SETS (ROLLUP (k, s), (s))",
     "SELECT k, s, COUNT(*) FROM visits GROUP BY ROLLUP ((k, s))",
+    "SELECT k, s, COUNT(*) AS n FROM visits WHERE k IN (SELECT size FROM shops WHERE size > 2) GROUP BY ROLLUP (k, s)",
+    "SELECT k, COUNT(*) AS n FROM visits v WHERE NOT EXISTS (SELECT 1 FROM shops WHERE size = v.k) AND flag GROUP BY CUBE (k)",
     "SELECT coalesce(s, 'all') AS t, SUM(n) AS total FROM visits WHERE flag GROUP BY ROLLUP (s)",
     "SELECT max(n) FROM (SELECT k, COUNT(*) AS n FROM visits GROUP BY ROLLUP (k))",
     "WITH t AS (SELECT k, s, COUNT(*) AS n FROM visits GROUP BY CUBE (k, s)) "

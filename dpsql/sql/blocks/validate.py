@@ -252,6 +252,7 @@ class _Splitter:
             elif expand_grouping_sets(query, private, self.text):
                 self._visit_children(query, ctes)
             else:
+                private = self.lineage.tested(query, private, ctes)
                 self._build(query, self.lineage.operators.settled(private), ctes)
         elif isinstance(query, exp.SetOperation | exp.Subquery | exp.Values):
             self._visit_children(query, ctes)

@@ -78,14 +78,19 @@ class Lineage:
     def of_from(self, select: exp.Select, scope: Scope) -> Relation | None:
         """Resolve the rows of a FROM clause, or return None if all are public.
 
-        Conditions with subqueries leave the SELECT: they become part of the rows. Raises
-        ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
+        Raises ``QueryRefused`` or ``UnknownName`` for private rows that are used illegally.
         """
-        where = select.args.get("where")
         if not any(self.tables.may_be_private(source, scope) for source in _sources(select)):
             return None
-        relation = self._of_sources(select, scope)
-        if relation is None or where is None:
+        return self._of_sources(select, scope)
+
+    def tested(self, select: exp.Select, relation: Relation, scope: Scope) -> Relation:
+        """Apply the subqueries of a WHERE clause to the rows of its FROM clause.
+
+        They leave the SELECT, so that this is done once. Raises as :meth:`of_from`.
+        """
+        where = select.args.get("where")
+        if where is None:
             return relation
         relation, rest = self._semi_joined(relation, where, scope)
         select.set("where", rest)
