@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import TypeAlias
 
@@ -44,6 +45,7 @@ from dpsql.ir.relations import (
 from dpsql.kinds.bounds_choice import bounds_choice_sql
 from dpsql.kinds.registry import release_kind
 from dpsql.kinds.value_bounds import value_bounds_sql
+from dpsql.pipeline.clock import ClockReading, read_clock
 from dpsql.pipeline.given_keys import with_keys_given
 from dpsql.pipeline.kept.fingerprint import (
     bounds_choice_fingerprint,
@@ -96,7 +98,7 @@ _Key: TypeAlias = tuple[
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question: its text, values and parameters.
+    """A question: its text, values and parameters, and the moment ``at`` which it is asked.
 
     ``pooling``: it is prepared to show several releases of it pooled. ``bounds`` are the
     bounds that were found for its blocks, in their order, None where none is needed.
@@ -107,6 +109,7 @@ class Question:
     mechanism: str | None
     parameters: Parameters
     fresh: bool
+    at: datetime
     pooling: bool = False
     bounds: tuple[FoundBounds | None, ...] = ()
 
@@ -117,7 +120,10 @@ class Question:
 
     @property
     def key(self) -> _Key:
-        """The key under which a prepared question is cached: equal for equal questions."""
+        """The key under which a prepared question is cached: equal for equal questions.
+
+        Of those that ask the clock, no longer than it says the same.
+        """
         asked = (self.parameters, self.parameters.given)
         values = values_key(self.values)
         return self.text, values, self.mechanism, asked, self.pooling, self.bounds
@@ -138,7 +144,8 @@ class Prepared:
     ``terms`` are for asking what other epsilons would buy. ``ways`` have it planned as it will be
     read, and have done so for estimates without a release. What reads materialized views, which
     come and go, is ``passing``: it is not remembered. Where it is ``empty``, its text alone says
-    that it has no rows: it has no blocks then, and nothing is to be run.
+    that it has no rows: it has no blocks then, and nothing is to be run. ``clock`` is what it was
+    told of the time, if it asks for it.
     """
 
     query: Query
@@ -150,6 +157,7 @@ class Prepared:
     ways: RehearsedWays
     passing: bool = False
     empty: bool = False
+    clock: ClockReading | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -202,7 +210,12 @@ class Prepared:
         """Explain the plan in words and numbers."""
         replan, most = self.terms.replan, self.terms.most
         rates = tuple(exchange_rates(block.plan, replan, most) for block in self.blocks)
-        return explain(self.query, self.plan, self.blocks, rates)
+        told = "" if self.clock is None else self.clock.explained
+        return replace(explain(self.query, self.plan, self.blocks, rates), clock=told)
+
+    def holds(self, at: datetime) -> bool:
+        """Tell whether it is prepared for a moment: unless it asks the clock, for any."""
+        return self.clock is None or self.clock.holds(at)
 
     def within(self, share: float) -> str | None:
         """Say how near the answer comes to a maximum error for a share of its price.
@@ -288,7 +301,7 @@ class Preparer:
             return self._planned(question, None)  # refused there, with a reason
         key, stages = question.key, self._stages(question)
         prepared = self._remembered.pop(key, None)
-        if prepared is None:
+        if prepared is None or not prepared.holds(question.at):
             prepared = self._planned(question, stages)
         if stages is not None:
             stages.sql(prepared.blocks, prepared.query.run)
@@ -315,8 +328,9 @@ class Preparer:
         with understood():
             tree = self._tree(question, stages)
             empty = has_no_rows(tree)
+        clock = read_clock(tree, question.at, self._engine)
         if not empty:
-            return self._plan(question, tree, stages)
+            return replace(self._plan(question, tree, stages), clock=clock)
         try:
             return _emptied(self._plan(question, tree, stages, empty=True))
         except QueryRefused as refused:
@@ -325,6 +339,7 @@ class Preparer:
         # Of no rows, all are public. Nothing that follows has tables to read: types stand for them.
         with understood():
             tree = self._tree(question, None)
+        read_clock(tree, question.at, self._engine)
         own = [TypesAlone(self._engine.schema[name]) for name in self._policy.tables]
         return _emptied(self._plan(question, tree, None, empty=True, shown=own))
 

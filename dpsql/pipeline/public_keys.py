@@ -430,7 +430,7 @@ class _Maker:
         key = name(_KEY)
         written = total_sql(node, Table("points", (column,)), TWIN)
         values = sql("SELECT DISTINCT {} AS {} FROM ({}) AS points", written, key, points)
-        code = _CODES.get(type_.kind, _as_it_is)(key)
+        code = whole_number_of(key, type_)
         found = self.engine.compute_constants(sql("SELECT {} FROM ({}) AS v", code, values))
         known = sorted(value for value in found if value is not None)
         made = tuple(as_value(value, type_) for value in known)
@@ -457,6 +457,11 @@ def _left(conditions: Sequence[KeyCondition], type_: SqlType) -> Left:
     for each in conditions:
         left = met(left, values_left(each.condition, each.column, type_))
     return left
+
+
+def whole_number_of(value: Sql, type_: SqlType) -> Sql:
+    """Write the whole number that stands for a value of a type."""
+    return _CODES.get(type_.kind, _as_it_is)(value)
 
 
 def _as_it_is(value: Sql) -> Sql:

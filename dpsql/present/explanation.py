@@ -86,6 +86,8 @@ def _prices(explanation: Explanation) -> Table:
             "refused: no stored release answers it. With answer_from = rows it costs as follows"
         )
         _row(grid, "Costs", refused if explanation.follows is None else text)
+    if explanation.clock:
+        _row(grid, "Clock", explanation.clock)
     if explanation.anew:
         _row(grid, "Anew", explanation.anew)
     if explanation.price_open:

@@ -25,6 +25,7 @@ class CaveatKind(StrEnum):
     """The kind of a caveat."""
 
     STALE = "stale"
+    CLOCK = "clock"
     EMPTY = "empty"
     DROWNED = "drowned"
     LEFT_OUT = "left_out"
@@ -55,6 +56,11 @@ GROUPS_MISSING: Final = Caveat(CaveatKind.GROUPS_MISSING, COUNTED, strong=True)
 def stale(text: str) -> Caveat:
     """Return the caveat of an answer that is older than the data."""
     return Caveat(CaveatKind.STALE, text, strong=True)
+
+
+def clock_read(text: str) -> Caveat:
+    """Return the caveat of an answer that depends on the time, which a text tells."""
+    return Caveat(CaveatKind.CLOCK, f"In this answer {text}.", strong=False)
 
 
 def empty(advice: str, *, groups_came_out: bool) -> Caveat:

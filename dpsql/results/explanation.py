@@ -165,7 +165,7 @@ class Explanation:
     what it is a share of: where no ledger is read, of the whole budget. ``shows_sql`` says that
     its text has the generated SQL, as ``EXPLAIN (SQL)`` asks for. ``price_open`` says that what a
     maximum error costs is decided by contribution bounds that are found first, and that figures are
-    for the usual ones.
+    for the usual ones. ``clock`` says what it takes the time for; it is empty if it does not ask.
     """
 
     query: str
@@ -186,6 +186,7 @@ class Explanation:
     taken_from: str = ""
     shows_sql: bool = False
     price_open: bool = False
+    clock: str = ""
 
     @property
     def anew(self) -> str:

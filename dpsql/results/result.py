@@ -97,8 +97,8 @@ class AnswerNoise:
     ``outputs`` and ``supports`` are those of the query, ``released`` is how many groups came out of
     each plan's block, ``uniform`` whether all of them came out of the same releases, ``left_out``
     the largest value that LIMIT left out of them, ``totals`` what was counted in all, by aggregate.
-    An answer without noise has none of these. ``of_views`` are the caveats of the views that it
-    reads.
+    An answer without noise has none of these. ``beforehand`` are the caveats of the views that it
+    reads, and of the clock.
     """
 
     outputs: tuple[OutputColumn | None, ...] = ()
@@ -108,7 +108,7 @@ class AnswerNoise:
     uniform: tuple[bool, ...] = ()
     left_out: tuple[float | None, ...] = ()
     totals: tuple[tuple[float, ...], ...] = ()
-    of_views: tuple[Caveat, ...] = ()
+    beforehand: tuple[Caveat, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,8 +290,8 @@ class Result(ReadableAnswer):
             for caveat in self.warnings
             if caveat.kind in (CaveatKind.EMPTY, CaveatKind.DROWNED)
         ]
-        of_views = [caveat.text for caveat in noise.of_views]
-        lines = [self.staleness, said, *self._left_out_sentences(confidence), *of_views, *last]
+        beforehand = [caveat.text for caveat in noise.beforehand]
+        lines = [self.staleness, said, *self._left_out_sentences(confidence), *beforehand, *last]
         return "\n".join(line for line in lines if line)
 
     @property
@@ -299,8 +299,9 @@ class Result(ReadableAnswer):
         """What the numbers alone do not say: each a :class:`Caveat`, with a ``kind`` and a text.
 
         That the data was written since, that the answer is empty or noise alone, that bounding
-        left out more than intervals take in, that groups are missing from a sum, or that bounds
-        of values, or of units in a view, were found. Empty where there is nothing of the kind. All
+        left out more than intervals take in, that groups are missing from a sum, that bounds of
+        values, or of units in a view, were found, or what time it was. Empty where there is
+        nothing of the kind. All
         ways to read an answer pass them on.
         """
         if self._caveats is None:
@@ -310,7 +311,7 @@ class Result(ReadableAnswer):
     def _found_caveats(self) -> Iterator[Caveat]:
         if self.staleness:
             yield caveats.stale(self.staleness)
-        yield from self._noise.of_views
+        yield from self._noise.beforehand
         if not self.released:
             return
         if len(self):

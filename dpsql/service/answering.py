@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, reduce
 from pathlib import Path
@@ -33,7 +33,7 @@ from dpsql.errors import (
     QueryRefused,
 )
 from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBoundsChoice, PreparedEstimate
-from dpsql.ir.relations import PublicSource, PublishedView, scanned
+from dpsql.ir.relations import PublishedView, scanned
 from dpsql.kinds.bounds_choice import decode_bounds
 from dpsql.kinds.left_out import decode_estimate
 from dpsql.kinds.registry import release_kind
@@ -59,7 +59,7 @@ from dpsql.policy.model import Policy
 from dpsql.policy.parameters import Pooling
 from dpsql.privacy.accounting.zcdp import ZERO, Amount, PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import FoundBounds
-from dpsql.results.caveats import Caveat, view_bounds
+from dpsql.results.caveats import Caveat, clock_read, view_bounds
 from dpsql.results.explanation import Explanation, with_earlier, with_roll_up
 from dpsql.results.result import FREE, AnswerNoise, Cost, LeftOutEvidence, Result
 from dpsql.results.rows import HeldAnswer
@@ -627,15 +627,17 @@ class Answerer:
             cost,
             AnswerNoise(
                 *(query.outputs, query.supports, plans, counts, uniform, left_out, totals),
-                tuple(self._caveats_of_views(query.public_tables)),
+                tuple(self._caveats_beforehand(prepared)),
             ),
             _evidence(prepared, estimates),
             partial(_advice, tuple(zip(plans, counts, strict=True)), prepared.terms),
         )
 
-    def _caveats_of_views(self, sources: Iterable[PublicSource]) -> Iterator[Caveat]:
-        """Yield what readers must know of the contribution bounds of views."""
-        for source in sources:
+    def _caveats_beforehand(self, prepared: Prepared) -> Iterator[Caveat]:
+        """Yield what readers must know of the clock, and of the contribution bounds of views."""
+        if prepared.clock is not None and prepared.blocks:
+            yield clock_read(prepared.clock.text)
+        for source in prepared.query.public_tables:
             found = self.views.bounds_of(source) if isinstance(source, PublishedView) else None
             if found is not None:
                 yield view_bounds(str(source.table.name), found.words, told=found.told)

@@ -49,7 +49,13 @@ from dpsql.privacy.streams.sparse import SparseTopK, SparseVector
 from dpsql.privacy.streams.streams import ContinualHistogram, ContinualNoise
 from dpsql.privacy.streams.topk import ScheduledTopK
 from dpsql.sql.blocks.examined import examine
-from dpsql.sql.blocks.time_bounds import bound_time, no_view, number_steps, timed_table
+from dpsql.sql.blocks.time_bounds import (
+    bound_time,
+    no_view,
+    number_steps,
+    refuse_clock,
+    timed_table,
+)
 from dpsql.sql.blocks.validate import validate
 from dpsql.sql.blocks.view_intervals import STEP
 from dpsql.sql.lineage.table_names import parsed
@@ -276,6 +282,7 @@ class ViewPreparer:
             tree = parsed(text, self._rules())
             alias, table = timed_table(tree, self._policy)
             assert table.time is not None
+            refuse_clock(tree, text)
             type_, steps = self._time_type(table, table.time, definition.steps), definition.steps
             between = between or (steps.end(0), steps.end(step))
             bound_time(tree, alias, table.time.column, type_, steps.zone, between)

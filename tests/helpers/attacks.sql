@@ -397,8 +397,9 @@ table_function: select k, count(*) n from visits group by k order by n desc limi
 function_not_allowed: select count(*) from visits where error(s) is null
 expression_not_allowed: select count(*) from visits where random() < 0.5
 expression_not_allowed: select count(*) from visits where uuid() = s
-expression_not_allowed: select count(*) from visits where now() > ts
-expression_not_allowed: select count(*) from visits where current_date > d
+answers: select count(*) from visits where now() > ts
+answers: select count(*) from visits where current_date > d
+expression_not_allowed: select count(*) from visits where now() at time zone s > ts
 function_not_allowed: select count(*) from visits where sleep_ms(1000) is null
 expression_not_allowed: select count(*) from visits where nothing(k)
 expression_not_allowed: select count(*) from visits where s ~ '(a+)+$'

@@ -22,6 +22,7 @@ from dpsql.ir.plan import PreparedEstimate
 from dpsql.kinds.left_out import decode_estimate
 from dpsql.ledger import LEFT_OUT_MECHANISM, Ledger
 from dpsql.ledger.transactions import DatabaseLink
+from dpsql.pipeline.clock import present_moment
 from dpsql.pipeline.prepare import Question
 from dpsql.policy.model import AccountPolicy, Policy
 from dpsql.policy.parameters import (
@@ -381,7 +382,9 @@ def test_a_damaged_release_of_an_estimate_is_no_answer(
 
 
 def prepared_estimate(connection: dpsql.Connection) -> PreparedEstimate:
-    question = Question(ASKED, (), None, resolve(policy(), Overrides.of(SHARE)), False)
+    question = Question(
+        ASKED, (), None, resolve(policy(), Overrides.of(SHARE)), False, present_moment()
+    )
     (estimate,) = connection._answerer.preparer.prepare(question).estimates
     return estimate
 

@@ -36,6 +36,10 @@ from dpsql.syntax.row_nodes import FUNCTION_NAMES
 from dpsql.syntax.text import output_name, put, written_name
 
 _ALL: Final = NodeArguments("all")
+_CONSTANTS: Final = (
+    *(exp.Literal, exp.Null, exp.Boolean, exp.Neg, exp.Paren),
+    *(exp.Cast, exp.DataType, exp.DataTypeParam),
+)
 _CLAUSES = frozenset(
     {"expressions", "from_", "joins", "where", "group", "having", "qualify", "order", "limit"}
     | {"offset", "distinct", "windows", "with_"}
@@ -387,7 +391,7 @@ class _BlockBuilder:
             return self._distinct_keys()
         items = [item.unalias() for item in self.select.expressions]
         if group.args.get("all") and _ALL.hold(group):
-            return [item for item in items if not _has_aggregate(item)]
+            return [item for item in items if not (_has_aggregate(item) or _is_constant(item))]
         if not any(group.args.values()):
             raise self.names.refuse(
                 "GROUP BY names no keys",
@@ -600,6 +604,11 @@ def _unknown_call(node: exp.Expr) -> exp.Anonymous | None:
             return above
         above = above.parent
     return None
+
+
+def _is_constant(node: exp.Expr) -> bool:
+    """Tell whether a node is a value as it is written, in which all rows agree."""
+    return all(isinstance(part, _CONSTANTS) for part in node.walk())
 
 
 def _has_aggregate(node: exp.Expr) -> bool:

@@ -13,6 +13,8 @@ from dpsql.core.sql_types import DATE, SqlType
 from dpsql.errors import QueryRefused
 from dpsql.policy.model import Policy, TablePolicy
 from dpsql.sql.lineage.table_names import name_of
+from dpsql.syntax.clock import clock_words
+from dpsql.syntax.parse import place_of
 
 ZONED_TIME: Final = SqlType.of("TIMESTAMP WITH TIME ZONE")
 STEP_NUMBER: Final = "dpsql_step_number"
@@ -62,6 +64,22 @@ def timed_table(tree: exp.Query, policy: Policy) -> tuple[str, TablePolicy]:
             f"The owner names the column: tables.{table.name}.time: {{column: …, zone: UTC}}.",
         )
     return node.alias_or_name, table
+
+
+def refuse_clock(tree: exp.Query, text: str) -> None:
+    """Refuse a query that asks for the time: every step would ask another question.
+
+    Raises ``QueryRefused`` (``no_view``).
+    """
+    word = next(clock_words(tree), None)
+    if word is not None:
+        refused = no_view(
+            "what a view counts cannot depend on the time at which it is refreshed",
+            "Leave it out: a view has steps, WITH (step = '1 day', …), and says of each what had "
+            "happened by then. Or write a date, DATE '2026-01-01'.",
+        )
+        refused.place = place_of(text, word)
+        raise refused
 
 
 def bound_time(

@@ -22,7 +22,7 @@ from dpsql.syntax.arguments import Rules, grouped_rules
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 _MICROSECOND: Final = datetime.timedelta(microseconds=1)
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_DAY: Final = datetime.timedelta(days=1)
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d(\.\d{1,6})?)?)?")
 
 
@@ -133,37 +133,47 @@ class _Subject:
         node, kind = node.unnest(), self.type.kind
         if kind == "BOOLEAN":
             return int(node.this) if isinstance(node, exp.Boolean) else None
-        if isinstance(node, exp.Neg) and self.type.is_integer:
-            below = self.constant(node.this)
-            return -below if isinstance(below, int) else None
-        if isinstance(node, exp.Cast) and node.to.this in _TYPES.get(kind, ()):
-            node = node.this
-        if not isinstance(node, exp.Literal):
-            return None
         if self.type.is_integer:
-            return int(node.this) if node.is_int else None
-        if not node.is_string:
+            return _whole(node)
+        to = node.to.this if isinstance(node, exp.Cast) else None
+        if to is not None and to not in _TYPES.get(kind, ()):
             return None
-        return str(node.this) if kind == "VARCHAR" else _whole_moment(str(node.this), kind)
+        literal = node if to is None else node.this
+        if not isinstance(literal, exp.Literal) or not literal.is_string:
+            return None
+        text = str(literal.this)
+        if to == exp.DType.DATE and _whole_moment(text, "DATE") is None:
+            return None
+        return text if kind == "VARCHAR" else _whole_moment(text, kind)
 
 
-_TYPES: Final = {
-    "DATE": (exp.DType.DATE,),
-    "TIMESTAMP": (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ),
-}
+_MOMENTS: Final = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPNTZ)
+_TYPES: Final = {"DATE": _MOMENTS, "TIMESTAMP": _MOMENTS}
 """What a constant may be cast to, to be compared with a column of a type as what it is."""
+_INTEGERS: Final = (exp.DType.INT, exp.DType.BIGINT)
+
+
+def _whole(node: exp.Expr) -> int | None:
+    """Read a whole number, which may say of which type it is."""
+    if isinstance(node, exp.Cast) and node.to.this in _INTEGERS:
+        node = node.this
+    if isinstance(node, exp.Neg):
+        below = _whole(node.this.unnest())
+        return None if below is None else -below
+    return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
 
 
 def _whole_moment(text: str, kind: str) -> int | None:
     """Count the days or microseconds since 1970 of a moment that is written in full."""
-    form = {"DATE": _DATE, "TIMESTAMP": _MOMENT}.get(kind)
-    if form is None or not form.fullmatch(text):
+    if kind not in _TYPES or not _MOMENT.fullmatch(text):
         return None
     try:
         passed = datetime.datetime.fromisoformat(text) - _EPOCH
     except ValueError:
         return None
-    return passed.days if kind == "DATE" else passed // _MICROSECOND
+    if kind == "TIMESTAMP":
+        return passed // _MICROSECOND
+    return None if passed % _DAY else passed.days  # no date is at any other time
 
 
 def _left(node: exp.Expr, of: _Subject) -> Left:
