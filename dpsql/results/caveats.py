@@ -59,7 +59,7 @@ def stale(text: str) -> Caveat:
 
 
 def clock_read(text: str) -> Caveat:
-    """Return the caveat of an answer that depends on the time, which a text tells."""
+    """Return the caveat of an answer that depends on the time, with the time in words."""
     return Caveat(CaveatKind.CLOCK, f"In this answer {text}.", strong=False)
 
 

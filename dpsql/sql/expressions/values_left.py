@@ -154,7 +154,7 @@ _INTEGERS: Final = (exp.DType.INT, exp.DType.BIGINT)
 
 
 def _whole(node: exp.Expr) -> int | None:
-    """Read a whole number, which may say of which type it is."""
+    """Read a whole number, with its sign and with a cast to an integer type around it."""
     if isinstance(node, exp.Cast) and node.to.this in _INTEGERS:
         node = node.this
     if isinstance(node, exp.Neg):
