@@ -12,6 +12,8 @@ from dpsql.core.schema import fold
 from dpsql.syntax.dialect import WRITTEN_NAME, BoundedAggregate
 
 DIALECT = "duckdb"
+NAMED = "named"
+"""The key, among the metadata of a node, of what it was as it was typed."""
 _dialect = Dialect.get_or_raise(DIALECT)
 
 
@@ -91,6 +93,8 @@ def output_name(node: exp.Expr) -> str:
         return output_name(node.this)
     if isinstance(node, exp.Column):
         return str(node.meta.get("name", node.name))
+    if NAMED in node.meta:
+        return str(node.meta[NAMED])
     if isinstance(node, exp.Filter):
         return f"{output_name(node.this)} FILTER ({_condition_name(node.expression)})"
     if isinstance(node, exp.Count) and (node.this is None or isinstance(node.this, exp.Star)):

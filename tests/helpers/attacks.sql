@@ -228,7 +228,9 @@ subquery_over_private_rows: select k, count(*) from visits where k = (select max
 subquery_over_private_rows: select k, count(*) from visits where exists (select 1 from visits v where v.k = 1) group by k
 subquery_over_private_rows: select k, (select count(*) from visits v2 where v2.k = shops.k) from shops
 subquery_over_private_rows: select name, n from shops, lateral (select count(*) n from visits where visits.k = shops.k) q
-expression_not_allowed: select count(*) from visits where k = any([1])
+answers: select count(*) from visits where k = any([1])
+answers: select count(*) from visits where k = any([n])
+expression_not_allowed: select count(*) from visits where k = any(select k from shops)
 
 -- joins, subqueries and set operations keep every row with one unit
 join_needs_unit: select count(*) from visits a join visits b on a.k = b.k

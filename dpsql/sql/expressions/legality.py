@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sqlglot import exp
@@ -56,6 +56,24 @@ TAIL_FORBIDDEN_FUNCTIONS = frozenset(
 
 _ALIKE = 0.7  # of two names: above it, one may be meant by the other
 _WORD = re.compile(r"[A-Za-z_]+")
+_CAPITAL = re.compile(r"[A-Z][a-z]+")
+_SIGNS: Final[Mapping[type[exp.Expr], str]] = {
+    exp.Array: "a list […]",
+    exp.Bracket: "x[…]",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseLeftShift: "<<",
+    exp.BitwiseNot: "~",
+    exp.BitwiseOr: "|",
+    exp.BitwiseRightShift: ">>",
+    exp.Dot: "x.y(…)",
+    exp.JSONExtract: "->",
+    exp.JSONExtractScalar: "->>",
+    exp.RegexpILike: "~*",
+    exp.RegexpLike: "~",
+    exp.Struct: "a record {…}",
+    exp.Tuple: "a list (…, …)",
+}
+"""How nodes are typed whose class is not the word for them."""
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]*([eE][+-]?[0-9]+)?")
 
 
@@ -176,7 +194,7 @@ def _kind_of(node: exp.Expr) -> str:
         return "*"
     if isinstance(node, exp.Placeholder | exp.Parameter):
         return "a query parameter"
-    return f"this construct ({type(node).__name__.lower()})"
+    return _SIGNS.get(type(node)) or _CAPITAL.sub(r" \g<0>", type(node).__name__).strip().upper()
 
 
 def _near(node: exp.Expr) -> str:

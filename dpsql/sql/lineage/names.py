@@ -14,7 +14,9 @@ from sqlglot import exp
 
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import fold
+from dpsql.core.sql_types import SqlType
 from dpsql.errors import QueryRefused, UnknownName
+from dpsql.sql.expressions.alike import write_alike
 from dpsql.sql.expressions.enum_order import mark_enumerated
 from dpsql.sql.expressions.legality import outside_subqueries, refusal
 from dpsql.sql.lineage.relation import Field, Relation
@@ -65,18 +67,23 @@ class Names:
         """Tell whether the statement mentions a column, by its name or with its whole table."""
         return self._mentioned is None or fold(field.name) in self._mentioned
 
-    def resolve(self, root: exp.Expr, relation: Relation, meaning: Meaning | None = None) -> None:
+    def resolve(
+        self, root: exp.Expr, relation: Relation, meaning: Meaning | None = None
+    ) -> exp.Expr:
         """Replace the analyst's column names below ``root`` by those of the relation, in place.
 
-        ``meaning`` is asked first what stands for a name. Raises ``UnknownName`` or
-        ``QueryRefused`` with the place.
+        Parts that are written as others become those first; the expression is returned, which is
+        another node if it is such a part. ``meaning`` is asked first what stands for a name.
+        Raises ``UnknownName`` or ``QueryRefused`` with the place.
         """
+        root = in_known_words(root, relation)
         for node in columns_below(root):
             instead = None if meaning is None else meaning(node)
             if instead is None:
                 self.resolve_column(node, relation)
             else:
                 put(node, instead)
+        return root
 
     def resolve_column(self, node: exp.Column, relation: Relation) -> Field:
         """Replace one column's name. Raises as :meth:`resolve`."""
@@ -143,6 +150,16 @@ class Names:
     def refuse(self, reason: str, code: str, node: object, hint: str | None = None) -> QueryRefused:
         """Build the error for a part of the statement, with its place."""
         return refusal(self.text, reason, code, node, hint)
+
+
+def in_known_words(root: exp.Expr, relation: Relation) -> exp.Expr:
+    """Write the parts of an expression, not resolved yet, as those that there are rules for."""
+
+    def type_of(column: exp.Column) -> SqlType | None:
+        matches = relation.matches(column.table, column.name)
+        return matches[0].type if len(matches) == 1 else None
+
+    return write_alike(root, type_of)
 
 
 def columns_below(root: exp.Expr) -> list[exp.Column]:

@@ -160,7 +160,7 @@ class Operators:
     def filtered(self, source: Relation, where: exp.Where) -> Relation:
         """Keep the rows that satisfy a WHERE clause without subqueries."""
         condition = where.this.copy()
-        self._names.resolve(condition, source)
+        condition = self._names.resolve(condition, source)
         check_row_expression(condition, self._names.text)
         refuse_unlike(condition, source.type_of, self._names.text)
         return replace(source, rows=Filter(source.rows, condition)).where(condition)
@@ -211,7 +211,7 @@ class Operators:
                 fields.append(replace(known, qualifier="", name=name, merged=False))
                 continue
             name = item.alias or output_name(node)
-            self._names.resolve(node, source)
+            node = self._names.resolve(node, source)
             check_row_expression(node, self._names.text)
             refuse_unlike(node, source.type_of, self._names.text)
             computed.append((len(fields), node))

@@ -193,8 +193,8 @@ class Lineage:
                 hint="Write the test in WHERE, or filter one side in a subquery: "
                 f"{join.side or join.kind} JOIN (SELECT … WHERE x IN (SELECT …)) t ON ….",
             )
+        conditions = [self.names.resolve(condition, both) for condition in conditions]
         for condition in conditions:
-            self.names.resolve(condition, both)
             check_row_expression(condition, self.names.text)
             refuse_unlike(condition, both.type_of, self.names.text)
         return conditions, tests

@@ -18,7 +18,7 @@ from dpsql.ir.relations import SemiJoin
 from dpsql.sql.expressions.comparisons import refuse_unlike
 from dpsql.sql.expressions.legality import check_row_expression, refusal
 from dpsql.sql.lineage.join_columns import conjuncts
-from dpsql.sql.lineage.names import Names, columns_below
+from dpsql.sql.lineage.names import Names, columns_below, in_known_words
 from dpsql.sql.lineage.relation import Relation
 from dpsql.syntax.arguments import NodeArguments
 
@@ -94,7 +94,7 @@ def semi_joined(
     both = replace(source, fields=source.fields + found.fields)
 
     def condition_of(node: exp.Expr, *relations: Relation) -> exp.Expr:
-        holder = exp.Paren(this=node.copy())
+        holder = exp.Paren(this=in_known_words(node.copy(), both))
         for column in columns_below(holder):
             seen = [r for r in relations if r.matches(column.table, column.name)]
             names.resolve_column(column, seen[0] if seen else both)

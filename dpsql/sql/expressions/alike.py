@@ -1,0 +1,322 @@
+"""Expressions over rows in other words, written as the expressions that there are rules for.
+
+``date_part('hour', t)`` becomes ``EXTRACT(hour FROM t)``, ``s[1:2]`` a ``substring``, ``x = ANY
+(ARRAY[1, 2])`` an ``IN``. Whatever decides on expressions sees the other form alone, so it is as
+safe as that, and computed by all engines that compute it. What is in no table here is left as it
+is, and refused later if there is no rule for it. That the values are DuckDB's is tested by
+``tests/sql/test_alike.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Final, TypeAlias
+
+from sqlglot import exp
+
+from dpsql.core.schema import fold
+from dpsql.core.sql_types import SqlType
+from dpsql.syntax.dialect import WRITTEN_NAME, PrivateDuckDB
+from dpsql.syntax.text import NAMED, display, put
+
+TypeHere: TypeAlias = Callable[[exp.Column], SqlType | None]
+"""The type of a column by its name in the text; None if there is no such column."""
+_Make: TypeAlias = Callable[[exp.Expr, TypeHere], exp.Expr | None]
+
+_UTC: Final = frozenset({"utc", "etc/utc"})
+_BYTEWISE: Final = frozenset({"c", "posix", "binary", "ucs_basic"})
+"""Collations that compare texts as all texts are compared."""
+_TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR)
+_WORD: Final = re.compile(r"[A-Za-z_]+")
+_ZONED: Final = SqlType.of("TIMESTAMP WITH TIME ZONE")
+_WALL: Final = SqlType.of("TIMESTAMP")
+_MOMENTS: Final = (SqlType.of("DATE"), _WALL, _ZONED)
+
+
+def write_alike(root: exp.Expr, type_of: TypeHere) -> exp.Expr:
+    """Write the parts of an expression as those that there are rules for, in place.
+
+    Returns the expression, which is another node if it is itself such a part. Subqueries are left
+    as they are.
+    """
+    for node in reversed(list(root.walk(prune=_is_query))):  # what is inside comes first
+        make = _BY_CLASS.get(type(node))
+        if isinstance(node, exp.Anonymous):
+            make = _BY_NAME.get(fold(node.name))
+        found = None if make is None else make(node, type_of)
+        if found is None:
+            continue
+        for note, value in node.meta.items():
+            found.meta.setdefault(note, value)
+        found.meta.setdefault(NAMED, display(node))
+        put(node, found)
+        root = found if node is root else root
+    return root
+
+
+def _is_query(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Query)
+
+
+# -- constants among the arguments ----------------------------------------------------------------
+
+
+def _text(node: object) -> str | None:
+    return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def _whole(node: object) -> int | None:
+    if isinstance(node, exp.Paren):
+        return _whole(node.this)
+    if isinstance(node, exp.Neg):
+        value = _whole(node.this)
+        return None if value is None else -value
+    return int(node.this) if isinstance(node, exp.Literal) and node.is_int else None
+
+
+def _word(node: object) -> str | None:
+    """Read the name of a part of a date: a text, a word, or what was read as a column's name."""
+    if isinstance(node, exp.Column) and not node.table:
+        word: str | None = node.name
+    else:
+        word = str(node.this) if isinstance(node, exp.Var) else _text(node)
+    return word if word is not None and _WORD.fullmatch(word) else None
+
+
+def _given(node: exp.Expr, *names: str) -> bool:
+    """Tell whether a node has no arguments but these."""
+    return all(name in names or not value for name, value in node.args.items())
+
+
+# -- dates ----------------------------------------------------------------------------------------
+
+
+def _part(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write date_part('hour', t), whose part is a text there."""
+    match node.expressions:
+        case [exp.Literal() as part, moment] if (word := _word(part)) is not None:
+            return exp.Extract(this=exp.var(word), expression=moment)
+    return None
+
+
+def _day_of_week(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    return exp.DayOfWeek(this=node.expressions[0]) if len(node.expressions) == 1 else None
+
+
+def _date(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write DATE(t) as a cast."""
+    return exp.cast(node.this, exp.DType.DATE) if node.this and _given(node, "this") else None
+
+
+def _shifted(kind: type[exp.Expr]) -> _Make:
+    """Write date_add(t, INTERVAL …) and dateadd(day, 7, t) as a sum."""
+
+    def make(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+        match node.expressions:
+            case [moment, exp.Interval() as length]:
+                return exp.Paren(this=kind(this=moment, expression=length))
+            case [part, count, moment] if kind is exp.Add:
+                unit, whole = _word(part), _whole(count)
+                if unit is None or whole is None:
+                    return None
+                sign = exp.Sub if whole < 0 else exp.Add
+                return exp.Paren(this=sign(this=moment, expression=_interval(abs(whole), unit)))
+        return None
+
+    return make
+
+
+def _interval(count: int, unit: str) -> exp.Expr:
+    return exp.Interval(this=exp.Literal.string(str(count)), unit=exp.var(unit.upper()))
+
+
+def _plain_interval(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write INTERVAL (7) DAY without its brackets."""
+    whole, unit = _whole(node.this), _word(node.args.get("unit"))
+    if not isinstance(node.this, exp.Paren) or whole is None or whole < 0 or unit is None:
+        return None
+    return _interval(whole, unit)
+
+
+def _at_zone(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write AT TIME ZONE 'UTC' as a cast, as all sessions have that time zone."""
+    arguments = node.expressions or [node.args.get("zone"), node.this]
+    if len(arguments) != 2 or fold(_text(arguments[0]) or "") not in _UTC:
+        return None
+    moment = arguments[1].unnest()
+    if isinstance(moment, exp.Column):
+        target = {_WALL: _ZONED, _ZONED: _WALL}.get(type_of(moment) or SqlType.of("ANY"))
+        return None if target is None else exp.cast(moment, target.text, dialect="duckdb")
+    cast = type(moment) is exp.Cast and moment.to.this == exp.DType.TIMESTAMPTZ
+    column = moment.this.unnest() if cast else None
+    if isinstance(column, exp.Column) and type_of(column) in _MOMENTS:
+        return exp.cast(column, exp.DType.TIMESTAMP, dialect="duckdb")
+    return None
+
+
+# -- lists of constants ---------------------------------------------------------------------------
+
+
+def _items(node: exp.Expr) -> Sequence[exp.Expr]:
+    """List the items of ARRAY[…], […] or (…); a cast around it may say that texts are texts."""
+    node = node.unnest()
+    if type(node) is exp.Cast and node.to.this == exp.DType.ARRAY:
+        items = _items(node.this)
+        texts = [kind.this in _TEXTS for kind in node.to.expressions] == [True]
+        return items if texts and all(_text(item) is not None for item in items) else ()
+    return list(node.expressions) if isinstance(node, exp.Array | exp.Tuple) else ()
+
+
+def _compared(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write x = ANY (…) as x IN (…), and x <> ALL (…) as NOT x IN (…)."""
+    word, items = _quantified(node.expression)
+    if not items or not _given(node, "this", "expression"):
+        return None
+    equal = isinstance(node, exp.EQ)
+    if word != ("any" if equal else "all"):
+        return None
+    among = exp.In(this=node.this, expressions=items)
+    return among if equal else exp.Not(this=among)
+
+
+def _quantified(node: exp.Expr) -> tuple[str, Sequence[exp.Expr]]:
+    """Read ANY, SOME or ALL of a list: the word, and the items."""
+    if isinstance(node, exp.Any | exp.All):
+        return "any" if isinstance(node, exp.Any) else "all", _items(node.this)
+    word = fold(node.name) if isinstance(node, exp.Anonymous) else ""
+    if word in ("some", "all") and len(node.expressions) == 1:
+        return ("any" if word == "some" else word), _items(node.expressions[0])
+    return "", ()
+
+
+def _contained(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write list_contains([…], x), which says nothing of NULL in the list."""
+    items = _items(node.this)
+    plain = all(isinstance(item.unnest(), exp.Literal | exp.Neg) for item in items)
+    if not items or not plain or not _given(node, "this", "expression"):
+        return None
+    return exp.In(this=node.expression, expressions=items)
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+
+def _slice(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s[2], s[2:3], s[:3], s[2:] and s[-3:] of a text as substring, left or right."""
+    text = node.this.unnest()
+    is_text = not isinstance(text, exp.Column) or type_of(text) == SqlType.of("VARCHAR")
+    if not is_text or len(node.expressions) != 1 or not _given(node, "this", "expressions"):
+        return None
+    (place,) = node.expressions
+    if not isinstance(place, exp.Slice):
+        first = _whole(place)  # from 0 on, as the parser counts
+        return None if first is None or first < 0 else _substring(node.this, first + 1, 1)
+    if not _given(place, "this", "expression"):
+        return None
+    first = 1 if place.this is None else _whole(place.this)
+    end = place.expression
+    last = None if end is None else _whole(end)
+    if first is not None and first < 0 and end is None:
+        return exp.Right(this=node.this, expression=exp.Literal.number(-first))
+    if first is None or first < 1 or (end is not None and (last is None or last < 0)):
+        return None
+    return _substring(node.this, first, None if last is None else max(0, last - first + 1))
+
+
+def _substring(text: exp.Expr, first: int, size: int | None) -> exp.Expr:
+    length = None if size is None else exp.Literal.number(size)
+    return exp.Substring(this=text, start=exp.Literal.number(first), length=length)
+
+
+def _method(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s.upper() as upper(s)."""
+    call, first = node.expression, _column(node.this)
+    if not isinstance(call, exp.Anonymous) or first is None:
+        return None
+    build = PrivateDuckDB.Parser.FUNCTIONS.get(call.name.upper())
+    arguments = [first, *call.expressions]
+    if build is None:
+        return exp.Anonymous(this=call.name, expressions=arguments)
+    made: exp.Expr = build(arguments)
+    made.meta[WRITTEN_NAME] = call.name
+    return made
+
+
+def _column(node: exp.Expr) -> exp.Expr | None:
+    """Read what stands before the dot of a method; the parser has names there and no columns."""
+    match node:
+        case exp.Identifier():
+            return exp.Column(this=node)
+        case exp.Dot(this=exp.Identifier() as table, expression=exp.Identifier() as name):
+            return exp.Column(this=name, table=table)
+        case exp.Func() | exp.Paren() | exp.Column() | exp.Literal():
+            for name in list(node.find_all(exp.Identifier)):
+                if isinstance(name.parent, exp.Func | exp.Paren):
+                    name.replace(exp.Column(this=name.copy()))
+            return node
+    return None
+
+
+def _collated(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Leave out a collation by which texts are compared anyway."""
+    return node.this if fold(node.expression.name) in _BYTEWISE else None
+
+
+def _joined_by(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write concat_ws('-', a, b): what is there with the separator before each, but the first."""
+    separator, *values = node.expressions
+    text = _text(separator)
+    if text is None or not values:
+        return None
+    parts = [exp.DPipe(this=separator.copy(), expression=value) for value in values]
+    whole = exp.Concat(expressions=parts, safe=True, coalesce=True)
+    return _substring(whole, len(text) + 1, None)
+
+
+def _prefixed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    match node.expressions:
+        case [text, start]:
+            return exp.StartsWith(this=text, expression=start)
+    return None
+
+
+def _like_any(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write s LIKE ANY (…) and s NOT LIKE ALL (…), pattern by pattern."""
+    word, patterns = _quantified(node.expression)
+    negated = bool(node.args.get("negate"))
+    if not patterns or not _given(node, "this", "expression", "negate"):
+        return None
+    kind = type(node)
+    tests: list[exp.Expr] = [
+        kind(this=node.this.copy(), expression=pattern, negate=negated) for pattern in patterns
+    ]
+    either = exp.Or if word == "any" else exp.And
+    return exp.Paren(this=reduce(lambda a, b: either(this=a, expression=b), tests))
+
+
+_BY_NAME: Final[Mapping[str, _Make]] = {
+    "date_part": _part,
+    "datepart": _part,
+    "weekday": _day_of_week,
+    "date_add": _shifted(exp.Add),
+    "dateadd": _shifted(exp.Add),
+    "date_sub": _shifted(exp.Sub),
+    "timezone": _at_zone,
+    "prefix": _prefixed,
+}
+_BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
+    exp.Date: _date,
+    exp.Interval: _plain_interval,
+    exp.AtTimeZone: _at_zone,
+    exp.EQ: _compared,
+    exp.NEQ: _compared,
+    exp.Like: _like_any,
+    exp.ILike: _like_any,
+    exp.ArrayContains: _contained,
+    exp.Bracket: _slice,
+    exp.Dot: _method,
+    exp.Collate: _collated,
+    exp.ConcatWs: _joined_by,
+}
