@@ -64,7 +64,7 @@ def conditions_on(condition: exp.Expr | None, rows: RowSet, column: str) -> Iter
     while found is not None:
         rows, name_there = found
         if isinstance(rows, Join):
-            filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+            filled = _filled(rows)
             # An outer join keeps rows that do not fulfil its conditions: with NULLs, on one side.
             nulled = filled is not None and _has(filled, name_there)
             always = always and not nulled
@@ -101,7 +101,7 @@ def columns_behind(
         yield ColumnBehind(rows.table, column, nulled, path)
         return
     if isinstance(rows, Join):
-        filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+        filled = _filled(rows)
         missing = filled is not None and _has(filled, column)
         nulled = nulled or missing
         if missing or filled is None:
@@ -154,9 +154,7 @@ def definition_of(rows: RowSet, column: str) -> ColumnDefinition | None:
         for each in _computed_by(rows):
             if each.name == column and not isinstance(each.expression, exp.Column):
                 return ColumnDefinition(each.expression, rows.sources[0], nulled)
-        filled = None
-        if isinstance(rows, Join):
-            filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+        filled = _filled(rows)
         nulled = nulled or (filled is not None and _has(filled, column))
         found = _where_from(rows, column)
         if found is None:
@@ -193,22 +191,29 @@ def _bases(rows: RowSet, column: str, path: RelationPath) -> Iterator[Base]:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table at the end of a path."""
+    """A column of a table at the end of a path.
+
+    ``nulled``: or NULL instead, in rows that an outer join kept.
+    """
 
     path: RelationPath
     column: str
     table: Table
+    nulled: bool
 
 
 def table_column(rows: RowSet, column: str) -> TableColumn | None:
     """Find the column of a table with the same values; None for a column that is computed."""
     path: RelationPath = ()
+    nulled = False
     while type(rows) is not Scan:
+        filled = _filled(rows)
+        nulled = nulled or (filled is not None and _has(filled, column))
         found = _where_from(rows, column)
         if found is None:
             return None
         path, (rows, column) = _down(path, rows, found[0]), found
-    return TableColumn(path, column, rows.table)
+    return TableColumn(path, column, rows.table, nulled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +234,7 @@ def conditions_above(
         if isinstance(rows, Filter):
             above = (*above, rows.condition)
         elif isinstance(rows, Join) and path:
-            filled = {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
+            filled = _filled(rows)
             if filled is None or filled is rows.sources[path[0]]:
                 above = (*above, *rows.conditions)
         for each in above:
@@ -238,6 +243,13 @@ def conditions_above(
         if not path:
             return
         rows, path, above = rows.sources[path[0]], path[1:], ()
+
+
+def _filled(rows: RowSet) -> RowSet | None:
+    """Return the side of an outer join that is NULL in rows without a match."""
+    if not isinstance(rows, Join):
+        return None
+    return {JoinKind.LEFT: rows.right, JoinKind.RIGHT: rows.left}.get(rows.kind)
 
 
 def _computed_by(rows: RowSet) -> Sequence[Computed]:

@@ -24,11 +24,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Final
 
 from sqlglot import exp
 
+from dpsql.accuracy.wording import enumerated
 from dpsql.core.quoting import INTERNAL_PREFIX
 from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, join, name, sql
@@ -45,12 +46,11 @@ from dpsql.pipeline.column_origins import (
     RelationPath,
     bases_of,
     columns_behind,
-    conditions_above,
     conditions_on,
     definition_of,
-    table_column,
 )
 from dpsql.pipeline.known_keys import constant_of, satisfying
+from dpsql.pipeline.public_rows import PublicRows, public_rows
 from dpsql.pipeline.tail.public_tables import PublicTables, values_of
 from dpsql.policy.model import ColumnPolicy, Policy
 from dpsql.privacy.mechanisms.registry import KNOWN_DOMAIN, KNOWN_DOMAIN_TOP_K
@@ -67,11 +67,9 @@ from dpsql.sql.expressions.values_left import (
     values_in,
     values_left,
 )
-from dpsql.sql.lineage.names import generated_column
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS
-from dpsql.syntax.text import put
 
 MOST_GROUPS: Final = 100
 """Groups that are made where no number of groups per unit is given.
@@ -232,43 +230,99 @@ class _Maker:
         if column is not None and type_.kind != "VARCHAR":
             left = self._span(exp.column(column.name))
             yield "the conditions on its column", self._computed(node, column, type_, left)
-            for origin, values in self._public(exp.column(column.name), column.type, _MOST_POINTS):
-                if values is not None:
-                    yield origin, self._computed(node, column, type_, frozenset(values))
+        yield from self._public(node, type_)
         yield _form(node, type_), self._finite(node)
         yield DECLARED_BOUNDS, self._bounded(node)
 
     def _public(
-        self, node: exp.Column, type_: SqlType, most: int = MOST_GROUPS_CAPPED
+        self, node: exp.Expr, type_: SqlType
     ) -> Iterator[tuple[str, tuple[object, ...] | None]]:
-        """Yield the values of the columns of public tables that a key's values are among."""
-        for found in columns_behind(self.rows, node.name):
+        """Yield the values of a key in the rows of public tables that its columns are behind."""
+        names = sorted({column.name for column in node.find_all(exp.Column)})
+        for behind in product(*map(self._behind, names)) if names else ():
+            found = self._computed_of(dict(zip(names, behind, strict=True)), [(node, type_)])
+            if found is not None:
+                rows, origin = found
+                yield origin, values_of((value for (value,) in rows), type_)
+
+    def _behind(self, column: str) -> Iterator[ColumnBehind]:
+        """Yield the columns of public tables that the values of a column are among."""
+        own = self.table.column(column)
+        for found in columns_behind(self.rows, column):
             held = found.table.column(found.column)
-            if held is None or held.type != type_ or not is_public(self.policy, found.table):
+            if held is None or own is None or held.type != own.type or held.collated:
                 continue
-            condition = self._condition_on(found.path, found.table)
-            if condition is None:
-                continue
-            whole = self.engine.schema[found.table.name.key]
-            values = self.public.values(whole, held.name, condition, most)
-            if values is not None:
-                null = found.nulled and None not in values
-                yield f"the rows of {found.table.name}", (*values, None) if null else values
+            if is_public(self.policy, found.table):
+                yield found
+
+    def _computed_of(
+        self, behind: Mapping[str, ColumnBehind], nodes: Sequence[tuple[exp.Expr, SqlType]]
+    ) -> tuple[Sequence[tuple[object, ...]], str] | None:
+        """Have the engine compute expressions, with their types, of the public rows behind columns.
+
+        Also tells where the rows are from. None where these are not of tables that conditions join,
+        or may be missing one without another, or where something may fail on a row: then there were
+        groups that the statement excludes.
+        """
+        first, *others = behind.values()
+        joined = self._joined(first)
+        if joined is None or not all(each.path in joined.tables for each in others):
+            return None
+        nulled = any(each.nulled for each in behind.values())
+        if nulled and any(each.path != first.path for each in others):
+            return None
+        table = Table("joined", joined.rows.columns)
+        values = [joined.over(node, behind) for node, _ in nodes]
+        totals = [
+            *(total_sql(value, table, TWIN) for value in values),
+            *(total_condition_sql(each, table, TWIN) for each in joined.conditions),
+        ]
+        if self.engine.examine(from_clause(joined.pairs, TWIN), totals).objection is not None:
+            return None
+        sources = [from_clause(joined.rows, self.dialect)]
+        if nulled:
+            nulls = (
+                sql("{} AS {}", self.dialect.cast(sql("NULL"), each.type), name(each.name))
+                for each in table.columns
+            )
+            missing = sql("SELECT {} FROM {}", join(", ", nulls), sources[0])
+            sources.append(self.dialect.derived(missing))
+        columns = [Column(f"{_KEY}{place}", type_) for place, (_, type_) in enumerate(nodes)]
+        selected = [
+            sql("{} AS {}", total_sql(value, table, self.dialect), name(column.name))
+            for value, column in zip(values, columns, strict=True)
+        ]
+        tables = [each.name for each in joined.tables.values()]
+        found: dict[tuple[object, ...], None] = {}
+        for source in sources:
+            statement = sql("SELECT DISTINCT {} FROM {}", join(", ", selected), source)
+            rows = self.public.found(tables, statement, columns, MOST_GROUPS_CAPPED)
+            if not rows:  # too many, or none: then nothing tells the values of a row of NULLs
+                return None
+            found |= dict.fromkeys(rows)
+        return [*found], f"the rows of {enumerated([*dict.fromkeys(map(str, tables))])}"
+
+    def _joined(self, found: ColumnBehind) -> PublicRows | None:
+        return public_rows(
+            self.rows, self.condition, found, lambda table: is_public(self.policy, table)
+        )
 
     def together(self, keys: Sequence[Key]) -> tuple[Sequence[Key], tuple[Follower, ...]]:
         """Return keys, and as followers those that another of their public table decides."""
-        behind: dict[RelationPath, dict[int, ColumnBehind]] = {}
+        behind: dict[frozenset[RelationPath], dict[int, ColumnBehind]] = {}
         for place, key in enumerate(keys):
             node = key.expression
             if isinstance(node, exp.Column) and key.domain is None and not is_enumerated(node):
-                for found in columns_behind(self.rows, node.name):
-                    behind.setdefault(found.path, {}).setdefault(place, found)
+                for found in self._behind(node.name):
+                    joined = self._joined(found)
+                    if joined is not None:
+                        behind.setdefault(frozenset(joined.tables), {}).setdefault(place, found)
         made, followers = list(keys), dict[int, Follower]()
         done: set[int] = set()
         for columns in behind.values():
             left = {place: each for place, each in columns.items() if place not in done}
             try:
-                known = self._of_one_table(keys, left) if len(left) > 1 else ()
+                known = self._of_joined(keys, left) if len(left) > 1 else ()
             except (QueryRefused, OverflowError):  # as in made
                 continue
             for place, one in known:
@@ -279,32 +333,24 @@ class _Maker:
                     followers[place] = one
         return made, tuple(followers[place] for place in sorted(followers))
 
-    def _of_one_table(
+    def _of_joined(
         self, keys: Sequence[Key], columns: Mapping[int, ColumnBehind]
     ) -> Sequence[tuple[int, Key | Follower]]:
-        """Make keys of the columns of a public table, if one decides all others; else none."""
-        found, places = list(columns.values()), list(columns)
-        table, nodes = found[0].table, [keys[place].expression for place in places]
+        """Make keys of the columns of public tables, if one decides all others; else none."""
+        places, nodes = list(columns), [keys[place].expression for place in columns]
         types = [self._type(node) for node in nodes]
-        held = [table.column(each.column) for each in found]
-        alike = all(h is not None and h.type == t for h, t in zip(held, types, strict=True))
-        nulled = {each.nulled for each in found}
-        if not alike or len(nulled) > 1 or not is_public(self.policy, table):
+        typed = [(node, t) for node, t in zip(nodes, types, strict=True) if t is not None]
+        behind = {node.name: each for node, each in zip(nodes, columns.values(), strict=True)}
+        if len(typed) < len(nodes) or len({each.nulled for each in columns.values()}) > 1:
             return ()
-        condition = self._condition_on(found[0].path, table)
-        if condition is None:
+        found = self._computed_of(behind, typed)
+        if found is None:
             return ()
-        names = tuple(dict.fromkeys(h.name for h in held if h is not None))
-        whole = self.engine.schema[table.name.key]
-        read = self.public.rows(whole, names, condition, MOST_GROUPS_CAPPED)
-        places_of = [names.index(h.name) for h in held if h is not None]
-        rows = [tuple(row[i] for i in places_of) for row in read or ()]
-        if rows and True in nulled:
-            rows.append((None,) * len(found))
+        rows, origin = found
         decided = dict(followers_of(rows)) if rows else {}
-        if len(decided) < len(found) - 1:
+        if len(decided) < len(places) - 1:
             return ()
-        (by,) = set(range(len(found))) - decided.keys()
+        (by,) = set(range(len(places))) - decided.keys()
         known = [
             values_of(column, type_)
             for column, type_ in zip(zip(*rows, strict=True), types, strict=True)
@@ -314,7 +360,7 @@ class _Maker:
         if None in known or values is None or type_ is None:
             return ()
         left = self._fulfilling(values, type_, list(self._conditions(nodes[by])))
-        key = replace(keys[places[by]], domain=left, origin=f"the rows of {table.name}", type=type_)
+        key = replace(keys[places[by]], domain=left, origin=origin, type=type_)
         pairs = ((i, tuple(dict.fromkeys((row[by], row[i]) for row in rows))) for i in decided)
         followers = (
             (places[i], Follower(places[i], places[by], type_of, given))
@@ -322,33 +368,6 @@ class _Maker:
             if (type_of := types[i]) is not None
         )
         return [(places[by], key), *followers]
-
-    def _condition_on(self, path: RelationPath, table: Table) -> Sql | None:
-        """Write the conditions on rows of a table alone, at the end of a path below.
-
-        None where one of them is on other public tables, or can fail on a row: without it there
-        were groups that it excludes.
-        """
-        written = [sql("TRUE")]
-        for found in conditions_above(self.condition, self.rows, path):
-            named = {each.name for each in found.condition.find_all(exp.Column)}
-            bases = {each: table_column(found.rows, each) for each in named}
-            known = {each: base for each, base in bases.items() if base is not None}
-            if not named or len(known) < len(named):
-                continue
-            if any(not is_public(self.policy, base.table) for base in known.values()):
-                continue
-            if any(base.path != found.path for base in known.values()):
-                return None
-            names = {each: base.column for each, base in known.items()}
-            condition = found.condition.copy()
-            for column in condition.find_all(exp.Column):
-                put(column, generated_column(names[column.name]))
-            total = total_condition_sql(condition, table, TWIN)
-            if self.engine.examine(TWIN.table(table), [total]).objection is not None:
-                return None
-            written.append(sql("({})", total_condition_sql(condition, table, self.dialect)))
-        return join(" AND ", written)
 
     def overlap(self, keys: Sequence[Key]) -> bool:
         """Tell whether keys have something in common, so that some pairs of values cannot be.

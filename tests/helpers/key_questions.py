@@ -45,6 +45,16 @@ OVER_CODES = (
     ("label, c.x, m.ok", "LEFT JOIN codes c USING (name)", 12),
     ("date_trunc('month', since)", "LEFT JOIN codes c ON m.x = c.x AND c.x < 7", 4),
     ("m.x % 4", "JOIN codes c ON m.x = c.x", 3),
+    ("c.name || label", "JOIN codes c USING (name)", 3),
+    ("substr(c.name, 1, 1) || c.x", "LEFT JOIN codes c USING (name)", 4),
+    ("coalesce(label, 'none')", "LEFT JOIN codes c USING (name)", 3),
+    ("e.label", "JOIN codes c USING (name) JOIN codes e ON c.x < e.x WHERE c.label = 'one'", 2),
+    (
+        "c.name || length(e.label)",
+        "JOIN codes c ON m.x = c.x JOIN codes e ON m.x = e.x WHERE e.label >= 'a'",
+        2,
+    ),
+    ("c.x, e.label", "JOIN codes c USING (name) JOIN codes e ON c.x = e.x AND e.x < 7", 2),
 )
 """A key, a join of ``menu m`` with the public table, and how many values the key can have."""
 GIVEN = (

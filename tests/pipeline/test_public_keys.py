@@ -349,6 +349,39 @@ OVER_PUBLIC = (
         "person p LEFT JOIN (SELECT * FROM ref.site WHERE wide < 1) r USING (site)",
         {"n0", None},
     ),
+    ("upper(name)", "person JOIN ref.site USING (site)", {"N0", "N1", "N2", "FAR", None}),
+    (
+        "substr(name, 1, 1) || wide",
+        "person JOIN ref.site USING (site) WHERE wide <> 1",
+        {"n0", "n2", "f9", None},
+    ),
+    ("upper(name) || 'x'", "person JOIN ref.site USING (site) WHERE name LIKE 'f%'", {"FARx"}),
+    (
+        "coalesce(upper(name), 'none')",
+        "person LEFT JOIN (SELECT * FROM ref.site WHERE wide < 2) USING (site)",
+        {"N0", "N1", "none"},
+    ),
+    (
+        "code",
+        "(SELECT id, concat(name, '/', wide) AS code FROM person JOIN ref.site USING (site)) x",
+        {"n0/0", "n1/1", "n2/2", "far/9", "/10"},
+    ),
+    (
+        "a.name",
+        "person p JOIN ref.site a ON p.site = a.site JOIN ref.site b ON p.site = b.site "
+        "WHERE b.wide > 1",
+        {"n2", "far", None},
+    ),
+    (
+        "a.name",
+        "person p JOIN ref.site a ON p.site = a.site JOIN ref.site b ON a.wide < b.wide",
+        {"n0", "n1", "n2", "far"},
+    ),
+    (
+        "a.name || b.name",
+        "person p JOIN ref.site a ON p.site = a.site JOIN ref.site b ON a.wide + b.wide = 2",
+        {"n0n2", "n1n1", "n2n0"},
+    ),
     (
         "name",
         "person JOIN ref.site r USING (site) WHERE r.wide < person.id",
@@ -405,14 +438,19 @@ def test_values_of_a_public_table_are_known(
         ("p.site", "person p JOIN ref.site r ON p.site = r.site OR r.name = 'far'"),
         ("p.site", "person p JOIN other o ON p.id = o.id AND p.site = o.site"),
         ("site", "person WHERE site NOT IN (SELECT site FROM ref.site)"),
+        ("p.site || r.name", "person p LEFT JOIN ref.site r ON p.site = r.site"),
         (
-            "a.name",
-            "person p JOIN ref.site a ON p.site = a.site JOIN ref.site b ON p.site = b.site "
-            "WHERE b.wide > 1",
+            "upper(r.name) || o.site",
+            "person p JOIN ref.site r USING (site) JOIN other o USING (id)",
         ),
         (
-            "a.name",
-            "person p JOIN ref.site a ON p.site = a.site JOIN ref.site b ON a.wide = b.wide",
+            "a.name || b.name",  # which pairs there are, private rows decide
+            "person p JOIN ref.site a ON p.site = a.site JOIN ref.site b ON p.site < b.site",
+        ),
+        (
+            "a.name",  # and whether b is missing beside it
+            "person p JOIN ref.site a ON p.site = a.site LEFT JOIN ref.site b ON p.site < b.site "
+            "WHERE b.wide = 1 OR a.wide = 2 AND b.wide IS NULL",
         ),
     ],
 )
@@ -438,6 +476,34 @@ def test_a_column_that_decides_others_is_the_key(
     place = keys.split(", ").index("site")
     assert {row[place]: row[-1] for row in answer.fetchall()} == alone
     assert sites[0].explain(sql).blocks[0].keys == sites[1].explain(sql).blocks[0].keys != ()
+
+
+SNOWFLAKE = "p.site = s.site JOIN ref.kind k ON k.kind = s.kind"
+
+
+@pytest.mark.usefixtures("no_noise")
+def test_rows_of_several_public_tables_are_joined(tmp_path: Path) -> None:
+    """Conditions on each of them say which keys there are, and no private row does."""
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as owner:
+        owner.execute("CREATE SCHEMA ref; CREATE TABLE ref.site (site INTEGER, kind INTEGER)")
+        owner.execute("CREATE TABLE ref.kind (kind INTEGER, name VARCHAR, year INTEGER)")
+        owner.execute("INSERT INTO ref.site SELECT i, i % 3 FROM range(9) r(i)")
+        owner.execute("INSERT INTO ref.kind VALUES (0, 'x', 2012), (1, 'y', 2013), (2, 'x', 2013)")
+        owner.execute("CREATE TABLE person AS SELECT i AS id, i % 5 AS site FROM range(900) r(i)")
+        owner.execute(
+            "ALTER TABLE person ALTER site TYPE INTEGER; CREATE TABLE other AS FROM person"
+        )
+    policy = dpsql.parse_policy(f"{PUBLIC}\n  ref.kind: {{public: true}}")
+    rows = f"person p JOIN ref.site s ON {SNOWFLAKE} WHERE s.site < 7 AND k.year = 2013"
+    with dpsql.connect(tmp_path / "shop.duckdb", policy, tmp_path / "b.db", "ana") as world:
+        asked = f"SELECT s.site, COUNT(*) FROM {rows} GROUP BY s.site"
+        said = "site: 4 values, from the rows of ref.site and ref.kind"
+        assert world.explain(asked).blocks[0].keys == (said,)
+        assert world.sql(asked).fetchall() == [(1, 180), (2, 180), (4, 180), (5, 0)]
+        both = world.sql(f"SELECT k.name, s.site, COUNT(*) FROM {rows} GROUP BY ALL")
+        assert both.mechanisms == ("known_domain",)
+        found = {("y", 1, 180), ("x", 2, 180), ("y", 4, 180), ("x", 5, 0)}
+        assert set(both.fetchall()) == found
 
 
 @pytest.mark.usefixtures("no_noise")
@@ -478,7 +544,10 @@ def test_functions_of_one_column_are_no_product(
 def test_a_public_table_lowers_the_noise(sites: list[dpsql.Connection]) -> None:
     """Names of sites are worth as much as numbers of sites that the owner declared."""
     known = "SELECT name, COUNT(*) FROM person JOIN ref.site USING (site) GROUP BY name"
-    found = "SELECT upper(name), COUNT(*) FROM person JOIN ref.site USING (site) GROUP BY 1"
+    found = (
+        "SELECT name || o.site, COUNT(*) FROM person p JOIN other o USING (id) "
+        "JOIN ref.site r ON r.site = p.site GROUP BY 1"
+    )
     assert _margin(sites[0], known) < 0.5 * _margin(sites[0], found)
 
 

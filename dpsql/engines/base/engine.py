@@ -193,12 +193,12 @@ class Run(PrivateSource, Protocol):
     def stream(self, table: Table) -> ArrowStream:
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
 
-    def stream_values(
-        self, table: Table, columns: Sequence[str], condition: Sql, most: int
+    def stream_found(
+        self, tables: Sequence[TableName], statement: Sql, columns: Sequence[Column]
     ) -> ArrowStream:
-        """Stream different values of columns of a public table, in rows that fulfil a condition.
+        """Stream what a generated query over public tables finds, with columns of these types.
 
-        ``most`` of them at most. Raises ``EngineError``: a fixed text.
+        Raises ``EngineError``: a fixed text.
         """
 
 

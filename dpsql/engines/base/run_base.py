@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self
 
-from dpsql.core.schema import Table
-from dpsql.core.sql import Sql, join, name, sql
+from dpsql.core.schema import Column, Table
+from dpsql.core.sql import Sql
 from dpsql.core.table_name import TableName
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import ArrowStream, Reads
@@ -57,18 +57,11 @@ class RunBase(ABC):
         """Stream all rows of a public table of the schema. Raises ``EngineError``: a fixed text."""
         return self.over(Reads((table.name,))).pairs(self._all_of(table))
 
-    def stream_values(
-        self, table: Table, columns: Sequence[str], condition: Sql, most: int
+    def stream_found(
+        self, tables: Sequence[TableName], statement: Sql, columns: Sequence[Column]
     ) -> ArrowStream:
-        """Stream different values of columns of a public table, in rows that fulfil a condition.
-
-        ``most`` of them at most.
-        """
-        rows, own = self._all_of(table), join(", ", map(name, columns))
-        values = sql(
-            "SELECT DISTINCT {} FROM ({}) AS p WHERE {} LIMIT {}", own, rows, condition, most
-        )
-        return self.over(Reads((table.name,))).pairs(values)
+        """Stream what a generated query over public tables finds, with columns of these types."""
+        return self.over(Reads(tuple(tables))).pairs(statement)
 
     # -- time ---------------------------------------------------------------------------------
 

@@ -266,21 +266,14 @@ class PostgreSQLRun(RunBase):
 
     def stream(self, table: Table) -> ArrowStream:
         """Stream all rows of a public table, as its types have them."""
-        found: Any = super().stream(table)
-        columns = [as_type(found[c.name], c.type) for c in table.columns]
-        names = [column.name for column in table.columns]
-        stream: ArrowStream = type(found).from_arrays(columns, names=names)
-        return stream
+        return _typed(super().stream(table), table.columns)
 
-    def stream_values(
-        self, table: Table, columns: Sequence[str], condition: Sql, most: int
+    def stream_found(
+        self, tables: Sequence[TableName], statement: Sql, columns: Sequence[Column]
     ) -> ArrowStream:
-        """Stream different values of columns of a public table, as their types have them."""
-        found: Any = super().stream_values(table, columns, condition, most)
-        known = [table.column(name) for name in columns]
-        values = [as_type(found[c.name], c.type) for c in known if c is not None]
-        stream: ArrowStream = type(found).from_arrays(values, names=list(columns))
-        return stream
+        """Stream what a query over public tables finds, as the types of columns have it."""
+        written = sql("SELECT {} FROM ({}) AS t", _selected((), columns), statement)
+        return _typed(super().stream_found(tables, written, columns), columns)
 
 
 class _Open:
@@ -368,6 +361,13 @@ def _of_no_rows(statement: Sql) -> Sql:
 def _sent(statement: Sql, keys: Sequence[Column], measures: Sequence[str]) -> Sql:
     """Write a query in the form for the server: 64-bit integers and keys leave it."""
     return sql("SELECT {} FROM ({}) AS t", _selected([ROW_ID, *measures], keys), statement)
+
+
+def _typed(found: Any, columns: Sequence[Column]) -> ArrowStream:
+    """Return the columns of a table of Arrow, as their types have them."""
+    values = [as_type(found[column.name], column.type) for column in columns]
+    stream: ArrowStream = type(found).from_arrays(values, names=[c.name for c in columns])
+    return stream
 
 
 def _selected(numbers: Sequence[str], columns: Sequence[Column]) -> Sql:

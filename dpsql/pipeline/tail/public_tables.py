@@ -12,10 +12,11 @@ from typing import Any, Final, Protocol, TypeAlias
 import duckdb
 
 from dpsql.core.quoting import table_sql
-from dpsql.core.schema import Table
+from dpsql.core.schema import Column, Table
 from dpsql.core.sql import Sql, sql
 from dpsql.core.sql import name as quoted
 from dpsql.core.sql_types import SqlType
+from dpsql.core.table_name import TableName
 from dpsql.engines.base.deadline import Deadline
 from dpsql.engines.base.engine import Engine, Run
 from dpsql.engines.base.twin import columns_sql
@@ -32,6 +33,7 @@ _MOST_LISTS: Final = 64
 _SECONDS: Final = 10.0
 """The time of a statement that is computed before a question is paid for."""
 _Rows: TypeAlias = list[tuple[Any, ...]]
+_Asked: TypeAlias = tuple[tuple[TableName, ...], Sql, tuple[Column, ...], int]
 _ENDS: Final = frozenset({date.min, date.max, datetime.min, datetime.max})
 """What Python makes of infinite moments."""
 
@@ -76,7 +78,7 @@ class PublicTables:
         self._engine = engine
         self._tenant = tenant
         self._reading: Run | None = None
-        self._rows: dict[tuple[Table, tuple[str, ...], Sql, int], _Rows | None] = {}
+        self._rows: dict[_Asked, _Rows | None] = {}
         self.views: Callable[[], PublishedViews] = NoViews  # made when first asked for
 
     def load(self, sources: Iterable[PublicSource]) -> None:
@@ -89,28 +91,16 @@ class PublicTables:
         finally:
             self._reading = None
 
-    def values(
-        self, table: Table, column: str, condition: Sql, most: int
-    ) -> tuple[object, ...] | None:
-        """Return the values of a column of a public table in rows that fulfil a condition.
-
-        They are sorted, NULL last; None where they are more than ``most`` or too long, or a moment
-        is infinite or in no year of Python's. Raises as :meth:`rows`.
-        """
-        held, rows = table.column(column), self.rows(table, (column,), condition, most)
-        if rows is None or held is None:
-            return None
-        return values_of((value for (value,) in rows), held.type)
-
-    def rows(
-        self, table: Table, columns: tuple[str, ...], condition: Sql, most: int
+    def found(
+        self, tables: Sequence[TableName], statement: Sql, columns: Sequence[Column], most: int
     ) -> _Rows | None:
-        """Return the different values of columns of a public table in rows that fulfil a condition.
+        """Return what a query finds in public tables, computed by their engine.
 
-        None where they are more than ``most``. A connection keeps the lists that it asked for last.
-        Raises ``EngineError`` if they cannot be read.
+        ``tables`` are those that it scans, as often as it does.
+        None where there are more than ``most`` rows, or it takes too long. A connection keeps the
+        rows that it asked for last. Raises ``EngineError`` if they cannot be read.
         """
-        asked = table, columns, condition, most
+        asked = tuple(tables), statement, tuple(columns), most
         try:
             known = asked in self._rows
             found = self._rows.pop(asked) if known else self._read_rows(*asked)
@@ -124,14 +114,19 @@ class PublicTables:
         return found
 
     def _read_rows(
-        self, table: Table, columns: tuple[str, ...], condition: Sql, most: int
+        self, tables: Sequence[TableName], statement: Sql, columns: Sequence[Column], most: int
     ) -> _Rows | None:
-        stay = self._tenant.stay()
-        with self._engine.run() as self._reading:
-            self._reading.begin([table.name])
-            stream = self._reading.stream_values(table, columns, condition, most + 1)
-            with stay.registered(public=stream):
-                rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
+        stay, limited = self._tenant.stay(), sql("{} LIMIT {}", statement, most + 1)
+        with self._engine.run(_SECONDS) as self._reading:
+            try:
+                self._reading.begin(dict.fromkeys(tables))
+                stream = self._reading.stream_found(tables, limited, columns)
+                with stay.registered(public=stream):
+                    rows = execute(stay.cursor, sql("SELECT * FROM __dpsql_public")).fetchall()
+            except (duckdb.Error, EngineError):
+                if self._reading.expired:
+                    return None
+                raise
         return None if len(rows) > most else rows
 
     def computed(self, sources: Iterable[PublicSource], statement: Sql) -> _Rows | None:
