@@ -6,7 +6,6 @@ it and nothing in it can leak.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,7 +22,6 @@ from dpsql.privacy.mechanisms.additive import Additive
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
 from dpsql.privacy.mechanisms.left_out import LeftOutNoise
 from dpsql.privacy.mechanisms.pooling import PublishedNoise
-from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import ExponentialQuantile
 from dpsql.privacy.mechanisms.selection import Selection
 from dpsql.privacy.mechanisms.value_bounds import ValueBounds
@@ -347,12 +345,7 @@ class BlockPlan:
         ranks = sum(
             q.mechanism.cost(composition, self._groups_paid(released)) for q in self.quantiles
         )
-        if not self.gaussian:
-            return PrivacyLoss(choice + (values + ranks), delta)
-        smoothed = delta + SMOOTHING_DELTA
-        if smoothed - delta < SMOOTHING_DELTA:
-            smoothed = math.nextafter(smoothed, 1.0)
-        return PrivacyLoss(choice + values + ranks, smoothed, gaussian=True)
+        return PrivacyLoss(choice + (values + ranks), delta, gaussian=self.gaussian)
 
     def _groups_paid(self, released: int | None, noise: Additive | None = None) -> int:
         """Tell in how many groups a unit's values are paid for when so many came out.

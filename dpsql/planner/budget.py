@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from dpsql.errors import ParameterError
 from dpsql.planner.option import Option, attempted
 from dpsql.policy.parameters import Parameters
 from dpsql.privacy.accounting.gdp import gaussian_rho_from_epsilon
@@ -19,7 +17,6 @@ from dpsql.privacy.accounting.zcdp import (
     divided_delta,
     rho_from_epsilon,
 )
-from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 
 SHARES = (CONVERSION_SHARE, 0.4, 0.6)
 """Parts of delta to try for the conversion from zCDP, where a query may choose. Thresholds are flat
@@ -42,8 +39,7 @@ class BudgetSplit:
     @property
     def loss(self) -> PrivacyLoss:
         """All of it, as a block is charged."""
-        lattice = SMOOTHING_DELTA if self.gaussian else 0.0
-        return PrivacyLoss(self.rho, self.delta + lattice, gaussian=self.gaussian)
+        return PrivacyLoss(self.rho, self.delta, gaussian=self.gaussian)
 
     def price(self, parts: int = 1) -> PrivacyLoss:
         """Return one of ``parts`` equal parts of the rho, with all of delta."""
@@ -167,24 +163,9 @@ class QueryBudget:
 
     def _split(self, share: float) -> BudgetSplit:
         conversion, own = (self.delta, 0.0) if share == 1.0 else divided_delta(self.delta, share)
-        if self.gaussian:
-            return self._gaussian_split(conversion, own)
-        rho = self.share * rho_from_epsilon(self.epsilon, conversion)
-        spent = _in_units(PrivacyLoss(rho, own))
-        return BudgetSplit(spent.rho, spent.delta, conversion)
-
-    def _gaussian_split(self, conversion: float, own: float) -> BudgetSplit:
-        """Set aside what every block pays for the lattice of its noise, and split the rest."""
-        rest = own - max(SMOOTHING_DELTA, math.ulp(own))
-        if rest < SMOOTHING_DELTA:
-            raise ParameterError(
-                "delta is too small for an account with `composition: gdp`",
-                code="bad_parameter",
-                hint="Raise delta.",
-            )
-        rho = self.share * gaussian_rho_from_epsilon(self.epsilon, conversion)
-        spent = _in_units(PrivacyLoss(rho, rest))
-        return BudgetSplit(spent.rho, spent.delta, conversion, gaussian=True)
+        worth = gaussian_rho_from_epsilon if self.gaussian else rho_from_epsilon
+        spent = _in_units(PrivacyLoss(self.share * worth(self.epsilon, conversion), own))
+        return BudgetSplit(spent.rho, spent.delta, conversion, self.gaussian)
 
 
 def _in_units(loss: PrivacyLoss) -> PrivacyLoss:

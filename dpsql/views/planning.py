@@ -22,7 +22,6 @@ from dpsql.policy.parameters import AnswerFrom
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import one_shot_distance
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
-from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.streams.buffers import optimal_buffers
 from dpsql.privacy.streams.factorisation import (
     BufferedToeplitz,
@@ -334,7 +333,7 @@ def _running(definition: ViewDefinition, block: Block, budget: QueryBudget) -> V
     loss = PrivacyLoss(sum(noise.rho for noise in noises), histogram.delta)
     if budget.gaussian:
         rho = sum(noise.gaussian_rho for noise in noises)
-        loss = PrivacyLoss(rho, histogram.delta + SMOOTHING_DELTA, gaussian=True)
+        loss = PrivacyLoss(rho, histogram.delta, gaussian=True)
     return ViewPlan(
         definition,
         block,

@@ -7,6 +7,5 @@ from dpsql.privacy.mechanisms.sparse_histogram import worst_over
 
 
 def one_shot_delta(mechanism: CorrelatedTopK, epsilon: float) -> float:
-    """A delta with which one release is (epsilon, delta)-DP, rounded up; 1.0 if none is known."""
-    bound = _one_shot_bound(mechanism, epsilon)
-    return 1.0 if bound is None else min(1.0, worst_over(0, mechanism.k_bar, bound))
+    """A delta with which one release is (epsilon, delta)-DP, rounded up."""
+    return min(1.0, worst_over(0, mechanism.k_bar, _one_shot_bound(mechanism, epsilon)))

@@ -42,7 +42,7 @@ from dpsql.privacy.mechanisms.additive import (
     laplace,
     one_shot_distance,
 )
-from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.privacy.mechanisms.calibration import LATTICE_VARIANCE
 from dpsql.privacy.mechanisms.elliptic import EllipticGaussian, elliptic_gaussian
 from dpsql.privacy.mechanisms.histogram import KnownDomain, PositiveCounts
 from dpsql.privacy.mechanisms.sparse_histogram import SparseHistogram, sparse_histogram
@@ -227,10 +227,10 @@ def lattice(plan: BlockPlan) -> bool:
 
 
 def smooth_curve(plan: BlockPlan, drawn: list[Noise]) -> Callable[[float, int], float]:
-    """The curve of continuous Gaussians with SMOOTHING_VARIANCE less, if ``old`` groups move."""
+    """The curve of continuous Gaussians with LATTICE_VARIANCE less, if ``old`` groups move."""
 
     def per_variance(variance: float) -> float:
-        return 1 / (variance - SMOOTHING_VARIANCE) if variance > SMOOTHING_VARIANCE else math.inf
+        return 1 / (variance - LATTICE_VARIANCE) if variance > LATTICE_VARIANCE else math.inf
 
     def curve(epsilon: float, old: int) -> float:
         squared = 0.0
@@ -239,7 +239,7 @@ def smooth_curve(plan: BlockPlan, drawn: list[Noise]) -> Callable[[float, int], 
                 groups, own, shared = correlated_parts(noise, plan)
                 squared += step**2 * (groups * per_variance(own) + per_variance(shared))
             elif isinstance(noise, EllipticGaussian):
-                squared += elliptic_squared((noise, step), plan, old, SMOOTHING_VARIANCE)
+                squared += elliptic_squared((noise, step), plan, old, LATTICE_VARIANCE)
             else:
                 squared += step**2 * old * per_variance(noise.scale**2)
         d = math.sqrt(squared)

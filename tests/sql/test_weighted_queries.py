@@ -22,7 +22,7 @@ from dpsql.policy.model import AccountPolicy, ColumnPolicy, Policy, PrivacyUnit,
 from dpsql.policy.parameters import ContributionBounding, Parameters
 from dpsql.privacy.accounting.zcdp import Composition, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import IndependentNoise
-from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.privacy.mechanisms.calibration import LATTICE_VARIANCE
 from dpsql.privacy.mechanisms.weighted_histogram import (
     WEIGHT_STEPS,
     WeightedSparseHistogram,
@@ -102,7 +102,7 @@ def test_one_publication_spends_its_delta_on_all_measures_together(
     for index, (measure, noise) in enumerate(gaussians(plan)):
         sensitivity = measure.sensitivity(given.rows_limit)
         if index != plan.score:
-            others += sensitivity**2 / (noise.scale**2 - SMOOTHING_VARIANCE)
+            others += sensitivity**2 / (noise.scale**2 - LATTICE_VARIANCE)
     assert others <= selection.others * (1 + 1e-9)
     assert others >= selection.others * (1 - 1e-6)
     spent = weighted_histogram_delta(

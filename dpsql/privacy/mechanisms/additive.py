@@ -17,8 +17,13 @@ from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.gdp import gaussian_rho_of_pure, pure_of_gaussian_rho
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
-from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE, analytic_gaussian_sigma
-from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, Priced, smoothed_gaussian_rho
+from dpsql.privacy.mechanisms.calibration import (
+    LATTICE_VARIANCE,
+    LEAST_SIGMA,
+    analytic_gaussian_sigma,
+    lattice_sigma,
+)
+from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, Priced, lattice_gaussian_rho
 from dpsql.privacy.sampling.noise import (
     MIN_SCALE,
     DiscreteGaussian,
@@ -116,7 +121,7 @@ class IndependentNoise(UsualNoise):
             case Composition.ZCDP, noise:
                 return _up(reach * noise.rho(self.sensitivity))
             case Composition.GDP, DiscreteGaussian() as noise:
-                return smoothed_gaussian_rho(noise, reach * self.sensitivity**2)
+                return lattice_gaussian_rho(noise, reach * self.sensitivity**2)
             case Composition.GDP, DiscreteLaplace(scale):
                 epsilon = self.sensitivity / scale * EPSILON_UP
                 return reach * gaussian_rho_of_pure(epsilon) * RHO_UP
@@ -170,8 +175,8 @@ class CorrelatedGaussian(UsualNoise):
                     for spread in (1.0, reach**0.25)
                 )
                 squared = self.sensitivity**2
-                own_price = smoothed_gaussian_rho(own, reach * squared)
-                return (own_price + smoothed_gaussian_rho(shared, squared)) * RHO_UP
+                own_price = lattice_gaussian_rho(own, reach * squared)
+                return (own_price + lattice_gaussian_rho(shared, squared)) * RHO_UP
             case Composition.BASIC:
                 return math.inf
 
@@ -226,7 +231,7 @@ def hidden_distance(price: PrivacyLoss) -> float:
 def gaussian(price: PrivacyLoss, sensitivity: int, groups: int) -> IndependentNoise:
     """Build independent Gaussian noise that costs at most ``price`` over ``groups`` groups.
 
-    Beyond zCDP a discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less
+    Beyond zCDP a discrete Gaussian is as private as a continuous one with LATTICE_VARIANCE less
     (see ``calibration.lattice_gaussian_delta``). Checked by
     ``tests/privacy/mechanisms/test_one_shot_noise.py``.
     """
@@ -234,8 +239,8 @@ def gaussian(price: PrivacyLoss, sensitivity: int, groups: int) -> IndependentNo
         sigma = gaussian_sigma_for_rho(price.rho, groups * sensitivity**2)
         noise = IndependentNoise(DiscreteGaussian(sigma), sensitivity)
         return _within(noise, price, groups)
-    variance = groups * sensitivity**2 / hidden_distance(price) + SMOOTHING_VARIANCE
-    return IndependentNoise(DiscreteGaussian(math.sqrt(variance) * (1 + 1e-12)), sensitivity)
+    sigma = lattice_sigma(groups * sensitivity**2 / hidden_distance(price))
+    return IndependentNoise(DiscreteGaussian(sigma), sensitivity)
 
 
 @lru_cache(maxsize=1024)
@@ -274,12 +279,12 @@ def correlated_gaussian(price: PrivacyLoss, sensitivity: int, groups: int) -> Co
     distance = hidden_distance(price)
 
     def taken(variance: float) -> float:
-        own, shared = variance - SMOOTHING_VARIANCE, variance / root - SMOOTHING_VARIANCE
+        own, shared = variance - LATTICE_VARIANCE, variance / root - LATTICE_VARIANCE
         return sensitivity**2 * (groups / own + 1 / shared)
 
-    low = SMOOTHING_VARIANCE * root
+    low = LEAST_SIGMA**2 * root
     high = low + sensitivity**2 * (groups + root) / distance
-    while high > low * (1 + 1e-13):  # taken falls from infinity at low to at most distance at high
+    while high > low * (1 + 1e-13):  # taken falls to at most distance at high
         middle = (low + high) / 2
         if not low < middle < high:
             break

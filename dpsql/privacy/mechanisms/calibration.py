@@ -20,8 +20,13 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
 from dpsql.privacy.sampling.numeric import checked_positive
 
-SMOOTHING_VARIANCE = 4.0
-"""What a discrete Gaussian needs on top of sigma**2 to be as private as a continuous one."""
+LATTICE_VARIANCE = 3 / 32
+"""What a discrete Gaussian needs on top of sigma**2 to be as private as a continuous one.
+
+In squared lattice steps, for a sigma of 1 or more: see :func:`lattice_gaussian_delta`.
+"""
+LEAST_SIGMA = 1.0
+"""The least sigma, in lattice steps, of which that holds."""
 
 
 _each = np.frompyfunc(gaussian_delta, 2, 1)
@@ -73,15 +78,16 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
 def lattice_gaussian_delta(epsilon: float, sigma: float, sensitivity: float) -> float:
     """Compute ``gaussian_delta`` for discrete Gaussian noise on integer vectors.
 
-    For sigma > 2 lattice steps.
+    1.0 for a sigma below LEAST_SIGMA.
 
-    Why a continuous analysis covers discrete noise. Let s**2 = sigma**2 - 4. Releasing x + N(0,
-    s**2) and rounding it at random to the lattice, y with probability proportional to exp(-(y -
-    g)**2/8), is post-processing of the continuous mechanism. The sum of exp(-(y - g)**2/8) over all
-    integers y depends on g by a relative 2.1*exp(-8 pi**2) < 2e-34 only (Poisson summation), so the
-    result has, but for a factor 1 +- 2e-34 per coordinate, exactly the law of x plus a discrete
-    Gaussian of variance s**2 + 4. For up to 2**63 coordinates that is less than 2e-15, far below
-    the rounding allowance of ``gaussian_delta`` (after Peikert 2010, Theorem 3.1).
+    Why a continuous analysis covers discrete noise: moved by whole steps, a discrete Gaussian is no
+    easier to tell from itself than a continuous one of variance s**2 is, with
+
+        s**2 = (sigma**2 + sigma sqrt(sigma**2 - 1/3)) / 2 >= sigma**2 - LATTICE_VARIANCE,
+
+    exactly and for one coordinate (docs/mechanisms/accounting.md has the proof). Coordinates are
+    independent, so all of them together are no easier to tell apart than the continuous ones are.
+    Checked by ``tests/privacy/mechanisms/test_lattice_gaussian.py``.
     """
     smooth = smooth_sigma(sigma)
     if smooth == 0.0:
@@ -97,16 +103,23 @@ def smooth_sigma(sigma: float) -> float:
 
     In lattice steps, rounded down; see ``lattice_gaussian_delta``.
     """
-    if sigma * sigma <= SMOOTHING_VARIANCE:
+    if sigma < LEAST_SIGMA:
         return 0.0
-    return math.sqrt(sigma * sigma - SMOOTHING_VARIANCE) * (1 - 2.0**-50)
+    return math.sqrt(sigma * sigma - LATTICE_VARIANCE) * (1 - 2.0**-50)
+
+
+def lattice_sigma(variance: float) -> float:
+    """Find a sigma of discrete noise as private as continuous noise of that variance.
+
+    Both in lattice steps; rounded up.
+    """
+    return math.sqrt(max(variance + LATTICE_VARIANCE, LEAST_SIGMA**2)) * (1 + 1e-12)
 
 
 def lattice_gaussian_sigma(epsilon: float, delta: float, sensitivity: float) -> float:
     """Find a sigma for which discrete Gaussian noise on integer vectors is (epsilon, delta)-DP.
 
-    The continuous one of ``analytic_gaussian_sigma`` plus a variance of 4 lattice steps,
-    negligible when a lattice step is small. Arguments and errors are those of the continuous one.
+    The continuous one of ``analytic_gaussian_sigma`` plus LATTICE_VARIANCE, negligible when a
+    lattice step is small. Arguments and errors are those of the continuous one.
     """
-    continuous = analytic_gaussian_sigma(epsilon, delta, sensitivity)
-    return math.sqrt(continuous * continuous + SMOOTHING_VARIANCE) * (1 + 2.0**-48)
+    return lattice_sigma(analytic_gaussian_sigma(epsilon, delta, sensitivity) ** 2)

@@ -1,4 +1,4 @@
-"""Top-k with counts under noise that groups share, drawn on the half-integers and priced in zCDP.
+"""Top-k with counts under noise that groups share, drawn on the half-integers.
 
 Source: Lebeda & Retschmeier 2024, "The Correlated Gaussian Sparse Histogram Mechanism".
 """
@@ -17,11 +17,12 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import CorrelatedGaussian, Steps, UsualNoise
 from dpsql.privacy.mechanisms.calibration import (
-    SMOOTHING_VARIANCE,
+    LATTICE_VARIANCE,
+    LEAST_SIGMA,
     analytic_gaussian_sigma,
     gaussian_deltas,
 )
-from dpsql.privacy.mechanisms.price import priced
+from dpsql.privacy.mechanisms.price import RHO_UP, lattice_gaussian_rho, priced
 from dpsql.privacy.mechanisms.selection import BETA, AboveBase, Selected, UtilityBound
 from dpsql.privacy.mechanisms.sparse_histogram import (
     BlockBound,
@@ -86,12 +87,11 @@ class TopKCounts(UsualNoise):
     """The noise on the counts that :class:`CorrelatedTopK` releases.
 
     (Z_i + Z)/2 with Z_i ~ N_Z(0, 4σ²), Z ~ N_Z(0, 4σ²/√k_bar), whatever number of groups come out.
-    ``price`` is the zCDP cost of the selection with its counts.
+    Its cost is that of the selection with its counts.
     """
 
     noise: CorrelatedGaussian
     k_bar: int
-    price: float
 
     @property
     def name(self) -> str:
@@ -102,7 +102,7 @@ class TopKCounts(UsualNoise):
         return self.noise.sigma
 
     def cost(self, composition: Composition, reach: int) -> float:
-        return self.price if composition is Composition.ZCDP else math.inf
+        return _cost(composition, self.noise.sigma, self.noise.sensitivity, self.k_bar, 2)
 
     def std(self, groups: int) -> float:
         return self.noise.std(self.k_bar)
@@ -129,8 +129,9 @@ class CorrelatedTopK(AboveBase):
     which turns the noisy e_i into score_i + (Z_i + Z')/2. Else only names come out.
 
     Guarantee: δ-approximate ρ-zCDP, ρ = Δ∞²(k_bar + √k_bar)/(8σ²) without counts and
-    Δ∞²(k_bar + 2√k_bar)/(8σ²) with them, for σ >= k_bar^(1/4)/2. T is the smallest half-integer
-    with P[max of m (Z_i + Z)/2 > T - Δ∞] <= δ, m = k_bar if Δ∞ = 1 and 2 k_bar otherwise.
+    Δ∞²(k_bar + 2√k_bar)/(8σ²) with them, and δ-approximate μ-GDP with the same for μ²/2, but for
+    LATTICE_VARIANCE less in half-steps. T is the smallest half-integer with P[max of m (Z_i + Z)/2
+    > T - Δ∞] <= δ, m = k_bar if Δ∞ = 1 and 2 k_bar otherwise.
 
     After Lebeda & Retschmeier 2024, Algorithms 2 to 4, Lemmas 4.1 and 7.5, Theorem 7.7. In
     half-steps, if a unit raises scores by v_i and the base by b, then 2e_i changes by
@@ -138,12 +139,9 @@ class CorrelatedTopK(AboveBase):
     both are at most Δ∞ in size. Three things differ here.
     (1) The paper releases base + N(0, σ²/√k) for k + 5√k. Twice the base moves by 2b; reusing -Z
     absorbs 2b - Δ∞ of it and leaves Δ∞ to Z', hence k + 2√k; and the counts are less noisy.
-    (2) zCDP needs the laws given that no fresh group is released. For groups that only one of the
-    neighbours has, let the other draw their noise too, and condition both on one event in terms of
-    Z (moved by Δ∞ - 2b). Its probability given Z is log-concave in Z, so both conditioned laws of
-    Z belong to one exponential family, with variance at most 4σ²/√k (1 + 3e-7) if that variance is
-    at least 1 (see ``GaussianTopK``). A fresh group leaves at most k_bar - 1 old ones, which pays
-    for the 3e-7. If Δ∞ > 1 groups may leave while others enter, hence 2 k_bar.
+    (2) The proof is by coupling (docs/mechanisms/coupling.md), not by the laws given that no fresh
+    group is released: the companions show no group that only one neighbour has, and draw its noise
+    alike. If Δ∞ > 1 groups may leave while others enter, hence 2 k_bar.
     (3) T comes from the exact law of the maximum in place of Lemma 7.6.
     Checked by ``tests/privacy/mechanisms/test_correlated_histogram.py``.
     """
@@ -174,7 +172,7 @@ class CorrelatedTopK(AboveBase):
         if not self.with_counts:
             return None
         noise = CorrelatedGaussian(self.sigma, self.sensitivity)
-        return TopKCounts(noise, self.k_bar, self.rho(None))
+        return TopKCounts(noise, self.k_bar)
 
     @property
     def leaves_out(self) -> bool:
@@ -204,11 +202,7 @@ class CorrelatedTopK(AboveBase):
         return self.half_steps / 2
 
     def cost(self, composition: Composition, reach: int | None) -> float:
-        if composition is not Composition.ZCDP:
-            return math.inf
-        own, shared = _parts(self.sigma, self.k_bar)
-        cost = self.k_bar * own.rho(self.sensitivity) + self.copies * shared.rho(self.sensitivity)
-        return cost * (1 + 2.0**-50)
+        return _cost(composition, self.sigma, self.sensitivity, self.k_bar, self.copies)
 
     def score_for_inclusion(self, probability: float) -> float | None:
         return self.threshold if probability <= 0.5 else self._surely(1 - probability)
@@ -251,7 +245,7 @@ def correlated_top_k(
     floor: int,
     with_counts: bool = True,
 ) -> CorrelatedTopK | None:
-    """Build the mechanism of at most ``price``: of zCDP, or of one publication.
+    """Build the mechanism of at most ``price``.
 
     None if a rho is too large for its analysis.
     """
@@ -265,9 +259,11 @@ def correlated_top_k(
         return None
     while True:
         found = CorrelatedTopK(sigma, sensitivity, k, k_bar, delta, floor, with_counts)
-        if priced(found, price).rho(None) <= rho:
+        cost = priced(found, price).cost(price.composition, None)
+        if cost <= rho:
             return found
-        sigma *= 1 + 1e-12
+        # A little less than what is missing: the cost falls somewhat faster than 1/sigma**2.
+        sigma *= 1 + max(1e-12, 0.4 * (cost / rho - 1))
 
 
 # -- a single publication ---------------------------------------------------------------------
@@ -278,12 +274,10 @@ def _suffices(mechanism: CorrelatedTopK, epsilon: float, delta: float) -> bool:
 
     Its delta is the worst, over the number j of groups that both neighbours have, of the chance
     that one of the others appears plus the delta of the noise on j groups, as in
-    ``correlated_delta``. A discrete Gaussian is post-processing of a continuous one with 4 less
-    variance (see ``lattice_gaussian_delta``), here in half-steps; without so much nothing is said.
+    ``correlated_delta``. Discrete noise counts as continuous (see ``lattice_gaussian_delta``), in
+    half-steps.
     """
     bound = _one_shot_bound(mechanism, epsilon)
-    if bound is None:
-        return False
 
     def near(low: Integers, high: Integers) -> Floats:
         return np.clip(bound(low, high), delta * (1 - 1e-6), delta * (1 + 1e-6))
@@ -291,14 +285,12 @@ def _suffices(mechanism: CorrelatedTopK, epsilon: float, delta: float) -> bool:
     return worst_over(0, mechanism.k_bar, near) <= delta
 
 
-def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound | None:
-    """Bound the deltas of low to high common groups; None if sigma is too small for them."""
+def _one_shot_bound(mechanism: CorrelatedTopK, epsilon: float) -> BlockBound:
+    """Bound the deltas of low to high common groups."""
     own, shared = _parts(mechanism.sigma, mechanism.k_bar)
-    if shared.sigma**2 <= 2 * SMOOTHING_VARIANCE:
-        return None
     k_bar, limit = mechanism.k_bar, mechanism.half_steps - 2 * mechanism.sensitivity
-    per_group = 1 / (own.sigma**2 - SMOOTHING_VARIANCE)
-    for_all = mechanism.copies / (shared.sigma**2 - SMOOTHING_VARIANCE)
+    per_group = 1 / (own.sigma**2 - LATTICE_VARIANCE)
+    for_all = mechanism.copies / (shared.sigma**2 - LATTICE_VARIANCE)
 
     def noise_delta(common: Integers) -> Floats:
         distance = mechanism.sensitivity * np.sqrt(common * per_group + for_all)
@@ -326,22 +318,39 @@ def _one_shot(
     """Build the mechanism whose release is (epsilon, delta)-DP, its threshold near the lowest.
 
     The noise alone and the threshold alone may each take nearly all of delta, as no neighbours are
-    worst for both. For the analysis' sake sigma is never below about 1.5 k_bar^(1/4), so a large
-    epsilon gains little. Raises ParameterError for parameters out of range.
+    worst for both. For the analysis' sake sigma is never below k_bar^(1/4)/2, so a large epsilon
+    gains little. Raises ParameterError for parameters out of range.
     """
     check_parameters(epsilon, k_bar, delta)
     copies, root = (2 if with_counts else 1), math.sqrt(k_bar)
     distance = sensitivity * math.sqrt(k_bar + copies * root) / 2
-    smoothing = SMOOTHING_VARIANCE / 4 * (1 + copies) * root / (root + copies)
-    least = SMOOTHING_VARIANCE * root / 2 * 1.01
+    lattice = LATTICE_VARIANCE / 4 * (1 + copies) * root / (root + copies)
+    least = LEAST_SIGMA**2 * root / 4 * (1 + 1e-12)
     share, rest = 1.0, 0.01
     while True:
         share, rest = (1 - rest if rest < 0.5 else share / 2), 2 * rest
         sigma = analytic_gaussian_sigma(epsilon, delta * share, distance)
-        sigma = math.sqrt(max(sigma**2 + smoothing, least))
+        sigma = math.sqrt(max(sigma**2 + lattice, least))
         found = CorrelatedTopK(sigma, sensitivity, k, k_bar, delta * share, floor, with_counts)
         if _suffices(found, epsilon, delta):
             return found
+
+
+def _cost(
+    composition: Composition, sigma: float, sensitivity: int, k_bar: int, copies: int
+) -> float:
+    """Compute the price of k_bar noises of their own and of ``copies`` that they share."""
+    own, shared = _parts(sigma, k_bar)
+    match composition:
+        case Composition.ZCDP:
+            cost = k_bar * own.rho(sensitivity) + copies * shared.rho(sensitivity)
+            return cost * (1 + 2.0**-50)
+        case Composition.GDP:
+            squared = sensitivity**2
+            alone = lattice_gaussian_rho(own, k_bar * squared)
+            return (alone + lattice_gaussian_rho(shared, copies * squared)) * RHO_UP
+        case Composition.BASIC:
+            return math.inf
 
 
 def _parts(sigma: float, k_bar: int) -> tuple[DiscreteGaussian, DiscreteGaussian]:

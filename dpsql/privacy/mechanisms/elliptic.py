@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import Steps, UsualNoise, hidden_distance
-from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.privacy.mechanisms.calibration import LATTICE_VARIANCE, LEAST_SIGMA
 from dpsql.privacy.sampling.noise import DiscreteGaussian, EntropySource, difference_quantile_sf
 from dpsql.privacy.sampling.numeric import MAX_SCALE, checked_positive, rounded_up
 
@@ -83,17 +83,19 @@ class EllipticGaussian(UsualNoise):
         own, shared = self.fineness * self.sigma, self.fineness * self.shared
         return DiscreteGaussian(own), DiscreteGaussian(shared)
 
+    @property
+    def smooth(self) -> bool:
+        """True if both are as private as continuous noise with LATTICE_VARIANCE less."""
+        return min(p.sigma for p in self.parts) >= LEAST_SIGMA
+
     def squared_distance(self, groups: int, less: float = 0.0) -> Fraction:
         """Compute how far, in standard deviations and squared, a unit moves the noises at most.
 
-        ``less`` is taken from each variance, in steps of the noise. Raises ZeroDivisionError if no
-        more is there.
+        ``less`` than there is of it is taken from each variance, in steps of the noise.
         """
         if groups == 0:
             return Fraction(0)
-        own, shared = (
-            max(Fraction(0), Fraction(p.sigma) ** 2 - Fraction(less)) for p in self.parts
-        )
+        own, shared = (Fraction(p.sigma) ** 2 - Fraction(less) for p in self.parts)
         weight = 1 / shared + self.of / own
         move = Fraction(self.fineness * self.sensitivity)
         peak = int(own * weight / 2)  # of the following, were j not whole
@@ -103,15 +105,15 @@ class EllipticGaussian(UsualNoise):
     def cost(self, composition: Composition, reach: int) -> float:
         """Compute half of the squared distance when one unit may raise ``reach`` of the values.
 
-        In Gaussian DP each noise has ``SMOOTHING_VARIANCE`` less.
+        In Gaussian DP each noise has ``LATTICE_VARIANCE`` less.
         """
         if reach == 0:
             return 0.0
         match composition:
             case Composition.ZCDP:
                 return rounded_up(self.squared_distance(reach) / 2)
-            case Composition.GDP if all(p.sigma**2 > SMOOTHING_VARIANCE for p in self.parts):
-                return rounded_up(self.squared_distance(reach, SMOOTHING_VARIANCE) / 2)
+            case Composition.GDP if self.smooth:
+                return rounded_up(self.squared_distance(reach, LATTICE_VARIANCE) / 2)
         return math.inf
 
     def std(self, groups: int) -> float:
@@ -164,13 +166,13 @@ def elliptic_gaussian(
     """Build noise of at most ``price`` if a unit may raise ``groups`` of ``of`` values.
 
     None where nothing can be shared, of one group or of all, or where no noise is in range. Beyond
-    zCDP a discrete Gaussian is as private as a continuous one with SMOOTHING_VARIANCE less (see
+    zCDP a discrete Gaussian is as private as a continuous one with LATTICE_VARIANCE less (see
     ``calibration.lattice_gaussian_delta``), here in steps of the noise: continuous noises of which
     a unit moves the means by a distance in all are one Gaussian mechanism.
     """
     zcdp = price.composition is Composition.ZCDP
     distance = 2 * price.rho if zcdp else hidden_distance(price)
-    less = 0.0 if zcdp else SMOOTHING_VARIANCE
+    less = 0.0 if zcdp else LATTICE_VARIANCE
     checked_positive(distance, "the distance")
     if not 1 < groups < of:
         return None
@@ -197,7 +199,6 @@ def elliptic_gaussian(
 
 
 def _distance_of(noise: EllipticGaussian, groups: int, less: float) -> float:
-    try:
-        return rounded_up(noise.squared_distance(groups, less))
-    except ZeroDivisionError:
+    if less and not noise.smooth:
         return math.inf
+    return rounded_up(noise.squared_distance(groups, less))

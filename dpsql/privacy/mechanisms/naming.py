@@ -52,10 +52,11 @@ threshold, too: so one of both happens with a chance of delta_j plus that of all
 no later round is held; where there is none, later rounds have their chances as before.
 
 **Discrete noise.** The tail of one round is that of the noise that is drawn. For means, a discrete
-Gaussian of variance sigma**2 is a continuous one of variance sigma**2 - 4, rounded at random to an
-integer (:func:`dpsql.privacy.mechanisms.calibration.lattice_gaussian_delta`), but for a factor 1 +-
-2e-34. The rounding exceeds 60 steps with a chance below exp(-450), and so does that of a mean, for
-each of its rounds. Sixty steps are a thousandth of a whole weight.
+Gaussian of variance sigma**2 is a continuous g of variance sigma**2 - 4, rounded at random to an
+integer y with probability proportional to exp(-(y - g)**2/8), but for a factor 1 +- 2e-34: the sum
+of that over all integers depends on g by a relative 2.1*exp(-8 pi**2) only (Poisson summation;
+after Peikert 2010, Theorem 3.1). The rounding exceeds 60 steps with a chance below exp(-450), and
+so does that of a mean, for each of its rounds. Sixty steps are a thousandth of a whole weight.
 
 Checked by ``tests/privacy/mechanisms/test_naming.py``.
 """
@@ -72,12 +73,12 @@ from numpy.typing import NDArray
 
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
-from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
 from dpsql.privacy.mechanisms.sparse_histogram import normal_sf, too_little_noise
 from dpsql.privacy.mechanisms.weighted_histogram import WEIGHT_STEPS, Weights, fresh_threshold
 from dpsql.privacy.sampling.noise import DiscreteGaussian, EntropySource
 from dpsql.privacy.sampling.numeric import normal_quantile_sf, smallest
 
+_SMOOTHING_VARIANCE = 4.0  # of the random rounding
 _ROUNDED = 64  # steps: sixty of random rounding, and what means in floating point are off by
 _NEVER = 1e-190  # above the chance that rounding exceeds that, in any round
 _UP = 1 + 1e-9  # far above the error of a tail, and what smoothing leaves out
@@ -109,7 +110,7 @@ class MeanNoise:
     noises: tuple[DiscreteGaussian, ...]
 
     def __post_init__(self) -> None:
-        if len(self.noises) > 1 and min(n.sigma for n in self.noises) ** 2 <= SMOOTHING_VARIANCE:
+        if len(self.noises) > 1 and min(n.sigma for n in self.noises) ** 2 <= _SMOOTHING_VARIANCE:
             raise too_little_noise()
 
     @cached_property

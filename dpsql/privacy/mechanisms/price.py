@@ -4,10 +4,8 @@ A mechanism states what it costs under zCDP, in Gaussian DP (as mu**2/2) and in 
 What it does not state costs infinitely much there, and so is charged to nobody. The proofs for
 Gaussian DP are in ``docs/mechanisms/accounting.md``. In short:
 
-* A discrete Gaussian of variance sigma**2 on integers costs what a continuous one of variance
-  sigma**2 - 4 does: it is that one, rounded at random, up to a factor 1 +- 3.3e-34 for each number
-  that a unit changes (``calibration.lattice_gaussian_delta``). The factors are outcomes that the
-  companions of approximate GDP leave out: SMOOTHING_DELTA pays for 1e14 such numbers.
+* A discrete Gaussian of variance sigma**2 on integers, moved by whole steps, costs no more than a
+  continuous one of variance sigma**2 - LATTICE_VARIANCE (``calibration.lattice_gaussian_delta``).
 * A pick whose scores move one way by at most epsilon is of bounded range; a Laplace answer is
   epsilon-DP. Both cost what the two-point laws do that are easiest to tell apart.
 * Where a group that only one neighbour has may come out, what is left of the mechanism without
@@ -27,13 +25,10 @@ from dpsql.privacy.accounting.gdp import (
     bounded_range_of_gaussian_rho,
     gaussian_rho_of_bounded_range,
 )
-from dpsql.privacy.accounting.zcdp import DELTA_UNIT, Composition, PrivacyLoss
-from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
+from dpsql.privacy.mechanisms.calibration import LATTICE_VARIANCE, LEAST_SIGMA
 from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.privacy.sampling.numeric import rounded_up
-
-SMOOTHING_DELTA = DELTA_UNIT
-"""The delta of taking discrete Gaussians for rounded ones, in up to 1e14 numbers of one unit."""
 
 RHO_UP = 1.0 + 2.0**-46
 """Exceeds the rounding of a few prices in Gaussian DP that are added or multiplied."""
@@ -79,13 +74,15 @@ def priced(made: _Made, price: PrivacyLoss) -> _Made:
     return made
 
 
-def smoothed_gaussian_rho(noise: DiscreteGaussian, squared: int | Fraction) -> float:
+def lattice_gaussian_rho(noise: DiscreteGaussian, squared: int | Fraction) -> float:
     """Compute mu**2/2 of lattice noise: half of ``squared``, the l2 distance, over what is left.
 
-    That is its variance less SMOOTHING_VARIANCE. Rounded up; infinite for too little noise.
+    That is its variance less LATTICE_VARIANCE. Rounded up; infinite for too little noise.
     """
-    left = Fraction(noise.sigma) ** 2 - Fraction(SMOOTHING_VARIANCE)
-    return math.inf if left <= 0 else rounded_up(Fraction(squared) / (2 * left))
+    if noise.sigma < LEAST_SIGMA:
+        return math.inf
+    left = Fraction(noise.sigma) ** 2 - Fraction(LATTICE_VARIANCE)
+    return rounded_up(Fraction(squared) / (2 * left))
 
 
 def cost_of_pick(composition: Composition, epsilon: float) -> float:

@@ -247,7 +247,7 @@ CORRELATED_TOP_K = MechanismEntry(
     "the k largest groups with counts, any number of groups per unit",
     CorrelatedTopK,
     _ranked(correlated_top_k),
-    frozenset({_Z, _B}),
+    frozenset({_Z, _G, _B}),
 )
 GUMBEL_TOP_K_CHOSEN_K_BAR = MechanismEntry(
     "gumbel_top_k_chosen_k_bar",

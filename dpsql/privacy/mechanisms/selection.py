@@ -150,7 +150,7 @@ class JointHistogram(Histogram, Protocol):
     def others(self) -> float:
         """The allowance for Gaussian noise on further values: their squared change per group.
 
-        Each in units of its own standard deviation, with ``SMOOTHING_VARIANCE`` less.
+        Each in units of its own standard deviation, with ``LATTICE_VARIANCE`` less.
         """
 
 

@@ -25,12 +25,12 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_rho_of_pure, pure_of_gaussian_rho
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.calibration import (
-    SMOOTHING_VARIANCE,
     lattice_gaussian_delta,
     lattice_gaussian_sigma,
+    lattice_sigma,
     smooth_sigma,
 )
-from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, smoothed_gaussian_rho
+from dpsql.privacy.mechanisms.price import EPSILON_UP, RHO_UP, lattice_gaussian_rho
 from dpsql.privacy.mechanisms.selection import Selected, Selection, Usual
 from dpsql.privacy.mechanisms.set_union_weights import (
     UNIT_WEIGHT_STEPS,
@@ -175,7 +175,7 @@ class SetUnion(Usual):
             case Composition.ZCDP, noise:
                 return noise.rho(self.sensitivity)
             case Composition.GDP, DiscreteGaussian() as noise:
-                return smoothed_gaussian_rho(noise, Fraction(self.sensitivity) ** 2)
+                return lattice_gaussian_rho(noise, Fraction(self.sensitivity) ** 2)
             case Composition.GDP, DiscreteLaplace(scale):
                 return gaussian_rho_of_pure(self.sensitivity / scale * EPSILON_UP) * RHO_UP
             case Composition.BASIC, DiscreteLaplace(scale):
@@ -292,8 +292,7 @@ def set_union_for(
             case Composition.ZCDP:
                 sigma = gaussian_sigma_for_rho(price.rho, Fraction(sensitivity) ** 2)
             case Composition.GDP:
-                variance = sensitivity**2 / (2 * price.rho) + SMOOTHING_VARIANCE
-                sigma = math.sqrt(variance) * (1 + 1e-12)
+                sigma = lattice_sigma(sensitivity**2 / (2 * price.rho))
             case Composition.BASIC:
                 sigma, delta = divided(weighting, price.epsilon, groups, delta, sensitivity)
         union = SetUnion(weighting, DiscreteGaussian(sigma), groups, delta, alpha)

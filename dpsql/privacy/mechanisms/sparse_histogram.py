@@ -30,9 +30,11 @@ from dpsql.privacy.accounting.gdp import gaussian_delta
 from dpsql.privacy.accounting.zcdp import Composition
 from dpsql.privacy.mechanisms.additive import IndependentNoise
 from dpsql.privacy.mechanisms.calibration import (
-    SMOOTHING_VARIANCE,
+    LATTICE_VARIANCE,
+    LEAST_SIGMA,
     analytic_gaussian_sigma,
     gaussian_deltas,
+    lattice_sigma,
 )
 from dpsql.privacy.mechanisms.selection import Selected, Usual
 from dpsql.privacy.sampling.noise import DiscreteGaussian, EntropySource
@@ -289,7 +291,7 @@ class SparseHistogram(Usual):
     ``scores`` count privacy units; a unit changes at most ``groups`` of them by one. Groups with at
     most ``floor`` units (minimum units - 1) are dropped before noise. ``others`` is what Gaussian
     noise on further values of the released groups hides: their squared change per group, each in
-    units of its own standard deviation (with ``SMOOTHING_VARIANCE`` less).
+    units of its own standard deviation (with ``LATTICE_VARIANCE`` less).
 
     Guarantee: (epsilon, delta)-DP of counts and further values together, T being the smallest
     integer for which the exact delta of the discrete mechanism is at most delta. As in Lemma 2.7 of
@@ -359,7 +361,7 @@ def joint_sparse_histogram(
     if measures == 1:
         return sparse_histogram(epsilon, delta, groups, floor)
     alone = calibrate_sparse_histogram(epsilon, delta, groups).sigma ** 2
-    sigma = math.sqrt(measures * alone + SMOOTHING_VARIANCE) * (1 + 1e-12)
+    sigma = lattice_sigma(measures * alone)
     return SparseHistogram(epsilon, delta, groups, sigma, floor, (1 - 1 / measures) / alone)
 
 
@@ -371,9 +373,9 @@ def lattice_noise_delta(epsilon: float, sigma: float, groups: int, others: float
     continuous analysis; 1.0 if sigma is too small for it.
     """
     if others > 0:
-        if sigma * sigma <= SMOOTHING_VARIANCE:
+        if sigma < LEAST_SIGMA:
             return 1.0
-        distance = math.sqrt(groups * (1 / (sigma * sigma - SMOOTHING_VARIANCE) + others))
+        distance = math.sqrt(groups * (1 / (sigma * sigma - LATTICE_VARIANCE) + others))
         return gaussian_delta(epsilon, distance * (1 + 1e-12))
     total = DiscreteGaussian(sigma * math.sqrt(groups))
     spread = 0.0 if groups == 1 else 5 * groups * math.exp(-((math.pi * sigma) ** 2))

@@ -46,10 +46,8 @@ search both. The maximum over f in [0, 1] bounds delta; f ranges over a grid who
 evaluated at their worse corners. At f = 0 this is 1 - exp(L), as above.
 
 **Discrete noise.** The tails in h(n) are those of the discrete Gaussian that is drawn, rounded up.
-H is that of continuous noise of variance sigma**2 - 4 (in steps), by the smoothing lemma of
-:func:`dpsql.privacy.mechanisms.calibration.lattice_gaussian_delta`: the discrete law is, up to a
-factor 1 +- 2e-34 for each group, a randomised rounding of the continuous one. Such factors move
-H(e) by less than 1e-24 P[event], far below the relative allowance in ``gaussian_delta``.
+H is at most that of continuous noise of variance sigma**2 - LATTICE_VARIANCE (in steps), by
+:func:`dpsql.privacy.mechanisms.calibration.lattice_gaussian_delta`.
 """
 
 from __future__ import annotations
@@ -69,9 +67,10 @@ from dpsql.privacy.accounting.gdp import gaussian_delta
 from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, gaussian
 from dpsql.privacy.mechanisms.calibration import (
-    SMOOTHING_VARIANCE,
     analytic_gaussian_sigma,
     gaussian_deltas,
+    lattice_sigma,
+    smooth_sigma,
 )
 from dpsql.privacy.mechanisms.price import priced
 from dpsql.privacy.mechanisms.selection import Selected, Usual
@@ -178,7 +177,7 @@ def weighted_histogram_delta(
     """Compute delta of discrete noise at ``epsilon``, released iff noisy > threshold; rounded up.
 
     ``threshold`` is in steps, above any floor; ``others`` as in ``WeightedSparseHistogram``. Raises
-    ParameterError for an epsilon out of range and for noise of 4 steps or less. Checked by
+    ParameterError for an epsilon out of range and for noise of less than a step. Checked by
     ``tests/privacy/mechanisms/test_weighted_histogram.py``.
     """
     check_parameters(epsilon, weights.groups)
@@ -213,9 +212,10 @@ def _delta(epsilon: float, groups: int, sigma: float, log_hidden: float) -> floa
 
 def _smooth(sigma: float) -> float:
     """Return the scale of the continuous noise that discrete noise is as private as."""
-    if sigma * sigma <= SMOOTHING_VARIANCE:
+    smooth = smooth_sigma(sigma)
+    if smooth == 0.0:
         raise too_little_noise()
-    return math.sqrt(sigma * sigma - SMOOTHING_VARIANCE) * (1 - 2.0**-50)
+    return smooth
 
 
 def _joint(sigma: float, others: float) -> float:
@@ -378,7 +378,7 @@ class WeightedSparseHistogram(_Weighted):
 
     Further values of the released groups may be shown with Gaussian noise of their own. ``others``
     is what they reveal: for each value the squared change of a group by a whole weight over the
-    noise's variance (less SMOOTHING_VARIANCE), added up over the values.
+    noise's variance (less LATTICE_VARIANCE), added up over the values.
 
     Guarantee: (epsilon, delta)-DP of weights and further values together, T being the smallest
     integer for which the delta of the module's analysis is at most delta (Lebeda & Retschmeier
@@ -429,7 +429,7 @@ def weighted_sparse_histogram(
     """
     check_parameters(epsilon, weights.groups, delta)
     alone = _one_shot_sigma(epsilon, delta, weights) ** 2
-    sigma = math.sqrt(measures * alone + SMOOTHING_VARIANCE) * (1 + 1e-12)
+    sigma = lattice_sigma(measures * alone)
     others = (1 - 1 / measures) * WEIGHT_STEPS**2 / alone
     noise = DiscreteGaussian(sigma)
     return WeightedSparseHistogram(epsilon, delta, noise, weights, floor, others)

@@ -21,7 +21,7 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import mills_ratio
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import one_shot_distance
-from dpsql.privacy.mechanisms.calibration import SMOOTHING_VARIANCE
+from dpsql.privacy.mechanisms.calibration import LATTICE_VARIANCE
 from dpsql.privacy.sampling.noise import gaussian_sigma_for_rho
 from dpsql.privacy.sampling.numeric import (
     SLOP,
@@ -92,12 +92,12 @@ class ContinualNoise:
     def gaussian_rho(self) -> float:
         """Half of mu**2 in Gaussian DP for the whole stream, rounded up.
 
-        As for continuous noise with a variance of SMOOTHING_VARIANCE units of the lattice less, for
-        SMOOTHING_DELTA (docs/mechanisms/accounting.md). A step is an answer whose cost depends on
-        what was shown before, and all together cost no more than ``distance_squared`` says.
+        As for continuous noise with a variance of LATTICE_VARIANCE units of the lattice less
+        (docs/mechanisms/accounting.md). A step is an answer whose cost depends on what was shown
+        before, and all together cost no more than ``distance_squared`` says.
         """
         squared = Fraction(self.sigma) ** 2
-        smoothed = squared - Fraction(SMOOTHING_VARIANCE) / 4**self.factorisation.bits
+        smoothed = squared - Fraction(LATTICE_VARIANCE) / 4**self.factorisation.bits
         return rounded_up(self.distance_squared * squared / smoothed / 2)
 
     @property
@@ -337,7 +337,7 @@ def one_shot_continual_noise(
 ) -> ContinualNoise:
     """Find the noise that takes ``distance`` (squared) out of ``additive.one_shot_distance``.
 
-    A discrete Gaussian is as private as a continuous one with a variance of SMOOTHING_VARIANCE
+    A discrete Gaussian is as private as a continuous one with a variance of LATTICE_VARIANCE
     units of the lattice less (``calibration.lattice_gaussian_delta``). The lattice and the errors
     are those of :func:`continual_noise_for_rho`.
     """
@@ -345,7 +345,7 @@ def one_shot_continual_noise(
 
     def sigma(on: Factorisation) -> float:
         moved = groups * sensitivity**2 * float(on.norm_squared) / distance
-        return math.sqrt(moved + SMOOTHING_VARIANCE * 4.0**-on.bits) * _UP
+        return math.sqrt(moved + LATTICE_VARIANCE * 4.0**-on.bits) * _UP
 
     return _on_fitting_lattice(factorisation, sigma, groups, sensitivity)
 

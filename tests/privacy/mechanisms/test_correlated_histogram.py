@@ -384,33 +384,6 @@ def test_broken_twins_exceed_it(sigma_lie: float, steps_lie: int) -> None:
     assert check_pairs(broken, pairs)[0] > 1e-3
 
 
-@pytest.mark.parametrize(("k", "sigma"), [(2, 0.7), (2, 3.0), (10, 1.0), (50, 6.0)])
-@pytest.mark.parametrize("fresh", [1, 7])
-def test_hiding_fresh_groups_on_both_sides_leaves_the_shared_noise_its_price(
-    k: int, sigma: float, fresh: int
-) -> None:
-    """The step from the chance of a fresh group to approximate zCDP, at every order.
-
-    Conditioned on one event in terms of the moved shared noise, it costs what it did; conditioning
-    only the side that has the fresh groups would make the price of large orders unbounded.
-    """
-    own, shared = DiscreteGaussian(2 * sigma), DiscreteGaussian(2 * sigma / k**0.25)
-    delta = 0.05
-    limit = fresh_quantile(own.sigma, shared.sigma, fresh, delta)
-    y = np.arange(-math.ceil(30 * shared.sigma), math.ceil(30 * shared.sigma))
-    # In terms of y = Z + 1 a fresh group is hidden iff Z_i <= limit + 1 - y.
-    hidden = fresh * log_cdf(own, limit + 1 - y[::-1])[::-1]
-    without, with_unit = log_pmf(shared, y), log_pmf(shared, y - 1)
-    masses = [float(special.logsumexp(law + hidden)) for law in (without, with_unit)]
-    assert min(masses) >= math.log1p(-delta)
-    p, q = without + hidden - masses[0], with_unit + hidden - masses[1]
-    for order in ORDERS[:10]:
-        worst = max(renyi(p, q, order), renyi(q, p, order)) / order
-        assert worst <= shared.rho(1) * (1 + 3e-7)
-    one_sided = max(renyi(without, q, order) / order for order in ORDERS[:10])
-    assert one_sided > 2 * shared.rho(1)
-
-
 def largest_norm(k: int, base_noise: NDArray[np.float64]) -> float:
     """2 sigma**2 rho of releasing k excesses and the base: the worst squared distance."""
     worst = 0.0
@@ -707,7 +680,3 @@ def test_one_release_stays_within_its_epsilon_and_delta(sensitivity: int) -> Non
     for a, b in pairs:
         p, q = (top_k_law(mechanism, c, grid) for c in (a, b))
         assert apart(p, q, epsilon) <= delta
-
-
-def test_noise_near_one_lattice_step_has_no_one_shot_claim() -> None:
-    assert one_shot_delta(CorrelatedTopK(2.0, 1, 2, 4, 1e-3, 0), 1.0) == 1.0

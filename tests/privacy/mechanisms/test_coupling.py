@@ -424,3 +424,44 @@ def test_a_session_pays_what_it_gets_when_the_second_call_depends_on_the_first()
             for one, other in (logs, logs[::-1]):
                 assert renyi(one, other, order) <= order * rho * (1 + 1e-9)
         assert worst_excess(true_session(a), true_session(b), rho, 0.2, coupled_delta) <= ROUNDING
+
+
+# -- noise that groups share ----------------------------------------------------------------------
+
+
+def shared_breaches(less: Counts, more: Counts, k_bar: int, sensitivity: int) -> set[str]:
+    """What of the coupling of shared noise does not hold, in half-steps."""
+    (top, base), (top_without, base_without) = (top_of(c, k_bar, 0) for c in (more, less))
+    here = {i: more[i] - base for i in top if more[i] > base}
+    there = {i: less[i] - base_without for i in top_without if less[i] > base_without}
+    common, fresh, gone = here.keys() & there.keys(), here.keys() - there, there.keys() - here
+    shift = sensitivity - 2 * (base - base_without)
+    moved = [2 * here[i] - shift - 2 * there[i] for i in common]
+    broken = set()
+    if max(map(abs, [shift, *moved])) > sensitivity or len(common) > k_bar:
+        broken.add("moved too far")
+    if len(fresh) + len(gone) > (k_bar if sensitivity == 1 else 2 * k_bar):
+        broken.add("too many to hide")
+    for extra in (0, shift):  # of the shared noise, under either companion
+        centres = {2 * here[i] - shift + extra for i in fresh}
+        centres |= {2 * there[i] + extra for i in gone}
+        if max(centres, default=0) > 2 * sensitivity:
+            broken.add("too high to hide")
+    return broken
+
+
+@pytest.mark.parametrize(("sensitivity", "largest"), [(1, 3), (2, 3), (3, 4)])
+@pytest.mark.parametrize("k_bar", [1, 2, 3])
+def test_what_one_neighbour_has_alone_is_hidden_and_the_rest_moves_by_a_rise_at_most(
+    k_bar: int, sensitivity: int, largest: int
+) -> None:
+    for less, more in neighbours(3, largest, 3, sensitivity):
+        assert shared_breaches(less, more, k_bar, sensitivity) == set()
+
+
+def test_scores_that_fall_or_rise_more_are_noticed() -> None:
+    assert "moved too far" in shared_breaches((9, 5, 0), (8, 6, 0), 2, 1) | shared_breaches(
+        (9, 9, 1), (8, 9, 2), 2, 1
+    )
+    assert "moved too far" in shared_breaches((9, 0), (11, 0), 1, 1)
+    assert "too high to hide" in shared_breaches((0, 0), (3, 0), 1, 2)

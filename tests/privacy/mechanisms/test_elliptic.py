@@ -380,9 +380,9 @@ def test_it_is_no_easier_to_notice_than_the_price_in_gaussian_dp_says(
 
 
 def test_too_little_noise_has_no_cost_in_gaussian_dp() -> None:
-    assert EllipticGaussian(5.0, 0.9, 2, 1, 9).cost(Composition.GDP, 3) == math.inf
-    assert EllipticGaussian(0.9, 5.0, 2, 1, 9).cost(Composition.GDP, 3) == math.inf
-    assert EllipticGaussian(0.9, 0.9, 2, 1, 9).cost(Composition.GDP, 0) == 0.0
+    assert EllipticGaussian(5.0, 0.45, 2, 1, 9).cost(Composition.GDP, 3) == math.inf
+    assert EllipticGaussian(0.45, 5.0, 2, 1, 9).cost(Composition.GDP, 3) == math.inf
+    assert EllipticGaussian(0.45, 0.45, 2, 1, 9).cost(Composition.GDP, 0) == 0.0
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (4.0, 0.01)])

@@ -32,7 +32,7 @@ from test_known_topk import law_of
 
 from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
-from dpsql.privacy.accounting.zcdp import DELTA_UNIT, Composition, PrivacyLoss
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import (
     CorrelatedGaussian,
     IndependentNoise,
@@ -44,7 +44,6 @@ from dpsql.privacy.mechanisms.choose_k_bar import GumbelTopKChosenKBar
 from dpsql.privacy.mechanisms.correlated_topk import CorrelatedTopK
 from dpsql.privacy.mechanisms.elliptic import elliptic_gaussian
 from dpsql.privacy.mechanisms.known_topk import KnownDomainTopK
-from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.mechanisms.quantiles import exponential_quantile
 from dpsql.privacy.mechanisms.registry import CASCADES, ENTRIES, GUMBEL_TOP_K, MechanismEntry, Sizes
 from dpsql.privacy.mechanisms.selection import Selection
@@ -389,25 +388,25 @@ def summed_laws(sigma: float, shift: int, count: int) -> tuple[Flat, Flat]:
     return np.concatenate([one, pad]), np.concatenate([pad, one])
 
 
-@pytest.mark.parametrize("sigma", [2.05, 2.3, 3.0, 5.0, 20.0, 60.0])
+@pytest.mark.parametrize("sigma", [1.0, 1.2, 2.3, 3.0, 5.0, 20.0, 60.0])
 @pytest.mark.parametrize(("shift", "count"), [(1, 1), (1, 3), (2, 2), (7, 1)])
 def test_discrete_gaussians_are_no_easier_to_tell_apart_than_what_is_charged(
     sigma: float, shift: int, count: int
 ) -> None:
     noise = IndependentNoise(DiscreteGaussian(sigma), shift)
     rho = noise.cost(Composition.GDP, count)
-    exact = Fraction(count * shift**2) / (2 * (Fraction(sigma) ** 2 - 4))
+    exact = Fraction(count * shift**2) / (2 * (Fraction(sigma) ** 2 - Fraction(3, 32)))
     assert exact <= Fraction(rho) <= exact * (1 + Fraction(1, 10**12))
     laws = summed_laws(sigma, shift, count)
     assert not exceeds(*laws, rho)
-    if sigma >= 20:  # where little is lost to the lattice
+    if sigma >= 5:  # where little is lost to the lattice
         assert exceeds(*laws, 0.95 * rho)
 
 
 def test_too_little_noise_has_no_cost() -> None:
-    for sigma in (0.5, 1.9, 2.0):
+    for sigma in (0.3, 0.5, 0.999):
         assert IndependentNoise(DiscreteGaussian(sigma), 1).cost(Composition.GDP, 1) == math.inf
-    assert CorrelatedGaussian(1.01, 1).cost(Composition.GDP, 10) == math.inf
+    assert CorrelatedGaussian(0.88, 1).cost(Composition.GDP, 10) == math.inf
     assert IndependentNoise(DiscreteGaussian(0.5), 1).cost(Composition.GDP, 0) == 0.0
 
 
@@ -472,13 +471,3 @@ def test_picks_that_were_not_made_are_not_charged() -> None:
     one = selection.cost(Composition.GDP, 0)
     assert selection.cost(Composition.GDP, 3) == pytest.approx(4 * one, rel=1e-12)
     assert selection.cost(Composition.GDP, 10) == pytest.approx(10 * one, rel=1e-12)
-
-
-def test_the_lattice_is_paid_for_with_one_unit_of_delta() -> None:
-    """The sums of exp(-(y - g)**2 / 8) differ by no more than a few exp(-8 pi**2), in relation."""
-    assert SMOOTHING_DELTA == DELTA_UNIT
-    factor = 3 * 2.1 * math.exp(-8 * math.pi**2)
-    assert 2 * factor * 1e14 <= SMOOTHING_DELTA
-    grid = np.arange(-60, 61)
-    sums = [float(np.exp(-((grid - g) ** 2) / 8).sum()) for g in np.linspace(0, 1, 17)]
-    assert max(sums) / min(sums) - 1 < 1e-14

@@ -425,7 +425,7 @@ def test_the_stated_joint_delta_covers_the_exact_one_nearly_tightly() -> None:
         exact = all_old(epsilon, groups, [(sigma, 1), (value.scale, 5)])
         stated = lattice_noise_delta(epsilon, sigma, groups, others)
         assert exact <= stated <= 1.3 * exact
-    assert lattice_noise_delta(epsilon, 1.0, groups, others) == 1.0, "too little to smooth"
+    assert lattice_noise_delta(epsilon, 0.99, groups, others) == 1.0, "nothing is proved"
 
 
 @pytest.mark.parametrize(

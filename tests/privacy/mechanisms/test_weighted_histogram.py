@@ -368,6 +368,6 @@ def test_senseless_parameters_are_refused(epsilon: float, delta: float) -> None:
         weighted_positive_counts(PrivacyLoss(epsilon, delta), Weights(1, 7))
 
 
-def test_noise_narrower_than_the_smoothing_is_refused() -> None:
+def test_noise_narrower_than_a_step_is_refused() -> None:
     with pytest.raises(ParameterError):
-        weighted_histogram_delta(1.0, DiscreteGaussian(1.9), 10 * WEIGHT_STEPS, Weights(1, 7))
+        weighted_histogram_delta(1.0, DiscreteGaussian(0.9), 10 * WEIGHT_STEPS, Weights(1, 7))

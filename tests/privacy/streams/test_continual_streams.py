@@ -15,7 +15,6 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
 from dpsql.privacy.accounting.zcdp import PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import one_shot_distance
-from dpsql.privacy.mechanisms.price import SMOOTHING_DELTA
 from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import (
@@ -105,7 +104,7 @@ def test_its_price_in_gaussian_dp_covers_the_exact_law(epsilon: float) -> None:
         p, q = (law / law.sum() for law in laws)
         return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 
-    covered = gaussian_delta(epsilon, math.sqrt(2 * noise.gaussian_rho)) + SMOOTHING_DELTA
+    covered = gaussian_delta(epsilon, math.sqrt(2 * noise.gaussian_rho))
     assert exact(1.0) <= covered < exact(0.999)
 
 
