@@ -127,7 +127,7 @@ _MEANINGS: Final[Mapping[type[Error], Mapping[str, str]]] = {
         "too_many_grouping_sets": "ROLLUP, CUBE or GROUPING SETS that stand for very many answers.",
         "too_many_relations": "More private tables joined than `limits.private_relations` allows.",
         "unbounded_sum": "A sum of values without bounds where none can be found first: with "
-        "max_error, in a materialized view, and at too small a price.",
+        "max_error, and at too small a price.",
         "unit_row_repeats": "Rows among which a row that is a privacy unit could stand twice.",
         "unknown_bounds": "A named argument of an aggregate that is not a contribution bound.",
         "error_not_public": "A maximum error of something whose error depends on what is released: "

@@ -23,6 +23,8 @@ from dpsql.ir.relations import EachRow, PublicSource, RowSet, Scan, bottom_up
 from dpsql.policy.model import ColumnPolicy
 from dpsql.policy.parameters import ContributionBounding, Parameters
 
+_CLOSEST: Final = 2**-9  # bounds of values that are next to 0
+
 DECLARED_BOUNDS: Final = "declared bounds"
 """The origin of a key's values that rows outside of these bounds do not have."""
 
@@ -91,23 +93,36 @@ class Follower:
     values: tuple[tuple[object, object], ...]
 
 
+def range_text(bounds: tuple[float, float]) -> str:
+    """Write the bounds of a value in words: ``0 to 96``."""
+    lower, upper = bounds
+    return f"{lower:,.10g} to {upper:,.10g}"
+
+
 @dataclass(frozen=True, slots=True)
 class UnboundedValue:
     """A value that is summed and has no public bounds, ``whole`` if it is an integer.
 
-    ``bounds`` are those that were found, or until then some by which its noise can be told.
+    ``bounds`` are those that were found, or until then some by which its noise can be told. They
+    are the ``usual`` ones of a view where too few units had values to find any.
     """
 
     argument: exp.Expr
     text: str
     whole: bool
     bounds: tuple[float, float]
+    usual: bool = False
 
     @property
     def range(self) -> str:
         """The bounds in words: ``0 to 96``."""
+        return range_text(self.bounds)
+
+    @property
+    def closest(self) -> bool:
+        """True if its bounds are as close as they can be: of few units no others can be found."""
         lower, upper = self.bounds
-        return f"{lower:,.10g} to {upper:,.10g}"
+        return upper - lower <= _CLOSEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,7 @@ from dpsql.ir.plan import (
     LeftOutPlan,
     OpenBounds,
     PreparedBlock,
-    PreparedBoundsChoice,
     PreparedEstimate,
-    PreparedValueBounds,
     PrivacyPlan,
 )
 from dpsql.ir.query import Block, PlainTail, Query
@@ -40,20 +38,13 @@ from dpsql.ir.relations import (
     TypesAlone,
     ViewScan,
     bottom_up,
-    scanned,
 )
-from dpsql.kinds.bounds_choice import bounds_choice_sql
 from dpsql.kinds.registry import release_kind
-from dpsql.kinds.value_bounds import value_bounds_sql
 from dpsql.pipeline.clock import ClockReading, read_clock
 from dpsql.pipeline.given_keys import with_keys_given
-from dpsql.pipeline.kept.fingerprint import (
-    bounds_choice_fingerprint,
-    estimate_fingerprints,
-    fingerprint,
-    value_bounds_fingerprint,
-)
+from dpsql.pipeline.kept.fingerprint import estimate_fingerprints, fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
+from dpsql.pipeline.open_bounds import open_bounds
 from dpsql.pipeline.public_keys import with_keys_made
 from dpsql.pipeline.release import RehearsedWays, refuse_unknown_noise, rehearse_estimate
 from dpsql.pipeline.tail.runner import Tails
@@ -494,22 +485,8 @@ class Preparer:
         # To be shown: every read has a salt of its own.
         salt = secrets.randbits(62)
         write = partial(release_kind(plan).statement, salt, self.dialect)
-        bounds, renderer = tuple(self._open_bounds(plan)), self.dialect.renderer
+        bounds, renderer = tuple(open_bounds(plan, self.dialect)), self.dialect.renderer
         return PreparedBlock(plan, keys, estimates, bounds, write=write, renderer=renderer)
-
-    def _open_bounds(self, plan: BlockPlan) -> Iterator[OpenBounds]:
-        """Yield the draws of a block's bounds, those of values last, in their order."""
-        tables, renderer = scanned(plan.block.source.rows), self.dialect.renderer
-        choice, found = plan.bounds_choice, plan.block.bounds_found
-        if choice is not None:
-            write = partial(bounds_choice_sql, plan, choice, self.dialect)
-            mark = bounds_choice_fingerprint(plan)
-            yield PreparedBoundsChoice(mark, tables, choice=choice, write=write, renderer=renderer)
-        values = () if found is None or not plan.value_bounds else found.values
-        for value, draw in zip(values, plan.value_bounds, strict=True):
-            write = partial(value_bounds_sql, plan, value, draw, self.dialect)
-            mark = value_bounds_fingerprint(plan, value, draw)
-            yield PreparedValueBounds(mark, tables, choice=draw, write=write, renderer=renderer)
 
     def estimate(self, plan: BlockPlan, estimate: LeftOutPlan) -> PreparedEstimate:
         """Write the SQL of an estimate, over the same rows as its block's."""

@@ -14,6 +14,7 @@ from dpsql.planner.max_error import error_targets
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import (
     BASE_OF_NONE,
+    BASE_OF_ZERO,
     NONE,
     POWER_OF_GROUPS,
     POWER_OF_NAMED,
@@ -70,33 +71,47 @@ _VALUES_TOTAL_SHARE: Final = 0.2
 
 
 def priced_bounds(
-    block: Block, budget: QueryBudget, others: float = 0.0, payer: QueryBudget | None = None
+    block: Block,
+    budget: QueryBudget,
+    others: float = 0.0,
+    payer: QueryBudget | None = None,
+    times_noise: float | None = None,
 ) -> tuple[BoundsChoice | None, tuple[ValueBounds, ...]]:
     """Return the draws of a block's bounds: of units, and of each value without bounds.
 
-    ``payer`` is what they have their share of, if another budget than that of the answer.
-    None and none where they are known, or not asked for. Raises ``QueryRefused`` where the price
-    buys no bounds of values.
+    ``payer`` is what they have their share of, if another budget than that of the answer, and
+    ``times_noise`` how many times as wide as of one answer the noise of a view is: then it can be
+    drawn that too few units have rows to tell a number, or values to tell bounds. None and none
+    where they are known, or not asked for. Raises ``QueryRefused`` where the price buys no bounds
+    of values.
     """
     beside = others + _values_share(block)
-    values = _value_bounds(block, budget, others, payer or budget)
-    return priced_bounds_choice(block, budget, beside, payer), values
+    values = _value_bounds(block, budget, others, payer or budget, times_noise)
+    return priced_bounds_choice(block, budget, beside, payer, times_noise), values
 
 
 def _value_bounds(
-    block: Block, budget: QueryBudget, others: float, payer: QueryBudget
+    block: Block,
+    budget: QueryBudget,
+    others: float,
+    payer: QueryBudget,
+    times_noise: float | None,
 ) -> tuple[ValueBounds, ...]:
     found = block.bounds_found
     if found is None or found.known or not found.values:
         return ()
     size, limit = _groups(block), block.parameters.groups_limit
-    sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho))
+    sigma = math.sqrt(max(1, len(block.measures)) / (2 * budget.noise_rho)) * (times_noise or 1.0)
     kept = size if limit is None else min(limit, size)
     target = _CUT_OF_VALUES * rows_target(size, kept, sigma)
     draws = 2 * len(found.values)
     price = payer.part_beside(_values_share(block), others, draws)
+    zero = BASE_OF_ZERO if times_noise is None else BASE_OF_NONE
     try:
-        return tuple(value_bounds(price, target, whole=value.whole) for value in found.values)
+        return tuple(
+            value_bounds(price, target, whole=value.whole, base_of_zero=zero)
+            for value in found.values
+        )
     except ParameterError:
         raise QueryRefused(
             f"the price is too small to find bounds of {found.values[0].text}, and it has none",

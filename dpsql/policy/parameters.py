@@ -49,6 +49,8 @@ USUAL_GROUPS: Final = 10
 """The usual number of groups per unit, where none is given and ``auto`` is not taken."""
 USUAL_ROWS: Final = 10
 """The usual number of rows per unit and group, where ``auto`` cannot be taken."""
+USUAL_VALUES: Final = (-100.0, 100.0)
+"""The usual bounds of a value that has none, until others are found."""
 # dpsql's own limits, whatever a policy says. Beyond them nothing is protected (epsilon), the noise
 # or its tail is no longer a finite double (epsilon and delta near 0), or counts leave 32 bits.
 EPSILON_LIMITS: Final = (1e-6, 1000.0)

@@ -17,7 +17,6 @@ from dpsql.errors import AnswerWarning, StaleAnswerWarning
 from dpsql.ir.query import UnboundedValue
 from dpsql.kinds.summary import COUNTED
 
-_CLOSEST: Final = 2**-9  # bounds of values that are next to 0
 _MUCH: Final = 0.1  # of a total, left out for sure
 
 
@@ -87,27 +86,25 @@ def bounds_found(value: UnboundedValue) -> Caveat:
 
     It is strong where they are as close as they can be: of few units no others can be found.
     """
-    lower, upper = value.bounds
-    cut = upper - lower <= _CLOSEST
     text = f"{printable_name(value.text)} is clamped to {value.range}, found privately."
-    if cut:
+    if value.closest:
         text = (
             f"Beware: {text} Of so few units, or at so small a price, no wider ones can be found."
         )
     give = "Bounds of your own: contribution_bounds_per_row => (lower, upper)."
-    return Caveat(CaveatKind.BOUNDS_FOUND, f"{text} {give}", strong=cut)
+    return Caveat(CaveatKind.BOUNDS_FOUND, f"{text} {give}", strong=value.closest)
 
 
 def view_bounds(view: str, words: str, *, told: bool) -> Caveat:
-    """Return the caveat of a view whose contribution bounds nobody gave; ``words`` name them.
+    """Return the caveat of a view's bounds that nobody gave; ``words`` tell the bounds.
 
-    It is strong where too few units had rows for others than the usual ones to be ``told``.
+    It is strong where too few units had rows for others than these to be ``told``.
     """
-    text = f"{printable_name(view)} counts {words}, over all of its steps"
+    text = f"{printable_name(view)} {words}"
     if told:
         return Caveat(CaveatKind.BOUNDS_FOUND, f"{text}: found privately.", strong=False)
-    why = "the usual numbers, as too few had rows to find others when it was created."
-    return Caveat(CaveatKind.BOUNDS_FOUND, f"Beware: {text}: {why}", strong=True)
+    why = "as too few had rows to find other bounds when it was created."
+    return Caveat(CaveatKind.BOUNDS_FOUND, f"Beware: {text}, {why}", strong=True)
 
 
 def left_out(found: LeftOutPart, beware: str) -> Caveat | None:

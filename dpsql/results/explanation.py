@@ -272,7 +272,10 @@ def _declared(plan: BlockPlan) -> Iterator[str]:
         for name, bound in named.items():
             yield f"{name} is {bound:,}, found privately"
         for each in values:
-            yield f"{each.text} is clamped to {each.range}, found privately"
+            why = "found privately"
+            if each.usual:
+                why = "the usual bounds, as too few units had values to find others"
+            yield f"{each.text} is clamped to {each.range}, {why}"
     elif plan.draws:
         loss = sum((draw.loss for draw in plan.draws), ZERO)
         price = f"ε {significant(loss.epsilon)}" if loss.epsilon else f"ρ {significant(loss.rho)}"

@@ -32,7 +32,7 @@ from dpsql.errors import (
     ParameterError,
     QueryRefused,
 )
-from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBoundsChoice, PreparedEstimate
+from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedEstimate
 from dpsql.ir.relations import PublishedView, scanned
 from dpsql.kinds.bounds_choice import decode_bounds
 from dpsql.kinds.left_out import decode_estimate
@@ -488,11 +488,9 @@ class Answerer:
                 found[choice.fingerprint] = bounds
         return found
 
-    def _known_bounds_of_view(self, choice: PreparedBoundsChoice) -> FoundBounds | None:
-        """Find the contribution bounds that the account has drawn for a view; None without any."""
-        if self._ledger is None:
-            return None
-        return self._known_bounds((choice,), ANY_AGE).get(choice.fingerprint)
+    def _known_bounds_of_view(self, choices: Sequence[OpenBounds]) -> dict[str, FoundBounds]:
+        """Find the bounds that the account has drawn for a view, by fingerprint."""
+        return {} if self._ledger is None else self._known_bounds(choices, ANY_AGE)
 
     def _given(self, prepared: Prepared, limit: AgeLimit) -> StoredRelease | None:
         """Find the latest release of a question; it has none while its bounds are open."""
@@ -634,12 +632,11 @@ class Answerer:
         )
 
     def _caveats_beforehand(self, prepared: Prepared) -> Iterator[Caveat]:
-        """Yield what readers must know of the clock, and of the contribution bounds of views."""
+        """Yield what readers must know of the clock, and of the bounds of views."""
         if prepared.clock is not None and prepared.blocks:
             yield clock_read(prepared.clock.text)
         for source in prepared.query.public_tables:
-            found = self.views.bounds_of(source) if isinstance(source, PublishedView) else None
-            if found is not None:
+            for found in self.views.bounds_of(source) if isinstance(source, PublishedView) else ():
                 yield view_bounds(str(source.table.name), found.words, told=found.told)
 
     def _columns_alone(self, prepared: Prepared) -> Result:

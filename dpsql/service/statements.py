@@ -288,7 +288,7 @@ class Statements:
         prepared = self._defined(statement)
         with _at(statement.place):
             plan = self._answerer.views.create(prepared).plan
-        loss = prepared.loss if prepared.bounds is not None else plan.loss
+        loss = prepared.loss if prepared.bounds else plan.loss
         listing = listings.view_listing(self._answerer.views.all())
         cost = Cost(loss, loss, plan.conversion_delta)
         return self._listed(listing, Explanation(text), cost)

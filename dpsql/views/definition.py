@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
+from dpsql.accuracy.wording import printable_name
 from dpsql.core.periods import Period
 from dpsql.errors import LedgerError, ParameterError
-from dpsql.ir.query import BoundsFound
-from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
+from dpsql.ir.query import Block, BoundsFound, UnboundedValue, range_text
+from dpsql.policy.parameters import PARAMETER_NAMES, USUAL_VALUES, Parameters
 from dpsql.privacy.mechanisms.bounds_choice import NONE, FoundBounds
 from dpsql.privacy.streams.factorisation import MAX_STEPS
 from dpsql.privacy.streams.topk import doubling_steps
@@ -78,23 +79,27 @@ class ChoiceOptions:
 class DrawnBounds:
     """Contribution bounds of a unit that were drawn when a view was created, None where given.
 
-    ``NONE`` is drawn where too few units have rows: then the view has the usual number. ``share``
-    is the part of its price that the draws had.
+    ``values`` are those of values without declared bounds, in their order. ``NONE`` is drawn where
+    too few units have rows, and 0 to 0 where too few have values: then the view has the usual ones.
+    ``share`` is the part of its price that the draws had.
     """
 
     rows: int | None
     groups: int | None
     share: float
+    values: tuple[tuple[float, float], ...] = ()
 
-    @property
-    def told(self) -> BoundsFound:
-        """Which of them say something of the rows."""
-        return BoundsFound(bool(self.rows), bool(self.groups), known=True)
+    def told(self, values: Iterable[UnboundedValue]) -> BoundsFound:
+        """Mark which of the ``values`` of a view, and of its bounds, rows have told."""
+        # Fewer where the policy declares bounds by now: the fingerprint says whether others.
+        pairs = zip(values, self.values, strict=False)
+        marked = tuple(replace(value, usual=not any(drawn)) for value, drawn in pairs)
+        return BoundsFound(bool(self.rows), bool(self.groups), values=marked, known=True)
 
 
 @dataclass(frozen=True, slots=True)
 class ViewBounds:
-    """Contribution bounds of a view in words, and whether its rows told all of them."""
+    """Bounds of a view in words, and whether its rows told them."""
 
     words: str
     told: bool
@@ -125,32 +130,41 @@ class ViewDefinition:
 
     @property
     def bounds(self) -> FoundBounds:
-        """The contribution bounds that nobody gave, as they are in the parameters."""
+        """The bounds that nobody gave, as they hold: those of units are in the parameters."""
         drawn, parameters = self.drawn, self.parameters
         if drawn is None:
             return FoundBounds()
         return FoundBounds(
             None if drawn.rows is None else parameters.rows_limit,
             None if drawn.groups is None else parameters.groups_limit,
+            tuple(each if any(each) else USUAL_VALUES for each in drawn.values),
         )
 
     @property
     def found_bounds(self) -> str | None:
-        """The contribution bounds that nobody gave in words; None without any."""
+        """The bounds that nobody gave in words; None without any."""
         named = (("rows", self.bounds.rows), ("groups", self.bounds.groups))
-        return ", ".join(f"{name} {n:,}" for name, n in named if n is not None) or None
+        words = [f"{name} {n:,}" for name, n in named if n is not None]
+        words += [f"values {range_text(each)}" for each in self.bounds.values]
+        return ", ".join(words) or None
 
-    def bounds_in_words(self, unit: str) -> ViewBounds | None:
-        """Name the contribution bounds that nobody gave, if any."""
-        drawn, bounds = self.drawn, self.bounds
-        if drawn is None:
-            return None
-        parts = [f"each {unit}"]
+    def bounds_in_words(self, block: Block) -> Iterator[ViewBounds]:
+        """Name the bounds that nobody gave, in the ``block`` of the view."""
+        drawn, bounds, found = self.drawn, self.bounds, block.bounds_found
+        if drawn is None or found is None:
+            return
+        for value in found.values:
+            words = f"clamps {printable_name(value.text)} to {value.range}"
+            yield ViewBounds(words, not (value.usual or value.closest))
+        if bounds.rows is None and bounds.groups is None:
+            return
+        parts = [f"each {block.unit_name}"]
         if bounds.rows is not None:
             parts.insert(0, f"at most {bounds.rows:,} row{'s' * (bounds.rows > 1)} of")
         if bounds.groups is not None:
             parts.append(f"in at most {bounds.groups:,} group{'s' * (bounds.groups > 1)}")
-        return ViewBounds(" ".join(parts), NONE not in (drawn.rows, drawn.groups))
+        words = f"counts {' '.join(parts)}, over all of its steps"
+        yield ViewBounds(words, NONE not in (drawn.rows, drawn.groups))
 
     def record(self, fingerprint: str) -> str:
         """Write the view as the ledger keeps it: JSON text that :func:`read_definition` reads."""
@@ -204,7 +218,7 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             None if buffers is None else (tuple(buffers[0]), tuple(buffers[1])),
             None if mechanism is None else ContinualMechanism(mechanism),
             _read_choices(**stream["choices"]),
-            None if drawn is None else DrawnBounds(**drawn),
+            None if drawn is None else _read_drawn(**drawn),
         )
         return definition, str(stream["fingerprint"])
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, ParameterError):
@@ -213,6 +227,13 @@ def read_definition(record: str) -> tuple[ViewDefinition, str]:
             code="ledger_corrupt",
             hint="run `dpsql budget verify`, and restore the ledger from a backup",
         ) from None
+
+
+def _read_drawn(
+    rows: int | None, groups: int | None, share: float, values: Iterable[tuple[float, float]] = ()
+) -> DrawnBounds:
+    bounds = tuple((float(lower), float(upper)) for lower, upper in values)
+    return DrawnBounds(rows, groups, share, bounds)
 
 
 def _read_choices(

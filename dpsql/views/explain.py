@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from dpsql.privacy.mechanisms.bounds_choice import NONE
+from dpsql.privacy.mechanisms.bounds_choice import NONE, BoundsChoice
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.streams.mechanism import few_steps
 from dpsql.privacy.streams.topk import single_top_k_std
 from dpsql.results.explanation import (
@@ -22,8 +23,12 @@ from dpsql.views.prepare import PreparedView
 def explain_view(view: PreparedView, sql: str) -> Explanation:
     """Return the explanation of a view; ``sql`` is the reading of its first step."""
     plan, definition = view.plan, view.plan.definition
-    choice = None if view.bounds is None else view.bounds.choice
-    last = replace(plan.at(definition.steps.count), bounds_choice=choice)
+    drawn = [each.choice for each in view.bounds]
+    last = replace(
+        plan.at(definition.steps.count),
+        bounds_choice=next((d for d in drawn if isinstance(d, BoundsChoice)), None),
+        value_bounds=tuple(d for d in drawn if isinstance(d, ValueBounds)),
+    )
     shown = explain_block(last, sql)
     block = replace(
         shown,
@@ -46,7 +51,7 @@ def explain_view(view: PreparedView, sql: str) -> Explanation:
 def _drawn(view: PreparedView) -> Iterator[str]:
     """Name the rows of a draw, and contribution bounds without a drawn number."""
     plan = view.plan
-    if view.bounds is not None and view.between is not None:
+    if view.bounds and view.between is not None:
         first, last = (f"{moment:%Y-%m-%d %H:%M}" for moment in view.between)
         yield f"rows from {first} to {last} tell, as long a time as all steps take"
     drawn, parameters = plan.definition.drawn, plan.definition.parameters

@@ -14,7 +14,7 @@ from typing import Final
 
 from dpsql.ir.measures import Measure, MeasureKind
 from dpsql.ir.query import Block
-from dpsql.planner.bounds_choice import priced_bounds_choice
+from dpsql.planner.bounds_choice import priced_bounds
 from dpsql.planner.budget import QueryBudget
 from dpsql.planner.noise import UNITS, with_units
 from dpsql.policy.model import AccountPolicy
@@ -22,6 +22,7 @@ from dpsql.policy.parameters import AnswerFrom
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.additive import one_shot_distance
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.streams.buffers import optimal_buffers
 from dpsql.privacy.streams.factorisation import (
     BufferedToeplitz,
@@ -349,16 +350,19 @@ def _running(definition: ViewDefinition, block: Block, budget: QueryBudget) -> V
     )
 
 
-def bounds_to_draw(plan: ViewPlan, account: AccountPolicy) -> BoundsChoice | None:
-    """Return the draws of contribution bounds that a view was given none of; None without any.
+def bounds_to_draw(
+    plan: ViewPlan, account: AccountPolicy
+) -> tuple[BoundsChoice | None, tuple[ValueBounds, ...]]:
+    """Return the draws of bounds that a view was given none of: of units, and of values.
 
-    ``plan`` has the usual ones. Chosen groups have these in any case.
+    ``plan`` has the usual ones. Chosen groups have these in any case, and sum no values. Raises
+    ``QueryRefused`` where the price buys no bounds of values.
     """
     if plan.mechanism.chooses:
-        return None
+        return None, ()
     block, steps = replace(plan.block, measures=plan.measures), plan.definition.steps.count
     times = max(noise.std(steps) / noise.once for noise in plan.noises)
-    return priced_bounds_choice(block, _view_budget(block, account), times_noise=times)
+    return priced_bounds(block, _view_budget(block, account), times_noise=times)
 
 
 # -- what both have in common --------------------------------------------------------------------

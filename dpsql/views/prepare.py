@@ -7,10 +7,10 @@ anew for every step from the definition alone, so that nothing of it depends on 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import Final
 
@@ -22,20 +22,20 @@ from dpsql.engines.base.dialect import Dialect
 from dpsql.engines.base.engine import Engine
 from dpsql.engines.dialects import TWIN, dialect_of
 from dpsql.errors import ParameterError, QueryRefused
-from dpsql.ir.plan import BlockPlan, PreparedBoundsChoice
-from dpsql.ir.query import Block, PlainTail, Query
-from dpsql.ir.relations import scanned
-from dpsql.kinds.bounds_choice import bounds_choice_sql
+from dpsql.ir.plan import BlockPlan, OpenBounds
+from dpsql.ir.query import Block, PlainTail, Query, UnboundedValue
 from dpsql.pipeline.kept.description import VOCABULARY, Vocabulary, worded
-from dpsql.pipeline.kept.fingerprint import bounds_choice_fingerprint, fingerprint
+from dpsql.pipeline.kept.fingerprint import fingerprint
 from dpsql.pipeline.known_keys import with_keys_narrowed
+from dpsql.pipeline.open_bounds import open_bounds
 from dpsql.planner.bounds_choice import bounds_share
 from dpsql.planner.groups import WHOLE_STREAM, with_groups_of_steps, with_usual_groups
 from dpsql.policy.model import AccountPolicy, Policy, TablePolicy, TimeColumn
 from dpsql.policy.parameters import PARAMETER_NAMES, Parameters
 from dpsql.policy.resolve import again
-from dpsql.privacy.accounting.zcdp import ZERO, PrivacyLoss
+from dpsql.privacy.accounting.zcdp import PrivacyLoss
 from dpsql.privacy.mechanisms.bounds_choice import BoundsChoice, FoundBounds
+from dpsql.privacy.mechanisms.value_bounds import ValueBounds
 from dpsql.privacy.streams.factorisation import (
     BaseTree,
     BufferedToeplitz,
@@ -97,8 +97,8 @@ class PreparedView:
 
     ``keys`` are the key columns in generated SQL with their types, ``columns`` those of the view
     after ``step`` and ``as_of``. ``fingerprint`` is that of the plan of its first step. ``bounds``
-    are the draws of contribution bounds that nobody gave, over the rows ``between`` two wall times:
-    until then the plan has the usual ones.
+    are the draws of bounds that nobody gave, of units and of values, over the rows ``between`` two
+    wall times: until then the plan has the usual ones.
     """
 
     plan: ViewPlan
@@ -106,14 +106,13 @@ class PreparedView:
     keys: tuple[Column, ...]
     columns: tuple[ViewColumn, ...]
     fingerprint: str
-    bounds: PreparedBoundsChoice | None = None
+    bounds: tuple[OpenBounds, ...] = ()
     between: tuple[datetime, datetime] | None = None
 
     @property
     def loss(self) -> PrivacyLoss:
         """The price of all steps, and of the bounds that are to be drawn."""
-        drawn = ZERO if self.bounds is None else self.bounds.choice.loss
-        return self.plan.loss + drawn
+        return sum((each.choice.loss for each in self.bounds), self.plan.loss)
 
     @property
     def shape(self) -> StateShape:
@@ -163,7 +162,7 @@ class ViewPreparer:
     ) -> PreparedView:
         """Plan a view for the account that pays for it.
 
-        One that is new is planned ``now``: contribution bounds that were not given are found then.
+        One that is new is planned ``now``: bounds that were not given are found then.
 
         Its parameters are resolved by this policy, as those of a query are: what was given beside
         the definition, then OPTIONS in its text. All of them are part of the plan's definition,
@@ -176,7 +175,7 @@ class ViewPreparer:
                 "views are made of DuckDB's rows alone, not of a server's",
                 "Ask the query itself, as often as you need it.",
             )
-        query = self._query(definition, 1)
+        query = self._query(definition, 1, finds=now is not None)
         (block,) = query.blocks
         tail = query.plain
         assert tail is not None
@@ -185,24 +184,28 @@ class ViewPreparer:
                 "a view has no max_age: its rows say of which step they are",
                 "Leave it out. REFRESH publishes the steps that have closed since.",
             )
-        drawn, bounds, between = definition.drawn, None, None
+        drawn, between = definition.drawn, None
+        bounds: tuple[OpenBounds, ...] = ()
         if drawn is not None:  # also where OPTIONS in the text ask for auto
             parameters = _bounded(block.parameters, definition.bounds)
-            block = replace(block, parameters=parameters, bounds_found=drawn.told)
+            told = drawn.told(_values(block))
+            block = replace(block, parameters=parameters, bounds_found=told)
         settled = replace(block.parameters, given=frozenset(PARAMETER_NAMES))
         definition = replace(definition, parameters=settled)
         planned = partial(
             plan_view, definition, account=account, short_lived=self._short_lived(definition)
         )
         plan = planned(block, beside=0.0 if drawn is None else drawn.share)
-        choice = None if now is None else bounds_to_draw(plan, account)
-        if choice is not None and now is not None:
+        choice, values = (None, ()) if now is None else bounds_to_draw(plan, account)
+        if (choice or values) and now is not None:
             share = bounds_share(block)
-            with suppress(QueryRefused, ParameterError):  # then the usual numbers hold
-                planned(replace(block, parameters=_bounded(settled, choice.most)), beside=share)
+            most = reduce(FoundBounds.beside, (d.most for d in (choice, *values) if d is not None))
+            # Numbers that cannot be found are the usual ones; there are none of values.
+            with nullcontext() if values else suppress(QueryRefused, ParameterError):
+                self.prepare(_drawn(definition, most, share), account)
                 plan = planned(block, beside=share)
                 between = definition.steps.as_long(now)
-                bounds = self._bounds(plan, choice, between)
+                bounds = self._bounds(plan, choice, values, between)
         examine(block, self._engine, definition.text)
         first = plan.at(1)
         unit, *columns = self._engine.bind(self._contributions(first))
@@ -212,23 +215,21 @@ class ViewPreparer:
         return PreparedView(plan, unit.type, keys, shown, marked, bounds, between)
 
     def _bounds(
-        self, plan: ViewPlan, choice: BoundsChoice, between: tuple[datetime, datetime]
-    ) -> PreparedBoundsChoice:
+        self,
+        plan: ViewPlan,
+        choice: BoundsChoice | None,
+        values: tuple[ValueBounds, ...],
+        between: tuple[datetime, datetime],
+    ) -> tuple[OpenBounds, ...]:
         """Prepare the draws of bounds over the rows of as long a time as the view will have.
 
         Where the table is as old, they tell what a unit will have in all steps.
         """
         definition = plan.definition
-        steps = definition.steps
-        (before,) = self._query(definition, 1, between=between).blocks
+        (before,) = self._query(definition, 1, between=between, finds=True).blocks
         first = plan.of_block(replace(plan.block, condition=before.condition)).at(1)
-        return PreparedBoundsChoice(
-            bounds_choice_fingerprint(first, steps.count),
-            scanned(before.source.rows),
-            choice=choice,
-            write=partial(bounds_choice_sql, first, choice, self._dialect),
-            renderer=self._dialect.renderer,
-        )
+        first = replace(first, bounds_choice=choice, value_bounds=values)
+        return tuple(open_bounds(first, self._dialect, definition.steps.count))
 
     def text(self, view: PreparedView) -> str:
         """Return the SQL that reads the first step."""
@@ -236,7 +237,7 @@ class ViewPreparer:
 
     def contributions(self, view: PreparedView, step: int) -> Sql:
         """Write the SQL for what each unit has contributed to each group by the end of a step."""
-        (block,) = self._query(view.plan.definition, step).blocks
+        (block,) = self._query(view.plan.definition, step, finds=bool(view.bounds)).blocks
         return self._contributions(_over(view, block).at(step))
 
     def _short_lived(self, definition: ViewDefinition) -> bool:
@@ -257,7 +258,8 @@ class ViewPreparer:
 
     def stepped(self, view: PreparedView, first: int, last: int) -> SteppedSQL:
         """Write the SQL that computes several steps' contributions, and reads private rows once."""
-        (block,) = self._query(view.plan.definition, last, first).blocks
+        found = self._query(view.plan.definition, last, first, finds=bool(view.bounds))
+        (block,) = found.blocks
         assert block.step_number is not None
         plan = _over(view, block).at(last)
         rows = PrivateRows(plan, 0, self._dialect)
@@ -272,12 +274,18 @@ class ViewPreparer:
         step: int,
         first: int | None = None,
         between: tuple[datetime, datetime] | None = None,
+        *,
+        finds: bool = False,
     ) -> Query:
         """Make the query over the rows up to the end of a step, or over those of another time.
 
-        With ``first``, it says of a row in which step from that one on it counts first.
+        With ``first``, it says of a row in which step from that one on it counts first. A view that
+        ``finds`` bounds of values has the usual ones here, and one that has found them has these.
         """
         text = definition.text
+        bounds: tuple[FoundBounds, ...] | None = () if finds else None
+        if definition.drawn is not None:
+            bounds = (definition.bounds,)
         with understood():
             tree = parsed(text, self._rules())
             alias, table = timed_table(tree, self._policy)
@@ -299,6 +307,7 @@ class ViewPreparer:
                 self._dialect,
                 partial(self._decided, definition),
                 catalog=self._engine.name,
+                bounds=bounds,
             )
         if len(query.blocks) != 1 or query.plain is None or query.plain.offset:
             raise no_view(
@@ -345,16 +354,24 @@ class ViewPreparer:
 
 
 def with_drawn(view: PreparedView, found: FoundBounds) -> ViewDefinition:
-    """Return the definition of a view whose contribution bounds were drawn, before it is paid.
+    """Return the definition of a view whose bounds were drawn, before it is paid.
 
-    It has the usual number where there were too few units to tell.
+    It has the usual ones where there were too few units to tell.
     """
-    definition, share = view.plan.definition, bounds_share(view.plan.block)
+    return _drawn(view.plan.definition, found, bounds_share(view.plan.block))
+
+
+def _drawn(definition: ViewDefinition, found: FoundBounds, share: float) -> ViewDefinition:
     return replace(
         definition,
         parameters=_bounded(definition.parameters, found),
-        drawn=DrawnBounds(found.rows, found.groups, share),
+        drawn=DrawnBounds(found.rows, found.groups, share, found.values),
     )
+
+
+def _values(block: Block) -> tuple[UnboundedValue, ...]:
+    """List the values of a block that have no bounds of their own."""
+    return () if block.bounds_found is None else block.bounds_found.values
 
 
 def _bounded(parameters: Parameters, found: FoundBounds) -> Parameters:

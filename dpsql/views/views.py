@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -37,7 +37,7 @@ from dpsql.errors import (
     QueryRefused,
     UnknownName,
 )
-from dpsql.ir.plan import PreparedBoundsChoice
+from dpsql.ir.plan import OpenBounds
 from dpsql.ir.relations import PublishedView, scanned
 from dpsql.kinds.bounds_choice import read_weights
 from dpsql.ledger import Ledger, StepTicket, StreamRecord
@@ -176,7 +176,7 @@ class Views:
     _buyer: Buyer
     _place: Path | None
     _preparer: ViewPreparer
-    _bounds_known: Callable[[PreparedBoundsChoice], FoundBounds | None]
+    _bounds_known: Callable[[Sequence[OpenBounds]], dict[str, FoundBounds]]
     _progress: Percent
     _tell: Observer
 
@@ -218,8 +218,9 @@ class Views:
             found.choices,
         )
         view = self._preparer.prepare(definition, self._account(self._payer.analyst), _now())
-        known = None if view.bounds is None else self._bounds_known(view.bounds)
-        return view if known is None else self._with_drawn(view, known)
+        known = self._bounds_known(view.bounds)
+        open_ = [each for each in view.bounds if each.fingerprint not in known]
+        return view if open_ or not view.bounds else self._with_drawn(view, known)
 
     def explain(self, view: PreparedView) -> Explanation:
         """Explain the cost of a view, and the noise of its steps."""
@@ -241,8 +242,8 @@ class Views:
         stream = secrets.token_hex(16)
         place = self._state_of(stream)
         ViewState.require_room(place)
-        if view.bounds is not None:
-            view = self._with_drawn(view, self._drawn(view, view.bounds))
+        if view.bounds:
+            view = self._with_drawn(view, self._drawn(view))
         definition = view.plan.definition
         self._till.pay_stream(
             *(view.plan.loss, view.fingerprint),
@@ -255,8 +256,8 @@ class Views:
         self._tell(ViewCreated(self._payer.path, stream))
         return view
 
-    def _drawn(self, view: PreparedView, choice: PreparedBoundsChoice) -> FoundBounds:
-        """Draw the contribution bounds of a view, if the account can pay for all of it.
+    def _drawn(self, view: PreparedView) -> dict[str, FoundBounds]:
+        """Draw the unknown bounds of a view, if the account can pay for all of the view.
 
         They are kept: whatever stops it then, another attempt has them for nothing.
         """
@@ -267,24 +268,32 @@ class Views:
                 code="ledger_stream_exists",
                 hint="Choose another name, or drop the view first.",
             )
-        self._engine.rehearse(lambda source: _discard(read_weights(source, choice)))
+        known = self._bounds_known(view.bounds)
+        missing = [each for each in view.bounds if each.fingerprint not in known]
+
+        def read(source: PrivateSource) -> None:
+            for choice in missing:
+                read_weights(source, choice)
+
+        self._engine.rehearse(read)
         self._engine.refuse_changed()
-        purchase = purchase_of_bounds(choice, definition.text, ())
-        with self._buyer.begun(choice.tables) as run:
-            charges = self._till.reserve((purchase,), then=view.plan.loss)
-            found = self._buyer.buy_all(run, (purchase,))
+        purchases = [purchase_of_bounds(choice, definition.text, ()) for choice in missing]
+        with self._buyer.begun(scanned(view.plan.block.source.rows)) as run:
+            charges = self._till.reserve(purchases, then=view.plan.loss)
+            found = self._buyer.buy_all(run, purchases)
         if isinstance(found, Failure):
             kept = "What it had reserved stays spent, and there is no view."
             error = self._buyer.failed(found, kept, partial(self._till.fail, charges))
             self._tell(ReadingFailed(self._payer.path, None, found.code))
             raise error
         self._till.settle(charges, found)
-        (bought,) = found
-        assert bought.bounds is not None
-        return bought.bounds
+        bounds = (each.bounds for each in found if each.bounds is not None)
+        marks = (choice.fingerprint for choice in missing)
+        return known | dict(zip(marks, bounds, strict=True))
 
-    def _with_drawn(self, view: PreparedView, found: FoundBounds) -> PreparedView:
+    def _with_drawn(self, view: PreparedView, known: Mapping[str, FoundBounds]) -> PreparedView:
         account = self._account(self._payer.analyst)
+        found = reduce(FoundBounds.beside, (known[each.fingerprint] for each in view.bounds))
         return self._preparer.prepare(with_drawn(view, found), account)
 
     def refresh(self, name: str, until: datetime | None = None) -> Refreshed:
@@ -452,10 +461,10 @@ class Views:
         figures = prepared.plan.figures(found.aggregate, confidence)
         return None if figures is None else figures[:last]
 
-    def bounds_of(self, source: PublishedView) -> ViewBounds | None:
-        """Return the contribution bounds of a view that nobody gave; None if they were given."""
+    def bounds_of(self, source: PublishedView) -> tuple[ViewBounds, ...]:
+        """List the bounds of a view that nobody gave."""
         view = self._now_of(source.stream, str(source.table.name))
-        return view.definition.bounds_in_words(self.plan_of(view).plan.block.unit_name)
+        return tuple(view.definition.bounds_in_words(self.plan_of(view).plan.block))
 
     def rows(self, view: View) -> ViewRows:
         """Return all published rows of a view."""
@@ -602,10 +611,6 @@ class Views:
                 hint="run `dpsql budget verify`, and restore the ledger from a backup",
             )
         return self._place / stream
-
-
-def _discard(_: object) -> None:
-    """Accept and ignore a value."""
 
 
 def _of_another(ledger: Ledger, path: str) -> tuple[StreamRecord, ...]:

@@ -269,7 +269,7 @@ class Drawing:
         select = rng.choice(
             (
                 f"SELECT{inner} s, count(DISTINCT uid) AS users FROM t GROUP BY s", f"SELECT{inner} s, count(*) AS n FROM t{self._where()} GROUP BY s",
-                f"SELECT{inner} s, count(*) AS n, sum(i32) AS total FROM t GROUP BY s", f"SELECT{inner} count(DISTINCT uid) AS users FROM t",
+                f"SELECT{inner} s, count(*) AS n, sum(i32) AS total, sum(f64 / i32) AS q FROM t GROUP BY s", f"SELECT{inner} count(DISTINCT uid) AS users FROM t",
                 "SELECT s, count(DISTINCT uid) AS users FROM t GROUP BY s ORDER BY users DESC LIMIT 2",
             )
         )  # fmt: skip

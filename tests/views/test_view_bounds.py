@@ -267,12 +267,122 @@ def test_explain_tells_the_price_of_the_draw_and_then_the_bounds(tmp_path: Path)
     assert draws(tmp_path) == 1
 
 
-def test_values_of_a_view_have_bounds_that_are_given(tmp_path: Path) -> None:
-    """None are found for values: they are refused, and not clamped at what stands for bounds."""
+# -- bounds of values -----------------------------------------------------------------------------
+
+
+def without_bounds(composition: Composition = Composition.ZCDP, **columns: ColumnPolicy) -> Policy:
+    """The policy without bounds of values: numbers of rows and groups are given."""
+    rules = policy(composition)
+    given = replace(rules.defaults, max_rows_contributed=LARGE, max_groups_contributed=1)
+    kept = {"g": rules.tables["t"].columns["g"]}
+    return replace(
+        rules, defaults=given, tables={"t": replace(rules.tables["t"], columns=kept | columns)}
+    )
+
+
+@pytest.mark.parametrize("composition", Composition)
+@pytest.mark.parametrize(
+    ("select", "truth"),
+    [
+        ("SELECT k, SUM(x) AS n FROM t GROUP BY k", 2 * TRUTH),
+        ("SELECT g, SUM(3 - x * 4) AS n FROM t GROUP BY g", -5 * TRUTH),  # of both signs
+        ("SELECT AVG(x) AS n FROM t", 2.0),
+    ],
+)
+def test_a_view_finds_bounds_of_values_and_the_truth_for_its_price(
+    select: str, truth: float, composition: Composition, tmp_path: Path
+) -> None:
+    with opened(tmp_path, without_bounds(composition)) as ana:
+        told = explained(ana, create(select))
+        assert "are found first, for" in told
+        assert "-100 to 100" in told
+        worst = reserved(ana, create(select))
+        paid = ana.sql(create(select)).cost.settled
+        assert paid == worst
+        account = ana.budget()
+        spent = account.epsilon_spent if composition is Composition.BASIC else account.rho_spent
+        assert spent == pytest.approx(paid.epsilon or paid.rho)
+        ((lower, upper),) = drawn(ana).values
+        assert upper >= 3.0
+        assert (lower < -8) == ("3 -" in select)
+        ana.sql(REFRESH)
+        assert all(abs(n - truth) < 0.25 * abs(truth) for n in last(ana))
+        (caveat,) = ana.sql("SELECT n FROM v").warnings
+        assert f"v clamps {select[7:].split('(')[1].split(')')[0]} to" in caveat.text
+        assert not caveat.strong
+    assert draws(tmp_path) == 1
+
+
+def test_a_view_goes_on_with_bounds_of_values_that_it_has_drawn(
+    tmp_path: Path, clock: Callable[[int], None]
+) -> None:
+    """And another view over the same rows has them for nothing."""
+    select = "SELECT k, SUM(x) AS n, STDDEV(x) AS d FROM t GROUP BY k"
+    clock(6)
+    with opened(tmp_path, without_bounds()) as ana:
+        ana.sql(create(select))
+        ana.sql(REFRESH)
+        plan = plan_of(ana)
+        assert "are found first" not in explained(ana, create(select, name="w"))
+        ana.sql(create(select, name="w"))
+    clock(20)
+    with opened(tmp_path, without_bounds()) as ana:
+        assert plan_of(ana) == plan
+        assert "values 0 to" in str(ana.sql("SHOW MATERIALIZED VIEWS").fetchall())
+        assert len(ana.sql(REFRESH)) == 1
+        assert all(abs(n - 2 * TRUTH) < 0.25 * 2 * TRUTH for n in last(ana))
+    assert draws(tmp_path) == 1
+    for declared in (ColumnPolicy(0.0, 77.0), ColumnPolicy(-1e6, 1e6)):
+        with opened(tmp_path, without_bounds(x=declared)) as ana, fails_with("view_changed"):
+            ana.sql(REFRESH)
+
+
+def test_bounds_of_units_and_of_values_are_drawn_beside_each_other(tmp_path: Path) -> None:
     rules = policy()
     bare = replace(rules.tables["t"], columns={})
-    with opened(tmp_path, replace(rules, tables={"t": bare})) as ana, fails_with("unbounded_sum"):
-        ana.sql(create("SELECT k, SUM(x) AS s FROM t GROUP BY k"))
+    with opened(tmp_path, replace(rules, tables={"t": bare})) as ana:
+        paid = ana.sql(create("SELECT k, SUM(x) AS n, SUM(u % 7) AS m FROM t GROUP BY k")).cost
+        found = drawn(ana)
+        assert (found.rows or 0) >= LARGE
+        assert len(found.values) == 1  # of u % 7 they follow
+        assert ana.budget().rho_spent == pytest.approx(paid.settled.rho)
+        ana.sql(REFRESH)
+        assert all(abs(n - 2 * TRUTH) < 0.25 * 2 * TRUTH for n in last(ana))
+    assert draws(tmp_path) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "start"),
+    [
+        ("x", "2026-03-01"),  # no rows by then
+        ("CAST(NULL AS DOUBLE) + x", "2026-01-01"),
+        ("x * CAST('NaN' AS DOUBLE)", "2026-01-01"),
+        ("x) FILTER (WHERE u = 1", "2026-01-01"),  # of one unit
+    ],
+)
+def test_where_too_few_units_have_values_a_view_has_the_usual_bounds(
+    value: str, start: str, tmp_path: Path
+) -> None:
+    with opened(tmp_path, without_bounds()) as ana:
+        ana.sql(create(f"SELECT SUM({value}) AS n FROM t", start))
+        assert drawn(ana).values == ((0.0, 0.0),)
+        told = explained(ana, create(f"SELECT SUM({value}) AS n FROM t", start, name="w"))
+        assert "-100 to 100, the usual bounds, as too few units had values" in told
+        if start == "2026-01-01":
+            ana.sql(REFRESH)
+            assert abs(last(ana)[0]) < 1e5
+        (caveat,) = ana.sql("SELECT * FROM v").warnings
+        assert caveat.strong
+        assert "to -100 to 100, as too few" in caveat.text
+
+
+def test_values_that_public_facts_bound_are_not_drawn_in_a_view(tmp_path: Path) -> None:
+    with opened(tmp_path, without_bounds()) as ana:
+        facts = "SUM(u % 10) AS a, SUM(CASE WHEN x > 2 THEN 5 ELSE 0 END) AS b"
+        given = "SUM(x, contribution_bounds_per_row => (0, 4)) AS c"
+        ana.sql(create(f"SELECT k, {facts}, {given} FROM t GROUP BY k"))
+        assert plan_of(ana).definition.drawn is None
+    assert draws(tmp_path) == 0
 
 
 # -- what is refused, and what fails ------------------------------------------------------------

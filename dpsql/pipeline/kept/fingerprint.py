@@ -109,17 +109,21 @@ def bounds_choice_fingerprint(plan: BlockPlan, steps: int | None = None) -> str:
     return _digest((*asked, *named, *error, *(sums if block.sums_alone else ())))
 
 
-def value_bounds_fingerprint(plan: BlockPlan, value: UnboundedValue, draw: ValueBounds) -> str:
+def value_bounds_fingerprint(
+    plan: BlockPlan, value: UnboundedValue, draw: ValueBounds, steps: int | None = None
+) -> str:
     """Hash the inputs of the choice of a value's bounds: table, filter, unit, and the value.
 
     And, as other bounds are best at another price and for another number of groups, the ε of its
-    question and what is to be cut, each within a factor of 2.
+    question and what is to be cut, each within a factor of 2; and the number of ``steps`` of a
+    view.
     """
     block = plan.block
     asked = (
         *("value bounds", block.source, block.unit_column, block.condition),
         *(value.argument, value.whole),
         *(_size(block.parameters.epsilon), _size(draw.side.targets[0])),
+        *(() if steps is None else ("steps", steps)),
     )
     return _digest(asked)
 

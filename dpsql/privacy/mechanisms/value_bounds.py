@@ -16,7 +16,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpsql.privacy.accounting.zcdp import PrivacyLoss
-from dpsql.privacy.mechanisms.bounds_choice import BoundDraw, FoundBounds, bound_draw
+from dpsql.privacy.mechanisms.bounds_choice import (
+    BASE_OF_ZERO,
+    BoundDraw,
+    FoundBounds,
+    bound_draw,
+)
 from dpsql.privacy.sampling.entropy import EntropySource
 
 POWER_OF_VALUES: Final = 5
@@ -72,14 +77,18 @@ class ValueBounds:
         return FoundBounds(values=((lower + 0.0, upper),))
 
 
-def value_bounds(price: PrivacyLoss, target: float, *, whole: bool) -> ValueBounds:
+def value_bounds(
+    price: PrivacyLoss, target: float, *, whole: bool, base_of_zero: int = BASE_OF_ZERO
+) -> ValueBounds:
     """Build the draws of the bounds of values, at ``price`` each.
 
     ``target`` is the weight in units to be cut on each side. ``whole`` values are integers, and
-    their bounds are. Raises ParameterError if the price is not positive.
+    their bounds are. ``base_of_zero`` is the base measure of 0, by that of 1. Raises
+    ParameterError if the price is not positive.
     """
     least = 0 if whole else _LEAST_EXPONENT
     powers = [2**exponent for exponent in range(_MOST_EXPONENT - least + 1)]
     rungs = sorted({0, *powers, *(3 * power // 2 for power in powers[1:-1])})
-    draw = bound_draw(price, rungs, POWER_OF_VALUES, [target] * len(rungs))
+    targets = [target] * len(rungs)
+    draw = bound_draw(price, rungs, POWER_OF_VALUES, targets, base_of_zero=base_of_zero)
     return ValueBounds(draw, 2.0**least)

@@ -20,6 +20,7 @@ from dpsql.ir.measures import (
     Quantile,
 )
 from dpsql.ir.query import UnboundedValue
+from dpsql.policy.parameters import USUAL_VALUES
 from dpsql.sql.blocks.quantiles import QUANTILES, is_continuous, points_for, quantile_parts
 from dpsql.sql.expressions.call import PER_GROUP, PER_ROW, AggregateCall, read_call
 from dpsql.sql.expressions.comparisons import refuse_unlike
@@ -48,9 +49,6 @@ _AVAILABLE = (
     "Available: COUNT, COUNT(DISTINCT x), COUNT_IF, SUM, AVG, VARIANCE and STDDEV (of a population "
     "or of a sample), MEDIAN and QUANTILE, each with FILTER."
 )
-
-
-_UNTIL_FOUND: Range = (-100.0, 100.0)
 
 
 class Aggregates:
@@ -307,7 +305,7 @@ class Aggregates:
         if argument in arguments:
             return self.unbounded[arguments.index(argument)].bounds
         place, whole = len(arguments), is_integral(argument, self.table)
-        bounds = self._values[place] if place < len(self._values) else _UNTIL_FOUND
+        bounds = self._values[place] if place < len(self._values) else USUAL_VALUES
         self.unbounded.append(UnboundedValue(argument, display(argument), whole, bounds))
         return bounds
 

@@ -1,0 +1,33 @@
+"""The draws of the bounds of a plan that are to be found first, ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from dpsql.engines.base.dialect import Dialect
+from dpsql.ir.plan import BlockPlan, OpenBounds, PreparedBoundsChoice, PreparedValueBounds
+from dpsql.ir.relations import scanned
+from dpsql.kinds.bounds_choice import bounds_choice_sql
+from dpsql.kinds.value_bounds import value_bounds_sql
+from dpsql.pipeline.kept.fingerprint import bounds_choice_fingerprint, value_bounds_fingerprint
+
+
+def open_bounds(
+    plan: BlockPlan, dialect: Dialect, steps: int | None = None
+) -> Iterator[OpenBounds]:
+    """Yield the draws of a block's bounds, those of values last, in their order.
+
+    ``steps`` is the number of steps of a view that goes on with them.
+    """
+    tables, renderer = scanned(plan.block.source.rows), dialect.renderer
+    choice, found = plan.bounds_choice, plan.block.bounds_found
+    if choice is not None:
+        write = partial(bounds_choice_sql, plan, choice, dialect)
+        mark = bounds_choice_fingerprint(plan, steps)
+        yield PreparedBoundsChoice(mark, tables, choice=choice, write=write, renderer=renderer)
+    values = () if found is None or not plan.value_bounds else found.values
+    for value, draw in zip(values, plan.value_bounds, strict=True):
+        write = partial(value_bounds_sql, plan, value, draw, dialect)
+        mark = value_bounds_fingerprint(plan, value, draw, steps)
+        yield PreparedValueBounds(mark, tables, choice=draw, write=write, renderer=renderer)
