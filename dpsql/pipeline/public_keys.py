@@ -70,6 +70,7 @@ from dpsql.sql.expressions.values_left import (
 from dpsql.sql.relations.from_clause import from_clause
 from dpsql.syntax.arguments import extracted_part
 from dpsql.syntax.row_functions import PARTS, ROW_FUNCTIONS
+from dpsql.syntax.text import output_name
 
 MOST_GROUPS: Final = 100
 """Groups that are made where no number of groups per unit is given.
@@ -497,7 +498,8 @@ def _form(node: exp.Expr, type_: SqlType) -> str:
     if type_.kind == "BOOLEAN":
         return "its truth values"
     if isinstance(node, exp.Case | exp.If):
-        return "CASE"
+        typed = output_name(node).partition("(")[0]
+        return f"{typed}()" if typed == exp.WidthBucket.sql_name().lower() else "CASE"
     word = node.sql_name().lower() if isinstance(node, exp.Func) else ""
     return f"{word}()" if type(node) in ROW_FUNCTIONS or word == "extract" else "its range"
 

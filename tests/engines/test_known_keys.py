@@ -22,6 +22,7 @@ from helpers.key_questions import (
     SEVERAL,
     fill,
     menu,
+    with_buckets,
 )
 
 import dpsql
@@ -83,6 +84,7 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
     """The same rows in a DuckDB without privacy."""
     with duckdb.connect() as made:
         fill(made, menu())
+        with_buckets(made)
         yield made
 
 

@@ -123,6 +123,15 @@ def fill(made: duckdb.DuckDBPyConnection, rows: Sequence[Row]) -> None:
             made.execute(f"INSERT INTO {table} VALUES {marks}", values)
 
 
+def with_buckets(made: duckdb.DuckDBPyConnection) -> None:
+    """Give a DuckDB the function that PostgreSQL and Spark have."""
+    inside = "CAST(floor((x - lo) * n / (hi - lo)) AS BIGINT) + 1"
+    made.execute(
+        "CREATE MACRO width_bucket(x, lo, hi, n) AS CASE WHEN x < lo THEN 0 "
+        f"WHEN x >= hi THEN n + 1 WHEN x IS NOT NULL THEN {inside} END"
+    )
+
+
 def menu(rows: int = 700) -> list[Row]:
     """Rows in which all values of all columns meet, one of each unit."""
     return [
@@ -201,6 +210,9 @@ KNOWN = (
     ("month(d) - 1", "TRUE", 13),
     ("CASE WHEN price > 15 THEN 'dear' ELSE 'cheap' END", "TRUE", 2),
     ("CASE WHEN price > 15 THEN 'dear' WHEN price < 1 THEN 'cheap' END", "TRUE", 3),
+    ("width_bucket(x, 0, 60, 6)", "TRUE", 9),
+    ("width_bucket(price, -1, 16, 17)", "ok", 20),
+    ("width_bucket(x, 0, 50, 3)", "x BETWEEN 6 AND 50", 4),
     ("CASE name WHEN 'a' THEN 1 WHEN 'b' THEN -2 ELSE 1 END", "TRUE", 2),
 )
 """A key, a condition, and how many values the key can have."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from helpers.key_questions import KNOWN, POLICY, SEVERAL, UNKNOWN, Row, fill, menu
+from helpers.key_questions import KNOWN, POLICY, SEVERAL, UNKNOWN, Row, fill, menu, with_buckets
 from sqlglot import exp
 
 import dpsql
@@ -41,6 +41,7 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
     """The same rows without privacy."""
     with duckdb.connect() as made:
         fill(made, menu())
+        with_buckets(made)
         yield made
 
 

@@ -35,6 +35,10 @@ OTHERS = {
     "s LIKE ANY (ARRAY['%1', '%2'])": "s LIKE '%1' OR s LIKE '%2'",
     "s NOT LIKE ALL ('%1', '%2')": "s NOT LIKE '%1' AND s NOT LIKE '%2'",
     "s ILIKE ANY ('S1', 'S2')": "s ILIKE 'S1' OR s ILIKE 'S2'",
+    "width_bucket(k, 0, 4, 2)": "CASE WHEN k < 0 THEN 0 WHEN k < 4 THEN k // 2 + 1 "
+    "WHEN k >= 4 THEN 3 END",
+    "width_bucket(k + 0.5, (-1), 1.5, 1)": "CASE WHEN k + 0.5 < -1 THEN 0 "
+    "WHEN k + 0.5 >= 1.5 THEN 2 WHEN k IS NOT NULL THEN 1 END",
 }
 """Calls of other systems, and what they mean."""
 REFUSED = (
@@ -43,6 +47,9 @@ REFUSED = (
     *("s[k:2]", "s[1:2:1]", "s[-2]", "s[1:-1]", "n[1:2]", "[k, n][1]", "s.nothing()"),
     *("ts AT TIME ZONE 'Europe/Berlin'", "s::timestamptz AT TIME ZONE 'UTC'", "s COLLATE nocase"),
     *("concat_ws(s, s, c)", "date_part(s, ts)", "date_part('hour; drop', ts)"),
+    *("width_bucket(k, 4, 0, 2)", "width_bucket(k, 0, k, 2)", "width_bucket(k, 0, 4, 2.5)"),
+    *("width_bucket(k, 0, 1e300, 2)", "width_bucket(k, 0, 4)", "width_bucket(k, 0, 4, 0)"),
+    *("width_bucket(width_bucket(k, 0, 4, 999), 0, 4, 999)", "width_bucket(k, [1, 2])"),
     *("dateadd(day, k, d)", "(k, n) = (1, 2)", "(k, n) IN ((1, 2))", "timezone('UTC', s)"),
 )  # fmt: skip
 

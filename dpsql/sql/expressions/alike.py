@@ -1,16 +1,17 @@
 """Expressions over rows in other words, written as the expressions that there are rules for.
 
 ``date_part('hour', t)`` becomes ``EXTRACT(hour FROM t)``, ``s[1:2]`` a ``substring``, ``x = ANY
-(ARRAY[1, 2])`` an ``IN``. Whatever decides on expressions sees the other form alone, so it is as
-safe as that, and computed by all engines that compute it. What is in no table here is left as it
-is, and refused later if there is no rule for it. That the values are DuckDB's is tested by
-``tests/sql/test_alike.py``.
+(ARRAY[1, 2])`` an ``IN``, ``width_bucket(x, 0, 9, 3)`` a ``CASE``. Whatever decides on expressions
+sees the other form alone, so it is as safe as that, and computed by all engines that compute it.
+What is in no table here is left as it is, and refused later if there is no rule for it. That the
+values are DuckDB's is tested by ``tests/sql/test_alike.py``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Context, Decimal
 from functools import reduce
 from typing import Final, TypeAlias
 
@@ -30,6 +31,10 @@ _BYTEWISE: Final = frozenset({"c", "posix", "binary", "ucs_basic"})
 """Collations that compare texts as all texts are compared."""
 _TEXTS: Final = (exp.DType.TEXT, exp.DType.VARCHAR)
 _WORD: Final = re.compile(r"[A-Za-z_]+")
+_DIGITS: Final = re.compile(r"[0-9]+(\.[0-9]+)?")
+_END: Final = Context(prec=15)
+_MOST_BUCKETS: Final = 1_000
+_MOST_NODES: Final = 8
 _ZONED: Final = SqlType.of("TIMESTAMP WITH TIME ZONE")
 _WALL: Final = SqlType.of("TIMESTAMP")
 _MOMENTS: Final = (SqlType.of("DATE"), _WALL, _ZONED)
@@ -296,6 +301,51 @@ def _like_any(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
     return exp.Paren(this=reduce(lambda a, b: either(this=a, expression=b), tests))
 
 
+# -- numbers --------------------------------------------------------------------------------------
+
+
+def _bucketed(node: exp.Expr, type_of: TypeHere) -> exp.Expr | None:
+    """Write width_bucket(x, lo, hi, n) as a CASE: 0 below lo, n + 1 from hi on.
+
+    The ends of buckets are constants of 15 digits, so that every engine puts a value into the same.
+    An operand that stands there once for each of them is of few nodes.
+    """
+    limits = [_number(node.args.get(name)) for name in ("min_value", "max_value", "num_buckets")]
+    low, high, count = limits
+    if low is None or high is None or count is None or not low < high:
+        return None
+    whole = count == count.to_integral_value() and 1 <= count <= _MOST_BUCKETS
+    if not whole or sum(1 for _ in node.this.walk()) > _MOST_NODES:
+        return None
+    ends = [_END.plus(low + (high - low) * i / count) for i in range(int(count) + 1)]
+    tests = [(exp.LT, end) for end in ends] + [(exp.GTE, ends[-1])]
+    branches = [
+        exp.If(
+            this=test(this=node.this.copy(), expression=_literal(end)),
+            true=exp.Literal.number(bucket),
+        )
+        for bucket, (test, end) in enumerate(tests)
+    ]
+    return exp.Case(ifs=branches)
+
+
+def _number(node: object) -> Decimal | None:
+    """Read a constant number of few digits."""
+    if isinstance(node, exp.Paren):
+        return _number(node.this)
+    if isinstance(node, exp.Neg):
+        value = _number(node.this)
+        return None if value is None else -value
+    if not isinstance(node, exp.Literal) or node.is_string or len(node.name) > _END.prec:
+        return None
+    return Decimal(node.name) if _DIGITS.fullmatch(node.name) else None
+
+
+def _literal(value: Decimal) -> exp.Expr:
+    digits = exp.Literal.number(format(abs(value).normalize(), "f"))
+    return exp.Neg(this=digits) if value < 0 else digits
+
+
 _BY_NAME: Final[Mapping[str, _Make]] = {
     "date_part": _part,
     "datepart": _part,
@@ -319,4 +369,5 @@ _BY_CLASS: Final[Mapping[type[exp.Expr], _Make]] = {
     exp.Dot: _method,
     exp.Collate: _collated,
     exp.ConcatWs: _joined_by,
+    exp.WidthBucket: _bucketed,
 }
