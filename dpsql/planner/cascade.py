@@ -29,9 +29,6 @@ _HINT = "Set max_groups_contributed to a number: its one round can."
 
 def cascade_options(block: Block, budget: QueryBudget) -> list[Option]:
     """List the cascade, or the obstacle where it cannot answer the block."""
-    if budget.gaussian:
-        reason = "the cost of auto in Gaussian DP is not proved"
-        return [impossible(Cascade.name, reason, _HINT)]
     if block.quantiles:
         return [impossible(Cascade.name, "auto cannot draw quantiles of its groups yet", _HINT)]
     if any(measure.kind is MeasureKind.DISTINCT for measure in block.measures):
@@ -54,12 +51,13 @@ def _option(block: Block, split: BudgetSplit) -> Option:
     rows = block.parameters.rows_limit
     measures = tuple(m.weighted(WEIGHT_STEPS, rows) for m in with_units(block))
     score = with_units(block).index(UNITS)
-    price = PrivacyLoss(split.rho / len(measures) * _WITHIN, split.delta)
+    whole = split.price(len(measures))
+    price = replace(whole, rho=whole.rho * _WITHIN)
     cascade = _built(block, price)
-    noises = [gaussian(price, measure.sensitivity(rows), 1) for measure in measures]
-    if cascade.goal is CascadeGoal.COUNTS:
-        noises[score] = gaussian(PrivacyLoss(cascade.counting_rho), WEIGHT_STEPS, 1)
-    used = [n if i != score or cascade.counting_rho else None for i, n in enumerate(noises)]
+    used = [
+        cascade.counting if i == score else gaussian(price, measure.sensitivity(rows), 1)
+        for i, measure in enumerate(measures)
+    ]
     for noise in filter(None, used):
         spread_noise(noise, CAP_CHOICES[-1])  # which must not fail once a question is paid for
     noisy = tuple(map(NoisyMeasure, measures, used))

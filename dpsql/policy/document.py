@@ -254,8 +254,7 @@ class AccountSection(Section):
         "`basic`: their ε and δ do, and each may use the exact analysis of its mechanism, which is "
         "best for a single publication. `gdp`: their μ² does, which buys a session of counts and "
         "sums 6% less noise and makes picks of a top-k and quantiles dearer; no materialized views "
-        "that choose groups, and no rounds of `max_groups_contributed: auto`. It cannot change "
-        "once the account was charged.",
+        "that choose groups. It cannot change once the account was charged.",
     )
     delta_for_conversion: float = Field(
         default=CONVERSION_SHARE,

@@ -602,7 +602,7 @@ def test_a_price_says_what_would_be_left_and_how_many_more(
     [
         (Composition.ZCDP, ", COUNT(*)", "auto, as no number is given"),
         (Composition.BASIC, ", COUNT(*)", "auto, as no number is given"),
-        (Composition.GDP, "", "10, the usual number, as the cost of auto in Gaussian DP"),
+        (Composition.GDP, ", COUNT(*)", "auto, as no number is given"),
     ],
 )
 def test_a_price_says_what_a_question_without_a_number_gets(

@@ -65,12 +65,12 @@ def both(plan: BlockPlan) -> tuple[bool, str]:
         block(replace(DEFAULTS, combine=Pooling.ALL), ROWS),
     ],
 )
-@pytest.mark.parametrize("composition", [Composition.ZCDP, Composition.BASIC])
+@pytest.mark.parametrize("composition", list(Composition))
 def test_unknown_keys_are_named_in_rounds_as_if_auto_were_asked_for(
     made: Block, composition: Composition
 ) -> None:
     plan = plan_block(made, None, composition)
-    rounds = bool(made.aggregates) or composition is Composition.ZCDP
+    rounds = bool(made.aggregates) or composition is not Composition.BASIC
     assert both(plan) == (rounds, FOUND)
     named = replace(made.parameters, max_groups_contributed=Automatic())
     asked = plan_block(replace(made, parameters=named), None, composition)
@@ -120,11 +120,8 @@ def test_all_else_has_the_usual_number_and_is_the_same_question_as_with_it(name:
 
 def test_what_no_rounds_can_name_finds_a_number() -> None:
     telling = block(replace(DEFAULTS, left_out_share=0.1), UNITS)
-    for made, composition in (
-        (block(DEFAULTS, UNITS), Composition.GDP),
-        (telling, Composition.ZCDP),
-    ):
-        plan = plan_block(made, None, composition)
+    for composition in (Composition.GDP, Composition.ZCDP):
+        plan = plan_block(telling, None, composition)
         assert both(plan) == (False, "")
         assert plan.bounds_choice is not None
         assert plan.bounds_choice.groups is not None
@@ -226,12 +223,6 @@ def test_a_block_is_decided_once() -> None:
         assert with_groups_decided(block(given, UNITS)).parameters == given
 
 
-def test_auto_by_name_is_refused_where_rounds_cannot_answer() -> None:
-    with pytest.raises(QueryRefused) as caught:
-        plan_block(block(AUTO, UNITS), None, Composition.GDP)
-    assert "Set max_groups_contributed to a number" in str(caught.value.hint)
-
-
 # -- the policy's maximum -------------------------------------------------------------------------
 
 
@@ -303,6 +294,15 @@ def test_unknown_keys_that_no_rounds_name_find_a_number(
     assert len(connection.sql(sql))
     (known,) = connection.explain(sql).blocks
     assert any("found privately" in said for said in known.declared)
+
+
+@pytest.mark.parametrize("sql", DRAWN_SQL[:2])
+def test_auto_by_name_is_refused_where_rounds_cannot_answer(
+    sql: str, connection: dpsql.Connection
+) -> None:
+    with pytest.raises(QueryRefused) as caught:
+        connection.explain(sql, max_groups_contributed="auto")
+    assert "Set max_groups_contributed to a number" in str(caught.value.hint)
 
 
 @pytest.mark.slow

@@ -83,11 +83,22 @@ def test_a_histogram_gets_less_noise_than_from_a_zcdp_account(tmp_path: Path) ->
     assert noise[0] < 0.95 * noise[1]
 
 
+def test_rounds_find_the_number_of_groups_for_their_price_in_gaussian_dp(tmp_path: Path) -> None:
+    for composition in (Composition.GDP, Composition.ZCDP):
+        (tmp_path / composition).mkdir()
+        with opened(tmp_path / composition, rules(composition)) as connection:
+            cost = connection.sql(QUESTION, max_groups_contributed="auto").cost
+            split = Budget.of(1.0, 1e-8, composition).most
+        assert cost.settled == cost.reserved
+        assert cost.settled.gaussian == (composition is Composition.GDP)
+        assert 0.999 * split.rho < cost.settled.rho <= split.rho
+        assert cost.settled.delta <= split.delta
+
+
 def test_what_has_no_proof_is_refused_before_anything_is_reserved(tmp_path: Path) -> None:
     top = f"{QUESTION} ORDER BY n DESC LIMIT 3"
     with opened(tmp_path, rules()) as connection:
         refused: tuple[tuple[str, dict[str, Any], str], ...] = (
-            (QUESTION, {"max_groups_contributed": "auto"}, "auto in Gaussian DP is not proved"),
             (top, {"mechanism": "laplace_top_k"}, "a session can add up"),
             (QUESTION, {"mechanism": "gaussian_sparse_histogram"}, "a session can add up"),
         )

@@ -38,10 +38,11 @@ the second round has measured.
   released. Whatever is released, what follows has no more than the rest of rho and of delta.
 
 Adaptive composition of approximate zCDP adds these up (docs/mechanisms/coupling.md, Lemma 2): rho
-is the sum of the steps', delta that of the rounds'. A key that one unit brings and that is not
-named in one round may be named in the next, with a chance of its own: so the rounds divide delta,
-and do not each have all of it. Nothing is refunded where a step has nothing to do: the price is
-fixed. Checked by ``tests/privacy/mechanisms/test_cascade.py``.
+is the sum of the steps', delta that of the rounds'. All that is drawn is Gaussian noise, so that in
+Gaussian DP mu**2/2 adds up in the same way (docs/mechanisms/accounting.md, Theorems 1 and 2). A key
+that one unit brings and that is not named in one round may be named in the next, with a chance of
+its own: so the rounds divide delta, and do not each have all of it. Nothing is refunded where a
+step has nothing to do: the price is fixed. Checked by ``tests/privacy/mechanisms/test_cascade.py``.
 
 Shares were chosen by simulation on eleven shapes of data and those of ``benchmarks/robust.py``. No
 guarantee rests on that.
@@ -220,12 +221,13 @@ class NamedGroups:
 class Cascade(Usual):
     """Rounds that name keys, after a pilot histogram of the keys per unit.
 
-    ``budget`` is the ρ of the pilots, the rounds and, for ``CascadeGoal.COUNTS``, of counting units
-    in the named groups; ``floor`` the minimum units - 1, ``most`` the owner's limit on the groups
-    that a unit may count in, None without one.
+    ``price`` is the ρ of the pilots, the rounds and, for ``CascadeGoal.COUNTS``, of counting units
+    in the named groups, of zCDP or of Gaussian DP, and the δ of the rounds; ``floor`` the minimum
+    units - 1, ``most`` the owner's limit on the groups that a unit may count in, None without one.
 
-    Guarantee: δ-approximate ``rho(None)``-zCDP of pilots and rounds together, by adaptive
-    composition (see the module). Checked by ``tests/privacy/mechanisms/test_cascade.py``.
+    Guarantee: δ-approximate ``rho(None)``-zCDP of pilots and rounds together, or so much in
+    Gaussian DP, by adaptive composition (see the module). Checked by
+    ``tests/privacy/mechanisms/test_cascade.py``.
     """
 
     word: ClassVar[str] = "cascade"
@@ -233,8 +235,7 @@ class Cascade(Usual):
     source: ClassVar[str] = (
         "Rogers 2024, Theorem 7, with weights; adaptive rounds by Bun & Steinke 2016, Lemma 8.2"
     )
-    budget: float
-    delta: float
+    price: PrivacyLoss
     floor: int
     most: int | None
     goal: CascadeGoal
@@ -252,17 +253,22 @@ class Cascade(Usual):
         return self.most == 1
 
     @property
-    def counting_rho(self) -> float:
-        """The ρ of counting units in the named groups; 0 where that is not asked for."""
-        return self._part(self.shares.counting)
+    def delta(self) -> float:
+        """The chance of all rounds together to name a key of one unit."""
+        return self.price.delta
+
+    @property
+    def counting(self) -> IndependentNoise | None:
+        """The noise of counting units, in steps, at a cap of 1; None where that is not asked."""
+        share = self.shares.counting
+        return gaussian(self._part(share), WEIGHT_STEPS, 1) if share else None
 
     @property
     def spared_counting(self) -> IndependentNoise:
         """The noise of counting units, in steps, at a cap of 1, with what naming left."""
         shares = self.shares
         left = sum(shares.parts[shares.ends_after :]) / sum(shares.parts)
-        rho = self._part(shares.counting + shares.naming * left)
-        return gaussian(PrivacyLoss(rho), WEIGHT_STEPS, 1)
+        return gaussian(self._part(shares.counting + shares.naming * left), WEIGHT_STEPS, 1)
 
     @property
     def refunds(self) -> bool:
@@ -270,29 +276,30 @@ class Cascade(Usual):
         return False
 
     def cost(self, composition: Composition, reach: int | None) -> float:
-        """Compute the zCDP cost of pilots and rounds: all of the budget but the counting's."""
-        zcdp = composition is Composition.ZCDP
-        return self.budget * (1 - self.shares.counting) if zcdp else math.inf
+        """Compute the cost of pilots and rounds: all of the price but the counting's."""
+        kinds = {Composition.ZCDP, Composition.GDP} if self.price.gaussian else {Composition.ZCDP}
+        priced = composition in kinds
+        return self.price.rho * (1 - self.shares.counting) if priced else math.inf
 
-    def _part(self, share: float) -> float:
-        return self.budget * share * (1 - _SLACK)
+    def _part(self, share: float, delta: float = 0.0) -> PrivacyLoss:
+        return replace(self.price, rho=self.price.rho * share * (1 - _SLACK), delta=delta)
 
     @property
     def pilot(self) -> PilotNoise:
         """The noise of the first pilot histogram."""
-        return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.pilot)), 1, 1))
+        return PilotNoise(gaussian(self._part(self.shares.pilot), 1, 1))
 
     @property
     def second_pilot(self) -> PilotNoise:
         """The noise of the second pilot histogram."""
-        return PilotNoise(gaussian(PrivacyLoss(self._part(self.shares.second_pilot)), 1, 1))
+        return PilotNoise(gaussian(self._part(self.shares.second_pilot), 1, 1))
 
     def rounds(self, kept: int) -> tuple[NamingRound, ...]:
         """Build the rounds of a naming that keeps so many keys of a unit."""
         shares = self.shares
         deltas = [self.delta * share * (1 - _SLACK) for share in shares.deltas]
-        rho = self._part(shares.naming)
-        return naming_rounds(rho, shares.parts, deltas, Weights(1, kept), self.floor)
+        price = self._part(shares.naming)
+        return naming_rounds(price, shares.parts, deltas, Weights(1, kept), self.floor)
 
     def brief_round(self, kept: int) -> NamingRound | None:
         """Build the round after which naming may end early; None if it never ends early.
@@ -314,7 +321,7 @@ class Cascade(Usual):
         """The one round where units have one key each, at all but the first pilot's share."""
         pilot = 0.0 if self.single else self.shares.pilot
         # What the price of counting is taken for is spent here.
-        price = PrivacyLoss(self._part(1 - pilot), self.delta)
+        price = self._part(1 - pilot, self.delta)
         return weighted_positive_counts(price, Weights(1, 1), self.floor)
 
     # -- figures for plans --------------------------------------------------------------------
@@ -444,8 +451,12 @@ def cascade_in(selection: Selection) -> Cascade | None:
 
 
 def spread_noise(noise: IndependentNoise, groups: int) -> IndependentNoise:
-    """Build noise that costs no more over ``groups`` groups than ``noise`` does over one."""
-    return gaussian(PrivacyLoss(noise.rho(1)), noise.sensitivity, groups)
+    """Build noise that costs no more over ``groups`` groups than ``noise`` does over one.
+
+    In Gaussian DP as well: its variance is that of so many groups, of which less is lost to the
+    lattice, and a little more than rounding takes away.
+    """
+    return gaussian(PrivacyLoss(noise.rho(1) * (1 - _SLACK)), noise.sensitivity, groups)
 
 
 def scaled_counts(named: NamedGroups, counted: Steps, counted_scale: float) -> NDArray[np.float64]:

@@ -38,18 +38,19 @@ more, with the same W_j and a lower threshold: one that hides F_j but for delta_
 (:meth:`RoundMemory.named_after_all`). Nothing is drawn, no weights are read, and rho stays.
 
 **Guarantee.** Delta-approximate rho-zCDP as docs/mechanisms/coupling.md defines it, with rho = sum
-of 1/(2 sigma_j**2) and delta = sum of delta_j. The companion A' is the mechanism on D'. The
-companion A is the mechanism on D, except that keys of F_j are not tested in round j. An outcome is
-all S_j + Z_j; names and values follow from it. (1) Given the outcomes of earlier rounds both
-companions test the same keys, and their S_j differ by 1 at most in l2: rho is the sum of the
-rounds', by adaptive composition. (2) Let g be 1 where no key of F_j has W_j > T_j, for any j, and 0
-elsewhere: where it is 1, the mechanism on D did what A did. (3) The mean of 1 - g is at most sum of
-delta_j under A, and under A', where keys weigh no more. For a key of F_j was not eligible on D' in
-any earlier round, as what is kept only grows: neither companion has tested it, so what was
-released, and with it F_j, does not depend on its noise. Whether there is a last test depends on
-what was released as well. Where there is one, a key of F_j that exceeds T_j exceeds the lower
-threshold, too: so one of both happens with a chance of delta_j plus that of all later rounds, and
-no later round is held; where there is none, later rounds have their chances as before.
+of 1/(2 sigma_j**2) and delta = sum of delta_j, and as much in Gaussian DP, where mu**2/2 is the sum
+of what the rounds' noise costs there. The companion A' is the mechanism on D'. The companion A is
+the mechanism on D, except that keys of F_j are not tested in round j. An outcome is all S_j + Z_j;
+names and values follow from it. (1) Given the outcomes of earlier rounds both companions test the
+same keys, and their S_j differ by 1 at most in l2: rho, or mu**2/2, is the sum of the rounds', by
+adaptive composition. (2) Let g be 1 where no key of F_j has W_j > T_j, for any j, and 0 elsewhere:
+where it is 1, the mechanism on D did what A did. (3) The mean of 1 - g is at most sum of delta_j
+under A, and under A', where keys weigh no more. For a key of F_j was not eligible on D' in any
+earlier round, as what is kept only grows: neither companion has tested it, so what was released,
+and with it F_j, does not depend on its noise. Whether there is a last test depends on what was
+released as well. Where there is one, a key of F_j that exceeds T_j exceeds the lower threshold,
+too: so one of both happens with a chance of delta_j plus that of all later rounds, and no later
+round is held; where there is none, later rounds have their chances as before.
 
 **Discrete noise.** The tail of one round is that of the noise that is drawn. For means, a discrete
 Gaussian of variance sigma**2 is a continuous g of variance sigma**2 - 4, rounded at random to an
@@ -65,7 +66,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -169,13 +170,13 @@ class NamingRound:
 
 
 def naming_rounds(
-    rho: float, parts: Sequence[int], deltas: Sequence[float], weights: Weights, floor: int
+    price: PrivacyLoss, parts: Sequence[int], deltas: Sequence[float], weights: Weights, floor: int
 ) -> tuple[NamingRound, ...]:
-    """Build rounds that divide ``rho`` in proportion to their ``parts``.
+    """Build rounds that divide the rho of ``price`` in proportion to their ``parts``.
 
     Raises ParameterError if that is out of range.
     """
-    prices = [PrivacyLoss(rho * part / sum(parts)) for part in parts]
+    prices = [replace(price, rho=price.rho * part / sum(parts)) for part in parts]
     draws = [gaussian(price, WEIGHT_STEPS, 1) for price in prices]
     noises = [draw.noise for draw in draws if isinstance(draw.noise, DiscreteGaussian)]
     return tuple(

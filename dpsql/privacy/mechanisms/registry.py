@@ -311,7 +311,7 @@ SET_UNIONS = tuple(
 def _cascade(goal: CascadeGoal) -> Callable[[Sizes, PrivacyLoss], Cascade]:
     def build(sizes: Sizes, price: PrivacyLoss) -> Cascade:
         most = None if sizes.groups == ANY_GROUPS else sizes.groups
-        return priced(Cascade(price.rho, price.delta, sizes.floor, most, goal), price)
+        return priced(Cascade(price, sizes.floor, most, goal), price)
 
     return build
 
@@ -323,7 +323,7 @@ CASCADES: Mapping[CascadeGoal, MechanismEntry[Cascade]] = {
         "unknown keys, named in rounds after a private pilot histogram of the keys of units",
         Cascade,
         _cascade(goal),
-        frozenset({_Z}),
+        frozenset({_Z, _G}),
     )
     for goal in CascadeGoal
 }

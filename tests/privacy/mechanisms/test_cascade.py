@@ -14,7 +14,7 @@ from helpers.laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 import dpsql.privacy.mechanisms.cascade as cascade_module
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.privacy.mechanisms.cascade import (
     CAP_CHOICES,
@@ -43,8 +43,10 @@ def cascade(
     goal: CascadeGoal = CascadeGoal.COUNTS,
     floor: int = 0,
     most: int | None = None,
+    composition: Composition = Composition.ZCDP,
 ) -> Cascade:
-    return Cascade(rho, delta, floor, most, goal)
+    price = PrivacyLoss(rho, delta, gaussian=composition is Composition.GDP)
+    return Cascade(price, floor, most, goal)
 
 
 def random_rows(seed: int, units: int = 8, keys: int = 9, minimum: int = 1) -> PairRows:
@@ -66,39 +68,57 @@ def weighed(ids: NDArray[np.int64], weight: int) -> GroupWeights:
 # -- the price --------------------------------------------------------------------------------
 
 
+SESSIONS = (Composition.ZCDP, Composition.GDP)
+
+
+def steps_cost(one: Cascade, composition: Composition, brief: bool) -> float:
+    """What all that is drawn costs together, as each noise says by itself."""
+    shares, ends = one.shares, one.shares.ends_after if brief else None
+    drawn = [one.pilot.noise, *(r.own for r in one.rounds(30)[:ends])]
+    drawn += [one.second_pilot.noise] if shares.second_pilot else []
+    counting = one.spared_counting if brief else one.counting
+    drawn += [counting] if counting is not None else []
+    return sum(noise.cost(composition, 1) for noise in drawn)
+
+
 @pytest.mark.parametrize("goal", GOALS)
 @pytest.mark.parametrize("rho", [1e-6, 0.0123, 0.7, 40.0])
+@pytest.mark.parametrize("composition", SESSIONS)
 def test_all_steps_together_cost_what_is_stated_however_they_turn_out(
-    goal: CascadeGoal, rho: float
+    goal: CascadeGoal, rho: float, composition: Composition
 ) -> None:
-    one = cascade(rho, goal=goal)
-    pilots = one.pilot.noise.rho(1)
-    if goal is not CascadeGoal.KEYS:
-        pilots += one.second_pilot.noise.rho(1)
+    one = cascade(rho, goal=goal, composition=composition)
+    brief = {False, one.shares.ends_after is not None}
     for kept in KEPT_CHOICES:
         rounds = one.rounds(kept)
-        assert pilots + sum(r.rho(None) for r in rounds) <= one.rho(None)
-        assert pilots + sum(r.rho(None) for r in rounds) > 0.999 * one.rho(None)
+        assert [r.own for r in rounds] == [r.own for r in one.rounds(30)]
         assert sum(r.delta for r in rounds) <= one.delta
-        if one.shares.ends_after is None:
-            continue
-        # After rounds that leave little: the others, or what they would have had for counting.
-        spent = pilots + sum(r.rho(None) for r in rounds[: one.shares.ends_after])
-        assert 0.999 * rho < spent + one.spared_counting.rho(1) <= rho
-    whole = one.rho(None) + one.counting_rho
-    assert whole <= rho
-    assert one.pilot.noise.rho(1) + one.only_round.rho(None) <= rho
+    for ends in brief:  # after rounds that leave little: what the others would have had
+        assert 0.999 * rho < steps_cost(one, composition, ends) <= rho
+    counting = 0.0 if one.counting is None else one.counting.cost(composition, 1)
+    assert 0.999 * rho < one.cost(composition, None) + counting <= rho
+    assert one.pilot.noise.cost(composition, 1) + one.only_round.cost(composition, None) <= rho
     assert one.only_round.delta == one.delta
-    single = cascade(rho, goal=goal, most=1)
-    assert 0.999 * rho < single.only_round.rho(None) <= rho
+    single = cascade(rho, goal=goal, most=1, composition=composition)
+    assert 0.999 * rho < single.only_round.cost(composition, None) <= rho
+
+
+def test_noise_of_a_zcdp_price_costs_more_in_gaussian_dp() -> None:
+    """So that a step which forgets its kind of price is noticed."""
+    assert steps_cost(cascade(0.7), Composition.GDP, False) > 0.7
+    assert cascade(0.7).cost(Composition.GDP, None) == math.inf
 
 
 @pytest.mark.parametrize("cap", CAP_CHOICES)
-def test_counting_costs_the_same_at_every_cap(cap: int) -> None:
-    base = gaussian(PrivacyLoss(cascade().counting_rho), WEIGHT_STEPS, 1)
-    wider = spread_noise(base, cap)
-    assert 0.999999 * base.rho(1) < wider.rho(cap) <= base.rho(1) <= cascade().counting_rho
-    assert wider.noise.std == pytest.approx(base.noise.std * math.sqrt(cap), rel=1e-6)
+@pytest.mark.parametrize("composition", SESSIONS)
+def test_counting_costs_the_same_at_every_cap(cap: int, composition: Composition) -> None:
+    for sensitivity in (1, WEIGHT_STEPS):
+        price = PrivacyLoss(0.002, gaussian=composition is Composition.GDP)
+        base = gaussian(price, sensitivity, 1)
+        wider, least = spread_noise(base, cap), 0.99 if sensitivity == 1 else 0.999999
+        cost = base.cost(composition, 1)
+        assert least * cost < wider.cost(composition, cap) <= cost <= 0.002
+        assert wider.noise.std == pytest.approx(base.noise.std * math.sqrt(cap), rel=1e-6)
 
 
 def test_a_unit_is_in_one_bucket_of_a_pilot() -> None:
@@ -370,7 +390,7 @@ def often_named(one: Cascade, runs: int) -> int:
 def test_a_fresh_key_is_named_as_rarely_as_stated_when_it_is_drawn() -> None:
     runs, honest = 4_000, cascade(0.05, 0.3)
     assert lower_bound(often_named(honest, runs), runs) <= honest.delta
-    broken = AllOfDelta(0.05, 0.3, 0, None, CascadeGoal.COUNTS)
+    broken = AllOfDelta(PrivacyLoss(0.05, 0.3), 0, None, CascadeGoal.COUNTS)
     assert lower_bound(often_named(broken, runs), runs) > broken.delta
 
 
@@ -426,7 +446,7 @@ def chosen(one: Cascade, rows: OnTheEdge, source: EntropySource) -> object:
 
 def turning_point() -> int:
     """The least number of units with one key at which the exact histogram chooses otherwise."""
-    peeking, source = Peeking(0.05, 1e-6, 0, None, CascadeGoal.COUNTS), SeededSource(1)
+    peeking, source = Peeking(PrivacyLoss(0.05, 1e-6), 0, None, CascadeGoal.COUNTS), SeededSource(1)
     low, high = 0, 2_000_000
     first = chosen(peeking, OnTheEdge(low), source)
     while high - low > 1:
@@ -456,7 +476,7 @@ def test_a_choice_depends_on_a_pilot_only_through_its_noise() -> None:
     # rho of the pilot bounds the total variation by sqrt(rho / 2), here 0.016.
     bound = math.sqrt(honest.pilot.noise.rho(1) / 2)
     assert largest_gap(honest) < bound + 0.1
-    assert largest_gap(Peeking(0.05, 1e-6, 0, None, CascadeGoal.COUNTS)) > 0.9
+    assert largest_gap(Peeking(PrivacyLoss(0.05, 1e-6), 0, None, CascadeGoal.COUNTS)) > 0.9
 
 
 def test_what_the_cut_off_may_hide_keeps_choices_moderate_and_weighs_nothing_beside_many() -> None:

@@ -13,7 +13,8 @@ from helpers.laws import SeededSource, lower_bound
 from numpy.typing import NDArray
 
 from dpsql.errors import ParameterError
-from dpsql.privacy.accounting.zcdp import PrivacyLoss
+from dpsql.privacy.accounting.gdp import gaussian_delta
+from dpsql.privacy.accounting.zcdp import Composition, PrivacyLoss
 from dpsql.privacy.mechanisms.additive import IndependentNoise, Steps, gaussian
 from dpsql.privacy.mechanisms.cascade import KEPT_CHOICES
 from dpsql.privacy.mechanisms.naming import (
@@ -38,7 +39,9 @@ PARTS, DELTAS = (1, 4, 15), (0.05, 0.1, 0.85)
 def rounds(
     rho: float = 0.05, delta: float = 1e-6, kept: int = 30, floor: int = 0
 ) -> tuple[NamingRound, ...]:
-    return naming_rounds(rho, PARTS, [delta * d for d in DELTAS], Weights(1, kept), floor)
+    return naming_rounds(
+        PrivacyLoss(rho), PARTS, [delta * d for d in DELTAS], Weights(1, kept), floor
+    )
 
 
 # -- the price --------------------------------------------------------------------------------
@@ -312,9 +315,27 @@ def test_two_rounds_cost_no_more_than_both_and_more_than_the_larger() -> None:
     assert found[1].rho(None) * 1.02 < worst_rate(found) <= both * (1 + 1e-3)
 
 
+def told_apart(found: tuple[NamingRound, ...], mu: float) -> float:
+    """How much easier a key's neighbours are told apart than Gaussians, over its weights."""
+    pairs = [(laws(found, score), laws(found, score + 1)) for score in (0.0, 1.0, 3.0, 5.0)]
+    return max(
+        float(np.maximum(p - math.exp(epsilon) * q, 0).sum()) - gaussian_delta(epsilon, mu)
+        for pair in pairs
+        for p, q in (pair, pair[::-1])
+        for epsilon in (0.0, 0.3, 0.8, 1.5)
+    )
+
+
+def test_two_rounds_are_as_private_as_their_gaussians_together_and_less_than_the_larger() -> None:
+    found = naming_rounds(PrivacyLoss(0.3, gaussian=True), PARTS, (0.1,) * 3, Weights(1, 1), 0)
+    one, two = (r.own.cost(Composition.GDP, 1) for r in found[:2])
+    assert told_apart(found, math.sqrt(2 * (one + two))) <= 1e-4
+    assert told_apart(found, math.sqrt(2 * two * 1.02)) > 1e-3
+
+
 def fresh_key_named(deltas: tuple[float, ...], runs: int) -> int:
     """How often a key that one unit brings is named in some round."""
-    found = naming_rounds(0.05, PARTS, deltas, Weights(1, 1), 0)
+    found = naming_rounds(PrivacyLoss(0.05), PARTS, deltas, Weights(1, 1), 0)
     memory, source, alive = RoundMemory(), SeededSource(11), np.arange(runs)
     for one in found:
         named, _ = memory.named(one, of_keys(alive, 1, True), source)
@@ -352,7 +373,7 @@ def named_in_two(found: tuple[NamingRound, ...], last: NamingRound, group: Group
 
 def test_a_last_test_names_a_fresh_key_with_no_more_than_the_chance_of_all() -> None:
     runs, delta = 20_000, 0.3
-    found = naming_rounds(0.05, PARTS, [delta * d for d in DELTAS], Weights(1, 1), 0)
+    found = naming_rounds(PrivacyLoss(0.05), PARTS, [delta * d for d in DELTAS], Weights(1, 1), 0)
     fresh = of_keys(np.arange(runs), 1, True)
     honest = named_in_two(found, with_later_delta(found), fresh)
     assert lower_bound(honest, runs) <= delta
