@@ -15,6 +15,7 @@ from dpsql.errors import ParameterError
 from dpsql.privacy.accounting.gdp import gaussian_delta
 from dpsql.privacy.accounting.zcdp import PrivacyLoss, rho_from_epsilon
 from dpsql.privacy.mechanisms.additive import one_shot_distance
+from dpsql.privacy.mechanisms.calibration import gaussian_deltas
 from dpsql.privacy.sampling.noise import DiscreteGaussian
 from dpsql.privacy.streams.encoding import encode_group
 from dpsql.privacy.streams.factorisation import (
@@ -441,3 +442,33 @@ def test_every_toeplitz_begins_with_one() -> None:
     for factorisation in (SquareRoot(9), SlidingWindow(9, 4)):
         assert isinstance(factorisation, Toeplitz)
         assert factorisation.row_norms()[0] == pytest.approx(1.0)
+
+
+def told_apart_by_reacting(epsilon: float, for_noise: float, for_names: float) -> list[float]:
+    """The delta of a stream that goes on as its first answer tells, or in one of both ways.
+
+    A unit has ten groups. Three are others', too, from step 1 on. The other seven are from step 2
+    on, or stay the unit's own to the end.
+    """
+    steps, groups, others = 100, 10, 3
+    column = np.array([special.binom(2 * k, k) / 4.0**k for k in range(steps)]) ** 2
+    each = one_shot_distance(epsilon, for_noise) / groups / column.sum()
+    first, rest = others * each * column[0], others * each * column[1:].sum()
+    joined = rest + (groups - others) * each * column[:-1].sum()
+    shown = -math.expm1((groups - others) / groups * (steps - 1) / steps * math.log1p(-for_names))
+    x = math.sqrt(first) + np.linspace(-9.0, 9.0, 8_001)
+    density = np.exp(-((x - math.sqrt(first)) ** 2) / 2) / math.sqrt(2 * math.pi)
+    weights, left = density * (x[1] - x[0]), epsilon - math.sqrt(first) * x + first / 2
+    with_others = gaussian_deltas(left, np.full(len(x), math.sqrt(joined)))
+    hidden = gaussian_deltas(left - math.log1p(-shown), np.full(len(x), math.sqrt(rest)))
+    alone = shown + (1 - shown) * hidden
+    courses = (np.maximum(with_others, alone), with_others, alone)
+    return [float(weights @ course) for course in courses]
+
+
+def test_noise_and_names_need_a_delta_each_in_streams_that_react() -> None:
+    delta = 1e-6
+    reacting, *fixed = told_apart_by_reacting(1.0, delta, delta)
+    assert max(fixed) <= delta
+    assert reacting > 1.3 * delta
+    assert told_apart_by_reacting(1.0, delta / 2, delta / 2)[0] <= delta
